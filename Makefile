@@ -1,0 +1,64 @@
+# Everything here needs Python 3.11 to 3.13, make and a package index, nothing else.
+# Each target sets up .venv by itself when it is missing or when the requirements changed.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null \
+	&& echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= 2
+ARGS ?=
+LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11 \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
+SOURCES := src tests $(wildcard bench)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup up test test-long check format bench lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+setup: $(READY) ## create .venv with everything that the other targets need
+
+up: $(READY) ## start the queue on this machine (ARGS="--port 7000 --data-dir data")
+	@exec $(BIN)/queenspark up $(ARGS)
+
+test: $(READY) ## run the fast test suite (ARGS="tests/cli -k push")
+	@$(BIN)/python -m pytest -n $(WORKERS) -m 'not long' $(ARGS)
+
+test-long: $(READY) ## run every test at full size
+	@$(BIN)/python -m pytest -n $(WORKERS) --full-size $(ARGS)
+
+check: $(READY) ## check format, lint, types and import contracts
+	@$(BIN)/ruff format --check $(SOURCES)
+	@$(BIN)/ruff check $(SOURCES)
+	@$(BIN)/mypy $(SOURCES)
+	@$(BIN)/lint-imports
+
+format: $(READY) ## format the code and fix what lint can fix
+	@$(BIN)/ruff check --fix-only $(SOURCES)
+	@$(BIN)/ruff format $(SOURCES)
+
+bench: $(READY) ## measure this machine
+	@$(BIN)/python -m bench $(ARGS)
+
+lock: $(READY) ## resolve the dependencies anew and pin them with hashes
+	@$(LOCK) --universal --upgrade --group dev pyproject.toml -o requirements/dev.txt
+	@echo 'queen-mq==0.14.0' | $(LOCK) --universal --no-deps --no-annotate - -o requirements/queen-0.14.txt
+
+clean: ## remove .venv, caches and build results (never data)
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@find src tests $(wildcard bench) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): requirements/dev.txt requirements/queen-0.14.txt pyproject.toml
+	@test -n '$(PYTHON)' || { \
+		echo 'No Python 3.11 to 3.13 with the venv module found; say which one: make PYTHON=/path/to/python3' >&2; exit 1; }
+	@test -x $(BIN)/python || { echo 'Creating $(VENV)'; $(PYTHON) -m venv $(VENV); }
+	@echo 'Installing the requirements into $(VENV) (about a minute the first time)'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@rm -rf $(VENV)/queen-0.14
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+		--target $(VENV)/queen-0.14 -r requirements/queen-0.14.txt
+	@touch $@

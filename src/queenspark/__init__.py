@@ -1,0 +1,5 @@
+"""Queenspark: a partitioned, durable message queue on PostgreSQL."""
+
+from importlib.metadata import version
+
+__version__ = version("queenspark")

@@ -1,0 +1,64 @@
+"""The commands, put together."""
+
+import os
+import sys
+
+import typer
+
+from queenspark.cli import dlq, groups, queues
+from queenspark.cli.exits import Exit, Failure
+from queenspark.cli.output import say
+from queenspark.cli.pop import pop
+from queenspark.cli.push import push
+from queenspark.cli.seek import seek
+from queenspark.cli.serve import migrate, serve
+from queenspark.cli.status import status
+from queenspark.cli.tail import tail
+from queenspark.cli.up import up
+from queenspark.settings import SettingsError
+
+app = typer.Typer(
+    help="Queenspark: a partitioned, durable message queue on PostgreSQL.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+RUN, USE, LOOK = "Run it", "Use it", "Look after it"
+
+
+def version() -> None:
+    """Print the version."""
+    from queenspark import __version__
+
+    typer.echo(__version__)
+
+
+app.command(rich_help_panel=RUN)(up)
+app.command(rich_help_panel=RUN)(serve)
+app.command(rich_help_panel=RUN)(migrate)
+app.command(rich_help_panel=RUN)(version)
+app.command(rich_help_panel=USE)(push)
+app.command(rich_help_panel=USE)(pop)
+app.command(rich_help_panel=USE)(tail)
+app.command(rich_help_panel=LOOK)(status)
+app.add_typer(queues.app, name="queues", rich_help_panel=LOOK)
+app.add_typer(groups.app, name="groups", rich_help_panel=LOOK)
+app.add_typer(dlq.app, name="dlq", rich_help_panel=LOOK)
+app.command(rich_help_panel=LOOK)(seek)
+
+
+def main() -> None:
+    """Run the command line; user mistakes end in one sentence and an exit code."""
+    try:
+        app(prog_name="queenspark")
+    except Failure as failure:
+        say(str(failure))
+        sys.exit(failure.code)
+    except SettingsError as error:
+        say(str(error))
+        sys.exit(Exit.USAGE)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; what is still buffered must not be written at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(Exit.OK)

@@ -1,0 +1,16 @@
+"""Asking before something is lost."""
+
+import sys
+
+import typer
+
+from queenspark.cli.exits import Exit, Failure
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Go on only when the person says yes or said `--yes`."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Failure(f"{question} Say --yes to do it.", Exit.USAGE)
+    typer.confirm(question, abort=True, err=True)

@@ -1,0 +1,21 @@
+"""Exit codes, and the failures that end a command with one sentence instead of a stack trace."""
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """What the exit code of a command says."""
+
+    OK = 0
+    REFUSED = 1  # the broker said no, or something failed
+    USAGE = 2  # the command was not understood, or the system cannot start like this
+    NOTHING = 3  # there is nothing to show
+    UNREACHABLE = 4  # no broker answers
+
+
+class Failure(Exception):  # noqa: N818 - not always an error
+    """Ends the command: `message` goes to stderr, `code` is the exit code."""
+
+    def __init__(self, message: str, code: Exit = Exit.REFUSED) -> None:
+        super().__init__(message)
+        self.code = code

@@ -1,0 +1,83 @@
+"""`queenspark groups`: consumer groups and how far behind they are."""
+
+from typing import Annotated
+
+import typer
+
+from queenspark.cli.broker_api import BrokerApi
+from queenspark.cli.confirm import confirm
+from queenspark.cli.noun import noun
+from queenspark.cli.options import AsJson, Url, Yes
+from queenspark.cli.output import print_facts, print_json, print_table, records_of, say
+
+app = noun("List, look at and delete consumer groups.")
+
+GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
+
+COLUMNS = [
+    ("group", ["name", "consumerGroup", "group"]),
+    ("queue", ["queueName", "queue"]),
+    ("queues", ["queues", "topics"]),
+    ("partition", ["partitionName", "partition"]),
+    ("members", ["members"]),
+    ("lag", ["totalLag", "lag", "pending"]),
+    ("behind, s", ["maxTimeLag", "maxLagSeconds", "lagSeconds", "timeLagSeconds"]),
+    ("state", ["state"]),
+]
+
+
+@app.command("list")
+def list_groups(
+    behind: Annotated[
+        int | None, typer.Option(metavar="SECONDS", help="Only what is at least this far behind.")
+    ] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the consumer groups with their lag (also: just `queenspark groups`)."""
+    with BrokerApi(url) as broker:
+        if behind is None:
+            answer = broker.get("consumer-groups")
+        else:
+            answer = broker.get("consumer-groups", "lagging", query={"minLagSeconds": behind})
+    if as_json:
+        return print_json(answer)
+    groups = records_of(answer, "consumerGroups")
+    if not groups:
+        return say(
+            "There is no consumer group." if behind is None else "No consumer group is that far behind."
+        )
+    return print_table(groups, COLUMNS)
+
+
+@app.command("show")
+def show_group(group: GroupName, url: Url = None, as_json: AsJson = False) -> None:
+    """Show one group: its queues and partitions, its place and its lag."""
+    with BrokerApi(url) as broker:
+        answer = broker.get("consumer-groups", group)
+    if as_json:
+        return print_json(answer)
+    if isinstance(answer, list):
+        return print_table(records_of(answer, ""), COLUMNS)
+    return print_facts(answer)
+
+
+@app.command("delete")
+def delete_group(
+    group: GroupName,
+    queue: Annotated[
+        str | None, typer.Option(metavar="QUEUE", help="Only the group's place in this queue.")
+    ] = None,
+    yes: Yes = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a group with its places; it starts anew when it is used again."""
+    where = f" in the queue {queue}" if queue else ""
+    confirm(f"Delete the consumer group {group}{where}?", yes)
+    with BrokerApi(url) as broker:
+        path = ("consumer-groups", group, "queues", queue) if queue else ("consumer-groups", group)
+        answer = broker.delete(*path, query={"deleteMetadata": True})
+    if as_json:
+        return print_json(answer)
+    return say(f"The consumer group {group} is deleted{where}.")

@@ -1,0 +1,17 @@
+"""Options that many commands share."""
+
+from typing import Annotated
+
+import typer
+
+Url = Annotated[
+    str | None, typer.Option("--url", metavar="URL", help="The broker to talk to (default: QUEENSPARK_URL).")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
+Group = Annotated[
+    str | None,
+    typer.Option("--group", metavar="GROUP", help="The consumer group (default: the shared queue mode)."),
+]
+Partition = Annotated[str | None, typer.Option("--partition", metavar="NAME", help="Only this partition.")]
+QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]

@@ -1,0 +1,100 @@
+"""What commands print: tables for people, JSON for programs, sentences on stderr."""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+WIDTH_OF_A_FILE = 200
+
+Column = tuple[str, Sequence[str]]
+"""A title, and the names under which the value may be found, the first one present wins."""
+
+
+def out() -> Console:
+    """The console for results."""
+    return Console(width=None if sys.stdout.isatty() else WIDTH_OF_A_FILE, markup=False, highlight=False)
+
+
+def err() -> Console:
+    """The console for everything that is not a result."""
+    return Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
+
+
+def say(sentence: str) -> None:
+    """Tell a person something beside the results."""
+    err().print(sentence)
+
+
+def print_json(value: Any) -> None:
+    """Print one value as JSON on lines of its own."""
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value)).decode() + "\n")
+
+
+def print_json_line(value: Any) -> None:
+    """Print one value as one line of JSON, at once."""
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    sys.stdout.flush()
+
+
+def print_table(records: Iterable[Mapping[str, Any]], columns: Sequence[Column]) -> None:
+    """Print records as a table; columns for which no record has a value are left out."""
+    rows = [[find(record, names) for _, names in columns] for record in records]
+    used = [index for index in range(len(columns)) if any(row[index] is not None for row in rows)]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for index in used:
+        numeric = all(isinstance(row[index], int | float | None) for row in rows)
+        table.add_column(columns[index][0], justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell(row[index])) for index in used))
+    out().print(table)
+
+
+def print_facts(record: Mapping[str, Any]) -> None:
+    """Print one record as lines of name and value; what lies deeper gets a name with dots."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in _flat(record):
+        table.add_row(Text(name), Text(cell(value)))
+    out().print(table)
+
+
+def find(record: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The value under the first of `names` that is there; a dot goes one level deeper."""
+    for name in names:
+        value: Any = record
+        for step in name.split("."):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if value is not None:
+            return value
+    return None
+
+
+def cell(value: Any) -> str:
+    """A value as a person reads it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def records_of(answer: Any, name: str) -> list[dict[str, Any]]:
+    """The list of records in an answer: under `name`, or the answer itself."""
+    found = answer.get(name) if isinstance(answer, dict) else answer
+    return [record for record in found if isinstance(record, dict)] if isinstance(found, list) else []
+
+
+def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for name, value in record.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

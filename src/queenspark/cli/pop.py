@@ -1,0 +1,74 @@
+"""`queenspark pop`: take messages out of a queue."""
+
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from queenspark.cli.broker_api import BrokerApi
+from queenspark.cli.exits import Exit, Failure
+from queenspark.cli.options import AsJson, Group, Partition, QueueName, Url
+from queenspark.cli.output import print_json_line, print_table, say
+
+COLUMNS = [
+    ("partition", ["partition"]),
+    ("transaction id", ["transactionId"]),
+    ("created", ["createdAt"]),
+    ("retries", ["retryCount"]),
+    ("data", ["shown"]),
+]
+
+
+def pop(
+    queue: QueueName,
+    group: Group = None,
+    partition: Partition = None,
+    batch: Annotated[int, typer.Option(min=1, help="Most messages to take.")] = 1,
+    wait: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for one.")] = 0,
+    ack: Annotated[
+        bool, typer.Option("--ack/--no-ack", help="Acknowledge what was printed, or keep it leased.")
+    ] = True,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Pop messages, print them, and acknowledge them. Exit code 3 when there is none."""
+    path = ["pop", "queue", queue] + (["partition", partition] if partition is not None else [])
+    query: dict[str, Any] = {"batch": batch, "consumerGroup": group}
+    if wait:
+        query |= {"wait": True, "timeout": round(wait * 1000)}
+    with BrokerApi(url) as broker:
+        answer = broker.get(*path, query=query, patience=wait)
+        messages: list[dict[str, Any]] = answer["messages"] if answer else []
+        if not messages:
+            raise Failure(f"There is nothing to pop from {queue}.", Exit.NOTHING)
+        print_messages(messages, as_json=as_json)
+        if ack:
+            _acknowledge(broker, messages, group)
+        elif not as_json:
+            say(f"Not acknowledged; the lease is {messages[0].get('leaseId')}.")
+
+
+def print_messages(messages: list[dict[str, Any]], *, as_json: bool) -> None:
+    """Print messages as lines of JSON or as a table."""
+    if as_json:
+        for message in messages:
+            print_json_line(message)
+    else:
+        print_table([{**message, "shown": as_text(message.get("data"))} for message in messages], COLUMNS)
+
+
+def as_text(data: Any) -> str:
+    """A payload as JSON on one line."""
+    return msgspec.json.encode(data).decode()
+
+
+def _acknowledge(broker: BrokerApi, messages: list[dict[str, Any]], group: str | None) -> None:
+    names = ("transactionId", "partitionId", "leaseId")
+    acks = [{**{name: message[name] for name in names}, "status": "completed"} for message in messages]
+    body: dict[str, Any] = {"acknowledgments": acks}
+    if group is not None:
+        body["consumerGroup"] = group
+    refused = [answer for answer in broker.post("ack", "batch", body=body) if not answer.get("success")]
+    if refused:
+        reason = refused[0].get("error") or "no reason given"
+        raise Failure(f"The broker did not take {len(refused)} of {len(messages)} acknowledgments: {reason}.")

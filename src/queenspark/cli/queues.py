@@ -1,0 +1,141 @@
+"""`queenspark queues`: list, look at, create and delete queues."""
+
+from typing import Annotated, Any
+
+import typer
+
+from queenspark.cli.broker_api import BrokerApi
+from queenspark.cli.confirm import confirm
+from queenspark.cli.exits import Exit, Failure
+from queenspark.cli.noun import noun
+from queenspark.cli.options import AsJson, QueueName, Url, Yes
+from queenspark.cli.output import print_facts, print_json, print_table, records_of, say
+
+app = noun("List, look at, create and delete queues.")
+
+COLUMNS = [
+    ("queue", ["name", "queue"]),
+    ("namespace", ["namespace"]),
+    ("task", ["task"]),
+    ("partitions", ["partitions"]),
+    ("messages", ["messages.total"]),
+    ("pending", ["messages.pending"]),
+    ("processing", ["messages.processing"]),
+    ("dead", ["messages.deadLetter", "messages.dlq"]),
+    ("created", ["createdAt"]),
+]
+
+
+@app.command("list")
+def list_queues(url: Url = None, as_json: AsJson = False) -> None:
+    """List the queues (also: just `queenspark queues`)."""
+    with BrokerApi(url) as broker:
+        answer = broker.get("resources", "queues")
+    if as_json:
+        return print_json(answer)
+    queues = records_of(answer, "queues")
+    if not queues:
+        return say("There is no queue yet; the first push makes one.")
+    return print_table(queues, COLUMNS)
+
+
+@app.command("show")
+def show_queue(queue: QueueName, url: Url = None, as_json: AsJson = False) -> None:
+    """Show everything about one queue."""
+    with BrokerApi(url) as broker:
+        answer = broker.get("resources", "queues", queue)
+    if as_json:
+        return print_json(answer)
+    partitions = answer.pop("partitions", None) if isinstance(answer, dict) else None
+    print_facts(answer)
+    if isinstance(partitions, list) and partitions:
+        columns = [("partition", ["name", "partition"]), ("messages", ["messages.total", "total"])]
+        columns += [("pending", ["messages.pending", "pending"]), ("last", ["lastActivity", "lastMessageAt"])]
+        print_table(partitions, columns)
+    return None
+
+
+@app.command("create")
+def create_queue(
+    queue: QueueName,
+    namespace: Annotated[str | None, typer.Option(help="Namespace, for pops over several queues.")] = None,
+    task: Annotated[str | None, typer.Option(help="Task, for pops over several queues.")] = None,
+    lease_time: Annotated[int | None, typer.Option(help="Seconds that a consumer has for a batch.")] = None,
+    retry_limit: Annotated[
+        int | None, typer.Option(help="Failures before a message is a dead letter.")
+    ] = None,
+    retry_delay: Annotated[int | None, typer.Option(help="Milliseconds before the first retry.")] = None,
+    ttl: Annotated[int | None, typer.Option(help="Seconds after which an unread message goes.")] = None,
+    max_size: Annotated[int | None, typer.Option(help="Most messages waiting; 0 is no limit.")] = None,
+    priority: Annotated[
+        int | None, typer.Option(help="Higher is popped first within a namespace or task.")
+    ] = None,
+    delayed_processing: Annotated[
+        int | None, typer.Option(help="Seconds that a new message stays hidden.")
+    ] = None,
+    window_buffer: Annotated[
+        int | None, typer.Option(help="Seconds without a push before a partition shows.")
+    ] = None,
+    retention_seconds: Annotated[int | None, typer.Option(help="Age at which messages are deleted.")] = None,
+    completed_retention_seconds: Annotated[
+        int | None, typer.Option(help="Age at which messages that every group has read are deleted.")
+    ] = None,
+    retention: Annotated[
+        bool | None, typer.Option("--retention/--no-retention", help="Delete old messages.")
+    ] = None,
+    encryption: Annotated[
+        bool | None, typer.Option("--encryption/--no-encryption", help="Encrypt payloads at rest.")
+    ] = None,
+    dead_letters: Annotated[
+        bool | None,
+        typer.Option("--dead-letters/--no-dead-letters", help="Give up after the retry limit, or never."),
+    ] = None,
+    dead_letter_queue: Annotated[
+        str | None, typer.Option(metavar="QUEUE", help="A queue that gets a copy of each dead letter.")
+    ] = None,
+    max_wait: Annotated[
+        int | None, typer.Option(help="Seconds after which a waiting message is dropped.")
+    ] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a queue or configure it anew; options that are not given take their default."""
+    given: dict[str, Any] = {
+        "leaseTime": lease_time,
+        "retryLimit": retry_limit,
+        "retryDelay": retry_delay,
+        "ttl": ttl,
+        "maxSize": max_size,
+        "priority": priority,
+        "delayedProcessing": delayed_processing,
+        "windowBuffer": window_buffer,
+        "retentionSeconds": retention_seconds,
+        "completedRetentionSeconds": completed_retention_seconds,
+        "retentionEnabled": retention,
+        "encryptionEnabled": encryption,
+        "dlqAfterMaxRetries": dead_letters,
+        "deadLetterQueue": dead_letter_queue,
+        "maxWaitTimeSeconds": max_wait,
+    }
+    body: dict[str, Any] = {"queue": queue, "namespace": namespace, "task": task}
+    body = {name: value for name, value in body.items() if value is not None}
+    body["options"] = {name: value for name, value in given.items() if value is not None}
+    with BrokerApi(url) as broker:
+        answer = broker.post("configure", body=body)
+    if as_json:
+        return print_json(answer)
+    return say(f"The queue {queue} is configured.")
+
+
+@app.command("delete")
+def delete_queue(queue: QueueName, yes: Yes = False, url: Url = None, as_json: AsJson = False) -> None:
+    """Delete a queue with all its messages."""
+    confirm(f"Delete the queue {queue} with all its messages?", yes)
+    with BrokerApi(url) as broker:
+        answer = broker.delete("resources", "queues", queue)
+    if as_json:
+        print_json(answer)
+    if isinstance(answer, dict) and not answer.get("existed", True):
+        raise Failure(f"There is no queue {queue}.", Exit.NOTHING)
+    if not as_json:
+        say(f"The queue {queue} is deleted.")

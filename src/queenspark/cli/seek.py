@@ -1,0 +1,56 @@
+"""`queenspark seek`: move a consumer group's place in a queue."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from queenspark.cli.broker_api import BrokerApi
+from queenspark.cli.exits import Exit, Failure
+from queenspark.cli.options import AsJson, Partition, QueueName, Url
+from queenspark.cli.output import print_json, say
+
+BEGINNING = datetime.fromtimestamp(0, UTC)
+
+
+def seek(
+    queue: QueueName,
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")],
+    to_end: Annotated[bool, typer.Option("--to-end", help="Skip everything that is there now.")] = False,
+    to_beginning: Annotated[bool, typer.Option("--to-beginning", help="Read everything again.")] = False,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="To the first message of this ISO time (UTC if it has no zone)."),
+    ] = None,
+    partition: Partition = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move a group to the end, to the beginning or to a time. Its open leases end."""
+    if [to_end, to_beginning, to is not None].count(True) != 1:
+        raise Failure("Say where to seek: --to-end, --to-beginning or --to TIME.", Exit.USAGE)
+    body: dict[str, Any] = {"toEnd": True} if to_end else {"timestamp": _timestamp(to)}
+    path = ["consumer-groups", group, "queues", queue]
+    if partition is not None:
+        path += ["partitions", partition]
+    with BrokerApi(url) as broker:
+        answer = broker.post(*path, "seek", body=body)
+    if as_json:
+        return print_json(answer)
+    place = "the end" if to_end else "the beginning" if to_beginning else body["timestamp"]
+    return say(
+        f"The group {group} is at {place} of {queue}{f', partition {partition}' if partition else ''}."
+    )
+
+
+def _timestamp(text: str | None) -> str:
+    if text is None:
+        moment = BEGINNING
+    else:
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise Failure(f"{text!r} is not an ISO time such as 2030-01-31T12:00:00Z.", Exit.USAGE) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

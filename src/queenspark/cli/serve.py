@@ -1,0 +1,63 @@
+"""`queenspark serve` and `queenspark migrate`: a broker, and the schema that it needs."""
+
+import os
+import signal
+import threading
+from typing import Annotated
+
+import typer
+
+from queenspark.cli.exits import Exit, Failure
+from queenspark.cli.output import say
+from queenspark.settings import Settings
+
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option("--database-url", metavar="URL", help="PostgreSQL (default: QUEENSPARK_DATABASE_URL)."),
+]
+Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (default: 127.0.0.1).")]
+Port = Annotated[int | None, typer.Option("--port", help="Port to listen on (default: 6632).")]
+
+
+def serve(
+    database_url: DatabaseUrl = None,
+    host: Host = None,
+    port: Port = None,
+    exit_with_parent: Annotated[bool, typer.Option("--exit-with-parent", hidden=True)] = False,
+) -> None:
+    """Run a broker against a PostgreSQL. Run as many as you like; SIGTERM stops it gracefully."""
+    from queenspark.broker import server
+
+    settings = Settings.from_env(database_url=database_url, host=host, port=port)
+    _require_database(settings)
+    if exit_with_parent:
+        threading.Thread(target=_stop_when_stdin_ends, daemon=True).start()
+    try:
+        code = server.run(settings)
+    except server.StartError as error:
+        raise Failure(str(error), Exit.USAGE) from None
+    raise typer.Exit(code)
+
+
+def migrate(database_url: DatabaseUrl = None) -> None:
+    """Bring the database's schema up to date; safe to repeat, and while brokers run."""
+    from queenspark.store import migrate as migrations
+
+    url = _require_database(Settings.from_env(database_url=database_url))
+    applied = migrations.migrate(url)
+    say(f"Applied {', '.join(applied)}." if applied else "The schema is up to date.")
+
+
+def _require_database(settings: Settings) -> str:
+    if settings.database_url is None:
+        raise Failure(
+            "There is no database: set QUEENSPARK_DATABASE_URL, or let `queenspark up` start one.", Exit.USAGE
+        )
+    return settings.database_url
+
+
+def _stop_when_stdin_ends() -> None:
+    """The parent holds the other end of stdin: when it dies, however it dies, stdin ends."""
+    while os.read(0, 1024):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)

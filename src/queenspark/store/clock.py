@@ -1,0 +1,29 @@
+"""Safe time: the time before which every message is visible and final."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from .database import Database
+
+
+class Clock:
+    """Looks at the database's clock and transaction ids, and what follows from them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def look(self, every: float = 0.0) -> None:
+        """Note time and transaction id, unless somebody did within the last `every` seconds."""
+        await self._database.execute("look", {"every": every})
+
+    async def safe_time(self, txid: int | None = None) -> datetime | None:
+        """The safe time, now or for a reader that stopped at a position of that transaction id."""
+        row = await self._database.row("safe_time", {"txid": txid})
+        return None if row is None else row[0]
+
+    async def holder(self) -> dict[str, Any] | None:
+        """The oldest transaction in flight, which holds safe time back: pid, application, state, seconds."""
+        records = await self._database.records("horizon_holder")
+        return records[0] if records else None

@@ -1,0 +1,90 @@
+"""The connection pool, and the few ways in which the store's statements are run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import dict_row, tuple_row
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from .errors import DatabaseBusy, DatabaseUnavailable
+from .queries import query
+
+Params = Mapping[str, Any]
+
+# Pushes and acks are answered only after they are on disk. Our own transactions stay short: a long one would hold
+# the horizon back for everybody.
+_OPTIONS = (
+    "-c synchronous_commit=on -c timezone=UTC -c statement_timeout=60s "
+    "-c idle_in_transaction_session_timeout=30s -c jit=off -c plan_cache_mode=auto"
+)
+
+
+class Database:
+    """A pool of autocommit connections to one PostgreSQL database."""
+
+    def __init__(self, url: str, pool_size: int = 16, pool_timeout: float = 5.0) -> None:
+        self.url = url
+        self.pool_size = pool_size
+        self._pool = AsyncConnectionPool(
+            url,
+            min_size=min(4, pool_size),
+            max_size=pool_size,
+            timeout=pool_timeout,
+            open=False,
+            kwargs={"autocommit": True, "options": _OPTIONS, "application_name": "queenspark broker"},
+        )
+
+    async def open(self, timeout: float = 15.0) -> None:
+        """Connect; raises DatabaseUnavailable when that takes too long."""
+        try:
+            await self._pool.open(wait=True, timeout=timeout)
+        except PoolTimeout as error:
+            await self._pool.close()
+            raise DatabaseUnavailable(f"cannot connect to the database: {error}") from error
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._pool.close()
+
+    def in_use(self) -> int:
+        """How many connections are busy."""
+        stats = self._pool.get_stats()
+        return int(stats.get("pool_size", 0)) - int(stats.get("pool_available", 0))
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConnection[tuple[Any, ...]]]:
+        """A connection for a few statements; database trouble comes out as one of our errors."""
+        try:
+            async with self._pool.connection() as connection:
+                yield connection
+        except PoolTimeout as error:
+            raise DatabaseBusy("all database connections are busy") from error
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise DatabaseUnavailable(f"the database is not available: {error}".strip()) from error
+
+    async def rows(self, name: str, params: Params | None = None) -> list[tuple[Any, ...]]:
+        """Run a named statement and return its rows as tuples."""
+        async with self.connection() as connection, connection.cursor(row_factory=tuple_row) as cursor:
+            await cursor.execute(query(name), params)
+            return await cursor.fetchall()
+
+    async def row(self, name: str, params: Params | None = None) -> tuple[Any, ...] | None:
+        """The first row of a named statement."""
+        rows = await self.rows(name, params)
+        return rows[0] if rows else None
+
+    async def records(self, name: str, params: Params | None = None) -> list[dict[str, Any]]:
+        """Run a named statement and return its rows as dictionaries."""
+        async with self.connection() as connection, connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(query(name), params)
+            return await cursor.fetchall()
+
+    async def execute(self, name: str, params: Params | None = None) -> int:
+        """Run a named statement and return how many rows it touched."""
+        async with self.connection() as connection:
+            return (await connection.execute(query(name), params)).rowcount

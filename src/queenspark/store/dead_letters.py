@@ -1,0 +1,65 @@
+"""Dead letters: list, put back, delete."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from .database import Database
+from .encryption import Cipher
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which dead letters are meant; what is None is not looked at."""
+
+    queue: str | None = None
+    group: str | None = None
+    partition: str | None = None
+    partition_id: int | None = None
+    transaction_id: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def params(self) -> dict[str, Any]:
+        """As parameters of the statements."""
+        params = msgspec.structs.asdict(self)
+        params["from"] = params.pop("since")
+        params["to"] = params.pop("until")
+        return params
+
+
+class DeadLetters:
+    """The dead letters of all groups."""
+
+    def __init__(self, database: Database, cipher: Cipher) -> None:
+        self._database = database
+        self._cipher = cipher
+
+    async def list(self, chosen: Filter, limit: int = 100, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
+        """A page of dead letters, the newest first, and how many there are in all."""
+        params = {**chosen.params(), "limit": limit, "offset": offset}
+        records = await self._database.records("list_dead_letters", params)
+        total = records[0]["total"] if records else 0
+        if not records and offset:
+            first = await self._database.records("list_dead_letters", {**params, "limit": 1, "offset": 0})
+            total = first[0]["total"] if first else 0
+        return [self._readable(record) for record in records], total
+
+    def _readable(self, record: dict[str, Any]) -> dict[str, Any]:
+        if record["encrypted"]:
+            record["payload"] = self._cipher.decrypt(record["payload"], record["transaction_id"])
+        return record
+
+    async def put_back(self, chosen: Filter) -> int:
+        """Deliver them to their groups again."""
+        return len(await self._database.rows("return_dead_letters", chosen.params()))
+
+    async def delete(self, chosen: Filter) -> int:
+        """Delete them for good."""
+        return len(await self._database.rows("delete_dead_letters", chosen.params()))
+
+    async def counts(self) -> list[dict[str, Any]]:
+        """Dead letters by queue and group."""
+        return await self._database.records("dead_letter_counts")

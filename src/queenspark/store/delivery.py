@@ -1,0 +1,181 @@
+"""Handing messages out and taking answers: pop, ack, extend, release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID, uuid4
+
+import psycopg
+from psycopg import AsyncConnection
+
+from .catalog import Catalog, Queue
+from .database import Database
+from .encryption import Cipher
+from .queries import query
+
+QUEUE_MODE = "__QUEUE_MODE__"  # the group of consumers that name none
+_GROUP_GONE = "QS001"
+
+
+class Message(NamedTuple):
+    """A message as it is handed out."""
+
+    id: int
+    partition_id: int
+    created_us: int
+    encrypted: bool
+    retries: int
+    lease_expired: bool
+    transaction_id: str
+    trace_id: str | None
+    payload: str
+
+
+class Batch(NamedTuple):
+    """What one pop handed out."""
+
+    queue: Queue
+    group_id: int
+    lease_id: UUID
+    messages: list[Message]
+
+
+class Ack(NamedTuple):
+    """One answer of a consumer. Status: completed, failed, retry or dlq."""
+
+    partition_id: int
+    transaction_id: str
+    group: str
+    lease_id: UUID | None
+    status: str
+    error: str | None
+
+
+class Acked(NamedTuple):
+    """What became of an answer: completed, retry, dead, repeated, stale, unleased, unknown."""
+
+    outcome: str
+    attempts: int
+    released: bool
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the answer counts."""
+        return self.outcome in ("completed", "retry", "dead", "repeated")
+
+
+class Deliverer:
+    """Leases messages to consumers and takes their answers."""
+
+    def __init__(self, database: Database, catalog: Catalog, cipher: Cipher) -> None:
+        self._database = database
+        self._catalog = catalog
+        self._cipher = cipher
+
+    async def pop(
+        self,
+        queue: str,
+        group: str,
+        *,
+        batch: int = 1,
+        partitions: int = 1,
+        partition: str | None = None,
+        auto_ack: bool = False,
+        mode: str = "all",
+        start: datetime | None = None,
+    ) -> Batch | None:
+        """Lease up to `batch` messages (or take them for good with auto_ack); None when there are none."""
+        for _ in range(3):
+            known = await self._catalog.queue(queue)
+            if known is None:
+                return None
+            partition_id = None
+            if partition is not None:
+                partition_id = await self._catalog.partition_id(known, partition)
+            lease_id = uuid4()
+            try:
+                group_id = await self._catalog.group_id(known, group, mode, start)
+                if partition is not None and partition_id is None:
+                    return None
+                params = {
+                    "group_id": group_id,
+                    "batch": batch,
+                    "partitions": partitions,
+                    "lease_id": lease_id,
+                    "auto_ack": auto_ack,
+                    "partition_id": partition_id,
+                }
+                rows = await self._database.rows("pop", params)
+            except (psycopg.errors.RaiseException, psycopg.errors.ForeignKeyViolation):
+                self._catalog.forget(queue)
+                continue
+            except psycopg.Error as error:
+                if error.sqlstate != _GROUP_GONE:
+                    raise
+                self._catalog.forget(queue)
+                continue
+            if not rows:
+                return None
+            messages = [Message(*row) for row in rows]
+            if any(message.encrypted for message in messages):
+                messages = [self._decrypted(message) for message in messages]
+            return Batch(known, group_id, lease_id, messages)
+        return None
+
+    def _decrypted(self, message: Message) -> Message:
+        if not message.encrypted:
+            return message
+        return message._replace(payload=self._cipher.decrypt(message.payload, message.transaction_id))
+
+    async def next_look(self, queue: str, group: str) -> tuple[bool, float | None]:
+        """Whether messages wait above the horizon, and in how many seconds the next place becomes available."""
+        known = await self._catalog.queue(queue)
+        if known is None:
+            return False, None
+        group_id = await self._catalog.group_id(known, group)
+        row = await self._database.row("next_look", {"group_id": group_id})
+        if row is None:
+            return False, None
+        return bool(row[0]), None if row[1] is None else int(row[1]) / 1000
+
+    async def ack(self, acks: Sequence[Ack]) -> list[Acked]:
+        """Take answers; those of one place and lease together, each place in its own right."""
+        async with self._database.connection() as connection:
+            if len({(ack.partition_id, ack.group) for ack in acks}) == 1:
+                return await self.answer(connection, acks)
+            async with connection.transaction():
+                return await self.answer(connection, acks)
+
+    async def answer(
+        self, connection: AsyncConnection[Any], acks: Sequence[Ack], *, final: bool = False
+    ) -> list[Acked]:
+        """Take answers on a given connection. With `final`, failed messages go to the dead letters at once."""
+        places: dict[tuple[int, str, str], list[int]] = {}
+        for n, ack in enumerate(acks):
+            places.setdefault((ack.partition_id, ack.group, str(ack.lease_id)), []).append(n)
+        answers: dict[int, Acked] = {}
+        for (partition_id, group, _), numbers in sorted(places.items()):
+            params = {
+                "partition_id": partition_id,
+                "group": group,
+                "lease_id": acks[numbers[0]].lease_id,
+                "transaction_ids": [acks[n].transaction_id for n in numbers],
+                "statuses": [acks[n].status for n in numbers],
+                "errors": [acks[n].error for n in numbers],
+                "final": final,
+            }
+            rows = await (await connection.execute(query("ack"), params)).fetchall()
+            answers.update(zip(numbers, (Acked(*row) for row in rows), strict=True))
+        return [answers[n] for n in range(len(acks))]
+
+    async def extend(self, lease_id: UUID, seconds: int | None) -> tuple[int, datetime] | None:
+        """Lengthen a live lease; the number of places and the earliest new end, or None."""
+        row = await self._database.row("extend", {"lease_id": lease_id, "seconds": seconds})
+        return None if row is None or not row[0] else (int(row[0]), row[1])
+
+    async def release(self, lease_id: UUID) -> int:
+        """Give a lease back unanswered."""
+        row = await self._database.row("release", {"lease_id": lease_id})
+        return 0 if row is None else int(row[0])

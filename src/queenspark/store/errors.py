@@ -1,0 +1,29 @@
+"""What can go wrong in the store, as one tree."""
+
+
+class StoreError(Exception):
+    """Base of all errors of the store."""
+
+
+class DatabaseUnavailable(StoreError):
+    """The database cannot be reached or went away; trying again later is safe."""
+
+
+class DatabaseBusy(StoreError):
+    """No connection became free in time; trying again later is safe."""
+
+
+class Refused(StoreError):
+    """The request cannot be done as it stands; the message says why and what to change."""
+
+
+class QueueFull(StoreError):
+    """The queue has reached its maxSize."""
+
+
+class TransactionRefused(StoreError):
+    """A transaction was refused and changed nothing."""
+
+
+class ChangedMeanwhile(StoreError):
+    """A queue or group was deleted or reconfigured while a statement used what was known of it."""

@@ -1,0 +1,107 @@
+"""Maintenance modes: pushes are staged instead of appended, pops find nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .catalog import Catalog
+from .database import Database
+from .encryption import Cipher
+from .push import Item, Pushed, Pusher
+from .queries import query
+
+_BATCH = 1000
+
+
+class Modes(NamedTuple):
+    """Which maintenance modes are on."""
+
+    push: bool
+    pop: bool
+
+
+class Maintenance:
+    """Switches the modes, and stages pushes while push maintenance is on."""
+
+    def __init__(self, database: Database, catalog: Catalog, pusher: Pusher, cipher: Cipher) -> None:
+        self._database = database
+        self._catalog = catalog
+        self._pusher = pusher
+        self._cipher = cipher
+
+    async def modes(self) -> Modes:
+        """The modes as stored."""
+        row = await self._database.row("system")
+        assert row is not None
+        return Modes(bool(row[1]), bool(row[2]))
+
+    async def set_pop(self, enabled: bool) -> None:
+        """Switch pop maintenance."""
+        await self._database.execute("set_pop_maintenance", {"enabled": enabled})
+
+    async def set_push(self, enabled: bool) -> int:
+        """Switch push maintenance; when it ends, append what was staged. Returns how many messages were."""
+        if enabled:
+            await self._database.execute("set_push_maintenance", {"enabled": True})
+            return 0
+        appended = 0
+        while True:
+            count = await self._append(_BATCH, last=False)
+            appended += count
+            if count < _BATCH:
+                return appended + await self._append(1_000_000, last=True)
+
+    async def staged(self) -> int:
+        """How many messages are staged."""
+        row = await self._database.row("count_staged")
+        return int(row[0]) if row else 0
+
+    async def stage(self, items: Sequence[Item]) -> list[Pushed] | None:
+        """Keep items until push maintenance ends; None when it has just ended."""
+        ids = await self._pusher.ids.take(len(items))
+        await self._catalog.resolve({(item.queue, item.partition) for item in items})
+        encrypted = [(known := self._catalog.queues.get(item.queue)) is not None and known.encryption_enabled for item in items]
+        params = {
+            "ids": ids,
+            "queues": [item.queue for item in items],
+            "partitions": [item.partition for item in items],
+            "encrypted": encrypted,
+            "transaction_ids": [item.transaction_id for item in items],
+            "trace_ids": [item.trace_id for item in items],
+            "payloads": [
+                self._cipher.encrypt(item.payload, item.transaction_id) if secret else item.payload
+                for item, secret in zip(items, encrypted, strict=True)
+            ],
+        }
+        if await self._database.execute("stage", params) < len(items):
+            return None
+        return [
+            Pushed(id_, self._catalog.partitions.get((item.queue, item.partition), 0), False)
+            for id_, item in zip(ids, items, strict=True)
+        ]
+
+    async def _append(self, limit: int, *, last: bool) -> int:
+        """Append staged messages in order. The last call waits for pushes that are being staged and ends the mode."""
+        async with self._database.connection() as connection:
+            rows = await (await connection.execute(query("next_staged"), {"limit": limit})).fetchall()
+            await self._catalog.resolve({(row[2], row[3]) for row in rows})
+            async with connection.transaction():
+                await connection.execute(query("lock_system"))
+                if last:
+                    rows = await (await connection.execute(query("next_staged"), {"limit": limit})).fetchall()
+                    await self._catalog.resolve({(row[2], row[3]) for row in rows})
+                for start in range(0, len(rows), _BATCH):
+                    part = rows[start : start + _BATCH]
+                    items = [
+                        Item(queue, partition, transaction_id, trace_id, self._readable(payload, encrypted, transaction_id))
+                        for _, _, queue, partition, encrypted, transaction_id, trace_id, payload in part
+                    ]
+                    await self._pusher.insert(connection, items, [row[1] for row in part])
+                    await connection.execute(query("unstage"), {"seqs": [row[0] for row in part]})
+                if last:
+                    await connection.execute(query("set_push_maintenance"), {"enabled": False})
+            return len(rows)
+
+    def _readable(self, payload: str, encrypted: bool, transaction_id: str) -> str:
+        return self._cipher.decrypt(payload, transaction_id) if encrypted else payload

@@ -1,0 +1,99 @@
+"""Bring a database to this version's schema: numbered migrations once each, functions replaced as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from importlib.resources import files
+
+import psycopg
+from psycopg import sql
+
+from .queries import text
+
+_LOCK = 0x71737061726B  # "qspark"
+_FILE = re.compile(r"^(\d{4}_\w+)\.sql$")
+
+
+class SchemaTooNew(RuntimeError):
+    """The database was migrated by a newer version than this one."""
+
+
+def migrations() -> list[str]:
+    """Names of all migrations, in order."""
+    folder = files(__package__) / "sql" / "migrations"
+    return sorted(match[1] for entry in folder.iterdir() if (match := _FILE.match(entry.name)))
+
+
+def migrate(url: str) -> list[str]:
+    """Apply what is missing, under an advisory lock; return the names of what was applied."""
+    with psycopg.connect(url, autocommit=True, application_name="queenspark migrate") as connection:
+        connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+        with connection.transaction():
+            applied = _apply_migrations(connection)
+            if _apply_functions(connection):
+                applied.append("functions")
+            _check_generation(connection)
+        return applied
+
+
+def _apply_migrations(connection: psycopg.Connection) -> list[str]:
+    connection.execute("CREATE SCHEMA IF NOT EXISTS queenspark")
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS queenspark.migrations"
+        " (name text PRIMARY KEY, checksum text, applied_at timestamptz NOT NULL DEFAULT clock_timestamp())"
+    )
+    rows = connection.execute("SELECT name FROM queenspark.migrations WHERE name <> 'functions'").fetchall()
+    done = {str(row[0]) for row in rows}
+    known = migrations()
+    if unknown := sorted(done - set(known)):
+        raise SchemaTooNew(
+            f"the database has migration {unknown[-1]}, which this version does not know; upgrade queenspark"
+        )
+    todo = [name for name in known if name not in done]
+    for name in todo:
+        connection.execute(sql.SQL(text(f"migrations/{name}.sql")))  # type: ignore[arg-type]
+        connection.execute("INSERT INTO queenspark.migrations (name) VALUES (%s)", (name,))
+    return todo
+
+
+def _apply_functions(connection: psycopg.Connection) -> bool:
+    body = text("functions.sql")
+    checksum = hashlib.sha256(body.encode()).hexdigest()
+    row = connection.execute("SELECT checksum FROM queenspark.migrations WHERE name = 'functions'").fetchone()
+    if row is not None and row[0] == checksum:
+        return False
+    old = connection.execute(
+        "SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = 'queenspark'::regnamespace"
+    ).fetchall()
+    for (signature,) in old:
+        connection.execute(sql.SQL("DROP FUNCTION IF EXISTS {}").format(sql.SQL(signature)))
+    connection.execute(sql.SQL(body))  # type: ignore[arg-type]
+    connection.execute(
+        "INSERT INTO queenspark.migrations (name, checksum) VALUES ('functions', %s)"
+        " ON CONFLICT (name) DO UPDATE SET checksum = excluded.checksum, applied_at = clock_timestamp()",
+        (checksum,),
+    )
+    return True
+
+
+def _check_generation(connection: psycopg.Connection) -> None:
+    """Start a new generation when the next transaction id is not above the largest one in the log.
+
+    That happens after a restore from a dump or a point-in-time recovery; without it new messages would sort
+    among old ones.
+    """
+    connection.execute(
+        """
+        UPDATE queenspark.system SET generation = generation + 1
+        WHERE queenspark.current_txid() <= (
+            SELECT max(last.txid) FROM (
+                SELECT (SELECT m.txid FROM queenspark.messages m WHERE m.queue_id = q.id
+                        ORDER BY m.txid DESC, m.id DESC LIMIT 1) AS txid
+                FROM queenspark.queues q
+                UNION ALL SELECT max(g.seen_txid) FROM queenspark.groups g
+                UNION ALL SELECT max(p.end_txid) FROM queenspark.places p
+                UNION ALL SELECT max(l.txid) FROM queenspark.looks l
+            ) last)
+        """
+    )

@@ -1,0 +1,138 @@
+"""Appending to the log."""
+
+from __future__ import annotations
+
+from asyncio import Lock
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from psycopg import AsyncConnection
+
+from .catalog import Catalog
+from .database import Database
+from .encryption import Cipher
+from .errors import ChangedMeanwhile
+from .queries import query
+
+BLOCK = 1000  # ids in a block of the sequence message_blocks
+_TRIES = 5
+_SEPARATOR = "\x01"  # never part of JSON text, and refused in ids
+
+
+class Item(NamedTuple):
+    """One message to push. The payload is JSON text."""
+
+    queue: str
+    partition: str
+    transaction_id: str
+    trace_id: str | None
+    payload: str
+
+
+class Pushed(NamedTuple):
+    """What became of one item."""
+
+    id: int
+    partition_id: int
+    duplicate: bool
+
+
+class Ids:
+    """Message ids, taken from the database in blocks."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._ranges: list[range] = []
+        self._lock = Lock()
+        self._blocks = 1
+
+    async def take(self, count: int) -> list[int]:
+        """So many new ids, rising."""
+        async with self._lock:
+            while sum(map(len, self._ranges)) < count:
+                self._blocks = min(64, max(2 * self._blocks, count // BLOCK + 1))
+                rows = await self._database.rows("take_blocks", {"count": self._blocks})
+                self._ranges += [range(number * BLOCK, (number + 1) * BLOCK) for (number,) in rows]
+            taken: list[int] = []
+            while len(taken) < count:
+                first = self._ranges[0]
+                need = count - len(taken)
+                taken.extend(first[:need])
+                if need < len(first):
+                    self._ranges[0] = first[need:]
+                else:
+                    del self._ranges[0]
+            return taken
+
+
+class Pusher:
+    """Pushes items, each call as one statement."""
+
+    def __init__(self, database: Database, catalog: Catalog, cipher: Cipher) -> None:
+        self._database = database
+        self._catalog = catalog
+        self._cipher = cipher
+        self.ids = Ids(database)
+
+    async def push(self, items: Sequence[Item]) -> list[Pushed]:
+        """Append the items, all or nothing; returns when they are on disk."""
+        if not items:
+            return []
+        ids = await self.ids.take(len(items))
+        for attempt in range(_TRIES):
+            await self._catalog.resolve({(item.queue, item.partition) for item in items})
+            try:
+                async with self._database.connection() as connection:
+                    return await self.insert(connection, items, ids)
+            except ChangedMeanwhile:
+                if attempt == _TRIES - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def insert(
+        self, connection: AsyncConnection[Any], items: Sequence[Item], ids: list[int]
+    ) -> list[Pushed]:
+        """Insert on a given connection. Raises ChangedMeanwhile, with nothing inserted by a lone statement."""
+        catalog = self._catalog
+        try:
+            partition_ids = [catalog.partitions[item.queue, item.partition] for item in items]
+            queues = {item.queue: catalog.queues[item.queue] for item in items}
+        except KeyError as error:
+            raise ChangedMeanwhile("a queue was deleted while it was pushed to") from error
+        encrypted = {queue.name for queue in queues.values() if queue.encryption_enabled}
+        payloads = [
+            self._cipher.encrypt(item.payload, item.transaction_id) if item.queue in encrypted else item.payload
+            for item in items
+        ]
+        params = {
+            "ids": " ".join(map(str, ids)),
+            "partition_ids": " ".join(map(str, partition_ids)),
+            "queue_ids": " ".join([str(queues[item.queue].id) for item in items]),
+            "transaction_ids": _SEPARATOR.join([item.transaction_id for item in items]),
+            "trace_ids": _SEPARATOR.join([item.trace_id or "" for item in items]),
+            "payloads": _SEPARATOR.join(payloads),
+            "encrypted": [queues[name].id for name in encrypted],
+            "partitions": list(set(partition_ids)),
+            "queues": [queue.id for queue in queues.values()],
+            "revisions": [queue.revision for queue in queues.values()],
+        }
+        inserted = (await connection.execute(query("push"), params)).rowcount
+        if inserted == len(items):
+            return [Pushed(*pair, False) for pair in zip(ids, partition_ids, strict=True)]
+        return await self._compare(connection, items, ids, partition_ids)
+
+    async def _compare(
+        self, connection: AsyncConnection[Any], items: Sequence[Item], ids: list[int], partition_ids: list[int]
+    ) -> list[Pushed]:
+        """Tell new messages from duplicates, and both from items that were not inserted at all."""
+        params = {"partition_ids": partition_ids, "transaction_ids": [item.transaction_id for item in items]}
+        rows = await (await connection.execute(query("find_ids"), params)).fetchall()
+        found = {int(n): int(id_) for n, id_ in rows}
+        if len(found) < len(items):
+            for name in {item.queue for item in items}:
+                self._catalog.forget(name)
+            raise ChangedMeanwhile("a queue was deleted or changed while it was pushed to")
+        return [
+            Pushed(found[n], partition_id, found[n] != id_)
+            for n, (id_, partition_id) in enumerate(zip(ids, partition_ids, strict=True), start=1)
+        ]

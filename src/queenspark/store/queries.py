@@ -1,0 +1,31 @@
+"""Named SQL blocks: `sql/queries.sql` is cut at lines of the form ``-- name: word``."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import LiteralString, cast
+
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+
+
+def text(name: str) -> str:
+    """The text of one file below `sql/`."""
+    return (files(__package__) / "sql" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _blocks() -> dict[str, str]:
+    parts = _NAME.split(text("queries.sql"))
+    return {name: body.strip().rstrip(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def query(name: str) -> LiteralString:
+    """The block of that name."""
+    return cast(LiteralString, _blocks()[name])
+
+
+def names() -> list[str]:
+    """All block names."""
+    return list(_blocks())

@@ -1,0 +1,632 @@
+-- Server-side functions, replaced as a whole by every migration run.
+--
+-- Lock order, the same everywhere, so that nothing deadlocks:
+--   1. groups (discover, seek)   2. places, by (partition_id, group_id)   3. messages' unique keys, sorted
+-- pop takes places with SKIP LOCKED and never waits for one.
+--
+-- Each statement of a VOLATILE plpgsql function has its own snapshot (READ COMMITTED): what is read after a row
+-- was locked includes everything that was committed before the lock was granted. The hand-over between discover
+-- and pop or ack rests on that.
+
+-- Every message below the horizon is final: nothing that commits later sorts below it.
+CREATE FUNCTION queenspark.horizon() RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT (SELECT generation::bigint << 48 FROM queenspark.system)
+           | pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+$$;
+
+-- Every message that was committed before now lies below the frontier; every transaction that begins later, above.
+CREATE FUNCTION queenspark.frontier() RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT (SELECT generation::bigint << 48 FROM queenspark.system)
+           | pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+$$;
+
+-- The transaction id of this transaction as the first half of a position.
+CREATE FUNCTION queenspark.current_txid() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT (SELECT generation::bigint << 48 FROM queenspark.system) | pg_current_xact_id()::text::bigint
+$$;
+
+-- The position just before the first message of a queue that was created at or after a time.
+CREATE FUNCTION queenspark.position_at(p_queue_id integer, p_time timestamptz, OUT txid bigint, OUT id bigint)
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_from bigint := 0;
+    v_horizon bigint := queenspark.horizon();
+BEGIN
+    SELECT l.horizon INTO v_from FROM queenspark.looks l
+    WHERE l.at <= p_time AND l.horizon_at <= p_time ORDER BY l.at DESC LIMIT 1;
+    SELECT m.txid, m.id - 1 INTO txid, id FROM queenspark.messages m
+    WHERE m.queue_id = p_queue_id AND m.txid >= coalesce(v_from, 0) AND m.created_at >= p_time
+    ORDER BY m.txid, m.id LIMIT 1;
+    IF txid IS NULL OR txid > v_horizon THEN
+        txid := v_horizon;
+        id := 0;
+    END IF;
+END
+$$;
+
+-- The group of a queue, made at its first contact. Mode: 'all', 'new', or a start time in p_from.
+CREATE FUNCTION queenspark.ensure_group(p_queue_id integer, p_name text, p_mode text, p_from timestamptz)
+RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+    v_group_id integer;
+    v_txid bigint := 0;
+    v_id bigint := 0;
+BEGIN
+    SELECT g.id INTO v_group_id FROM queenspark.groups g WHERE g.queue_id = p_queue_id AND g.name = p_name;
+    IF FOUND THEN
+        RETURN v_group_id;
+    END IF;
+    IF p_from IS NOT NULL THEN
+        SELECT a.txid, a.id INTO v_txid, v_id FROM queenspark.position_at(p_queue_id, p_from) a;
+    ELSIF p_mode = 'new' THEN
+        v_txid := queenspark.frontier();
+    END IF;
+    INSERT INTO queenspark.groups AS g (queue_id, name, mode, start_txid, start_id, seen_txid, seen_id)
+    VALUES (p_queue_id, p_name, p_mode, v_txid, v_id, v_txid, v_id)
+    ON CONFLICT (queue_id, name) DO UPDATE SET name = g.name
+    RETURNING g.id INTO v_group_id;
+    RETURN v_group_id;
+END
+$$;
+
+-- Tail the log from where the group last looked and mark the places that have work. Returns how many messages
+-- were seen. Costs what was pushed since, whatever the number of partitions.
+CREATE FUNCTION queenspark.discover(p_group_id integer, p_limit integer DEFAULT 10000) RETURNS integer
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+    g queenspark.groups%ROWTYPE;
+    v_count integer;
+    v_txid bigint;
+    v_id bigint;
+    v_partitions bigint[];
+BEGIN
+    SELECT * INTO g FROM queenspark.groups WHERE id = p_group_id;
+    IF NOT EXISTS (
+        SELECT 1 FROM queenspark.messages m
+        WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
+          AND m.txid < (SELECT queenspark.horizon())
+    ) THEN
+        RETURN 0;
+    END IF;
+    SELECT * INTO g FROM queenspark.groups WHERE id = p_group_id FOR NO KEY UPDATE;
+    SELECT count(*), (array_agg(t.txid ORDER BY t.txid DESC, t.id DESC))[1],
+           (array_agg(t.id ORDER BY t.txid DESC, t.id DESC))[1], array_agg(DISTINCT t.partition_id)
+    INTO v_count, v_txid, v_id, v_partitions
+    FROM (
+        SELECT m.txid, m.id, m.partition_id FROM queenspark.messages m
+        WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
+          AND m.txid < (SELECT queenspark.horizon())
+        ORDER BY m.txid, m.id LIMIT p_limit
+    ) t;
+    IF v_count = 0 THEN
+        -- Another session has just seen them: their places are marked by now.
+        RETURN 1;
+    END IF;
+    INSERT INTO queenspark.places AS p
+        (group_id, partition_id, available_at, cursor_txid, cursor_id, end_txid, end_id)
+    SELECT p_group_id, u.id, clock_timestamp(), g.start_txid, g.start_id, g.start_txid, g.start_id
+    FROM unnest(v_partitions) AS u(id)
+    WHERE EXISTS (SELECT 1 FROM queenspark.partitions t WHERE t.id = u.id)
+    ORDER BY u.id
+    ON CONFLICT (group_id, partition_id) DO UPDATE SET available_at = excluded.available_at
+    WHERE p.available_at IS NULL;
+    UPDATE queenspark.groups SET seen_txid = v_txid, seen_id = v_id WHERE id = p_group_id;
+    RETURN v_count;
+END
+$$;
+
+-- Move messages to the dead letters of a group, and to the queue's dead letter queue when it has one.
+CREATE FUNCTION queenspark.bury(p_group_id integer, p_partition_id bigint, p_ids bigint[], p_error text)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    v_queue text;
+    v_queue_id integer;
+    v_partition text;
+    v_target_id bigint;
+BEGIN
+    INSERT INTO queenspark.dead_letters AS d
+        (id, group_id, partition_id, txid, created_at, attempts, encrypted, transaction_id, trace_id, error, payload)
+    SELECT m.id, p_group_id, m.partition_id, m.txid, m.created_at, coalesce(a.count, 0), m.encrypted,
+           m.transaction_id, m.trace_id, coalesce(p_error, a.error, 'failed'), m.payload
+    FROM queenspark.messages m
+    LEFT JOIN queenspark.attempts a
+        ON a.group_id = p_group_id AND a.partition_id = m.partition_id AND a.id = m.id
+    WHERE m.partition_id = p_partition_id AND m.id = ANY (p_ids)
+    ON CONFLICT (group_id, id) DO NOTHING;
+    DELETE FROM queenspark.attempts
+    WHERE group_id = p_group_id AND partition_id = p_partition_id AND id = ANY (p_ids);
+
+    SELECT q.dead_letter_queue, t.name INTO v_queue, v_partition
+    FROM queenspark.partitions t JOIN queenspark.queues q ON q.id = t.queue_id WHERE t.id = p_partition_id;
+    IF v_queue IS NOT NULL THEN
+        INSERT INTO queenspark.queues (name) VALUES (v_queue) ON CONFLICT (name) DO NOTHING;
+        SELECT id INTO v_queue_id FROM queenspark.queues WHERE name = v_queue;
+        INSERT INTO queenspark.partitions (queue_id, name) VALUES (v_queue_id, v_partition)
+        ON CONFLICT (queue_id, name) DO NOTHING;
+        SELECT id INTO v_target_id FROM queenspark.partitions WHERE queue_id = v_queue_id AND name = v_partition;
+        INSERT INTO queenspark.messages
+            (txid, id, partition_id, created_at, queue_id, encrypted, transaction_id, trace_id, payload)
+        SELECT t.txid, nextval('queenspark.message_blocks') * 1000, v_target_id, clock_timestamp(), v_queue_id,
+               d.encrypted, d.transaction_id, d.trace_id, d.payload
+        FROM (SELECT queenspark.current_txid() AS txid OFFSET 0) t, (
+            SELECT * FROM queenspark.dead_letters
+            WHERE group_id = p_group_id AND id = ANY (p_ids) AND partition_id = p_partition_id
+            ORDER BY transaction_id
+        ) d
+        ON CONFLICT (partition_id, transaction_id) DO NOTHING;
+    END IF;
+END
+$$;
+
+-- Step over the messages of a place that may no longer be delivered: expired ones (ttl) are dropped, ones that
+-- waited too long (maxWaitTimeSeconds) become dead letters. Returns the new cursor.
+CREATE FUNCTION queenspark.step_over(
+    p_group_id integer, p_partition_id bigint, p_ttl integer, p_max_wait integer,
+    INOUT cursor_txid bigint, INOUT cursor_id bigint
+) LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+    v_expired timestamptz := clock_timestamp() - make_interval(secs => p_ttl);
+    v_waited timestamptz := clock_timestamp() - make_interval(secs => nullif(p_max_wait, 0));
+    v_cut timestamptz := greatest(v_expired, v_waited);
+    r record;
+    v_dead bigint[] := '{}';
+BEGIN
+    FOR r IN
+        SELECT m.txid, m.id, m.created_at FROM queenspark.messages m
+        WHERE m.partition_id = p_partition_id AND (m.txid, m.id) > (cursor_txid, cursor_id)
+          AND m.txid < (SELECT queenspark.horizon())
+        ORDER BY m.txid, m.id
+    LOOP
+        EXIT WHEN r.created_at >= v_cut;
+        IF r.created_at < v_waited AND NOT coalesce(r.created_at < v_expired, false) THEN
+            v_dead := v_dead || r.id;
+        END IF;
+        cursor_txid := r.txid;
+        cursor_id := r.id;
+    END LOOP;
+    IF cardinality(v_dead) > 0 THEN
+        PERFORM queenspark.bury(p_group_id, p_partition_id, v_dead, 'waited longer than maxWaitTimeSeconds');
+    END IF;
+END
+$$;
+
+-- Hand out up to p_batch messages from up to p_partitions ready places of a group (or from one given partition).
+-- With p_auto_ack the messages are answered at once; otherwise they are leased under p_lease_id.
+CREATE FUNCTION queenspark.pop(
+    p_group_id integer, p_batch integer, p_partitions integer, p_lease_id uuid, p_auto_ack boolean,
+    p_partition_id bigint DEFAULT NULL
+) RETURNS TABLE (
+    message_id bigint, from_partition_id bigint, created_us bigint, is_encrypted boolean, retries integer,
+    expired boolean, transaction text, trace text, body text
+)
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+    q record;
+    pl queenspark.places%ROWTYPE;
+    v_now timestamptz := clock_timestamp();
+    v_expires timestamptz;
+    v_taken integer := 0;
+    v_places integer := 0;
+    v_count integer;
+    v_discovered boolean := p_partition_id IS NOT NULL;
+    v_stop_txid bigint;
+    v_stop_id bigint;
+    v_wait timestamptz;
+    v_expired boolean;
+    v_fresh boolean;
+BEGIN
+    SELECT queues.* INTO q FROM queenspark.groups g JOIN queenspark.queues ON queues.id = g.queue_id
+    WHERE g.id = p_group_id;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'group is gone' USING ERRCODE = 'QS001';
+    END IF;
+    v_expires := v_now + make_interval(secs => q.lease_seconds);
+    IF NOT p_auto_ack THEN
+        -- A lease that a crash forgets is a lease that expired: nothing is lost, so no need to wait for the disk.
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
+    IF p_partition_id IS NOT NULL THEN
+        INSERT INTO queenspark.places
+            (group_id, partition_id, available_at, cursor_txid, cursor_id, end_txid, end_id)
+        SELECT g.id, p_partition_id, v_now, g.start_txid, g.start_id, g.start_txid, g.start_id
+        FROM queenspark.groups g
+        WHERE g.id = p_group_id AND NOT EXISTS (
+            SELECT 1 FROM queenspark.places x WHERE x.group_id = g.id AND x.partition_id = p_partition_id)
+        FOR SHARE OF g
+        ON CONFLICT DO NOTHING;
+    END IF;
+
+    WHILE v_taken < p_batch AND v_places < p_partitions LOOP
+        IF p_partition_id IS NULL THEN
+            SELECT * INTO pl FROM queenspark.places p
+            WHERE p.group_id = p_group_id AND p.available_at <= v_now
+            ORDER BY p.available_at LIMIT 1 FOR UPDATE SKIP LOCKED;
+        ELSE
+            SELECT * INTO pl FROM queenspark.places p
+            WHERE p.group_id = p_group_id AND p.partition_id = p_partition_id
+              AND (p.available_at IS NULL OR p.available_at <= v_now) FOR UPDATE SKIP LOCKED;
+        END IF;
+        IF NOT FOUND THEN
+            EXIT WHEN v_discovered OR v_taken > 0;
+            v_discovered := true;
+            EXIT WHEN queenspark.discover(p_group_id) = 0;
+            v_now := clock_timestamp();
+            CONTINUE;
+        END IF;
+        v_expired := cardinality(pl.leased) > 0 AND pl.lease_expires_at <= v_now;
+        v_count := 0;
+
+        IF pl.returned > 0 THEN
+            -- Dead letters that were put back come first, by themselves.
+            RETURN QUERY
+            WITH batch AS MATERIALIZED (
+                SELECT d.* FROM queenspark.dead_letters d
+                WHERE d.group_id = p_group_id AND d.partition_id = pl.partition_id AND d.returned
+                ORDER BY d.txid, d.id LIMIT p_batch - v_taken
+            ), lease AS (
+                UPDATE queenspark.places p
+                SET lease_id = p_lease_id, lease_expires_at = v_expires, retry_at = NULL,
+                    available_at = CASE WHEN p_auto_ack THEN clock_timestamp() ELSE v_expires END,
+                    leased = CASE WHEN p_auto_ack THEN '{}' ELSE b.ids END,
+                    returned = CASE WHEN p_auto_ack THEN p.returned - cardinality(b.ids) ELSE p.returned END
+                FROM (SELECT array_agg(x.id) AS ids FROM batch x HAVING count(*) > 0) b
+                WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id
+            ), answered AS (
+                DELETE FROM queenspark.dead_letters d USING batch b
+                WHERE p_auto_ack AND d.group_id = b.group_id AND d.id = b.id
+            )
+            SELECT b.id, b.partition_id, (extract(epoch FROM b.created_at) * 1000000)::bigint, b.encrypted,
+                   b.attempts, v_expired, b.transaction_id, b.trace_id, b.payload
+            FROM batch b ORDER BY b.txid, b.id;
+            GET DIAGNOSTICS v_count = ROW_COUNT;
+            IF v_count = 0 THEN
+                UPDATE queenspark.places p SET returned = 0
+                WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id;
+            END IF;
+        END IF;
+
+        IF v_count = 0 AND cardinality(pl.pending) > 0 THEN
+            -- Handed out before and not answered: failed, or its lease expired.
+            RETURN QUERY
+            WITH batch AS MATERIALIZED (
+                SELECT m.*, coalesce(a.count, 0) AS attempts FROM queenspark.messages m
+                LEFT JOIN queenspark.attempts a
+                    ON a.group_id = p_group_id AND a.partition_id = m.partition_id AND a.id = m.id
+                WHERE m.partition_id = pl.partition_id
+                  AND (m.txid, m.id) > (pl.cursor_txid, pl.cursor_id) AND (m.txid, m.id) <= (pl.end_txid, pl.end_id)
+                  AND m.id = ANY (pl.pending)
+                ORDER BY m.txid, m.id LIMIT p_batch - v_taken
+            ), lease AS (
+                UPDATE queenspark.places p
+                SET lease_id = p_lease_id, lease_expires_at = v_expires, retry_at = NULL,
+                    available_at = CASE WHEN p_auto_ack THEN clock_timestamp() ELSE v_expires END,
+                    leased = CASE WHEN p_auto_ack THEN '{}' ELSE b.ids END,
+                    cursor_txid = CASE WHEN p_auto_ack AND cardinality(b.ids) = cardinality(p.pending)
+                        THEN p.end_txid ELSE p.cursor_txid END,
+                    cursor_id = CASE WHEN p_auto_ack AND cardinality(b.ids) = cardinality(p.pending)
+                        THEN p.end_id ELSE p.cursor_id END,
+                    pending = CASE WHEN p_auto_ack
+                        THEN ARRAY(SELECT unnest(p.pending) EXCEPT SELECT unnest(b.ids)) ELSE p.pending END
+                FROM (SELECT array_agg(x.id) AS ids FROM batch x HAVING count(*) > 0) b
+                WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id
+            )
+            SELECT b.id, b.partition_id, (extract(epoch FROM b.created_at) * 1000000)::bigint, b.encrypted,
+                   b.attempts, v_expired, b.transaction_id, b.trace_id, b.payload
+            FROM batch b ORDER BY b.txid, b.id;
+            GET DIAGNOSTICS v_count = ROW_COUNT;
+            IF v_count = 0 THEN
+                -- All of it was deleted meanwhile, or answered by the pop above.
+                pl.cursor_txid := pl.end_txid;
+                pl.cursor_id := pl.end_id;
+                pl.pending := '{}';
+            END IF;
+        END IF;
+
+        IF v_count = 0 THEN
+            v_stop_txid := 9223372036854775807;
+            v_stop_id := 0;
+            v_wait := NULL;
+            v_fresh := true;
+            IF q.ttl_seconds IS NOT NULL OR q.max_wait_seconds > 0 THEN
+                SELECT s.cursor_txid, s.cursor_id INTO pl.cursor_txid, pl.cursor_id
+                FROM queenspark.step_over(p_group_id, pl.partition_id, q.ttl_seconds, q.max_wait_seconds,
+                                          pl.cursor_txid, pl.cursor_id) s;
+            END IF;
+            IF q.window_buffer_seconds > 0 THEN
+                SELECT m.created_at + make_interval(secs => q.window_buffer_seconds) INTO v_wait
+                FROM queenspark.messages m WHERE m.partition_id = pl.partition_id
+                ORDER BY m.txid DESC, m.id DESC LIMIT 1;
+                v_fresh := v_wait IS NULL OR v_wait <= v_now;
+            END IF;
+            IF q.delayed_seconds > 0 AND v_fresh THEN
+                SELECT m.txid, m.id, m.created_at + make_interval(secs => q.delayed_seconds)
+                INTO v_stop_txid, v_stop_id, v_wait
+                FROM queenspark.messages m
+                WHERE m.partition_id = pl.partition_id AND (m.txid, m.id) > (pl.cursor_txid, pl.cursor_id)
+                  AND m.created_at > v_now - make_interval(secs => q.delayed_seconds)
+                ORDER BY m.txid, m.id LIMIT 1;
+                IF NOT FOUND THEN
+                    v_stop_txid := 9223372036854775807;
+                    v_stop_id := 0;
+                END IF;
+            END IF;
+            IF v_fresh THEN
+                RETURN QUERY
+                WITH batch AS MATERIALIZED (
+                    SELECT m.* FROM queenspark.messages m
+                    WHERE m.partition_id = pl.partition_id AND (m.txid, m.id) > (pl.cursor_txid, pl.cursor_id)
+                      AND m.txid < (SELECT queenspark.horizon()) AND (m.txid, m.id) < (v_stop_txid, v_stop_id)
+                    ORDER BY m.txid, m.id LIMIT p_batch - v_taken
+                ), lease AS (
+                    UPDATE queenspark.places p
+                    SET lease_id = p_lease_id, lease_expires_at = v_expires, retry_at = NULL,
+                        available_at = CASE
+                            WHEN NOT p_auto_ack THEN v_expires
+                            WHEN cardinality(b.ids) = p_batch - v_taken THEN clock_timestamp()
+                            ELSE v_wait END,
+                        cursor_txid = CASE WHEN p_auto_ack THEN b.last_txid ELSE pl.cursor_txid END,
+                        cursor_id = CASE WHEN p_auto_ack THEN b.last_id ELSE pl.cursor_id END,
+                        end_txid = b.last_txid, end_id = b.last_id,
+                        pending = CASE WHEN p_auto_ack THEN '{}' ELSE b.ids END,
+                        leased = CASE WHEN p_auto_ack THEN '{}' ELSE b.ids END,
+                        acked_at = CASE WHEN p_auto_ack THEN v_now ELSE p.acked_at END
+                    FROM (
+                        SELECT array_agg(x.id) AS ids, max(x.txid) AS last_txid,
+                               (array_agg(x.id ORDER BY x.txid DESC, x.id DESC))[1] AS last_id
+                        FROM batch x HAVING count(*) > 0
+                    ) b
+                    WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id
+                )
+                SELECT b.id, b.partition_id, (extract(epoch FROM b.created_at) * 1000000)::bigint, b.encrypted,
+                       0, v_expired, b.transaction_id, b.trace_id, b.payload
+                FROM batch b ORDER BY b.txid, b.id;
+                GET DIAGNOSTICS v_count = ROW_COUNT;
+            END IF;
+            IF v_count = 0 THEN
+                UPDATE queenspark.places p
+                SET available_at = v_wait, cursor_txid = pl.cursor_txid, cursor_id = pl.cursor_id,
+                    end_txid = pl.cursor_txid, end_id = pl.cursor_id, pending = '{}', leased = '{}',
+                    lease_id = NULL, lease_expires_at = NULL, retry_at = NULL
+                WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id;
+                EXIT WHEN p_partition_id IS NOT NULL;
+                CONTINUE;
+            END IF;
+        END IF;
+
+        v_taken := v_taken + v_count;
+        v_places := v_places + 1;
+        EXIT WHEN p_partition_id IS NOT NULL;
+    END LOOP;
+END
+$$;
+
+-- When a parked poll should look again: at once when messages wait above the horizon, else when the next place
+-- becomes available.
+CREATE FUNCTION queenspark.next_look(p_group_id integer, OUT above_horizon boolean, OUT wait_ms bigint)
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+BEGIN
+    SELECT EXISTS (
+        SELECT 1 FROM queenspark.messages m
+        WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
+    ) INTO above_horizon FROM queenspark.groups g WHERE g.id = p_group_id;
+    SELECT greatest(0, ceil(extract(epoch FROM p.available_at - clock_timestamp()) * 1000)) INTO wait_ms
+    FROM queenspark.places p
+    WHERE p.group_id = p_group_id AND p.available_at IS NOT NULL ORDER BY p.available_at LIMIT 1;
+END
+$$;
+
+-- Answer messages of one place under one lease. Outcomes, in the order of the items:
+--   completed, retry, dead, repeated (was answered before; harmless)
+--   stale (the lease is not live), unleased (the lease does not cover that message), unknown
+CREATE FUNCTION queenspark.ack(
+    p_partition_id bigint, p_group text, p_lease_id uuid, p_transactions text[], p_statuses text[],
+    p_errors text[], p_final boolean
+) RETURNS TABLE (outcome text, attempts integer, released boolean)
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+    pl queenspark.places%ROWTYPE;
+    q record;
+    v_now timestamptz := clock_timestamp();
+    v_ids bigint[];
+    v_done bigint[] := '{}';
+    v_failed bigint[] := '{}';
+    v_outcomes text[] := '{}';
+    v_attempts integer[] := '{}';
+    v_count integer;
+    v_retry_at timestamptz;
+    v_more boolean;
+    v_whole boolean;
+BEGIN
+    SELECT p.* INTO pl FROM queenspark.partitions t
+    JOIN queenspark.groups g ON g.queue_id = t.queue_id AND g.name = p_group
+    JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = t.id
+    WHERE t.id = p_partition_id FOR UPDATE OF p;
+    IF NOT FOUND THEN
+        RETURN QUERY SELECT 'unknown', 0, false FROM unnest(p_transactions);
+        RETURN;
+    END IF;
+    IF pl.lease_id IS NULL OR pl.lease_expires_at <= v_now OR pl.lease_id <> coalesce(p_lease_id, pl.lease_id) THEN
+        RETURN QUERY SELECT 'stale', 0, false FROM unnest(p_transactions);
+        RETURN;
+    END IF;
+
+    SELECT array_agg(m.id ORDER BY u.n) INTO v_ids
+    FROM unnest(p_transactions) WITH ORDINALITY u(transaction_id, n)
+    LEFT JOIN queenspark.messages m ON m.partition_id = p_partition_id AND m.transaction_id = u.transaction_id;
+    IF pl.returned > 0 THEN
+        SELECT array_agg(coalesce(u.id, d.id) ORDER BY u.n) INTO v_ids
+        FROM unnest(v_ids, p_transactions) WITH ORDINALITY u(id, transaction_id, n)
+        LEFT JOIN queenspark.dead_letters d ON d.partition_id = p_partition_id AND d.group_id = pl.group_id
+            AND d.transaction_id = u.transaction_id;
+    END IF;
+
+    IF pl.returned = 0 AND 'completed' = ALL (p_statuses)
+       AND (v_ids = pl.leased OR (cardinality(v_ids) <= 8 AND v_ids <@ pl.leased)) THEN
+        v_done := v_ids;
+        v_outcomes := p_statuses;
+        v_attempts := array_fill(0, ARRAY[cardinality(v_ids)]);
+    ELSE
+        SELECT queues.* INTO q FROM queenspark.partitions t JOIN queenspark.queues ON queues.id = t.queue_id
+        WHERE t.id = p_partition_id;
+        FOR i IN 1 .. cardinality(p_transactions) LOOP
+            v_count := 0;
+            IF v_ids[i] IS NULL THEN
+                v_outcomes := v_outcomes || 'unknown'::text;
+            ELSIF v_ids[i] = ANY (v_done) OR v_ids[i] = ANY (v_failed) THEN
+                v_outcomes := v_outcomes || 'repeated'::text;
+            ELSIF v_ids[i] <> ALL (pl.leased) THEN
+                v_outcomes := v_outcomes
+                    || CASE WHEN v_ids[i] = ANY (pl.pending) THEN 'unleased' ELSE 'repeated' END;
+            ELSIF p_statuses[i] = 'completed' THEN
+                v_done := v_done || v_ids[i];
+                v_outcomes := v_outcomes || 'completed'::text;
+            ELSIF v_ids[i] <> ALL (pl.pending) THEN
+                -- A dead letter that was put back and failed again is dead again.
+                UPDATE queenspark.dead_letters d
+                SET returned = false, attempts = d.attempts + 1, failed_at = v_now,
+                    error = coalesce(p_errors[i], d.error)
+                WHERE d.group_id = pl.group_id AND d.id = v_ids[i] RETURNING d.attempts INTO v_count;
+                pl.returned := pl.returned - 1;
+                v_failed := v_failed || v_ids[i];
+                v_outcomes := v_outcomes || 'dead'::text;
+            ELSIF p_statuses[i] = 'retry' THEN
+                v_failed := v_failed || v_ids[i];
+                v_retry_at := greatest(v_retry_at, v_now);
+                v_outcomes := v_outcomes || 'retry'::text;
+            ELSE
+                INSERT INTO queenspark.attempts AS a (group_id, partition_id, id, count, error)
+                VALUES (pl.group_id, p_partition_id, v_ids[i], 1, p_errors[i])
+                ON CONFLICT (group_id, partition_id, id)
+                DO UPDATE SET count = a.count + 1, error = excluded.error
+                RETURNING a.count INTO v_count;
+                IF p_statuses[i] = 'dlq' OR p_final OR (q.dead_letters_enabled AND v_count > q.retry_limit) THEN
+                    PERFORM queenspark.bury(pl.group_id, p_partition_id, ARRAY[v_ids[i]],
+                        coalesce(p_errors[i], CASE WHEN p_statuses[i] = 'dlq' THEN 'sent to the dead letters by its consumer'
+                                              ELSE 'failed without a reason' END));
+                    v_done := v_done || v_ids[i];
+                    v_outcomes := v_outcomes || 'dead'::text;
+                ELSE
+                    v_failed := v_failed || v_ids[i];
+                    v_retry_at := greatest(v_retry_at, v_now + make_interval(
+                        secs => least(3600, q.retry_delay_ms / 1000.0 * power(2, least(v_count - 1, 20)))));
+                    v_outcomes := v_outcomes || 'retry'::text;
+                END IF;
+            END IF;
+            v_attempts := v_attempts || v_count;
+        END LOOP;
+        IF pl.returned > 0 THEN
+            DELETE FROM queenspark.dead_letters d
+            WHERE d.group_id = pl.group_id AND d.returned AND d.id = ANY (v_done) AND d.id <> ALL (pl.pending);
+            GET DIAGNOSTICS v_count = ROW_COUNT;
+            pl.returned := pl.returned - v_count;
+        END IF;
+    END IF;
+
+    IF cardinality(v_done) = 0 AND cardinality(v_failed) = 0 THEN
+        RETURN QUERY SELECT o, a, cardinality(pl.leased) = 0 FROM unnest(v_outcomes, v_attempts) u(o, a);
+        RETURN;
+    END IF;
+    v_whole := v_done = pl.pending;
+    IF v_done = pl.leased THEN
+        pl.leased := '{}';
+    ELSE
+        pl.leased := ARRAY(SELECT unnest(pl.leased) EXCEPT SELECT unnest(v_done || v_failed));
+    END IF;
+    IF v_whole THEN
+        pl.pending := '{}';
+    ELSE
+        pl.pending := ARRAY(SELECT unnest(pl.pending) EXCEPT SELECT unnest(v_done));
+    END IF;
+    DELETE FROM queenspark.attempts a
+    WHERE a.group_id = pl.group_id AND a.partition_id = p_partition_id AND a.id = ANY (v_done);
+    IF v_retry_at IS NOT NULL THEN
+        pl.retry_at := greatest(pl.retry_at, v_retry_at);
+        pl.available_at := pl.retry_at;
+    END IF;
+    IF cardinality(pl.pending) = 0 THEN
+        pl.cursor_txid := pl.end_txid;
+        pl.cursor_id := pl.end_id;
+    END IF;
+    IF cardinality(pl.leased) = 0 THEN
+        IF cardinality(pl.pending) > 0 THEN
+            pl.available_at := coalesce(pl.retry_at, v_now);
+        ELSE
+            SELECT pl.returned > 0 OR EXISTS (
+                SELECT 1 FROM queenspark.messages m
+                WHERE m.partition_id = p_partition_id AND (m.txid, m.id) > (pl.end_txid, pl.end_id)
+            ) INTO v_more;
+            pl.available_at := CASE WHEN v_more THEN v_now END;
+        END IF;
+    END IF;
+    UPDATE queenspark.places p
+    SET cursor_txid = pl.cursor_txid, cursor_id = pl.cursor_id, pending = pl.pending, leased = pl.leased,
+        available_at = pl.available_at, retry_at = pl.retry_at, returned = pl.returned, acked_at = v_now
+    WHERE p.group_id = pl.group_id AND p.partition_id = p_partition_id;
+    RETURN QUERY SELECT o, a, cardinality(pl.leased) = 0 FROM unnest(v_outcomes, v_attempts) u(o, a);
+END
+$$;
+
+-- Lengthen a live lease; never shortens it. p_seconds NULL: the queue's lease time.
+CREATE FUNCTION queenspark.extend(p_lease_id uuid, p_seconds integer, OUT places integer, OUT expires_at timestamptz)
+LANGUAGE sql AS $$
+    WITH live AS (
+        SELECT p.group_id, p.partition_id, greatest(p.lease_expires_at,
+               clock_timestamp() + make_interval(secs => coalesce(p_seconds, q.lease_seconds))) AS until
+        FROM queenspark.places p JOIN queenspark.groups g ON g.id = p.group_id
+        JOIN queenspark.queues q ON q.id = g.queue_id
+        WHERE p.lease_id = p_lease_id AND p.lease_expires_at > clock_timestamp() AND cardinality(p.leased) > 0
+        ORDER BY p.partition_id, p.group_id FOR UPDATE OF p
+    ), extended AS (
+        UPDATE queenspark.places p
+        SET lease_expires_at = live.until,
+            available_at = CASE WHEN p.retry_at IS NULL THEN live.until ELSE p.available_at END
+        FROM live WHERE p.group_id = live.group_id AND p.partition_id = live.partition_id
+        RETURNING p.lease_expires_at
+    )
+    SELECT count(*)::integer, min(lease_expires_at) FROM extended
+$$;
+
+-- Give a lease back unanswered: its messages are ready for the next pop, and no attempt is counted.
+CREATE FUNCTION queenspark.release(p_lease_id uuid) RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+    v_count integer;
+BEGIN
+    PERFORM 1 FROM queenspark.places p WHERE p.lease_id = p_lease_id
+    ORDER BY p.partition_id, p.group_id FOR UPDATE;
+    UPDATE queenspark.places p
+    SET lease_id = NULL, lease_expires_at = NULL, leased = '{}', available_at = coalesce(p.retry_at, clock_timestamp())
+    WHERE p.lease_id = p_lease_id AND cardinality(p.leased) > 0;
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    RETURN v_count;
+END
+$$;
+
+-- Move a group of a queue (or its place in one partition) to a position. Leases are revoked; acks from before it
+-- are refused. Returns whether there was such a group (and partition).
+CREATE FUNCTION queenspark.seek(p_group_id integer, p_partition_id bigint, p_txid bigint, p_id bigint)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    g queenspark.groups%ROWTYPE;
+BEGIN
+    SELECT * INTO g FROM queenspark.groups WHERE id = p_group_id FOR NO KEY UPDATE;
+    PERFORM 1 FROM queenspark.places p
+    WHERE p.group_id = p_group_id AND (p_partition_id IS NULL OR p.partition_id = p_partition_id)
+    ORDER BY p.partition_id FOR UPDATE;
+    IF p_partition_id IS NULL THEN
+        UPDATE queenspark.groups SET start_txid = p_txid, start_id = p_id, seen_txid = p_txid, seen_id = p_id
+        WHERE id = p_group_id;
+    ELSE
+        INSERT INTO queenspark.places
+            (group_id, partition_id, cursor_txid, cursor_id, end_txid, end_id)
+        VALUES (p_group_id, p_partition_id, p_txid, p_id, p_txid, p_id)
+        ON CONFLICT DO NOTHING;
+    END IF;
+    UPDATE queenspark.places p
+    SET cursor_txid = p_txid, cursor_id = p_id, end_txid = p_txid, end_id = p_id, pending = '{}', leased = '{}',
+        lease_id = NULL, lease_expires_at = NULL, retry_at = NULL,
+        available_at = CASE WHEN p_partition_id IS NOT NULL OR p.returned > 0 THEN clock_timestamp() END
+    WHERE p.group_id = p_group_id AND (p_partition_id IS NULL OR p.partition_id = p_partition_id);
+    DELETE FROM queenspark.attempts a
+    WHERE a.group_id = p_group_id AND (p_partition_id IS NULL OR a.partition_id = p_partition_id);
+END
+$$;

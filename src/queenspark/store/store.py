@@ -1,0 +1,48 @@
+"""The store as one object: everything that speaks SQL, by noun."""
+
+from __future__ import annotations
+
+from .catalog import Catalog
+from .clock import Clock
+from .database import Database
+from .dead_letters import DeadLetters
+from .delivery import Deliverer
+from .encryption import Cipher
+from .groups import Groups
+from .maintenance import Maintenance
+from .messages import Messages
+from .push import Pusher
+from .queues import Queues
+from .sweeper import Sweeper
+from .traces import Traces
+from .transaction import Transactions
+
+
+class Store:
+    """The door to PostgreSQL."""
+
+    def __init__(
+        self, url: str, *, pool_size: int = 16, encryption_key: bytes | None = None, retention_batch: int = 5000
+    ) -> None:
+        self.database = Database(url, pool_size)
+        self.cipher = Cipher(encryption_key)
+        self.catalog = Catalog(self.database)
+        self.queues = Queues(self.database, self.catalog)
+        self.pusher = Pusher(self.database, self.catalog, self.cipher)
+        self.deliverer = Deliverer(self.database, self.catalog, self.cipher)
+        self.transactions = Transactions(self.database, self.catalog, self.pusher, self.deliverer)
+        self.groups = Groups(self.database, self.catalog)
+        self.dead_letters = DeadLetters(self.database, self.cipher)
+        self.messages = Messages(self.database, self.cipher)
+        self.traces = Traces(self.database)
+        self.clock = Clock(self.database)
+        self.maintenance = Maintenance(self.database, self.catalog, self.pusher, self.cipher)
+        self.sweeper = Sweeper(self.database, retention_batch)
+
+    async def open(self, timeout: float = 15.0) -> None:
+        """Connect."""
+        await self.database.open(timeout)
+
+    async def close(self) -> None:
+        """Disconnect."""
+        await self.database.close()

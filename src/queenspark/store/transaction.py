@@ -1,0 +1,64 @@
+"""Pushes and answers in one database transaction: all of it happens, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from .catalog import Catalog
+from .database import Database
+from .delivery import Ack, Acked, Deliverer
+from .errors import ChangedMeanwhile, TransactionRefused
+from .push import Item, Pushed, Pusher
+from .queries import query
+
+_TRIES = 5
+
+
+class Transactions:
+    """Runs transactions across queues, fenced by leases."""
+
+    def __init__(self, database: Database, catalog: Catalog, pusher: Pusher, deliverer: Deliverer) -> None:
+        self._database = database
+        self._catalog = catalog
+        self._pusher = pusher
+        self._deliverer = deliverer
+
+    async def run(
+        self, items: Sequence[Item], acks: Sequence[Ack], required_leases: Sequence[UUID]
+    ) -> tuple[list[Pushed], list[Acked]]:
+        """Do all of it, or raise TransactionRefused (with the reason) and do none of it."""
+        ids = await self._pusher.ids.take(len(items)) if items else []
+        for attempt in range(_TRIES):
+            await self._catalog.resolve({(item.queue, item.partition) for item in items})
+            try:
+                return await self._run(items, ids, acks, required_leases)
+            except ChangedMeanwhile:
+                if attempt == _TRIES - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def _run(
+        self, items: Sequence[Item], ids: list[int], acks: Sequence[Ack], required_leases: Sequence[UUID]
+    ) -> tuple[list[Pushed], list[Acked]]:
+        async with self._database.connection() as connection, connection.transaction():
+            wanted = sorted(set(required_leases))
+            if wanted:
+                row = await (await connection.execute(query("require_leases"), {"lease_ids": wanted})).fetchone()
+                if row is None or row[0] < len(wanted):
+                    raise TransactionRefused("a required lease has expired, was taken over or does not exist")
+            # Places are locked before any message is inserted: the lock order of the whole store.
+            answers = await self._deliverer.answer(connection, acks, final=True)
+            for ack, answer in zip(acks, answers, strict=True):
+                if not answer.accepted:
+                    raise TransactionRefused(f"ack of {ack.transaction_id} refused: {REASONS[answer.outcome]}")
+            pushed = await self._pusher.insert(connection, items, ids) if items else []
+            return pushed, answers
+
+
+#: Why an answer was refused, for people.
+REASONS = {
+    "stale": "invalid or expired lease",
+    "unleased": "the message is not part of this lease",
+    "unknown": "no such message for this consumer group",
+}

@@ -1,0 +1,87 @@
+"""A broker as a process of its own, as the tests start, stop and kill it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+LOG_LINES = 200
+
+
+def free_port() -> int:
+    """A port that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def clean_environment(**settings: Any) -> dict[str, str]:
+    """This process's environment with exactly these settings of Queenspark."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("QUEENSPARK_")}
+    environment |= {f"QUEENSPARK_{name.upper()}": str(value) for name, value in settings.items()}
+    return environment
+
+
+class Broker:
+    """`queenspark serve` on a free port; `settings` are those of `queenspark.settings.Settings`."""
+
+    def __init__(self, database_url: str, log_file: Path, **settings: Any) -> None:
+        self.port: int = settings.pop("port", None) or free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.database_url = database_url
+        self.log_file = log_file
+        self._environment = clean_environment(database_url=database_url, port=self.port, **settings)
+        self.process: subprocess.Popen[bytes]
+        self.start()
+
+    @property
+    def pid(self) -> int:
+        """The process id of the broker."""
+        return self.process.pid
+
+    def start(self, within: float = 30.0) -> None:
+        """Start the broker (again, on the same port) and wait until it is healthy."""
+        with self.log_file.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "queenspark", "serve"], env=self._environment, stdout=log, stderr=log
+            )
+        deadline = time.monotonic() + within
+        while not self.healthy():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"the broker did not start ({self.process.returncode}):\n{self.log()}")
+            time.sleep(0.02)
+
+    def healthy(self) -> bool:
+        """Whether the broker answers that it is well."""
+        try:
+            return httpx2.get(f"{self.url}/health", timeout=2.0).status_code == 200
+        except httpx2.TransportError:
+            return False
+
+    def stop(self, within: float = 20.0) -> int:
+        """Stop the broker as an operator does; its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(within)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+    def kill(self) -> None:
+        """Kill the broker as a crash would."""
+        self.process.kill()
+        self.process.wait()
+
+    def log(self) -> str:
+        """The end of what the broker logged."""
+        lines = self.log_file.read_text(errors="replace").splitlines() if self.log_file.exists() else []
+        return "\n".join(lines[-LOG_LINES:])

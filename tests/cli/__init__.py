@@ -1,0 +1,1 @@
+"""Tests of the command line, the settings and the embedded PostgreSQL."""

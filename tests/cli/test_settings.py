@@ -1,0 +1,97 @@
+"""Settings come from the environment, are checked, and are documented."""
+
+import base64
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from queenspark.settings import Settings, SettingsError, variable
+
+KEY = base64.b64encode(bytes(range(32))).decode()
+DOCS = Path(__file__).parents[2] / "docs" / "settings.md"
+
+
+def test_every_setting_has_a_default() -> None:
+    settings = Settings.from_env({})
+    assert (settings.host, settings.port, settings.database_url) == ("127.0.0.1", 6632, None)
+
+
+def test_variables_are_read_in_the_type_of_their_setting() -> None:
+    env = {
+        "QUEENSPARK_PORT": "7000",
+        "QUEENSPARK_LOOK_SECONDS": "0.5",
+        "QUEENSPARK_DATA_DIR": "somewhere",
+        "QUEENSPARK_DATABASE_URL": "postgresql://localhost/queue",
+        "PORT": "1",
+    }
+    settings = Settings.from_env(env)
+    assert settings.port == 7000
+    assert settings.look_seconds == 0.5
+    assert settings.data_dir == Path("somewhere")
+    assert settings.database_url == "postgresql://localhost/queue"
+
+
+def test_an_empty_variable_is_as_good_as_none() -> None:
+    assert Settings.from_env({"QUEENSPARK_DATABASE_URL": "", "QUEENSPARK_PORT": " "}) == Settings()
+
+
+def test_an_override_wins_unless_it_is_none() -> None:
+    env = {"QUEENSPARK_PORT": "7000", "QUEENSPARK_HOST": "0.0.0.0"}
+    settings = Settings.from_env(env, port=7001, host=None)
+    assert (settings.port, settings.host) == (7001, "0.0.0.0")
+
+
+def test_an_overridden_variable_is_not_even_read() -> None:
+    assert Settings.from_env({"QUEENSPARK_PORT": "tcp://10.0.0.1:6632"}, port=7000).port == 7000
+
+
+def test_an_override_of_no_setting_is_a_mistake_of_ours() -> None:
+    with pytest.raises(TypeError, match="colour"):
+        Settings.from_env({}, colour="red")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "fix"),
+    [
+        ("QUEENSPARK_PORT", "http", "give a whole number, such as 6632"),
+        ("QUEENSPARK_PORT", "0", "give at least 1"),
+        ("QUEENSPARK_PORT", "65536", "give a port from 1 to 65535"),
+        ("QUEENSPARK_POOL_SIZE", "0", "give at least 2"),
+        ("QUEENSPARK_LOOK_SECONDS", "soon", "give a number, such as 1.0"),
+        ("QUEENSPARK_LOOK_SECONDS", "nan", "give at least 0.01"),
+        ("QUEENSPARK_LOG_LEVEL", "loud", "give one of debug, info, warning, error"),
+        ("QUEENSPARK_URL", "localhost:6632", "give a URL such as http://127.0.0.1:6632"),
+        ("QUEENSPARK_ENCRYPTION_KEY", "secret", "openssl rand -base64 32"),
+        ("QUEENSPARK_ENCRYPTION_KEY", base64.b64encode(b"short").decode(), "openssl rand -base64 32"),
+    ],
+)
+def test_an_unusable_value_is_refused_with_the_variable_and_the_fix(name: str, value: str, fix: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        Settings.from_env({name: value})
+    assert name in str(refusal.value)
+    assert fix in str(refusal.value)
+
+
+def test_secrets_are_not_shown() -> None:
+    settings = Settings(encryption_key=KEY, database_url="postgresql://me:hunter2@db/queue")
+    assert KEY not in repr(settings)
+    assert "hunter2" not in repr(settings)
+
+
+def test_the_documentation_lists_every_setting_with_its_default() -> None:
+    documented = dict(
+        re.findall(r"^\| `(QUEENSPARK_\w+)` \| `?([^|`]*?)`? \|", DOCS.read_text(), re.MULTILINE)
+    )
+    expected = {
+        variable(item.name): "none" if item.default is None else str(item.default)
+        for item in fields(Settings)
+    }
+    assert documented == expected
+
+
+def test_the_documentation_says_what_the_code_says() -> None:
+    text = DOCS.read_text()
+    for item in fields(Settings):
+        assert f"| {item.metadata['doc']} |" in text

@@ -1,0 +1,111 @@
+"""What the tests share: sizes, PostgreSQL servers, databases and brokers."""
+
+from collections.abc import Callable, Generator, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from queenspark.embedded import EmbeddedPostgres
+from tests.broker_process import Broker
+from tests.postgres_servers import DEBIAN_15, PostgresServer, temporary_postgres
+
+StartBroker = Callable[..., Broker]
+
+BROKERS = pytest.StashKey[list[Broker]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare `--full-size`."""
+    parser.addoption(
+        "--full-size", action="store_true", help="run crash and load tests with their full numbers"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the tests of the store on every PostgreSQL."""
+    if "database" in metafunc.fixturenames and "store" in metafunc.definition.path.parts:
+        metafunc.parametrize("database", ["postgres_18", "postgres_15"], indirect=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the logs of a failed test's brokers."""
+    report = yield
+    if report.failed:
+        for broker in item.stash.get(BROKERS, []):
+            report.sections.append((f"log of the broker {broker.url}", broker.log()))
+    return report
+
+
+@pytest.fixture(scope="session")
+def full_size(pytestconfig: pytest.Config) -> bool:
+    """Whether crash and load tests run with their full numbers."""
+    return bool(pytestconfig.getoption("--full-size"))
+
+
+@pytest.fixture(scope="session")
+def postgres_18() -> Iterator[PostgresServer]:
+    """The embedded PostgreSQL; quick, not durable."""
+    with temporary_postgres(durable=False) as postgres:
+        yield PostgresServer(postgres)
+
+
+@pytest.fixture(scope="session")
+def postgres_15() -> Iterator[PostgresServer]:
+    """Debian's PostgreSQL 15, the oldest that is supported, where it is installed."""
+    if not (DEBIAN_15 / "postgres").exists():
+        pytest.skip("Debian's PostgreSQL 15 is not installed")
+    with temporary_postgres(bin_dir=DEBIAN_15, durable=False) as postgres:
+        yield PostgresServer(postgres)
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of a fresh, migrated database; on `postgres_18` unless parametrised otherwise."""
+    server: PostgresServer = request.getfixturevalue(getattr(request, "param", "postgres_18"))
+    with server.database() as url:
+        yield url
+
+
+@pytest.fixture
+def durable_postgres() -> Iterator[EmbeddedPostgres]:
+    """A migrated server of the test's own, with default durability, that the test may kill."""
+    with temporary_postgres(durable=True) as postgres:
+        from queenspark.store.migrate import migrate
+
+        migrate(postgres.url)
+        yield postgres
+
+
+@pytest.fixture
+def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartBroker]:
+    """Starts brokers: `broker()`, `broker(max_batch=10)`, `broker(database_url=…)`; stopped afterwards."""
+    brokers: list[Broker] = []
+    request.node.stash[BROKERS] = brokers
+    numbers = count(1)
+
+    def start(*, database_url: str | None = None, **settings: Any) -> Broker:
+        url = database_url or request.getfixturevalue("database")
+        brokers.append(Broker(url, tmp_path / f"broker-{next(numbers)}.log", **settings))
+        return brokers[-1]
+
+    yield start
+    for started in brokers:
+        started.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_broker(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One broker for all tests that keep to queues of their own (see `queue_name`)."""
+    with postgres_18.database() as url:
+        started = Broker(url, tmp_path_factory.mktemp("shared-broker") / "broker.log")
+        yield started
+        started.stop()
+
+
+@pytest.fixture
+def queue_name(request: pytest.FixtureRequest) -> str:
+    """A queue name that no other test uses."""
+    return f"{request.node.name}-{id(request.node):x}"

@@ -1,0 +1,1 @@
+"""Crashes: brokers and PostgreSQL killed without warning while messages flow."""

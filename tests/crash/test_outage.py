@@ -1,0 +1,87 @@
+"""PostgreSQL gone for a while: the broker says so, and goes on by itself when it is back."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from queenspark.embedded import EmbeddedPostgres
+from tests.broker_process import Broker
+from tests.conftest import StartBroker
+from tests.wire.api import Api, payloads_of
+from tests.wire.deadline import eventually
+
+pytestmark = pytest.mark.crash
+
+
+@pytest.fixture
+def own(durable_postgres: EmbeddedPostgres, broker: StartBroker) -> Broker:
+    """A broker on a PostgreSQL of this test's own."""
+    return broker(database_url=durable_postgres.url)
+
+
+@pytest.fixture
+def api(own: Broker) -> Iterator[Api]:
+    with Api(own.url) as api:
+        yield api
+
+
+def test_health_is_503_without_a_database_and_200_when_it_is_back(
+    durable_postgres: EmbeddedPostgres, own: Broker, api: Api
+) -> None:
+    durable_postgres.kill()
+    unwell = eventually(lambda: [r for r in [api.get("/health")] if r.status_code == 503], within=30)[
+        0
+    ].json()
+    assert unwell["status"] != "healthy"
+    assert unwell["database"] != "connected"
+    durable_postgres.start()
+    eventually(own.healthy, within=30)
+    assert own.process.poll() is None
+
+
+def test_a_push_without_a_database_is_answered_5xx_and_works_when_it_is_back(
+    durable_postgres: EmbeddedPostgres, own: Broker, api: Api
+) -> None:
+    api.push("q", "before")
+    durable_postgres.kill()
+    response = api.push_items([{"queue": "q", "payload": "meanwhile", "transactionId": "t"}])
+    assert response.status_code in (500, 502, 503, 504)
+    assert response.json()["error"]
+    durable_postgres.start()
+    eventually(own.healthy, within=30)
+    api.push("q", "after")
+    delivered = payloads_of(api.drain("q", 2))
+    assert delivered == ["before", "after"]
+
+
+def test_a_lease_outlives_a_crash_of_the_database(
+    durable_postgres: EmbeddedPostgres, own: Broker, api: Api
+) -> None:
+    api.push("q", 1, 2)
+    message = api.take("q")[0]
+    durable_postgres.kill()
+    durable_postgres.start()
+    eventually(own.healthy, within=30)
+    assert api.empty("q")
+    assert api.ack(message)["success"] is True
+    assert payloads_of(api.take("q")) == [2]
+
+
+def test_a_parked_poll_is_answered_after_the_database_is_back(
+    durable_postgres: EmbeddedPostgres, own: Broker, api: Api
+) -> None:
+    durable_postgres.kill()
+    durable_postgres.start()
+    eventually(own.healthy, within=30)
+    api.push("q", "after")
+    assert payloads_of(api.take("q")) == ["after"]
+
+
+def test_a_broker_started_again_finds_everything(own: Broker, api: Api) -> None:
+    api.push("q", 1, 2, 3)
+    leased = api.take("q")[0]
+    own.kill()
+    own.start()
+    assert api.empty("q"), "the lease holds"
+    assert api.ack(leased)["success"] is True
+    assert payloads_of(api.drain("q", 2)) == [2, 3]

@@ -1,0 +1,54 @@
+"""PostgreSQL servers of the tests, and fresh databases on them."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import psycopg
+
+from queenspark.embedded import EmbeddedPostgres
+
+DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
+TEMPLATE = "migrated"
+QUICK = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "128MB", "max_connections": "200"}
+
+
+class PostgresServer:
+    """A running server with a migrated template, from which a fresh database is a copy away."""
+
+    def __init__(self, postgres: EmbeddedPostgres) -> None:
+        self.postgres = postgres
+        from queenspark.store.migrate import migrate
+
+        self._numbers = count(1)
+        self._execute(f"CREATE DATABASE {TEMPLATE}")
+        migrate(postgres.url_of(TEMPLATE))
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """The URL of a new, migrated, empty database, which is dropped afterwards."""
+        name = f"test_{next(self._numbers)}"
+        self._execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+        try:
+            yield self.postgres.url_of(name)
+        finally:
+            self._execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _execute(self, statement: str) -> None:
+        with psycopg.connect(self.postgres.url, autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+
+@contextmanager
+def temporary_postgres(*, bin_dir: Path | None = None, durable: bool) -> Iterator[EmbeddedPostgres]:
+    """A server on a temporary folder; one that is not durable is quicker, and must not be killed."""
+    # Not below pytest's own folder: pytest closes that to other users again and again.
+    folder = Path(tempfile.mkdtemp(prefix="queenspark-test-"))
+    try:
+        with EmbeddedPostgres(folder, bin_dir=bin_dir, options={} if durable else QUICK) as postgres:
+            yield postgres
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

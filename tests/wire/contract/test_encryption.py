@@ -1,0 +1,91 @@
+"""Encryption at rest: unreadable in PostgreSQL, readable through the API."""
+
+import base64
+import os
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from tests.conftest import StartBroker
+from tests.wire.api import Api, payloads_of, refused
+
+SECRET = "the cat sleeps at noon"
+
+
+def new_key() -> str:
+    return base64.b64encode(os.urandom(32)).decode()
+
+
+def stored(database: str) -> str:
+    """Everything that the log holds, as text."""
+    with psycopg.connect(database) as connection:
+        rows = connection.execute("SELECT messages::text FROM queenspark.messages AS messages").fetchall()
+    return "\n".join(row[0] for row in rows)
+
+
+@pytest.fixture
+def own(broker: StartBroker) -> Iterator[Api]:
+    """The API of a broker that has a key."""
+    with Api(broker(encryption_key=new_key()).url) as api:
+        yield api
+
+
+def test_without_a_key_encryption_is_refused_with_the_reason(api: Api, queue: str) -> None:
+    body = {"queue": queue, "options": {"encryptionEnabled": True}}
+    assert "key" in refused(api.post("/api/v1/configure", body), 400).lower()
+
+
+def test_the_payload_of_an_encrypted_queue_is_unreadable_in_the_database(
+    own: Api, queue: str, database: str
+) -> None:
+    own.configure(queue, encryptionEnabled=True)
+    own.push(queue, {"secret": SECRET})
+    own.push(f"{queue}-plain", {"secret": SECRET.upper()})
+    everything = stored(database)
+    assert not contains(everything, SECRET)
+    assert contains(everything, SECRET.upper()), "this test can see what is not encrypted"
+
+
+def contains(everything: str, text: str) -> bool:
+    """Whether the text is there, as it is or as bytea shows it."""
+    return text in everything or text.encode().hex() in everything
+
+
+def test_an_encrypted_message_is_delivered_as_it_was_pushed(own: Api, queue: str) -> None:
+    own.configure(queue, encryptionEnabled=True)
+    own.push(queue, {"secret": SECRET}, None, [1, 2])
+    assert payloads_of(own.take(queue, batch=9)) == [{"secret": SECRET}, None, [1, 2]]
+
+
+def test_equal_payloads_are_stored_differently(own: Api, queue: str, database: str) -> None:
+    own.configure(queue, encryptionEnabled=True)
+    own.push(queue, SECRET, SECRET)
+    with psycopg.connect(database) as connection:
+        row = connection.execute("SELECT count(DISTINCT payload::text) FROM queenspark.messages").fetchone()
+    assert row == (2,)
+
+
+def test_messages_from_before_and_after_switching_are_both_read(own: Api, queue: str) -> None:
+    own.push(queue, "plain")
+    own.configure(queue, encryptionEnabled=True)
+    own.push(queue, "encrypted")
+    own.configure(queue, encryptionEnabled=False)
+    own.push(queue, "plain again")
+    assert payloads_of(own.drain(queue, 3)) == ["plain", "encrypted", "plain again"]
+
+
+def test_a_dead_letter_of_an_encrypted_queue_can_be_read(own: Api, queue: str, database: str) -> None:
+    own.configure(queue, encryptionEnabled=True)
+    own.push(queue, SECRET)
+    own.ack(own.take(queue)[0], "dlq")
+    assert payloads_of(own.dead_letters(queue)) == [SECRET]
+    assert not contains(stored(database), SECRET)
+
+
+def test_another_broker_with_the_same_key_reads_it(broker: StartBroker, queue: str) -> None:
+    key = new_key()
+    with Api(broker(encryption_key=key).url) as one, Api(broker(encryption_key=key).url) as other:
+        one.configure(queue, encryptionEnabled=True)
+        one.push(queue, SECRET)
+        assert payloads_of(other.take(queue)) == [SECRET]

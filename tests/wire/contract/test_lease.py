@@ -1,0 +1,96 @@
+"""Leases: extending, expiring, and never being shortened."""
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.wire.api import Api, Json, answered, payloads_of, refused
+
+
+def seconds_left(answer: Json) -> float:
+    expires = datetime.fromisoformat(answer["newExpiresAt"])
+    return (expires - datetime.now(UTC)).total_seconds()
+
+
+def extend(api: Api, lease: str, body: dict[str, Any] | None = None) -> Json:
+    return answered(api.post(f"/api/v1/lease/{lease}/extend", body), 200)
+
+
+@pytest.mark.parametrize("body", [None, {}, {"seconds": 60}, {"seconds": 60, "colour": "red"}])
+def test_a_lease_is_extended(api: Api, queue: str, body: dict[str, Any] | None) -> None:
+    api.configure(queue, leaseTime=30)
+    api.push(queue, 1)
+    lease = api.take(queue)[0]["leaseId"]
+    answer = extend(api, lease, body)
+    assert answer["leaseId"] == lease
+    assert answer["success"] is True
+    assert answer["renewed"]
+    assert answer["newExpiresAt"] == answer["expiresAt"] == answer["lease_expires_at"]
+    assert 25 < seconds_left(answer) <= 61
+
+
+def test_an_extended_lease_outlives_its_first_term(api: Api, queue: str) -> None:
+    api.configure(queue, leaseTime=1)
+    api.push(queue, 1)
+    message = api.take(queue)[0]
+    extend(api, message["leaseId"], {"seconds": 60})
+    assert api.pop(queue, wait="true", timeout=1500).status_code == 204
+    assert api.ack(message)["success"] is True
+
+
+def test_extending_never_shortens_a_lease(api: Api, queue: str) -> None:
+    api.push(queue, 1)
+    lease = api.take(queue)[0]["leaseId"]
+    assert seconds_left(extend(api, lease, {"seconds": 5})) > 290
+
+
+def test_one_call_extends_the_lease_on_every_claimed_partition(api: Api, queue: str) -> None:
+    api.configure(queue, leaseTime=1)
+    for name in "ab":
+        api.push(queue, name, partition=name)
+    messages = api.take(queue, partitions=2, batch=2)
+    extend(api, messages[0]["leaseId"], {"seconds": 60})
+    assert api.pop(queue, wait="true", timeout=1500).status_code == 204
+    api.complete(messages)
+
+
+@pytest.mark.parametrize(
+    "lease", ["0b5a7e43-41a6-4f57-9b0a-5c1c3a0d9f01", "not-a-lease", "7", "%20", "a%2Fb"]
+)
+def test_an_unknown_lease_cannot_be_extended(api: Api, lease: str) -> None:
+    refused(api.post(f"/api/v1/lease/{lease}/extend", {}), 404)
+
+
+def test_a_released_lease_cannot_be_extended(api: Api, queue: str) -> None:
+    api.push(queue, 1)
+    message = api.take(queue)[0]
+    api.ack(message)
+    refused(api.post(f"/api/v1/lease/{message['leaseId']}/extend", {}), 404)
+
+
+def test_an_expired_lease_cannot_be_extended(api: Api, queue: str) -> None:
+    api.configure(queue, leaseTime=1)
+    api.push(queue, 1)
+    stale = api.take(queue)[0]
+    api.take(queue)
+    refused(api.post(f"/api/v1/lease/{stale['leaseId']}/extend", {}), 404)
+
+
+@pytest.mark.parametrize("seconds", [-1, 0, "long", 1e12])
+def test_an_extension_that_makes_no_sense_is_refused_by_name(api: Api, queue: str, seconds: object) -> None:
+    api.push(queue, 1)
+    lease = api.take(queue)[0]["leaseId"]
+    assert "seconds" in refused(api.post(f"/api/v1/lease/{lease}/extend", {"seconds": seconds}), 400)
+
+
+def test_an_expired_lease_means_redelivery(api: Api, queue: str) -> None:
+    api.configure(queue, leaseTime=1)
+    api.push(queue, 1, 2)
+    leased = time.monotonic()
+    first = api.take(queue, batch=2)
+    again = api.take(queue, batch=2)
+    assert time.monotonic() - leased > 0.9
+    assert payloads_of(again) == payloads_of(first) == [1, 2]
+    assert again[0]["leaseId"] != first[0]["leaseId"]

@@ -1,0 +1,89 @@
+"""Limits: each has its status and an answer that says what is too much."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.conftest import StartBroker
+from tests.wire.api import Api, refused
+
+
+@pytest.fixture
+def small(broker: StartBroker) -> Iterator[Api]:
+    """The API of a broker with small limits."""
+    with Api(broker(max_body_bytes=8192, max_item_bytes=1024, max_batch=10, max_json_depth=8).url) as api:
+        yield api
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def test_a_body_that_is_too_large_is_413(small: Api, queue: str) -> None:
+    reason = refused(small.push_items([{"queue": queue, "payload": "x" * 9000}]), 413)
+    assert "8192" in reason
+
+
+def test_a_body_of_unknown_length_that_grows_too_large_is_413(small: Api) -> None:
+    def chunks() -> Iterator[bytes]:
+        for _ in range(20):
+            yield b" " * 1024
+
+    response = small.http.post("/api/v1/push", content=chunks(), headers={"Content-Type": "application/json"})
+    assert "8192" in refused(response, 413)
+
+
+def test_a_payload_that_is_too_large_is_refused(small: Api, queue: str) -> None:
+    reason = refused(small.push_items([{"queue": queue, "payload": "x" * 1100}]), 400)
+    assert "1024" in reason
+    assert small.empty(queue)
+
+
+def test_a_push_of_too_many_items_is_refused(small: Api, queue: str) -> None:
+    items = [{"queue": queue, "payload": number} for number in range(11)]
+    assert "10" in refused(small.push_items(items), 400)
+    assert small.push_items(items[:10]).status_code == 201
+
+
+def test_a_pop_of_too_many_messages_is_refused(small: Api, queue: str) -> None:
+    assert "10" in refused(small.pop(queue, batch=11), 400)
+    assert small.pop(queue, batch=10).status_code == 204
+
+
+def test_a_call_with_too_many_acks_is_refused(small: Api) -> None:
+    acks = [{"transactionId": str(number), "partitionId": "p"} for number in range(11)]
+    assert "10" in refused(small.post("/api/v1/ack/batch", {"acknowledgments": acks}), 400)
+
+
+def test_json_that_is_too_deep_is_refused(small: Api, queue: str) -> None:
+    assert "8" in refused(small.push_items([{"queue": queue, "payload": nested(9)}]), 400)
+    assert small.push_items([{"queue": queue, "payload": nested(3)}]).status_code == 201
+
+
+def test_json_of_absurd_depth_is_refused(api: Api, queue: str) -> None:
+    content = (
+        b'{"items":[{"queue":"' + queue.encode() + b'","payload":' + b"[" * 200_000 + b"]" * 200_000 + b"}]}"
+    )
+    response = api.http.post("/api/v1/push", content=content, headers={"Content-Type": "application/json"})
+    assert "deep" in refused(response, 400)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 5000, "nul \u0000", "bell \u0007", "two\nlines"])
+@pytest.mark.parametrize("field", ["queue", "partition"])
+def test_a_name_of_bad_length_or_characters_is_refused(api: Api, queue: str, field: str, name: str) -> None:
+    item = {"queue": queue, "partition": "p", "payload": 1, field: name}
+    assert field in refused(api.push_items([item]), 400).lower()
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "bell \u0007"])
+def test_a_group_name_of_bad_length_or_characters_is_refused(api: Api, queue: str, name: str) -> None:
+    assert "consumergroup" in refused(api.pop(queue, consumerGroup=name), 400).lower()
+
+
+def test_a_wait_longer_than_the_limit_is_cut_short(broker: StartBroker, queue: str) -> None:
+    with Api(broker(max_wait_seconds=0.2).url) as api:
+        assert api.pop(queue, wait="true", timeout=60_000).status_code == 204

@@ -1,0 +1,38 @@
+"""A bare connection to a broker, for clients that go away when it suits the test."""
+
+import socket
+from types import TracebackType
+from typing import Self
+
+
+class RawConnection:
+    """One TCP connection that sends a request and may be closed before the answer comes."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def get(self, path: str) -> None:
+        """Send a GET; nobody waits for its answer."""
+        self._socket.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+
+    def answered(self) -> bool:
+        """Whether a first byte of an answer is there."""
+        self._socket.setblocking(False)
+        try:
+            return bool(self._socket.recv(1, socket.MSG_PEEK))
+        except BlockingIOError:
+            return False
+        finally:
+            self._socket.setblocking(True)
+
+    def close(self) -> None:
+        """Go away."""
+        self._socket.close()

@@ -1,0 +1,92 @@
+"""Clients that go away before their answer: what they would have got is delivered to others at once."""
+
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.broker_process import Broker
+from tests.conftest import StartBroker
+from tests.wire.api import Api, payloads_of
+from tests.wire.raw_connection import RawConnection
+
+AT_ONCE = 5.0
+"""Seconds; a lease lasts 300."""
+
+
+def poll(queue: str, group: str = "g") -> str:
+    return f"/api/v1/pop/queue/{queue}?wait=true&timeout=60000&consumerGroup={group}"
+
+
+@pytest.fixture
+def own(broker: StartBroker) -> Broker:
+    """A broker that this test may stop and continue."""
+    return broker()
+
+
+def test_a_client_that_left_while_parked_gets_no_lease(own: Broker, queue: str) -> None:
+    with Api(own.url) as api:
+        for number in range(5):
+            connection = RawConnection(own.port)
+            connection.get(poll(queue))
+            time.sleep(0.05)  # so that it is parked in most rounds; correct either way
+            connection.close()
+            api.push(queue, number)
+            pushed = time.monotonic()
+            messages = api.take(queue, consumerGroup="g")
+            assert time.monotonic() - pushed < AT_ONCE
+            assert payloads_of(messages) == [number]
+            api.complete(messages, "g")
+
+
+def test_a_client_that_left_right_before_its_answer_gives_its_lease_back(
+    own: Broker, broker: StartBroker, queue: str
+) -> None:
+    """The broker is frozen while the push and the departure both happen: it sees them together."""
+    with Api(own.url) as api, Api(broker().url) as other:
+        for number in range(5):
+            with RawConnection(own.port) as connection:
+                connection.get(poll(queue))
+                time.sleep(0.1)  # so that it is parked in most rounds; correct either way
+                own.process.send_signal(signal.SIGSTOP)
+                try:
+                    other.push(queue, number)
+                    assert not connection.answered()
+                    connection.close()
+                finally:
+                    own.process.send_signal(signal.SIGCONT)
+            continued = time.monotonic()
+            messages = api.take(queue, consumerGroup="g")
+            assert time.monotonic() - continued < AT_ONCE
+            assert payloads_of(messages) == [number]
+            api.complete(messages, "g")
+
+
+def test_clients_that_leave_in_a_crowd_do_not_disturb_those_that_stay(own: Broker, queue: str) -> None:
+    with Api(own.url) as api, ThreadPoolExecutor(1) as threads:
+        for number in range(3):
+            leaving = [RawConnection(own.port) for _ in range(30)]
+            for connection in leaving:
+                connection.get(poll(queue, group="leaving"))
+            staying = threads.submit(api.take, queue, consumerGroup="staying")
+            for connection in leaving:
+                connection.close()
+            api.push(queue, number)
+            messages = staying.result()
+            assert payloads_of(messages) == [number]
+            api.complete(messages, "staying")
+
+
+def test_a_client_that_left_with_auto_ack_loses_nothing(own: Broker, broker: StartBroker, queue: str) -> None:
+    with Api(own.url) as api, Api(broker().url) as other:
+        with RawConnection(own.port) as connection:
+            connection.get(poll(queue) + "&autoAck=true")
+            time.sleep(0.1)  # so that it is parked in most runs; correct either way
+            own.process.send_signal(signal.SIGSTOP)
+            try:
+                other.push(queue, "kept")
+                connection.close()
+            finally:
+                own.process.send_signal(signal.SIGCONT)
+        assert payloads_of(api.take(queue, consumerGroup="g")) == ["kept"]

@@ -1,0 +1,116 @@
+"""Two brokers on one database behave as one."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+
+import pytest
+
+from tests.broker_process import Broker
+from tests.conftest import StartBroker
+from tests.wire.api import Api, answered, payloads_of
+
+
+@dataclass
+class Pair:
+    """Two brokers and their APIs."""
+
+    brokers: tuple[Broker, Broker]
+    one: Api
+    other: Api
+
+
+@pytest.fixture
+def pair(broker: StartBroker) -> Iterator[Pair]:
+    brokers = (broker(), broker())
+    with Api(brokers[0].url) as one, Api(brokers[1].url) as other:
+        yield Pair(brokers, one, other)
+
+
+def test_what_one_broker_took_the_other_delivers(pair: Pair, queue: str) -> None:
+    pair.one.push(queue, 1)
+    message = pair.other.take(queue)[0]
+    assert pair.one.ack(message)["success"] is True
+    assert pair.other.empty(queue)
+
+
+def test_a_lease_given_by_one_holds_on_the_other(pair: Pair, queue: str) -> None:
+    pair.one.push(queue, 1, 2)
+    message = pair.one.take(queue, consumerGroup="g")[0]
+    assert pair.other.empty(queue, consumerGroup="g")
+    answered(pair.other.post(f"/api/v1/lease/{message['leaseId']}/extend", {}), 200)
+
+
+def test_a_push_wakes_polls_parked_on_the_other_broker(pair: Pair, queue: str) -> None:
+    delays = []
+    with ThreadPoolExecutor(1) as threads:
+        for number in range(10):
+            parked = threads.submit(pair.other.pop, queue, wait="true", timeout=20_000)
+            time.sleep(0.05)  # so that it is parked in most rounds; correct either way
+            pair.one.push(queue, number)
+            pushed = time.monotonic()
+            messages = answered(parked.result(), 200)["messages"]
+            delays.append(time.monotonic() - pushed)
+            assert payloads_of(messages) == [number]
+            pair.other.complete(messages)
+    assert sorted(delays)[len(delays) // 2] < 0.5, delays
+
+
+def test_a_duplicate_is_recognised_by_either(pair: Pair, queue: str) -> None:
+    item = {"queue": queue, "payload": 1, "transactionId": "same"}
+    assert pair.one.push_items([item]).json()[0]["status"] == "queued"
+    assert pair.other.push_items([item]).json()[0]["status"] == "duplicate"
+
+
+def test_options_set_on_one_hold_on_the_other(pair: Pair, queue: str) -> None:
+    pair.other.push(queue, 0)
+    pair.other.drain(queue, 1)
+    pair.one.configure(queue, retryLimit=0, retryDelay=0)
+    pair.other.push(queue, "poison")
+    assert pair.other.ack(pair.other.take(queue)[0], "failed")["dlq"] is True
+
+
+def test_a_queue_deleted_on_one_and_made_again_works_on_the_other(pair: Pair, queue: str) -> None:
+    pair.one.push(queue, "old")
+    pair.other.push(queue, "old too")
+    pair.one.delete(f"/api/v1/resources/queues/{queue}")
+    pair.other.push(queue, "new")
+    assert payloads_of(pair.one.drain(queue, 1)) == ["new"]
+    assert pair.one.empty(queue)
+
+
+def test_partitions_are_shared_between_consumers_on_both(pair: Pair, queue: str) -> None:
+    for partition in range(20):
+        pair.one.push(queue, partition, partition=f"p{partition}")
+
+    def consume(api: Api) -> list[int]:
+        mine: list[int] = []
+        while (
+            response := api.pop(queue, batch=1, consumerGroup="g", wait="true", timeout=300)
+        ).status_code == 200:
+            messages = response.json()["messages"]
+            api.complete(messages, "g")
+            mine += payloads_of(messages)
+        return mine
+
+    with ThreadPoolExecutor(4) as threads:
+        delivered = list(threads.map(consume, [pair.one, pair.other, pair.one, pair.other]))
+    assert sorted(chain.from_iterable(delivered)) == list(range(20))
+
+
+def test_two_brokers_pushing_to_the_same_partitions_never_block_each_other(pair: Pair, queue: str) -> None:
+    def push(number: int) -> int:
+        api = (pair.one, pair.other)[number % 2]
+        order = range(8) if number % 3 else reversed(range(8))
+        items = [
+            {"queue": queue, "partition": f"p{p}", "payload": number, "transactionId": f"{number // 4}-{p}"}
+            for p in order
+        ]
+        return api.push_items(items).status_code
+
+    with ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(push, range(200))) == {201}
+    assert len(pair.one.drain(queue, 400, consumerGroup="all")) == 400
+    assert pair.one.empty(queue, consumerGroup="all")
