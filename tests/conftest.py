@@ -4,10 +4,12 @@ from collections.abc import Callable, Generator, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from queenspark.embedded import EmbeddedPostgres
+from queenspark.store.migrate import migrate
 from tests.broker_process import Broker
 from tests.postgres_servers import DEBIAN_15, PostgresServer, temporary_postgres
 
@@ -73,8 +75,6 @@ def database(request: pytest.FixtureRequest) -> Iterator[str]:
 def durable_postgres() -> Iterator[EmbeddedPostgres]:
     """A migrated server of the test's own, with default durability, that the test may kill."""
     with temporary_postgres(durable=True) as postgres:
-        from queenspark.store.migrate import migrate
-
         migrate(postgres.url)
         yield postgres
 
@@ -98,7 +98,7 @@ def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartBrok
 
 @pytest.fixture(scope="session")
 def shared_broker(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One broker for all tests that keep to queues of their own (see `queue_name`)."""
+    """One broker for all tests that keep to queues of their own (see `queue`)."""
     with postgres_18.database() as url:
         started = Broker(url, tmp_path_factory.mktemp("shared-broker") / "broker.log")
         yield started
@@ -106,6 +106,6 @@ def shared_broker(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture
-def queue_name(request: pytest.FixtureRequest) -> str:
+def queue() -> str:
     """A queue name that no other test uses."""
-    return f"{request.node.name}-{id(request.node):x}"
+    return f"q-{uuid4().hex[:12]}"

@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 
 from queenspark.embedded import EmbeddedPostgres
+from queenspark.store.migrate import migrate
 
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
 TEMPLATE = "migrated"
@@ -21,8 +22,6 @@ class PostgresServer:
 
     def __init__(self, postgres: EmbeddedPostgres) -> None:
         self.postgres = postgres
-        from queenspark.store.migrate import migrate
-
         self._numbers = count(1)
         self._execute(f"CREATE DATABASE {TEMPLATE}")
         migrate(postgres.url_of(TEMPLATE))

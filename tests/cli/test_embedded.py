@@ -4,9 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -14,6 +11,8 @@ import pytest
 
 from queenspark.embedded import AlreadyRunning, EmbeddedPostgres, EmbeddedPostgresError, binaries
 from tests.postgres_servers import DEBIAN_15
+from tests.processes import gone
+from tests.wire.deadline import eventually
 
 OWNER = """
 import sys, time
@@ -24,13 +23,6 @@ postgres.start()
 print(postgres.pid, flush=True)
 time.sleep(600)
 """
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder that PostgreSQL's user can reach, unlike pytest's own."""
-    with tempfile.TemporaryDirectory(prefix="queenspark-test-", ignore_cleanup_errors=True) as name:
-        yield Path(name)
 
 
 @pytest.fixture(params=["packaged", "debian 15"])
@@ -46,21 +38,6 @@ def ask(url: str, question: str) -> object:
     with psycopg.connect(url) as connection:
         row = connection.execute(question.encode()).fetchone()
     return row[0] if row else None
-
-
-def gone(pid: int) -> bool:
-    """Whether no living process has this id; a zombie that waits for its parent does not live."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
-def eventually(condition: Callable[[], bool], within: float = 20.0) -> None:
-    deadline = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def test_a_database_is_made_on_first_use_and_keeps_its_data(folder: Path, bin_dir: Path | None) -> None:

@@ -23,7 +23,9 @@ def serve(
     database_url: DatabaseUrl = None,
     host: Host = None,
     port: Port = None,
-    exit_with_parent: Annotated[bool, typer.Option("--exit-with-parent", hidden=True)] = False,
+    exit_with_parent: Annotated[
+        bool, typer.Option("--exit-with-parent", hidden=True, help="Stop when stdin ends.")
+    ] = False,
 ) -> None:
     """Run a broker against a PostgreSQL. Run as many as you like; SIGTERM stops it gracefully."""
     from queenspark.broker import server
@@ -42,9 +44,13 @@ def serve(
 def migrate(database_url: DatabaseUrl = None) -> None:
     """Bring the database's schema up to date; safe to repeat, and while brokers run."""
     from queenspark.store import migrate as migrations
+    from queenspark.store.errors import StoreError
 
     url = _require_database(Settings.from_env(database_url=database_url))
-    applied = migrations.migrate(url)
+    try:
+        applied = migrations.migrate(url)
+    except (StoreError, migrations.SchemaTooNew) as error:
+        raise Failure(str(error)) from None
     say(f"Applied {', '.join(applied)}." if applied else "The schema is up to date.")
 
 

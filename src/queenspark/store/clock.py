@@ -13,6 +13,7 @@ class Clock:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._heads: dict[str, tuple[int, int]] = {}
 
     async def look(self, every: float = 0.0) -> None:
         """Note time and transaction id, unless somebody did within the last `every` seconds."""
@@ -27,3 +28,13 @@ class Clock:
         """The oldest transaction in flight, which holds safe time back: pid, application, state, seconds."""
         records = await self._database.records("horizon_holder")
         return records[0] if records else None
+
+    async def changed_queues(self, names: set[str]) -> list[str]:
+        """Which of these queues have grown since the last call that named them."""
+        if not names:
+            return []
+        rows = await self._database.rows("heads", {"names": list(names)})
+        heads = {name: (txid, id_) for name, txid, id_ in rows}
+        changed = [name for name, head in heads.items() if self._heads.get(name) != head]
+        self._heads = heads
+        return changed

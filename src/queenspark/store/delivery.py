@@ -59,6 +59,7 @@ class Acked(NamedTuple):
     outcome: str
     attempts: int
     released: bool
+    more: bool
 
     @property
     def accepted(self) -> bool:

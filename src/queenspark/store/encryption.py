@@ -24,14 +24,14 @@ class Cipher:
         """Whether there is a key."""
         return self._aead is not None
 
-    def encrypt(self, payload: str, transaction_id: str) -> str:
+    def encrypt(self, payload: bytes, transaction_id: str) -> bytes:
         """The payload as base64 of nonce and ciphertext."""
         if self._aead is None:
             raise Refused(
                 "the queue is encrypted and this broker has no key: set QUEENSPARK_ENCRYPTION_KEY to 32 bytes in base64"
             )
         nonce = os.urandom(_NONCE_BYTES)
-        return b64encode(nonce + self._aead.encrypt(nonce, payload.encode(), transaction_id.encode())).decode()
+        return b64encode(nonce + self._aead.encrypt(nonce, payload, transaction_id.encode()))
 
     def decrypt(self, stored: str, transaction_id: str) -> str:
         """The payload again; refused when the key is missing or is another one."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from .catalog import Catalog
 from .database import Database
 from .encryption import Cipher
-from .push import Item, Pushed, Pusher
+from .push import Item, Pushed, Pusher, complete
 from .queries import query
 
 _BATCH = 1000
@@ -59,9 +61,11 @@ class Maintenance:
 
     async def stage(self, items: Sequence[Item]) -> list[Pushed] | None:
         """Keep items until push maintenance ends; None when it has just ended."""
+        complete(items)
         ids = await self._pusher.ids.take(len(items))
-        await self._catalog.resolve({(item.queue, item.partition) for item in items})
-        encrypted = [(known := self._catalog.queues.get(item.queue)) is not None and known.encryption_enabled for item in items]
+        await self._catalog.resolve({item.place for item in items})
+        secret = {name for name, queue in self._catalog.queues.items() if queue.encryption_enabled}
+        encrypted = [item.queue in secret for item in items]
         params = {
             "ids": ids,
             "queues": [item.queue for item in items],
@@ -69,15 +73,12 @@ class Maintenance:
             "encrypted": encrypted,
             "transaction_ids": [item.transaction_id for item in items],
             "trace_ids": [item.trace_id for item in items],
-            "payloads": [
-                self._cipher.encrypt(item.payload, item.transaction_id) if secret else item.payload
-                for item, secret in zip(items, encrypted, strict=True)
-            ],
+            "payloads": [self._stored(item, item.queue in secret) for item in items],
         }
         if await self._database.execute("stage", params) < len(items):
             return None
         return [
-            Pushed(id_, self._catalog.partitions.get((item.queue, item.partition), 0), False)
+            Pushed(id_, self._catalog.partitions.get(item.place, 0), False)
             for id_, item in zip(ids, items, strict=True)
         ]
 
@@ -94,8 +95,7 @@ class Maintenance:
                 for start in range(0, len(rows), _BATCH):
                     part = rows[start : start + _BATCH]
                     items = [
-                        Item(queue, partition, transaction_id, trace_id, self._readable(payload, encrypted, transaction_id))
-                        for _, _, queue, partition, encrypted, transaction_id, trace_id, payload in part
+                        Item(row[2], row[3], row[5], row[6], self._readable(row[7], row[4], row[5])) for row in part
                     ]
                     await self._pusher.insert(connection, items, [row[1] for row in part])
                     await connection.execute(query("unstage"), {"seqs": [row[0] for row in part]})
@@ -103,5 +103,9 @@ class Maintenance:
                     await connection.execute(query("set_push_maintenance"), {"enabled": False})
             return len(rows)
 
-    def _readable(self, payload: str, encrypted: bool, transaction_id: str) -> str:
-        return self._cipher.decrypt(payload, transaction_id) if encrypted else payload
+    def _stored(self, item: Item, encrypted: bool) -> str:
+        raw = bytes(item.payload)
+        return (self._cipher.encrypt(raw, item.transaction_id or "") if encrypted else raw).decode()
+
+    def _readable(self, payload: str, encrypted: bool, transaction_id: str) -> msgspec.Raw:
+        return msgspec.Raw((self._cipher.decrypt(payload, transaction_id) if encrypted else payload).encode())

@@ -2,31 +2,52 @@
 
 from __future__ import annotations
 
-from asyncio import Lock
+from asyncio import Lock, sleep
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+from uuid import uuid4
 
+import msgspec
 from psycopg import AsyncConnection
 
 from .catalog import Catalog
 from .database import Database
 from .encryption import Cipher
-from .errors import ChangedMeanwhile
+from .errors import ChangedMeanwhile, DatabaseUnavailable
 from .queries import query
 
 BLOCK = 1000  # ids in a block of the sequence message_blocks
 _TRIES = 5
+_PAUSES = (0.0, 0.05, 0.2, 0.5)
 _SEPARATOR = "\x01"  # never part of JSON text, and refused in ids
 
 
-class Item(NamedTuple):
-    """One message to push. The payload is JSON text."""
+def _null() -> msgspec.Raw:
+    return msgspec.Raw(b"null")
+
+
+class Item(msgspec.Struct, gc=False, rename="camel"):
+    """One message to push, in the very shape of the wire; the payload is JSON text as it came."""
 
     queue: str
-    partition: str
-    transaction_id: str
-    trace_id: str | None
-    payload: str
+    partition: str | None = "Default"
+    transaction_id: str | None = None
+    trace_id: str | None = None
+    payload: msgspec.Raw = msgspec.field(default_factory=_null)
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Queue and partition."""
+        return self.queue, self.partition or "Default"
+
+
+def complete(items: Sequence[Item]) -> None:
+    """Give a transaction id to every item that came without one, so that a second try is recognised."""
+    for item in items:
+        if not item.partition:
+            item.partition = "Default"
+        if not item.transaction_id:
+            item.transaction_id = str(uuid4())
 
 
 class Pushed(NamedTuple):
@@ -78,15 +99,19 @@ class Pusher:
         """Append the items, all or nothing; returns when they are on disk."""
         if not items:
             return []
+        complete(items)
         ids = await self.ids.take(len(items))
         for attempt in range(_TRIES):
-            await self._catalog.resolve({(item.queue, item.partition) for item in items})
+            await self._catalog.resolve({item.place for item in items})
             try:
                 async with self._database.connection() as connection:
                     return await self.insert(connection, items, ids)
-            except ChangedMeanwhile:
+            except (ChangedMeanwhile, DatabaseUnavailable):
+                # Ids and transaction ids are fixed: should the first try have been committed after all, the
+                # second one finds its own messages.
                 if attempt == _TRIES - 1:
                     raise
+                await sleep(_PAUSES[attempt])
         raise AssertionError("unreachable")
 
     async def insert(
@@ -95,22 +120,26 @@ class Pusher:
         """Insert on a given connection. Raises ChangedMeanwhile, with nothing inserted by a lone statement."""
         catalog = self._catalog
         try:
-            partition_ids = [catalog.partitions[item.queue, item.partition] for item in items]
-            queues = {item.queue: catalog.queues[item.queue] for item in items}
+            known = catalog.partitions
+            partition_ids = [known[item.queue, item.partition] for item in items]  # type: ignore[index]
+            queues = {name: catalog.queues[name] for name in {item.queue for item in items}}
         except KeyError as error:
             raise ChangedMeanwhile("a queue was deleted while it was pushed to") from error
         encrypted = {queue.name for queue in queues.values() if queue.encryption_enabled}
         payloads = [
-            self._cipher.encrypt(item.payload, item.transaction_id) if item.queue in encrypted else item.payload
+            self._cipher.encrypt(bytes(item.payload), item.transaction_id or "")
+            if item.queue in encrypted
+            else item.payload
             for item in items
         ]
+        queue_ids = {name: str(queue.id) for name, queue in queues.items()}
         params = {
             "ids": " ".join(map(str, ids)),
             "partition_ids": " ".join(map(str, partition_ids)),
-            "queue_ids": " ".join([str(queues[item.queue].id) for item in items]),
-            "transaction_ids": _SEPARATOR.join([item.transaction_id for item in items]),
+            "queue_ids": " ".join([queue_ids[item.queue] for item in items]),
+            "transaction_ids": _SEPARATOR.join([item.transaction_id or "" for item in items]),
             "trace_ids": _SEPARATOR.join([item.trace_id or "" for item in items]),
-            "payloads": _SEPARATOR.join(payloads),
+            "payloads": _SEPARATOR.encode().join(payloads).decode(),
             "encrypted": [queues[name].id for name in encrypted],
             "partitions": list(set(partition_ids)),
             "queues": [queue.id for queue in queues.values()],

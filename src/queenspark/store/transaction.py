@@ -9,7 +9,7 @@ from .catalog import Catalog
 from .database import Database
 from .delivery import Ack, Acked, Deliverer
 from .errors import ChangedMeanwhile, TransactionRefused
-from .push import Item, Pushed, Pusher
+from .push import Item, Pushed, Pusher, complete
 from .queries import query
 
 _TRIES = 5
@@ -28,9 +28,10 @@ class Transactions:
         self, items: Sequence[Item], acks: Sequence[Ack], required_leases: Sequence[UUID]
     ) -> tuple[list[Pushed], list[Acked]]:
         """Do all of it, or raise TransactionRefused (with the reason) and do none of it."""
+        complete(items)
         ids = await self._pusher.ids.take(len(items)) if items else []
         for attempt in range(_TRIES):
-            await self._catalog.resolve({(item.queue, item.partition) for item in items})
+            await self._catalog.resolve({item.place for item in items})
             try:
                 return await self._run(items, ids, acks, required_leases)
             except ChangedMeanwhile:

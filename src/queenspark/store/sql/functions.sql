@@ -418,10 +418,11 @@ $$;
 -- Answer messages of one place under one lease. Outcomes, in the order of the items:
 --   completed, retry, dead, repeated (was answered before; harmless)
 --   stale (the lease is not live), unleased (the lease does not cover that message), unknown
+-- `more`: the place will hand something out again before the lease would have ended.
 CREATE FUNCTION queenspark.ack(
     p_partition_id bigint, p_group text, p_lease_id uuid, p_transactions text[], p_statuses text[],
     p_errors text[], p_final boolean
-) RETURNS TABLE (outcome text, attempts integer, released boolean)
+) RETURNS TABLE (outcome text, attempts integer, released boolean, more boolean)
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
     pl queenspark.places%ROWTYPE;
@@ -442,11 +443,11 @@ BEGIN
     JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = t.id
     WHERE t.id = p_partition_id FOR UPDATE OF p;
     IF NOT FOUND THEN
-        RETURN QUERY SELECT 'unknown', 0, false FROM unnest(p_transactions);
+        RETURN QUERY SELECT 'unknown', 0, false, false FROM unnest(p_transactions);
         RETURN;
     END IF;
     IF pl.lease_id IS NULL OR pl.lease_expires_at <= v_now OR pl.lease_id <> coalesce(p_lease_id, pl.lease_id) THEN
-        RETURN QUERY SELECT 'stale', 0, false FROM unnest(p_transactions);
+        RETURN QUERY SELECT 'stale', 0, false, false FROM unnest(p_transactions);
         RETURN;
     END IF;
 
@@ -523,7 +524,7 @@ BEGIN
     END IF;
 
     IF cardinality(v_done) = 0 AND cardinality(v_failed) = 0 THEN
-        RETURN QUERY SELECT o, a, cardinality(pl.leased) = 0 FROM unnest(v_outcomes, v_attempts) u(o, a);
+        RETURN QUERY SELECT o, a, cardinality(pl.leased) = 0, false FROM unnest(v_outcomes, v_attempts) u(o, a);
         RETURN;
     END IF;
     v_whole := v_done = pl.pending;
@@ -562,7 +563,8 @@ BEGIN
     SET cursor_txid = pl.cursor_txid, cursor_id = pl.cursor_id, pending = pl.pending, leased = pl.leased,
         available_at = pl.available_at, retry_at = pl.retry_at, returned = pl.returned, acked_at = v_now
     WHERE p.group_id = pl.group_id AND p.partition_id = p_partition_id;
-    RETURN QUERY SELECT o, a, cardinality(pl.leased) = 0 FROM unnest(v_outcomes, v_attempts) u(o, a);
+    v_more := pl.available_at IS NOT NULL AND pl.available_at < pl.lease_expires_at;
+    RETURN QUERY SELECT o, a, cardinality(pl.leased) = 0, v_more FROM unnest(v_outcomes, v_attempts) u(o, a);
 END
 $$;
 

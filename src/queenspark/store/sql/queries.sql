@@ -113,7 +113,7 @@ SELECT above_horizon, wait_ms FROM queenspark.next_look(%(group_id)s)
 SELECT queenspark.ensure_group(%(queue_id)s, %(name)s, %(mode)s, %(from)s)
 
 -- name: ack
-SELECT outcome, attempts, released FROM queenspark.ack(
+SELECT outcome, attempts, released, more FROM queenspark.ack(
     %(partition_id)s, %(group)s, %(lease_id)s, %(transaction_ids)s, %(statuses)s, %(errors)s, %(final)s)
 
 -- name: require_leases
@@ -378,6 +378,12 @@ ON CONFLICT DO NOTHING
 SELECT at FROM queenspark.looks
 WHERE txid < (SELECT queenspark.horizon()) AND (%(txid)s::bigint IS NULL OR txid <= %(txid)s)
 ORDER BY at DESC LIMIT 1
+
+-- name: heads
+-- The last message of each queue.
+SELECT q.name, m.txid, m.id FROM queenspark.queues q CROSS JOIN LATERAL (
+    SELECT txid, id FROM queenspark.messages WHERE queue_id = q.id ORDER BY txid DESC, id DESC LIMIT 1) m
+WHERE q.name = ANY (%(names)s)
 
 -- name: horizon_holder
 -- The oldest transaction in flight: it holds horizon and safe time back.

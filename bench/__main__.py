@@ -1,0 +1,65 @@
+"""`python -m bench`: what can be measured, and the options."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from bench.drain import measure_drain
+from bench.figure import Figure
+from bench.latency import measure_latency
+from bench.machine import Machine, running_machine
+from bench.push import measure_push
+from bench.report import save, show
+from bench.wrk import WrkError, require_wrk
+
+SECONDS = 10.0
+QUICK_SECONDS = 2.0
+CANNOT_MEASURE = 2
+
+MEASUREMENTS: dict[str, Callable[[Machine, float], list[Figure]]] = {
+    "push-1": lambda machine, seconds: [measure_push(machine, 1, 50, seconds)],
+    "push-100": lambda machine, seconds: [measure_push(machine, 100, 10, seconds)],
+    "push-1000": lambda machine, seconds: [measure_push(machine, 1000, 4, seconds)],
+    "pop-ack": lambda machine, seconds: [measure_drain(machine, seconds)],
+    "latency": measure_latency,
+}
+
+
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter and less exact.")] = False,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help=f"Only this one: {', '.join(MEASUREMENTS)}.")
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Save the figures here.")
+    ] = None,
+    profile: Annotated[bool, typer.Option("--profile", help="Show who uses the processor.")] = False,
+) -> None:
+    """Measure this machine."""
+    console = Console(stderr=True)
+    unknown = set(only or []) - MEASUREMENTS.keys()
+    if unknown:
+        console.print(
+            f"There is no measurement {', '.join(sorted(unknown))}; there are {', '.join(MEASUREMENTS)}."
+        )
+        raise typer.Exit(CANNOT_MEASURE)
+    figures: list[Figure] = []
+    try:
+        require_wrk()
+        with running_machine() as machine:
+            for name in only or MEASUREMENTS:
+                with console.status(f"measuring {name}"):
+                    figures += MEASUREMENTS[name](machine, QUICK_SECONDS if quick else SECONDS)
+    except WrkError as error:
+        console.print(str(error))
+        raise typer.Exit(CANNOT_MEASURE) from None
+    show(figures, profile=profile)
+    if json is not None:
+        save(figures, json)
+
+
+if __name__ == "__main__":
+    typer.run(bench)

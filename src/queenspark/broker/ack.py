@@ -1,0 +1,211 @@
+"""POST /api/v1/ack, /api/v1/ack/batch and /api/v1/transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+from uuid import UUID, uuid4
+
+import msgspec
+
+from ..store.delivery import QUEUE_MODE, Ack, Acked
+from ..store.errors import TransactionRefused
+from ..store.push import Item
+from ..store.transaction import REASONS
+from .broker import Broker
+from .errors import bad_request
+from .http import Answer, Call, Route, json
+from .push import MESSAGES as PUSH_MESSAGES
+from .push import check_items, check_room, pushed_items
+
+Status = Literal["completed", "failed", "retry", "dlq"]
+
+MESSAGES = {
+    "transactionId": "transactionId is required",
+    "partitionId": "partitionId is required to ensure message uniqueness",
+    "acknowledgments": "acknowledgments array is required",
+    "status": "status must be completed, failed, retry or dlq",
+}
+
+
+class AckRequest(msgspec.Struct, rename="camel"):
+    """An answer to one message."""
+
+    transaction_id: str
+    partition_id: str | int
+    status: Status | None = None
+    error: str | None = None
+    consumer_group: str | None = None
+    lease_id: str | None = None
+
+
+class AckBatchRequest(msgspec.Struct, rename="camel"):
+    """Answers to several messages."""
+
+    acknowledgments: list[AckRequest]
+    consumer_group: str | None = None
+
+
+class AckAnswer(msgspec.Struct, rename="camel", omit_defaults=True):
+    """What became of an answer."""
+
+    success: bool
+    transaction_id: str
+    status: str
+    consumer_group: str | None
+    lease_released: bool
+    dlq: bool
+    error: str | None = None
+
+
+class Operation(msgspec.Struct, rename="camel"):
+    """One step of a transaction: a push of items, or an ack."""
+
+    type: Literal["push", "ack"]
+    items: list[Item] = []
+    transaction_id: str | None = None
+    partition_id: str | int | None = None
+    status: Status | None = None
+    error: str | None = None
+    consumer_group: str | None = None
+    lease_id: str | None = None
+
+
+class TransactionRequest(msgspec.Struct, rename="camel"):
+    """Steps that happen together or not at all."""
+
+    operations: list[Operation]
+    required_leases: list[str] | None = None
+
+
+def to_ack(request: AckRequest | Operation, group: str | None = None) -> Ack:
+    """The store's form of an answer; 400 when it lacks what it needs."""
+    if not request.transaction_id:
+        raise bad_request(MESSAGES["transactionId"])
+    if request.partition_id is None or request.partition_id == "":
+        raise bad_request(MESSAGES["partitionId"])
+    return Ack(
+        _number(request.partition_id),
+        request.transaction_id.replace("\x00", ""),
+        request.consumer_group or group or QUEUE_MODE,
+        _lease(request.lease_id),
+        request.status or "completed",
+        request.error.replace("\x00", "") if request.error is not None else None,
+    )
+
+
+_NO_LEASE = UUID(int=0)  # matches no lease
+
+
+def _lease(text: str | None) -> UUID | None:
+    if not text:
+        return None
+    try:
+        return UUID(text)
+    except ValueError:
+        return _NO_LEASE
+
+
+def _number(partition_id: str | int) -> int:
+    try:
+        number = int(partition_id)
+    except ValueError:
+        return 0
+    return number if 0 < number < 2**63 else 0
+
+
+def _answer(ack: Ack, result: Acked, group: str | None) -> AckAnswer:
+    return AckAnswer(
+        result.accepted,
+        ack.transaction_id,
+        ack.status,
+        group,
+        result.released,
+        result.outcome == "dead",
+        None if result.accepted else REASONS[result.outcome],
+    )
+
+
+async def _settle(broker: Broker, acks: Sequence[Ack], results: Sequence[Acked]) -> None:
+    """Count answers, and wake those who wait for what came free."""
+    more: set[int] = set()
+    outcomes: dict[str, int] = {}
+    for ack, result in zip(acks, results, strict=True):
+        outcomes[result.outcome] = outcomes.get(result.outcome, 0) + 1
+        if result.more:
+            more.add(ack.partition_id)
+    for outcome, count in outcomes.items():
+        broker.metrics.acks.labels(outcome).inc(count)
+    if more and len(broker.parking):
+        for _, queue in (await broker.store.catalog.names_of(more)).values():
+            broker.bus.wake(queue)
+
+
+async def ack(broker: Broker, call: Call) -> Answer:
+    """Answer one message."""
+    request: AckRequest = call.body
+    wanted = to_ack(request)
+    results = await broker.store.deliverer.ack([wanted])
+    await _settle(broker, [wanted], results)
+    return json(_answer(wanted, results[0], request.consumer_group))
+
+
+async def ack_batch(broker: Broker, call: Call) -> Answer:
+    """Answer several messages; each is judged for itself."""
+    request: AckBatchRequest = call.body
+    if len(request.acknowledgments) > broker.settings.max_batch:
+        raise bad_request(f"acknowledgments has more than {broker.settings.max_batch} entries: send several batches")
+    acks = [to_ack(item, request.consumer_group) for item in request.acknowledgments]
+    if not acks:
+        return json([])
+    results = await broker.store.deliverer.ack(acks)
+    await _settle(broker, acks, results)
+    return json([
+        _answer(wanted, result, item.consumer_group or request.consumer_group)
+        for wanted, result, item in zip(acks, results, request.acknowledgments, strict=True)
+    ])
+
+
+async def transaction(broker: Broker, call: Call) -> Answer:
+    """Pushes and answers, all or nothing."""
+    request: TransactionRequest = call.body
+    if not request.operations:
+        raise bad_request("operations array cannot be empty")
+    items = [item for operation in request.operations if operation.type == "push" for item in operation.items]
+    acks = [to_ack(operation) for operation in request.operations if operation.type == "ack"]
+    if len(acks) > broker.settings.max_batch:
+        raise bad_request(f"operations has more than {broker.settings.max_batch} acks: split the transaction")
+    check_items(broker, items, call.body_bytes)
+    await check_room(broker, items)
+    leases = [_lease(lease) or _NO_LEASE for lease in request.required_leases or [] if lease]
+    name = str(uuid4())
+    try:
+        pushed, answers = await broker.store.transactions.run(items, acks, leases)
+    except TransactionRefused as refusal:
+        return json({"transactionId": name, "success": False, "results": [], "error": str(refusal)})
+    for queue in {item.queue for item in items}:
+        broker.bus.wake(queue)
+    await _settle(broker, acks, answers)
+    broker.metrics.pushes.inc(len(pushed))
+    results: list[Any] = []
+    push_answers = iter(pushed_items(items, pushed))
+    ack_answers = iter(zip(acks, answers, strict=True))
+    for operation in request.operations:
+        if operation.type == "push":
+            results += [{"type": "push", **msgspec.structs.asdict(next(push_answers))} for _ in operation.items]
+        else:
+            wanted, result = next(ack_answers)
+            shown = msgspec.to_builtins(_answer(wanted, result, operation.consumer_group))
+            results.append({"type": "ack", **shown})
+    return json({"transactionId": name, "success": True, "results": results})
+
+
+ROUTES = [
+    Route("POST", "/api/v1/ack", ack, "Answer a message", body=AckRequest, messages=MESSAGES),
+    Route("POST", "/api/v1/ack/batch", ack_batch, "Answer several messages", body=AckBatchRequest, messages=MESSAGES),
+    Route(
+        "POST", "/api/v1/transaction", transaction, "Push and answer, all or nothing", body=TransactionRequest,
+        messages={**PUSH_MESSAGES, **MESSAGES, "": "operations array required", "operations": "operations array required",
+                  "type": "type must be push or ack", "transactionId": "transactionId must be a string"},
+    ),
+]  # fmt: skip

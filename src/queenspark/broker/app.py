@@ -1,0 +1,23 @@
+"""All routes, and the application made of them."""
+
+from __future__ import annotations
+
+from . import ack, groups, messages, openapi, pop, push, queues, system
+from .broker import Broker
+from .http import App, Route
+
+
+def routes() -> list[Route]:
+    """Every route of the API."""
+    found = [
+        route
+        for module in (push, pop, ack, queues, groups, messages, system)
+        for route in module.ROUTES
+    ]
+    return [*found, openapi.route(found)]
+
+
+def application(broker: Broker) -> App:
+    """The ASGI application of a broker."""
+    settings = broker.settings
+    return App(broker, routes(), settings.max_body_bytes, settings.max_json_depth)

@@ -1,0 +1,168 @@
+"""The broker: the store, and what lives beside it in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+
+from ..settings import Settings, decode_key
+from ..store import Store
+from ..store.delivery import Batch
+from ..store.errors import (
+    ChangedMeanwhile,
+    DatabaseBusy,
+    DatabaseUnavailable,
+    QueueFull,
+    Refused,
+    StoreError,
+)
+from ..store.maintenance import Modes
+from .bus import Bus
+from .errors import ApiError
+from .gather import Gatherer
+from .metrics import Metrics
+from .parking import Parking
+
+log = logging.getLogger("queenspark.broker")
+
+_FALLBACK_SECONDS = 2.0  # parked polls look again so often even without news
+
+
+class Broker:
+    """Everything that the endpoints use."""
+
+    def __init__(self, settings: Settings) -> None:
+        assert settings.database_url is not None
+        self.settings = settings
+        self.started = time.time()
+        self.store = Store(
+            settings.database_url,
+            pool_size=settings.pool_size,
+            encryption_key=decode_key(settings.encryption_key) if settings.encryption_key else None,
+            retention_batch=settings.retention_batch,
+        )
+        self.metrics = Metrics()
+        self.metrics.pool_size.set(settings.pool_size)
+        self.parking = Parking(self.give_back)
+        self.gatherer = Gatherer(self.store.pusher.push, settings.push_lanes)
+        self.bus = Bus(self.store.database, self.parking.wake, self.store.catalog.forget)
+        self.bus.on_modes = self._modes_changed
+        self.modes = Modes(push=False, pop=False)
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def start(self) -> None:
+        """Connect and begin the work in the background."""
+        await self.store.open()
+        self.modes = await self.store.maintenance.modes()
+        self.bus.start()
+        settings = self.settings
+        self._every(settings.look_seconds, self._look)
+        self._every(settings.retention_interval_seconds, self._sweep)
+        self._every(settings.stats_interval_seconds, self.measure)
+        self._every(_FALLBACK_SECONDS, self._fall_back)
+
+    async def stop(self) -> None:
+        """End the work in the background and disconnect."""
+        await self.bus.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.store.close()
+
+    def background(self, work: Awaitable[Any]) -> None:
+        """Do something without waiting for it."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def give_back(self, batch: Batch) -> None:
+        """Release a lease whose client is gone."""
+        try:
+            if await self.store.deliverer.release(batch.lease_id):
+                self.bus.wake(batch.queue.name)
+        except StoreError as error:
+            log.warning("lease %s could not be given back, it will expire: %s", batch.lease_id, error)
+
+    def translate(self, error: BaseException) -> ApiError | None:
+        """The HTTP answer to an error of the store."""
+        match error:
+            case QueueFull():
+                return ApiError(429, str(error), retry_after=1)
+            case Refused():
+                return ApiError(400, str(error))
+            case DatabaseBusy() | DatabaseUnavailable() | ChangedMeanwhile():
+                return ApiError(503, str(error), retry_after=1)
+            case psycopg.errors.DeadlockDetected() | psycopg.errors.SerializationFailure():
+                return ApiError(503, "conflict with another request; try again", retry_after=1)
+            case psycopg.errors.QueryCanceled():
+                return ApiError(503, "the database took too long; try again", retry_after=1)
+            case psycopg.errors.DataError():
+                return ApiError(400, f"a value cannot be stored: {error.diag.message_primary or error}")
+            case _:
+                return None
+
+    def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        async def loop() -> None:
+            while True:
+                try:
+                    await work()
+                except StoreError as error:
+                    log.warning("%s", error)
+                except Exception:
+                    log.exception("background work failed")
+                await asyncio.sleep(seconds)
+
+        self.background(loop())
+
+    def _modes_changed(self) -> None:
+        async def read() -> None:
+            try:
+                self.modes = await self.store.maintenance.modes()
+            except StoreError as error:
+                log.warning("maintenance modes could not be read: %s", error)
+
+        self.background(read())
+
+    async def _look(self) -> None:
+        await self.store.clock.look(self.settings.look_seconds)
+
+    async def _sweep(self) -> None:
+        removed = await self.store.sweeper.run()
+        if removed:
+            self.metrics.removed.inc(removed)
+            log.info("retention removed %d messages", removed)
+
+    async def _fall_back(self) -> None:
+        """Should a notification get lost, parked polls look again all the same."""
+        changed = await self.store.clock.changed_queues(self.parking.queues())
+        for queue in changed:
+            self.parking.wake(queue)
+
+    async def measure(self) -> None:
+        """Refresh the gauges that cost a query."""
+        metrics = self.metrics
+        now = datetime.now(UTC)
+        lags = await self.store.queues.lag()
+        dead = await self.store.dead_letters.counts()
+        safe_time = await self.store.clock.safe_time()
+        holder = await self.store.clock.holder()
+        for gauge in (metrics.lag, metrics.oldest, metrics.dead_letters, metrics.horizon_held):
+            gauge.clear()
+        for row in lags:
+            metrics.lag.labels(row["queue"], row["name"]).set(row["lag"])
+            age = (now - row["oldest"]).total_seconds() if row["oldest"] is not None and row["lag"] else 0
+            metrics.oldest.labels(row["queue"], row["name"]).set(max(0.0, age))
+        for row in dead:
+            metrics.dead_letters.labels(row["queue"], row["group"]).set(row["count"])
+        if safe_time is not None:
+            metrics.safe_time.set(safe_time.timestamp())
+            metrics.safe_time_lag.set(max(0.0, (now - safe_time).total_seconds()))
+        if holder is not None:
+            labels = (str(holder["pid"]), holder["application"], holder["state"])
+            metrics.horizon_held.labels(*labels).set(holder["seconds"] or 0)

@@ -1,0 +1,138 @@
+"""News between brokers: which queues got messages, which names changed.
+
+Carried by PostgreSQL's NOTIFY, outside the producers' transactions and gathered over a few milliseconds. A broker
+acts on its own news at once. When the listening connection breaks, everything is taken for news once it is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from uuid import uuid4
+
+import msgspec
+import psycopg
+
+from ..store.database import Database
+from ..store.errors import StoreError
+
+log = logging.getLogger("queenspark.broker")
+
+_GATHER_SECONDS = 0.005
+_MOST_BYTES = 7000  # PostgreSQL takes 8000 in one notification
+_RETRY_SECONDS = 1.0
+
+
+class News(msgspec.Struct, omit_defaults=True):
+    """One notification."""
+
+    sender: str
+    wake: list[str] = []
+    forget: list[str] = []
+    modes: bool = False
+
+
+class Bus:
+    """Sends and receives news."""
+
+    def __init__(self, database: Database, wake: Callable[[str | None], None], forget: Callable[[str | None], None]) -> None:
+        self._database = database
+        self._on_wake = wake
+        self._on_forget = forget
+        self.on_modes: Callable[[], None] = lambda: None
+        self._me = uuid4().hex[:8]
+        self._wake: set[str] = set()
+        self._forget: set[str] = set()
+        self._modes = False
+        self._due = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begin to send and to listen."""
+        self._tasks = [asyncio.create_task(self._send()), asyncio.create_task(self._listen())]
+
+    async def stop(self) -> None:
+        """Stop both."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def wake(self, queue: str) -> None:
+        """There is something to read in a queue."""
+        self._on_wake(queue)
+        self._wake.add(queue)
+        self._due.set()
+
+    def forget(self, queue: str) -> None:
+        """A queue was changed or deleted."""
+        self._on_forget(queue)
+        self._on_wake(queue)
+        self._forget.add(queue)
+        self._due.set()
+
+    def modes_changed(self) -> None:
+        """A maintenance mode was switched."""
+        self.on_modes()
+        self._modes = True
+        self._due.set()
+
+    async def _send(self) -> None:
+        while True:
+            await self._due.wait()
+            await asyncio.sleep(_GATHER_SECONDS)
+            self._due.clear()
+            wake, forget, modes = self._wake, self._forget, self._modes
+            self._wake, self._forget, self._modes = set(), set(), False
+            try:
+                for text in _pack(self._me, wake, forget, modes):
+                    await self._database.rows("notify", {"message": text})
+            except StoreError as error:
+                # Others find out by their own polling; what was forgotten is checked again when it is used.
+                log.warning("could not tell other brokers: %s", error)
+
+    async def _listen(self) -> None:
+        decode = msgspec.json.Decoder(News).decode
+        while True:
+            try:
+                async with await psycopg.AsyncConnection.connect(
+                    self._database.url, autocommit=True, application_name="queenspark listen"
+                ) as connection:
+                    await connection.execute("LISTEN queenspark")
+                    self._on_forget(None)
+                    self._on_wake(None)
+                    self.on_modes()
+                    async for notify in connection.notifies():
+                        try:
+                            news = decode(notify.payload)
+                        except msgspec.MsgspecError:
+                            continue
+                        if news.sender != self._me:
+                            self._receive(news)
+            except psycopg.Error as error:
+                log.warning("not listening to other brokers: %s", error)
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    def _receive(self, news: News) -> None:
+        for queue in news.forget:
+            self._on_forget(queue)
+        for queue in {*news.wake, *news.forget}:
+            self._on_wake(queue)
+        if news.modes:
+            self.on_modes()
+
+
+def _pack(me: str, wake: set[str], forget: set[str], modes: bool) -> list[str]:
+    """Notifications that fit."""
+    packed: list[str] = []
+    news = News(me, modes=modes)
+    size = 0
+    for names, field in ((wake, "wake"), (forget, "forget")):
+        for name in names:
+            size += len(name.encode()) * 2 + 4
+            if size > _MOST_BYTES:
+                packed.append(msgspec.json.encode(news).decode())
+                news, size = News(me), len(name.encode()) * 2 + 4
+            getattr(news, field).append(name)
+    packed.append(msgspec.json.encode(news).decode())
+    return packed

@@ -1,0 +1,42 @@
+"""Errors that become an HTTP answer with a clear message."""
+
+from __future__ import annotations
+
+
+class ApiError(Exception):
+    """An answer other than success: status, a message for people, a code for programs."""
+
+    def __init__(
+        self, status: int, message: str, code: str | None = None, *, retry_after: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.code = code or _CODES.get(status, "error")
+        self.retry_after = retry_after
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.status in (429, 503)
+
+
+_CODES = {
+    400: "bad_request",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "too_large",
+    429: "queue_full",
+    500: "internal",
+    503: "unavailable",
+}
+
+
+def bad_request(message: str) -> ApiError:
+    """400: the request is wrong; the message names the field and the fix."""
+    return ApiError(400, message)
+
+
+def not_found(message: str) -> ApiError:
+    """404: what was asked for does not exist."""
+    return ApiError(404, message)

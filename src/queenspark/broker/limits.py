@@ -1,0 +1,58 @@
+"""What names and payloads may look like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from msgspec import Raw
+
+from .errors import ApiError, bad_request
+
+MOST_NAME = 255
+MOST_TRANSACTION_ID = 512
+_CONTROL = re.compile("[\x00-\x1f\x7f]")
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+
+
+def check_name(what: str, name: str, most: int = MOST_NAME) -> str:
+    """A name of 1 to 255 characters without control characters, or 400."""
+    if not name:
+        raise bad_request(f"{what} must not be empty")
+    if len(name) > most:
+        raise bad_request(f"{what} is {len(name)} characters long; the limit is {most}")
+    if _CONTROL.search(name):
+        raise bad_request(f"{what} must not contain control characters")
+    return name
+
+
+def check_ids(what: str, ids: Iterable[str]) -> None:
+    """Transaction and trace ids, many at once."""
+    known = list(ids)
+    if _CONTROL.search("".join(known)):
+        raise bad_request(f"{what} must not contain control characters")
+    if known and len(longest := max(known, key=len)) > MOST_TRANSACTION_ID:
+        raise bad_request(f"{what} is {len(longest)} characters long; the limit is {MOST_TRANSACTION_ID}")
+
+
+def check_payloads(payloads: Iterable[Raw], body_bytes: int, most_bytes: int, most_depth: int) -> None:
+    """Size and depth of payloads, or 413 and 400."""
+    for payload in payloads:
+        text = bytes(payload)
+        if body_bytes > most_bytes and len(text) > most_bytes:
+            raise ApiError(413, f"a payload has {len(text)} bytes; the limit of one message is {most_bytes}")
+        if text.count(b"{") + text.count(b"[") > most_depth and depth(text) > most_depth:
+            raise bad_request(f"a payload is nested deeper than {most_depth} levels")
+
+
+def depth(text: bytes) -> int:
+    """How deep JSON text is nested."""
+    level = deepest = 0
+    for match in _BRACKETS.finditer(text):
+        token = match[0]
+        if token in (b"{", b"["):
+            level += 1
+            deepest = max(deepest, level)
+        elif token in (b"}", b"]"):
+            level -= 1
+    return deepest

@@ -1,0 +1,261 @@
+"""Messages, dead letters and traces over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Raw
+
+from ..store.dead_letters import Filter
+from .broker import Broker
+from .errors import bad_request, not_found
+from .http import Answer, Call, Route, json
+from .times import iso, parse_time
+
+Limit = Annotated[int, Meta(ge=1, le=1000)]
+Offset = Annotated[int, Meta(ge=0, le=2**31)]
+
+
+class BrowseQuery(msgspec.Struct):
+    """Which messages."""
+
+    queue: str | None = None
+    partition: str | None = None
+    ns: str | None = None
+    namespace: str | None = None
+    task: str | None = None
+    status: str | None = None
+    limit: Limit = 100
+    offset: Offset = 0
+    since: str | None = msgspec.field(default=None, name="from")
+    until: str | None = msgspec.field(default=None, name="to")
+
+
+def partition_number(text: str) -> int:
+    """A partition id from a path, or 404."""
+    if text.isascii() and text.isdigit() and int(text) < 2**63:
+        return int(text)
+    raise not_found(f"partition {text} does not exist")
+
+
+def _message(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": str(row["id"]),
+        "transactionId": row["transaction_id"],
+        "traceId": row["trace_id"],
+        "queue": row["queue"],
+        "partition": row["partition"],
+        "partitionId": str(row["partition_id"]),
+        "namespace": row["namespace"],
+        "task": row["task"],
+        "status": row["status"],
+        "data": Raw(row["payload"].encode()),
+        "createdAt": iso(row["created_at"]),
+    }
+
+
+async def browse(broker: Broker, call: Call) -> Answer:
+    """Messages of the log, the newest first."""
+    query: BrowseQuery = call.query
+    rows = await broker.store.messages.browse(
+        query.limit, query.offset, queue=query.queue, partition=query.partition,
+        namespace=query.ns or query.namespace, task=query.task, status=query.status,
+        **{"from": parse_time("from", query.since), "to": parse_time("to", query.until)},
+    )  # fmt: skip
+    return json({"messages": [_message(row) for row in rows], "limit": query.limit, "offset": query.offset})
+
+
+def _path(call: Call) -> tuple[int, str]:
+    return partition_number(call.path["partitionId"]), call.path["transactionId"].replace("\x00", "")
+
+
+async def get_message(broker: Broker, call: Call) -> Answer:
+    """One message, or the dead letter that is left of it."""
+    partition_id, transaction_id = _path(call)
+    row = await broker.store.messages.get(partition_id, transaction_id)
+    dead, _ = await broker.store.dead_letters.list(Filter(partition_id=partition_id, transaction_id=transaction_id))
+    if row is None and not dead:
+        raise not_found(f"there is no message {transaction_id} in partition {partition_id}")
+    shown = _message(row) if row is not None else dead_letter(dead[0])
+    shown["deadLetters"] = [dead_letter(entry) for entry in dead]
+    return json(shown)
+
+
+async def delete_message(broker: Broker, call: Call) -> Answer:
+    """Delete a message and its dead letters."""
+    partition_id, transaction_id = _path(call)
+    chosen = Filter(partition_id=partition_id, transaction_id=transaction_id)
+    dead = await broker.store.dead_letters.delete(chosen)
+    if not await broker.store.messages.delete(partition_id, transaction_id) and not dead:
+        raise not_found(f"there is no message {transaction_id} in partition {partition_id}")
+    return json({"success": True, "deleted": True, "transactionId": transaction_id, "partitionId": str(partition_id)})
+
+
+async def retry_message(broker: Broker, call: Call) -> Answer:
+    """Put a dead letter back: its group gets it again."""
+    partition_id, transaction_id = _path(call)
+    count = await broker.store.dead_letters.put_back(Filter(partition_id=partition_id, transaction_id=transaction_id))
+    if not count:
+        raise not_found(f"there is no dead letter {transaction_id} in partition {partition_id}")
+    for _, queue in (await broker.store.catalog.names_of([partition_id])).values():
+        broker.bus.wake(queue)
+    return json({"success": True, "transactionId": transaction_id, "partitionId": str(partition_id), "count": count})
+
+
+class DeadLetterQuery(msgspec.Struct, rename="camel"):
+    """Which dead letters."""
+
+    queue: str | None = None
+    consumer_group: str | None = None
+    partition: str | None = None
+    limit: Limit = 100
+    offset: Offset = 0
+    since: str | None = msgspec.field(default=None, name="from")
+    until: str | None = msgspec.field(default=None, name="to")
+
+
+def _filter(query: DeadLetterQuery) -> Filter:
+    return Filter(
+        queue=query.queue, group=query.consumer_group, partition=query.partition,
+        since=parse_time("from", query.since), until=parse_time("to", query.until),
+    )  # fmt: skip
+
+
+def dead_letter(row: dict[str, Any]) -> dict[str, Any]:
+    """A dead letter as the API shows it."""
+    return {
+        "id": str(row["id"]),
+        "messageId": str(row["id"]),
+        "transactionId": row["transaction_id"],
+        "traceId": row["trace_id"],
+        "partitionId": str(row["partition_id"]),
+        "queue": row["queue"],
+        "queueName": row["queue"],
+        "partition": row["partition"],
+        "partitionName": row["partition"],
+        "consumerGroup": row["group"],
+        "errorMessage": row["error"],
+        "retryCount": row["attempts"],
+        "data": Raw(row["payload"].encode()),
+        "createdAt": iso(row["created_at"]),
+        "failedAt": iso(row["failed_at"]),
+        "status": "dead_letter",
+    }
+
+
+async def list_dead_letters(broker: Broker, call: Call) -> Answer:
+    """Dead letters, the newest first."""
+    query: DeadLetterQuery = call.query
+    rows, total = await broker.store.dead_letters.list(_filter(query), query.limit, query.offset)
+    messages = [dead_letter(row) for row in rows]
+    return json({"messages": messages, "total": total, "limit": query.limit, "offset": query.offset})
+
+
+def _need_filter(query: DeadLetterQuery) -> Filter:
+    if not (query.queue or query.consumer_group):
+        raise bad_request("queue or consumerGroup is required, so that not all dead letters are meant by accident")
+    return _filter(query)
+
+
+async def retry_dead_letters(broker: Broker, call: Call) -> Answer:
+    """Put all dead letters of a filter back."""
+    count = await broker.store.dead_letters.put_back(_need_filter(call.query))
+    if count:
+        broker.parking.wake(None)
+        if call.query.queue:
+            broker.bus.wake(call.query.queue)
+    return json({"success": True, "count": count})
+
+
+async def delete_dead_letters(broker: Broker, call: Call) -> Answer:
+    """Delete all dead letters of a filter."""
+    return json({"success": True, "count": await broker.store.dead_letters.delete(_need_filter(call.query))})
+
+
+class TraceRequest(msgspec.Struct, rename="camel"):
+    """A note on a message."""
+
+    transaction_id: str
+    partition_id: str | int
+    data: Raw
+    consumer_group: str | None = None
+    trace_names: list[str] | str | None = None
+    event_type: str | None = None
+
+
+async def add_trace(broker: Broker, call: Call) -> Answer:
+    """Note something about a message."""
+    request: TraceRequest = call.body
+    names = [request.trace_names] if isinstance(request.trace_names, str) else request.trace_names or []
+    if any("\x00" in text for text in [*names, request.transaction_id, request.event_type or "", request.consumer_group or ""]):
+        raise bad_request("names must not contain control characters")
+    number = await broker.store.traces.add(
+        partition_number(str(request.partition_id)), request.transaction_id, request.consumer_group,
+        request.event_type or "info", names, bytes(request.data).decode(),
+    )  # fmt: skip
+    if number is None:
+        raise not_found(f"partition {request.partition_id} does not exist")
+    return json({"success": True, "traceId": str(number)}, 201)
+
+
+class PageQuery(msgspec.Struct):
+    """A page of a listing."""
+
+    limit: Limit = 100
+    offset: Offset = 0
+
+
+def _trace(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": str(row["id"]),
+        "transactionId": row["transaction_id"],
+        "partitionId": str(row["partition_id"]),
+        "queue": row["queue"],
+        "partition": row["partition"],
+        "consumerGroup": row["group_name"],
+        "eventType": row["event_type"],
+        "traceNames": row["names"],
+        "data": row["data"],
+        "createdAt": iso(row["created_at"]),
+    }
+
+
+async def message_traces(broker: Broker, call: Call) -> Answer:
+    """The traces of one message."""
+    return json({"traces": [_trace(row) for row in await broker.store.traces.of_message(*_path(call))]})
+
+
+async def named_traces(broker: Broker, call: Call) -> Answer:
+    """The traces of one name."""
+    query: PageQuery = call.query
+    rows = await broker.store.traces.of_name(call.path["name"].replace("\x00", ""), query.limit, query.offset)
+    total = rows[0]["total"] if rows else 0
+    return json({"traces": [_trace(row) for row in rows], "total": total, "limit": query.limit, "offset": query.offset})
+
+
+async def trace_names(broker: Broker, call: Call) -> Answer:
+    """All trace names."""
+    query: PageQuery = call.query
+    rows = await broker.store.traces.names(query.limit, query.offset)
+    return json({"names": [{"name": row["name"], "traces": row["traces"], "lastAt": iso(row["last_at"])} for row in rows]})
+
+
+_MESSAGE = "/api/v1/messages/:partitionId/:transactionId"
+
+ROUTES = [
+    Route("GET", "/api/v1/messages", browse, "Browse messages", query=BrowseQuery),
+    Route("GET", _MESSAGE, get_message, "One message"),
+    Route("DELETE", _MESSAGE, delete_message, "Delete a message"),
+    Route("POST", f"{_MESSAGE}/retry", retry_message, "Put a dead letter back"),
+    Route("GET", "/api/v1/dlq", list_dead_letters, "Dead letters", query=DeadLetterQuery),
+    Route("POST", "/api/v1/dlq/retry", retry_dead_letters, "Put dead letters back", query=DeadLetterQuery),
+    Route("DELETE", "/api/v1/dlq", delete_dead_letters, "Delete dead letters", query=DeadLetterQuery),
+    Route(
+        "POST", "/api/v1/traces", add_trace, "Note something about a message", body=TraceRequest, success=201,
+        messages={"transactionId": "transactionId is required", "partitionId": "partitionId is required"},
+    ),
+    Route("GET", "/api/v1/traces/names", trace_names, "All trace names", query=PageQuery),
+    Route("GET", "/api/v1/traces/by-name/:name", named_traces, "Traces of a name", query=PageQuery),
+    Route("GET", "/api/v1/traces/:partitionId/:transactionId", message_traces, "Traces of a message"),
+]  # fmt: skip

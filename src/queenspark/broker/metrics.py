@@ -1,0 +1,66 @@
+"""Counters and gauges of one broker, for Prometheus and as JSON."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+
+class Metrics:
+    """What a broker counts. Names begin with `queenspark_`."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.pushes = self._counter("pushed_messages", "Messages appended to the log")
+        self.push_requests = self._counter("push_requests", "Push requests")
+        self.duplicates = self._counter("duplicate_messages", "Pushed messages that were there already")
+        self.pops = self._counter("popped_messages", "Messages handed out")
+        self.pop_requests = self._counter("pop_requests", "Pop requests")
+        self.acks = Counter(
+            "queenspark_acks", "Answers of consumers by outcome", ["outcome"], registry=self.registry
+        )
+        self.lease_expiries = self._counter("lease_expiries", "Leases that expired and were handed out again")
+        self.removed = self._counter("swept_messages", "Messages removed by retention")
+        self.push_seconds = Histogram(
+            "queenspark_push_seconds",
+            "Time of a push request",
+            registry=self.registry,
+            buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
+        )
+        self.parked = self._gauge("parked_polls", "Long polls that wait")
+        self.pool_size = self._gauge("pool_size", "Database connections at most")
+        self.pool_used = self._gauge("pool_used", "Database connections in use")
+        self.lag = Gauge("queenspark_lag_messages", "Unanswered messages", ["queue", "group"], registry=self.registry)
+        self.oldest = Gauge(
+            "queenspark_oldest_unacked_seconds", "Age of the oldest unanswered message", ["queue", "group"],
+            registry=self.registry,
+        )  # fmt: skip
+        self.dead_letters = Gauge(
+            "queenspark_dead_letters", "Dead letters", ["queue", "group"], registry=self.registry
+        )
+        self.safe_time = self._gauge("safe_time_seconds", "Safe time, as seconds since the epoch")
+        self.safe_time_lag = self._gauge("safe_time_lag_seconds", "How far safe time lies behind the clock")
+        self.horizon_held = Gauge(
+            "queenspark_horizon_held_seconds",
+            "Age of the oldest transaction in flight, which holds safe time back",
+            ["pid", "application", "state"],
+            registry=self.registry,
+        )
+
+    def _counter(self, name: str, text: str) -> Counter:
+        return Counter(f"queenspark_{name}", text, registry=self.registry)
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(f"queenspark_{name}", text, registry=self.registry)
+
+    def text(self) -> bytes:
+        """The Prometheus text format."""
+        return generate_latest(self.registry)
+
+    def values(self) -> dict[str, float]:
+        """Everything without labels, as a flat object."""
+        return {
+            sample.name: sample.value
+            for family in self.registry.collect()
+            for sample in family.samples
+            if not sample.labels and not sample.name.endswith("_created")
+        }

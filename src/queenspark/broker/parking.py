@@ -1,0 +1,177 @@
+"""Parked long polls: they cost nothing until there is news of their queue.
+
+Polls that want the same thing share a lot. When a lot is woken, one runner pops for its polls in turn, first come
+first served, until the queue has no more to give; so one message costs one pop, however many polls are parked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from ..store.delivery import Batch
+from ..store.errors import StoreError
+
+_ABOVE_HORIZON_SECONDS = 0.003  # look again so soon when messages wait for an older transaction to finish
+_LONGEST_SECONDS = 30.0
+_TROUBLE_SECONDS = 1.0
+
+
+class Lot(NamedTuple):
+    """What a poll waits for: a queue (or any queue of a scope), for a group, perhaps in one partition."""
+
+    queue: str | None
+    scope: tuple[str | None, str | None]
+    group: str
+    partition: str | None
+
+
+Pop = Callable[[], Awaitable[Batch | None]]
+NextLook = Callable[[], Awaitable[tuple[bool, float | None]]]
+
+
+class _Poll:
+    __slots__ = ("future", "pop")
+
+    def __init__(self, pop: Pop) -> None:
+        self.pop = pop
+        self.future: asyncio.Future[Batch | None] = asyncio.get_running_loop().create_future()
+
+
+class _Place:
+    """The polls of one lot, and its runner."""
+
+    def __init__(self, next_look: NextLook, release: Callable[[Batch], Awaitable[None]]) -> None:
+        self.polls: deque[_Poll] = deque()
+        self._next_look = next_look
+        self._release = release
+        self._news = False
+        self._runner: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def wake(self) -> None:
+        self._news = True
+        if self._runner is None or self._runner.done():
+            self._runner = asyncio.create_task(self._run())
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for poll in self.polls:
+            if not poll.future.done():
+                poll.future.set_result(None)
+
+    async def _run(self) -> None:
+        while self.polls:
+            self._news = False
+            poll = self.polls[0]
+            try:
+                batch = await poll.pop()
+            except StoreError:
+                self._again_in(_TROUBLE_SECONDS)
+                return
+            except Exception as error:
+                self._drop(poll)
+                if not poll.future.done():
+                    poll.future.set_exception(error)
+                continue
+            if batch is not None:
+                self._drop(poll)
+                if poll.future.done():
+                    await self._release(batch)
+                else:
+                    poll.future.set_result(batch)
+            elif not self._news and not await self._look_later():
+                return
+
+    async def _look_later(self) -> bool:
+        """Set a timer for the next place that becomes available; True to look again at once."""
+        try:
+            above_horizon, seconds = await self._next_look()
+        except StoreError:
+            self._again_in(_TROUBLE_SECONDS)
+            return False
+        if self._news:
+            return True
+        if above_horizon:
+            await asyncio.sleep(_ABOVE_HORIZON_SECONDS)
+            return True
+        if seconds is not None:
+            self._again_in(max(seconds, 0.001))
+        return False
+
+    def _again_in(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(min(seconds, _LONGEST_SECONDS), self.wake)
+
+    def _drop(self, poll: _Poll) -> None:
+        if poll in self.polls:
+            self.polls.remove(poll)
+
+
+class Parking:
+    """All parked polls of a broker."""
+
+    def __init__(self, release: Callable[[Batch], Awaitable[None]]) -> None:
+        self._release = release
+        self._lots: dict[Lot, _Place] = {}
+        self._wakes: dict[str, int] = {}
+        self._all_wakes = 0
+        self.closed = False
+
+    def __len__(self) -> int:
+        return sum(len(place.polls) for place in self._lots.values())
+
+    def queues(self) -> set[str]:
+        """Queues that somebody waits for."""
+        return {lot.queue for lot in self._lots if lot.queue is not None}
+
+    def version(self, lot: Lot) -> int:
+        """Rises with news for a lot. Taken before a pop, it tells whether news came during it."""
+        return self._all_wakes + (self._wakes.get(lot.queue, 0) if lot.queue is not None else 0)
+
+    def wake(self, queue: str | None) -> None:
+        """There is news of a queue (or, with None, perhaps of any)."""
+        if queue is None:
+            self._all_wakes += 1
+        else:
+            self._wakes[queue] = self._wakes.get(queue, 0) + 1
+        for lot, place in list(self._lots.items()):
+            if queue is None or lot.queue is None or lot.queue == queue:
+                place.wake()
+
+    async def wait(
+        self, lot: Lot, version: int, pop: Pop, next_look: NextLook, seconds: float, gone: asyncio.Task[Any]
+    ) -> Batch | None:
+        """Park until there is a batch, the time is over, or the client is gone."""
+        if self.closed:
+            return None
+        place = self._lots.get(lot)
+        if place is None:
+            place = self._lots[lot] = _Place(next_look, self._release)
+        poll = _Poll(pop)
+        place.polls.append(poll)
+        if len(place.polls) == 1 or version != self.version(lot):
+            place.wake()
+        try:
+            await asyncio.wait({poll.future, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            place._drop(poll)
+            if not place.polls:
+                place.close()
+                if self._lots.get(lot) is place:
+                    del self._lots[lot]
+            if not poll.future.done():
+                poll.future.cancel()
+        if poll.future.cancelled():
+            return None
+        return poll.future.result()
+
+    def close(self) -> None:
+        """Answer all parked polls with nothing; no further ones are taken."""
+        self.closed = True
+        for place in list(self._lots.values()):
+            place.close()

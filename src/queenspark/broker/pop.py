@@ -1,0 +1,219 @@
+"""GET /api/v1/pop…: hand messages out, at once or after a wait."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta, Raw
+
+from ..store.delivery import QUEUE_MODE, Batch
+from .broker import Broker
+from .errors import bad_request
+from .http import NOTHING, Answer, Call, Route, json
+from .limits import check_name
+from .parking import Lot
+from .times import iso_us, parse_time
+
+_AUTOPILOT_BATCH = 100
+_AUTOPILOT_PARTITIONS = 8
+_MOST_PARTITIONS = 1000
+
+Count = Annotated[int, Meta(ge=1)]
+
+
+class PopQuery(msgspec.Struct, rename="camel"):
+    """How to pop."""
+
+    batch: Count | None = None
+    wait: bool = False
+    timeout: Annotated[float, Meta(ge=0)] = 30000
+    consumer_group: str | None = None
+    auto_ack: bool = False
+    subscription_mode: str | None = None
+    subscription_from: str | None = None
+    partitions: Count | None = None
+    namespace: str | None = None
+    task: str | None = None
+    autopilot: bool = False
+
+
+class PoppedMessage(msgspec.Struct, rename="camel", gc=False):
+    """A message on its way to a consumer."""
+
+    id: str
+    transaction_id: str
+    trace_id: str | None
+    queue: str
+    partition: str
+    partition_id: str
+    data: Raw
+    retry_count: int
+    priority: int
+    created_at: str
+    consumer_group: str | None
+    lease_id: str
+    producer_sub: str | None = None
+
+
+class Popped(msgspec.Struct, rename="camel"):
+    """The answer of a pop."""
+
+    queue: str
+    partition: str
+    partition_id: str
+    lease_id: str
+    consumer_group: str | None
+    partitions_claimed: int
+    messages: list[PoppedMessage]
+    success: bool = True
+    autopilot: dict[str, int] | None = None
+
+
+async def pop_queue(broker: Broker, call: Call) -> Answer:
+    """From one queue, or one partition of it."""
+    queue = check_name("Queue", call.path["queue"])
+    partition = call.path.get("partition")
+    return await _pop(broker, call, queue, partition)
+
+
+async def pop_any(broker: Broker, call: Call) -> Answer:
+    """From any queue of a namespace or task, the most important first."""
+    query: PopQuery = call.query
+    if query.namespace is None and query.task is None:
+        raise bad_request("namespace or task is required: or pop from /api/v1/pop/queue/:queue")
+    return await _pop(broker, call, None, None)
+
+
+async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | None) -> Answer:
+    query: PopQuery = call.query
+    settings = broker.settings
+    broker.metrics.pop_requests.inc()
+    batch, partitions = _sizes(query, settings.max_batch)
+    mode, start = _start(query)
+    group = check_name("consumerGroup", query.consumer_group) if query.consumer_group else QUEUE_MODE
+    if broker.modes.pop:
+        return NOTHING
+    deliverer = broker.store.deliverer
+
+    async def once() -> Batch | None:
+        names = [queue] if queue is not None else await broker.store.queues.names(query.namespace, query.task)
+        for name in names:
+            found = await deliverer.pop(
+                name, group, batch=batch, partitions=partitions, partition=partition,
+                auto_ack=query.auto_ack, mode=mode, start=start,
+            )  # fmt: skip
+            if found is not None:
+                return found
+        return None
+
+    async def next_look() -> tuple[bool, float | None]:
+        names = [queue] if queue is not None else await broker.store.queues.names(query.namespace, query.task)
+        looks = [await deliverer.next_look(name, group) for name in names]
+        waits = [seconds for _, seconds in looks if seconds is not None]
+        return any(above for above, _ in looks), min(waits, default=None)
+
+    lot = Lot(queue, (query.namespace, query.task) if queue is None else (None, None), group, partition)
+    version = broker.parking.version(lot)
+    gone = call.watch()
+    found = await once()
+    if found is None and query.wait:
+        seconds = min(query.timeout / 1000, settings.max_wait_seconds)
+        found = await broker.parking.wait(lot, version, once, next_look, seconds, gone)
+    if found is None:
+        return NOTHING
+    if gone.done() and not query.auto_ack:
+        # The client went away before the first byte of its answer.
+        broker.background(broker.give_back(found))
+        return NOTHING
+    return json(await _popped(broker, query, found, group, batch, partitions))
+
+
+def _sizes(query: PopQuery, most: int) -> tuple[int, int]:
+    batch = query.batch or (_AUTOPILOT_BATCH if query.autopilot else 1)
+    partitions = query.partitions or (_AUTOPILOT_PARTITIONS if query.autopilot else 1)
+    if batch > most:
+        raise bad_request(f"batch is {batch}; the limit is {most}")
+    return batch, min(partitions, _MOST_PARTITIONS)
+
+
+def _start(query: PopQuery) -> tuple[str, datetime | None]:
+    mode = query.subscription_mode or "all"
+    if mode not in ("all", "new", "new-only"):
+        raise bad_request(f"subscriptionMode is {mode!r}; use all or new")
+    if query.subscription_from == "now":
+        return "new", None
+    return ("all" if mode == "all" else "new"), parse_time("subscriptionFrom", query.subscription_from)
+
+
+async def _popped(
+    broker: Broker, query: PopQuery, found: Batch, group: str, batch: int, partitions: int
+) -> Popped:
+    names = await broker.store.catalog.names_of({message.partition_id for message in found.messages})
+    queue = found.queue
+    lease_id = "" if query.auto_ack else str(found.lease_id)
+    shown_group = None if group == QUEUE_MODE else group
+    priority = queue.priority
+    messages = [
+        PoppedMessage(
+            str(message.id),
+            message.transaction_id,
+            message.trace_id,
+            queue.name,
+            names.get(message.partition_id, ("",))[0],
+            str(message.partition_id),
+            Raw(message.payload.encode()),
+            message.retries,
+            priority,
+            iso_us(message.created_us),
+            shown_group,
+            lease_id,
+        )
+        for message in found.messages
+    ]
+    broker.metrics.pops.inc(len(messages))
+    expired = {message.partition_id for message in found.messages if message.lease_expired}
+    if expired:
+        broker.metrics.lease_expiries.inc(len(expired))
+    first = messages[0]
+    answer = Popped(
+        queue.name, first.partition, first.partition_id, lease_id, shown_group, len(names), messages
+    )
+    if query.autopilot:
+        answer.autopilot = {"partitions": partitions, "batch": batch, "waitMs": 0}
+    return answer
+
+
+class ExtendRequest(msgspec.Struct):
+    """How long a lease should last from now; without it, the queue's lease time."""
+
+    seconds: Annotated[int, Meta(ge=1, le=86400 * 365)] | None = None
+
+
+async def extend(broker: Broker, call: Call) -> Answer:
+    """Lengthen a lease."""
+    try:
+        lease_id = UUID(call.path["leaseId"])
+    except ValueError:
+        lease_id = None
+    found = await broker.store.deliverer.extend(lease_id, call.body.seconds) if lease_id is not None else None
+    if found is None:
+        text = "Lease not found or expired"
+        body = {"error": text, "code": "not_found", "leaseId": call.path["leaseId"], "success": False, "renewed": 0}
+        return json(body, 404)
+    places, expires_at = found
+    when = iso_us(int(expires_at.timestamp() * 1_000_000))
+    return json({
+        "leaseId": call.path["leaseId"], "success": True, "renewed": places,
+        "newExpiresAt": when, "expiresAt": when, "lease_expires_at": when,
+    })  # fmt: skip
+
+
+ROUTES = [
+    Route("GET", "/api/v1/pop/queue/:queue", pop_queue, "Pop from a queue", query=PopQuery),
+    Route("GET", "/api/v1/pop/queue/:queue/partition/:partition", pop_queue, "Pop from a partition", query=PopQuery),
+    Route("GET", "/api/v1/pop", pop_any, "Pop from any queue of a namespace or task", query=PopQuery),
+    Route("POST", "/api/v1/lease/:leaseId/extend", extend, "Lengthen a lease", body=ExtendRequest, empty_body=True),
+]

@@ -1,0 +1,110 @@
+"""POST /api/v1/push."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from ..store.push import Item, Pushed, complete
+from .broker import Broker
+from .errors import bad_request
+from .http import Answer, Call, Route, json
+from .limits import check_ids, check_name, check_payloads
+
+MESSAGES = {
+    "": "items array is required",
+    "items": "items array is required",
+    "queue": "Queue must be a string",
+    "partition": "Partition must be a string",
+    "transactionId": "TransactionId must be a string",
+    "traceId": "TraceId must be a string",
+}
+
+
+class PushRequest(msgspec.Struct):
+    """Messages to push, in order."""
+
+    items: list[Item]
+
+
+class PushedItem(msgspec.Struct, gc=False):
+    """What became of one item."""
+
+    index: int
+    transaction_id: str
+    status: str
+    message_id: str
+    partition_id: str
+    trace_id: str | None
+    queueName: str  # noqa: N815 - the wire's name
+
+
+def check_items(broker: Broker, items: Sequence[Item], body_bytes: int) -> None:
+    """Everything about items that can be wrong."""
+    settings = broker.settings
+    if len(items) > settings.max_batch:
+        raise bad_request(f"items has {len(items)} entries; the limit is {settings.max_batch}: send several batches")
+    complete(items)
+    for queue, partition in {item.place for item in items}:
+        check_name("Queue", queue)
+        check_name("Partition", partition)
+    check_ids("TransactionId", [item.transaction_id or "" for item in items])
+    check_ids("TraceId", [item.trace_id for item in items if item.trace_id])
+    check_payloads([item.payload for item in items], body_bytes, settings.max_item_bytes, settings.max_json_depth)
+
+
+async def check_room(broker: Broker, items: Sequence[Item]) -> None:
+    """429 for a queue that has reached its maxSize."""
+    counts: dict[str, int] = {}
+    for item in items:
+        counts[item.queue] = counts.get(item.queue, 0) + 1
+    for name, count in counts.items():
+        queue = await broker.store.catalog.queue(name)
+        if queue is not None and queue.max_size > 0:
+            await broker.store.queues.check_room(queue, count)
+
+
+def pushed_items(items: Sequence[Item], results: Sequence[Pushed]) -> list[PushedItem]:
+    """The answer for each item."""
+    return [
+        PushedItem(
+            index,
+            item.transaction_id or "",
+            "duplicate" if result.duplicate else "queued",
+            str(result.id),
+            str(result.partition_id),
+            item.trace_id,
+            item.queue,
+        )
+        for index, (item, result) in enumerate(zip(items, results, strict=True))
+    ]
+
+
+async def push(broker: Broker, call: Call) -> Answer:
+    """Append messages; answered when they are on disk."""
+    started = time.perf_counter()
+    items: list[Item] = call.body.items
+    if not items:
+        return json([], 201)
+    check_items(broker, items, call.body_bytes)
+    await check_room(broker, items)
+    results = await broker.store.maintenance.stage(items) if broker.modes.push else None
+    if results is None:
+        results = await broker.gatherer.push(items)
+        for queue in {item.queue for item in items}:
+            broker.bus.wake(queue)
+    metrics = broker.metrics
+    duplicates = sum(result.duplicate for result in results)
+    metrics.push_requests.inc()
+    metrics.pushes.inc(len(results) - duplicates)
+    if duplicates:
+        metrics.duplicates.inc(duplicates)
+    metrics.push_seconds.observe(time.perf_counter() - started)
+    return json(pushed_items(items, results), 201)
+
+
+ROUTES = [
+    Route("POST", "/api/v1/push", push, "Append messages to queues", body=PushRequest, messages=MESSAGES, success=201)
+]

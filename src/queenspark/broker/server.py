@@ -1,0 +1,98 @@
+"""Run a broker until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+from types import FrameType
+
+import psycopg
+import uvicorn
+
+from ..settings import Settings
+from ..store.errors import DatabaseUnavailable
+from ..store.migrate import SchemaTooNew, migrate
+from .app import application
+from .broker import Broker
+
+log = logging.getLogger("queenspark.broker")
+
+
+class StartError(Exception):
+    """The broker cannot start; the message is one sentence for people."""
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn that answers parked polls before it waits for connections to end."""
+
+    def __init__(self, config: uvicorn.Config, broker: Broker) -> None:
+        super().__init__(config)
+        self._broker = broker
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        log.info("stopping: answering what is in flight")
+        self._broker.parking.close()
+        super().handle_exit(sig, frame)
+
+
+def run(settings: Settings) -> int:
+    """Migrate, listen and serve; returns the exit code after SIGINT or SIGTERM."""
+    if settings.database_url is None:
+        raise StartError("QUEENSPARK_DATABASE_URL is not set: give the URL of a PostgreSQL, or use `queenspark up`")
+    logging.basicConfig(
+        level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+    listener = _listen(settings.host, settings.port)
+    try:
+        for name in migrate(settings.database_url):
+            log.info("migrated: %s", name)
+    except SchemaTooNew as error:
+        raise StartError(str(error)) from error
+    except psycopg.OperationalError as error:
+        raise StartError(f"cannot connect to the database: {error}".strip().splitlines()[0]) from error
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(settings, listener))
+    return 0
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise StartError(
+            f"cannot listen on {host}:{port}: {error.strerror or error}; choose another with --port"
+        ) from error
+
+
+def _loop_factory():  # type: ignore[no-untyped-def]
+    import uvloop
+
+    return uvloop.new_event_loop
+
+
+async def _serve(settings: Settings, listener: socket.socket) -> None:
+    broker = Broker(settings)
+    try:
+        await broker.start()
+    except DatabaseUnavailable as error:
+        raise StartError(str(error)) from error
+    config = uvicorn.Config(
+        application(broker),
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        http="httptools",
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
+        server_header=False,
+        date_header=False,
+    )
+    log.info("listening on http://%s:%d", *listener.getsockname()[:2])
+    try:
+        await _Server(config, broker).serve(sockets=[listener])
+    finally:
+        await broker.stop()

@@ -1,0 +1,153 @@
+"""Health, metrics, status and maintenance over HTTP."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+
+from .. import __version__
+from ..store.errors import StoreError
+from .broker import Broker
+from .errors import not_found
+from .http import Answer, Call, Route, json
+from .messages import BrowseQuery, browse
+from .queues import described, get_queue
+from .times import iso
+
+
+async def health(broker: Broker, _: Call) -> Answer:
+    """200 while the database answers, else 503."""
+    try:
+        row = await broker.store.database.row("ping")
+    except StoreError as error:
+        body = {"status": "unhealthy", "database": "disconnected", "version": __version__, "error": str(error)}
+        return json(body, 503)
+    return json({
+        "status": "healthy", "database": "connected", "version": __version__,
+        "postgres": row[0] if row else None, "uptimeSeconds": round(time.time() - broker.started, 1),
+    })  # fmt: skip
+
+
+def _gauges(broker: Broker) -> None:
+    broker.metrics.parked.set(len(broker.parking))
+    broker.metrics.pool_used.set(broker.store.database.in_use())
+
+
+async def metrics(broker: Broker, _: Call) -> Answer:
+    """Counters and gauges as JSON."""
+    _gauges(broker)
+    return json({"uptimeSeconds": round(time.time() - broker.started, 1), "metrics": broker.metrics.values()})
+
+
+async def prometheus(broker: Broker, _: Call) -> Answer:
+    """Counters and gauges for Prometheus."""
+    _gauges(broker)
+    return Answer(200, broker.metrics.text(), b"text/plain; version=0.0.4; charset=utf-8")
+
+
+async def status(broker: Broker, _: Call) -> Answer:
+    """Everything at a glance."""
+    queues = await described(broker)
+    safe_time = await broker.store.clock.safe_time()
+    holder = await broker.store.clock.holder()
+    return json({
+        "version": __version__,
+        "queues": len(queues),
+        "partitions": sum(queue["partitions"] for queue in queues),
+        "messages": {
+            name: sum(queue["messages"][name] for queue in queues) for name in ("total", "pending", "processing")
+        },
+        "deadLetters": sum(row["count"] for row in await broker.store.dead_letters.counts()),
+        "safeTime": iso(safe_time),
+        "horizonHeldBy": holder,
+        "maintenance": {"push": broker.modes.push, "pop": broker.modes.pop},
+        "staged": await broker.store.maintenance.staged(),
+        "parkedPolls": len(broker.parking),
+    })
+
+
+async def status_queues(broker: Broker, _: Call) -> Answer:
+    """All queues with their counts."""
+    return json({"queues": await described(broker)})
+
+
+async def status_messages(broker: Broker, call: Call) -> Answer:
+    """Messages of one queue."""
+    if await broker.store.catalog.queue(call.path["queue"]) is None:
+        raise not_found(f"queue {call.path['queue']} does not exist")
+    call.query.queue = call.path["queue"]
+    return await browse(broker, call)
+
+
+async def analytics(broker: Broker, _: Call) -> Answer:
+    """Lag of every group, beside this broker's counters."""
+    lags = [
+        {"queue": row["queue"], "consumerGroup": row["name"], "lag": row["lag"], "processing": row["processing"],
+         "oldestUnackedAt": iso(row["oldest"]) if row["lag"] else None}
+        for row in await broker.store.queues.lag()
+    ]  # fmt: skip
+    return json({"groups": lags, "metrics": broker.metrics.values()})
+
+
+class MaintenanceRequest(msgspec.Struct):
+    """On or off."""
+
+    enabled: bool
+
+
+async def _modes(broker: Broker, **more: Any) -> Answer:
+    broker.modes = await broker.store.maintenance.modes()
+    body = {"maintenanceMode": broker.modes.push, "popMaintenanceMode": broker.modes.pop, "enabled": broker.modes.push}
+    return json({**body, "staged": await broker.store.maintenance.staged(), **more})
+
+
+async def get_maintenance(broker: Broker, _: Call) -> Answer:
+    """The maintenance modes."""
+    return await _modes(broker)
+
+
+async def set_maintenance(broker: Broker, call: Call) -> Answer:
+    """Switch push maintenance; when it ends, what was staged enters the log."""
+    appended = await broker.store.maintenance.set_push(call.body.enabled)
+    broker.bus.modes_changed()
+    if appended:
+        broker.parking.wake(None)
+    return await _modes(broker, success=True, appended=appended)
+
+
+async def get_pop_maintenance(broker: Broker, _: Call) -> Answer:
+    """Whether pops answer with nothing."""
+    return await _modes(broker, enabled=(await broker.store.maintenance.modes()).pop)
+
+
+async def set_pop_maintenance(broker: Broker, call: Call) -> Answer:
+    """Switch pop maintenance."""
+    await broker.store.maintenance.set_pop(call.body.enabled)
+    broker.bus.modes_changed()
+    return await _modes(broker, success=True, enabled=call.body.enabled)
+
+
+_ENABLED = {"enabled": "enabled must be true or false", "": "enabled must be true or false"}
+
+ROUTES = [
+    Route("GET", "/health", health, "Whether broker and database work"),
+    Route("GET", "/metrics", metrics, "Counters and gauges as JSON"),
+    Route("GET", "/metrics/prometheus", prometheus, "Counters and gauges for Prometheus"),
+    Route("GET", "/api/v1/status", status, "Everything at a glance"),
+    Route("GET", "/api/v1/status/queues", status_queues, "All queues with their counts"),
+    Route("GET", "/api/v1/status/queues/:queue", get_queue, "One queue"),
+    Route("GET", "/api/v1/status/queues/:queue/messages", status_messages, "Messages of a queue", query=BrowseQuery),
+    Route("GET", "/api/v1/status/analytics", analytics, "Lag of every group"),
+    Route("GET", "/api/v1/system/maintenance", get_maintenance, "The maintenance modes"),
+    Route(
+        "POST", "/api/v1/system/maintenance", set_maintenance, "Switch push maintenance", body=MaintenanceRequest,
+        messages=_ENABLED,
+    ),
+    Route("GET", "/api/v1/system/maintenance/pop", get_pop_maintenance, "Whether pops answer with nothing"),
+    Route(
+        "POST", "/api/v1/system/maintenance/pop", set_pop_maintenance, "Switch pop maintenance",
+        body=MaintenanceRequest, messages=_ENABLED,
+    ),
+]  # fmt: skip

@@ -1,0 +1,54 @@
+"""`queenspark pop`."""
+
+from tests.cli.conftest import Command
+
+
+def test_what_was_popped_is_printed_and_gone(queenspark: Command, queue: str) -> None:
+    queenspark("push", queue, '{"customer": "Ada [red]"}', "--transaction-id", "t-1")
+    result = queenspark("pop", queue)
+    assert result.code == 0
+    assert "t-1" in result.out
+    assert '{"customer":"Ada [red]"}' in result.out
+    assert queenspark("pop", queue).code == 3
+
+
+def test_an_empty_queue_is_exit_code_3(queenspark: Command, queue: str) -> None:
+    result = queenspark("pop", queue, "--json")
+    assert (result.code, result.out) == (3, "")
+    assert queue in result.err
+
+
+def test_a_batch_comes_in_order(queenspark: Command, queue: str) -> None:
+    queenspark("push", queue, stdin=b"1\n2\n3\n")
+    assert [
+        message["data"] for message in queenspark("pop", queue, "--batch", "2", "--json").json_lines()
+    ] == [1, 2]
+    assert [
+        message["data"] for message in queenspark("pop", queue, "--batch", "2", "--json").json_lines()
+    ] == [3]
+
+
+def test_without_ack_the_message_stays_leased(queenspark: Command, queue: str) -> None:
+    queenspark("push", queue, "1")
+    result = queenspark("pop", queue, "--no-ack")
+    assert result.code == 0
+    assert "Not acknowledged; the lease is " in result.err
+    assert queenspark("pop", queue).code == 3
+
+
+def test_groups_read_independently(queenspark: Command, queue: str) -> None:
+    queenspark("push", queue, "1")
+    for group in ("one", "two"):
+        assert queenspark("pop", queue, "--group", group).code == 0
+        assert queenspark("pop", queue, "--group", group).code == 3
+
+
+def test_a_partition_can_be_chosen(queenspark: Command, queue: str) -> None:
+    for name in ("a", "b"):
+        queenspark("push", queue, f'"{name}"', "--partition", name)
+    (message,) = queenspark("pop", queue, "--partition", "b", "--batch", "9", "--json").json_lines()
+    assert message["data"] == "b"
+
+
+def test_a_wait_ends_when_its_time_is_over(queenspark: Command, queue: str) -> None:
+    assert queenspark("pop", queue, "--wait", "0.2").code == 3

@@ -1,0 +1,80 @@
+"""`queenspark push`."""
+
+import json
+
+import pytest
+
+from tests.cli.conftest import Command
+
+
+def popped(queenspark: Command, queue: str, batch: int = 1000) -> list[object]:
+    result = queenspark("pop", queue, "--batch", str(batch), "--json")
+    return [message["data"] for message in result.json_lines()]
+
+
+@pytest.mark.parametrize("payload", ['{"a": [1, null]}', "7", '"text"', "null", "1.50"])
+def test_a_payload_is_json(queenspark: Command, queue: str, payload: str) -> None:
+    result = queenspark("push", queue, payload)
+    assert (result.code, result.out) == (0, "")
+    assert result.err == f"Pushed 1 message to {queue}.\n"
+    assert popped(queenspark, queue) == [json.loads(payload)]
+
+
+def test_partition_and_transaction_id_are_passed_on(queenspark: Command, queue: str) -> None:
+    queenspark("push", queue, "1", "--partition", "p/1", "--transaction-id", "t 1")
+    (message,) = queenspark("pop", queue, "--json").json_lines()
+    assert (message["partition"], message["transactionId"]) == ("p/1", "t 1")
+
+
+def test_a_push_with_a_known_transaction_id_is_a_duplicate(queenspark: Command, queue: str) -> None:
+    for known in (False, True):
+        result = queenspark("push", queue, "1", "--transaction-id", "t")
+        assert result.code == 0
+        assert ("known already" in result.err) is known
+    assert popped(queenspark, queue) == [1]
+
+
+def test_each_line_of_standard_input_is_a_message(queenspark: Command, queue: str) -> None:
+    lines = b'{"n": 1}\n\n{"n": 2}\r\n{"n": 3}'
+    result = queenspark("push", queue, "-", "--batch-size", "2", stdin=lines)
+    assert result.err == f"Pushed 3 messages to {queue}.\n"
+    assert popped(queenspark, queue) == [{"n": 1}, {"n": 2}, {"n": 3}]
+
+
+def test_a_line_that_is_not_json_is_refused_with_its_number(queenspark: Command, queue: str) -> None:
+    result = queenspark("push", queue, stdin=b"1\n2\nthree\n4\n")
+    assert result.code == 2
+    assert "Line 3 is not JSON" in result.err
+    assert "The 2 before it were pushed" in result.err
+    assert popped(queenspark, queue) == [1, 2]
+
+
+def test_a_payload_that_is_not_json_is_refused(queenspark: Command, queue: str) -> None:
+    result = queenspark("push", queue, "{oops")
+    assert (result.code, "not JSON" in result.err) == (2, True)
+    assert queenspark("pop", queue).code == 3
+
+
+def test_text_is_pushed_as_it_is(queenspark: Command, queue: str) -> None:
+    queenspark("push", queue, "--text", stdin="naïve, [bold]\n\nlast\n".encode())
+    assert popped(queenspark, queue) == ["naïve, [bold]", "", "last"]
+
+
+def test_text_that_is_not_utf_8_is_refused_with_its_line(queenspark: Command, queue: str) -> None:
+    result = queenspark("push", queue, "--text", stdin=b"ok\n\xff\xfe\n")
+    assert (result.code, "Line 2 is not UTF-8" in result.err) == (2, True)
+
+
+def test_a_transaction_id_is_for_a_single_message(queenspark: Command, queue: str) -> None:
+    assert queenspark("push", queue, "--transaction-id", "t", stdin=b"1\n2\n").code == 2
+
+
+def test_what_the_broker_refuses_is_said(queenspark: Command) -> None:
+    result = queenspark("push", "q" * 10_000, "1")
+    assert result.code == 1
+    assert result.err.startswith("The broker refused: ")
+
+
+def test_json_prints_the_answer_for_each_message(queenspark: Command, queue: str) -> None:
+    answers = queenspark("push", queue, "--json", stdin=b"1\n2\n").json_lines()
+    assert [answer["status"] for answer in answers] == ["queued", "queued"]

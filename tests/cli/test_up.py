@@ -1,0 +1,206 @@
+"""`queenspark up` and `queenspark serve`: one command starts everything, and leaves nothing behind."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.broker_process import Broker, clean_environment, free_port
+from tests.cli.conftest import Command
+from tests.processes import descendants, gone
+from tests.wire.deadline import eventually
+
+
+class Up:
+    """A running `queenspark up`."""
+
+    def __init__(self, data_dir: Path, port: int, database_url: str | None = None) -> None:
+        self.data_dir = data_dir
+        self.url = f"http://127.0.0.1:{port}"
+        settings = {"database_url": database_url} if database_url else {}
+        command = [sys.executable, "-m", "queenspark", "up", "--data-dir", str(data_dir), "--port", str(port)]
+        self.process = subprocess.Popen(
+            command,
+            env=clean_environment(**settings),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def wait_until_up(self) -> "Up":
+        """Wait for the panel that says so; what was printed until then is in `printed`."""
+        assert self.process.stdout is not None
+        self.printed = ""
+        while "╰" not in self.printed:
+            line = self.process.stdout.readline()
+            assert line, self.process.communicate()[1]
+            self.printed += line
+        return self
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+        """Send a signal; the exit code and what was said on standard error."""
+        self.process.send_signal(how)
+        _, said = self.process.communicate(timeout=60)
+        return self.process.returncode, said
+
+
+StartUp = Callable[..., Up]
+
+
+@pytest.fixture
+def up(folder: Path) -> Iterator[StartUp]:
+    """Starts `queenspark up`s, and ends those that the test has not ended."""
+    started: list[Up] = []
+
+    def start(port: int | None = None, database_url: str | None = None) -> Up:
+        started.append(Up(folder / "data", port or free_port(), database_url))
+        return started[-1]
+
+    yield start
+    for running in started:
+        if running.process.poll() is None:
+            running.end()
+        for stream in (running.process.stdout, running.process.stderr):
+            assert stream is not None
+            stream.close()
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_it_starts_everything_says_where_and_ends_without_a_trace(up: StartUp, how: signal.Signals) -> None:
+    running = up().wait_until_up()
+    assert httpx2.get(f"{running.url}/health").status_code == 200
+    for fact in (running.url, str(running.data_dir), "broker.log", "postgres.log", "curl", "Ctrl-C"):
+        assert fact in running.printed
+    children = descendants(running.process.pid)
+    assert len(children) > 2
+    code, said = running.end(how)
+    assert (code, "Stopped." in said, "Traceback" in said) == (0, True, False)
+    assert [pid for pid in children if not gone(pid)] == []
+
+
+def test_what_was_pushed_is_there_after_a_restart(up: StartUp, command: Command, queue: str) -> None:
+    running = up().wait_until_up()
+    assert command("push", queue, "42", "--url", running.url).code == 0
+    running.end()
+    running = up().wait_until_up()
+    (message,) = command("pop", queue, "--json", "--url", running.url).json_lines()
+    assert message["data"] == 42
+
+
+def test_a_second_one_on_the_same_data_is_refused_in_one_sentence(up: StartUp) -> None:
+    first = up().wait_until_up()
+    second = up()
+    printed, said = second.process.communicate(timeout=30)
+    assert (second.process.returncode, printed) == (2, "")
+    assert (
+        said
+        == f"The data folder {first.data_dir} is in use: process {first.process.pid} runs Queenspark on it.\n"
+    )
+    assert httpx2.get(f"{first.url}/health").status_code == 200
+
+
+def test_a_taken_port_is_refused_before_anything_is_made(up: StartUp, folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = up(port)
+        _, said = refused.process.communicate(timeout=30)
+    assert refused.process.returncode == 2
+    assert said == f"Port {port} is taken: choose another one with --port.\n"
+    assert not (folder / "data" / "postgres").exists()
+
+
+def test_when_the_broker_dies_everything_ends(up: StartUp) -> None:
+    running = up().wait_until_up()
+    children = descendants(running.process.pid)
+    (broker,) = [pid for pid in children if b"serve" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    os.kill(broker, signal.SIGKILL)
+    _, said = running.process.communicate(timeout=60)
+    assert running.process.returncode == 1
+    assert "The broker ended" in said
+    assert [pid for pid in children if not gone(pid)] == []
+
+
+def test_when_postgresql_dies_everything_ends(up: StartUp) -> None:
+    running = up().wait_until_up()
+    children = descendants(running.process.pid)
+    postmaster = int((running.data_dir / "postgres" / "postmaster.pid").read_text().splitlines()[0])
+    os.kill(postmaster, signal.SIGKILL)
+    _, said = running.process.communicate(timeout=60)
+    assert running.process.returncode == 1
+    assert "PostgreSQL ended" in said
+    eventually(lambda: all(gone(pid) for pid in children))
+
+
+def test_after_a_kill_the_broker_goes_and_the_next_one_takes_over(
+    up: StartUp, command: Command, queue: str
+) -> None:
+    running = up().wait_until_up()
+    assert command("push", queue, "42", "--url", running.url).code == 0
+    children = descendants(running.process.pid)
+    running.process.kill()
+    running.process.wait()
+    running = up().wait_until_up()
+    (message,) = command("pop", queue, "--json", "--url", running.url).json_lines()
+    assert message["data"] == 42
+    eventually(lambda: all(gone(pid) for pid in children))
+
+
+def test_a_signal_while_it_starts_leaves_nothing_behind(up: StartUp) -> None:
+    running = up()
+    pid_file = running.data_dir / "postgres" / "postmaster.pid"
+    eventually(pid_file.exists)
+    children = descendants(running.process.pid)
+    code, said = running.end()
+    assert (code, "Traceback" in said) == (0, False)
+    assert [pid for pid in children if not gone(pid)] == []
+
+
+def test_with_a_database_url_no_postgresql_is_started(up: StartUp, database: str) -> None:
+    running = up(database_url=database).wait_until_up()
+    assert not (running.data_dir / "postgres").exists()
+    assert httpx2.get(f"{running.url}/health").status_code == 200
+    assert running.end()[0] == 0
+
+
+def test_with_a_database_that_does_not_answer_it_is_one_sentence(up: StartUp) -> None:
+    running = up(database_url=f"postgresql://127.0.0.1:{free_port()}/none")
+    _, said = running.process.communicate(timeout=60)
+    assert running.process.returncode == 2
+    assert "Traceback" not in said
+
+
+def test_serve_without_a_database_says_what_to_do(command: Command) -> None:
+    result = command("serve")
+    assert result.code == 2
+    assert "QUEENSPARK_DATABASE_URL" in result.err
+
+
+def test_serve_ends_well_on_sigterm(broker: Callable[[], Broker]) -> None:
+    assert broker().stop() == 0
+
+
+def test_serve_on_a_taken_port_is_one_sentence(broker: Callable[[], Broker], database: str) -> None:
+    taken = broker()
+    environment = clean_environment(database_url=database, port=taken.port)
+    command = [sys.executable, "-m", "queenspark", "serve"]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 2
+    assert str(taken.port) in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_migrate_brings_a_database_up_to_date_once(command: Command, database: str) -> None:
+    assert command("migrate", "--database-url", database).err == "The schema is up to date.\n"
+
+
+def test_migrate_without_an_answering_database_is_one_sentence(command: Command) -> None:
+    result = command("migrate", "--database-url", f"postgresql://127.0.0.1:{free_port()}/none")
+    assert result.code == 1
+    assert "Traceback" not in result.err
