@@ -52,6 +52,7 @@ def bench(
         with running_machine() as machine:
             for name in only or MEASUREMENTS:
                 with console.status(f"measuring {name}"):
+                    machine.settle()
                     figures += MEASUREMENTS[name](machine, QUICK_SECONDS if quick else SECONDS)
     except WrkError as error:
         console.print(str(error))

@@ -7,6 +7,7 @@ statement takes apart.
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
@@ -16,12 +17,12 @@ SEPARATOR = "\x01"
 CHUNK_ROWS = 20_000
 """Rows that are made at a time, while the clock stands still."""
 
-COPY = """
-CREATE SCHEMA IF NOT EXISTS bench;
-DROP TABLE IF EXISTS bench.messages, bench.cursors;
-CREATE TABLE bench.messages (LIKE queenspark.messages INCLUDING ALL);
-CREATE TABLE bench.cursors (partition_id bigint PRIMARY KEY, txid bigint NOT NULL, id bigint NOT NULL);
-"""
+MAKE = (
+    "CREATE SCHEMA bench",
+    "CREATE TABLE bench.messages (LIKE queenspark.messages INCLUDING ALL)",
+    "CREATE TABLE bench.cursors (partition_id bigint PRIMARY KEY, txid bigint NOT NULL, id bigint NOT NULL)",
+)
+REMOVE = "DROP SCHEMA bench CASCADE"
 
 INSERT = """
 INSERT INTO bench.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload)
@@ -102,11 +103,15 @@ class Bare:
                 places[rows["partition"]] = (found[-1][1], found[-1][0])
         return taken
 
-    def _connect(self) -> psycopg.Connection:
-        connection = psycopg.connect(self._url, autocommit=True)
-        for statement in COPY.strip().split(";\n"):
-            connection.execute(statement.encode())
-        return connection
+    @contextmanager
+    def _connect(self) -> Iterator[psycopg.Connection]:
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            for statement in MAKE:
+                connection.execute(statement)
+            try:
+                yield connection
+            finally:
+                connection.execute(REMOVE)
 
     def _insert(self, connection: psycopg.Connection, batch: int, seconds: float) -> float:
         inserted, spent = 0, 0.0

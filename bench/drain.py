@@ -22,6 +22,7 @@ def measure_drain(machine: Machine, seconds: float) -> Figure:
         load = {"threads": 2, "connections": 4}
         run_wrk("push", machine.url, queue, 1000, PARTITIONS, uuid4().hex[:8], **load, seconds=2)
     backlog = stored(machine, queue)
+    machine.settle()
     with Cpu(machine.broker_pid, machine.postgres_pid) as cpu:
         report = run_wrk(
             "drain",
@@ -37,7 +38,7 @@ def measure_drain(machine: Machine, seconds: float) -> Figure:
         raise WrkError(f"not everything was acked: {report}")
     return Figure(
         name="pop-ack",
-        what=f"pop and ack, batches of {BATCH}, {CONSUMERS} consumers",
+        what=f"pop and ack, batch {BATCH}, {CONSUMERS} consumers",
         unit="msg/s",
         measured=report["acked"] / report["seconds"],
         bare=Bare(machine.database_url, PARTITIONS).pop_rate(BATCH, seconds / 2),

@@ -99,7 +99,7 @@ def measure_latency(machine: Machine, seconds: float) -> list[Figure]:
     with Cpu(machine.broker_pid, machine.postgres_pid) as cpu:
         latencies = asyncio.run(Latency(machine.port).run(seconds))
     bare = Bare(machine.database_url, PARTITIONS).latencies(RATE, seconds / 2)
-    what = f"push to delivery at {RATE} msg/s, {CONSUMERS} parked consumers"
+    what = f"delivery at {RATE} msg/s, {CONSUMERS} parked consumers"
     return [
         Figure(
             name=f"latency-p{percent}",

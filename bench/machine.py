@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
+import psycopg
 
 from queenspark.embedded import EmbeddedPostgres
 from queenspark.settings import PREFIX
@@ -29,6 +30,11 @@ class Machine:
     database_url: str
     broker_pid: int
     postgres_pid: int
+
+    def settle(self) -> None:
+        """Write out what earlier measurements left in memory, so that later ones do not pay for it."""
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            connection.execute("CHECKPOINT")
 
 
 @contextmanager

@@ -31,7 +31,7 @@ def measure_push(machine: Machine, batch: int, connections: int, seconds: float)
     bare = Bare(machine.database_url, PARTITIONS).push_rate(batch, seconds / 2)
     return Figure(
         name=f"push-{batch}",
-        what=f"push, batches of {batch:,}, {connections} connections",
+        what=f"push, batch {batch:,}, {connections} connections",
         unit="msg/s",
         measured=answered / report["seconds"],
         bare=bare,

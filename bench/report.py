@@ -11,21 +11,29 @@ from rich.table import Table
 
 from bench.figure import Figure
 
+CORES = ("broker", "postgres", "generator")
+WIDTH = 120
+"""Columns of a table that goes into a file."""
+
 
 def show(figures: Sequence[Figure], *, profile: bool) -> None:
     """Print one row per figure."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
     table = Table(title=f"Queenspark on this machine ({os.cpu_count()} cores, {platform.machine()})")
-    table.add_column("what")
+    table.add_column("what", no_wrap=True)
     for heading in ("measured", "bare PostgreSQL", "ratio"):
         table.add_column(heading, justify="right", no_wrap=True)
     if profile:
-        table.add_column("cores: broker / PostgreSQL / generator", justify="right")
+        for part in CORES:
+            table.add_column(f"{part} cores", justify="right")
     for figure in figures:
         cells = [figure.what, text(figure.measured, figure), text(figure.bare, figure), f"{figure.ratio:.2f}"]
         if profile:
-            cells.append(" / ".join(f"{cores:.2f}" for cores in figure.cores.values()))
+            cells += [f"{figure.cores[part]:.2f}" for part in CORES]
         table.add_row(*cells)
-    Console().print(table)
+    console.print(table)
 
 
 def text(value: float, figure: Figure) -> str:

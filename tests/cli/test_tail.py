@@ -15,8 +15,9 @@ Tail = subprocess.Popen[str]
 
 
 @pytest.fixture
-def follower(shared_broker: Broker, queue: str) -> Iterator[Tail]:
-    """A `tail --json` that follows already."""
+def follower(queenspark: Command, shared_broker: Broker, queue: str) -> Iterator[Tail]:
+    """A `tail --json` that follows a queue already."""
+    queenspark("push", queue, '"from before"')
     command = [sys.executable, "-m", "queenspark", "tail", queue, "--json"]
     environment = clean_environment(url=shared_broker.url)
     pipe = subprocess.PIPE
@@ -59,7 +60,8 @@ def test_it_ends_well_and_leaves_no_group(
 def test_consumers_miss_nothing(queenspark: Command, queue: str, follower: Tail) -> None:
     queenspark("push", queue, "1")
     following(follower, 1)
-    assert queenspark("pop", queue, "--json").json_lines()[0]["data"] == 1
+    messages = queenspark("pop", queue, "--batch", "9", "--json").json_lines()
+    assert [message["data"] for message in messages] == ["from before", 1]
 
 
 def test_it_begins_with_what_is_there_and_ends_after_a_number(queenspark: Command, queue: str) -> None:

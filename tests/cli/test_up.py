@@ -119,7 +119,7 @@ def test_a_taken_port_is_refused_before_anything_is_made(up: StartUp, folder: Pa
 def test_when_the_broker_dies_everything_ends(up: StartUp) -> None:
     running = up().wait_until_up()
     children = descendants(running.process.pid)
-    (broker,) = [pid for pid in children if b"serve" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    (broker,) = [pid for pid in children if b"\0serve\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     os.kill(broker, signal.SIGKILL)
     _, said = running.process.communicate(timeout=60)
     assert running.process.returncode == 1

@@ -121,6 +121,10 @@ class Api:
         body = {"operations": list(operations), "requiredLeases": list(required_leases)}
         return answered(self.post("/api/v1/transaction", body), 200)
 
+    def parked(self) -> int:
+        """How many long polls wait in this broker."""
+        return int(self.read("/metrics")["metrics"]["queenspark_parked_polls"])
+
     def dead_letters(self, queue: str, /, **query: Any) -> list[Json]:
         found: list[Json] = self.read("/api/v1/dlq", queue=queue, **query)["messages"]
         return found

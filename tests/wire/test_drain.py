@@ -53,7 +53,7 @@ def test_parked_polls_are_answered_with_204_at_once(broker: StartBroker, queue: 
     stopping = broker()
     with Api(stopping.url) as api, ThreadPoolExecutor(3) as threads:
         parked = [threads.submit(api.pop, queue, wait="true", timeout=50_000) for _ in range(3)]
-        time.sleep(0.2)  # so that they are parked in most runs; correct either way
+        eventually(lambda: api.parked() == 3)
         started = time.monotonic()
         assert stopping.stop() == 0
         assert [poll.result().status_code for poll in parked] == [204, 204, 204]

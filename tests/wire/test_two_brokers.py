@@ -11,6 +11,7 @@ import pytest
 from tests.broker_process import Broker
 from tests.conftest import StartBroker
 from tests.wire.api import Api, answered, payloads_of
+from tests.wire.deadline import eventually
 
 
 @dataclass
@@ -48,7 +49,7 @@ def test_a_push_wakes_polls_parked_on_the_other_broker(pair: Pair, queue: str) -
     with ThreadPoolExecutor(1) as threads:
         for number in range(10):
             parked = threads.submit(pair.other.pop, queue, wait="true", timeout=20_000)
-            time.sleep(0.05)  # so that it is parked in most rounds; correct either way
+            eventually(pair.other.parked)
             pair.one.push(queue, number)
             pushed = time.monotonic()
             messages = answered(parked.result(), 200)["messages"]

@@ -154,16 +154,20 @@ async def ack_batch(broker: Broker, call: Call) -> Answer:
     """Answer several messages; each is judged for itself."""
     request: AckBatchRequest = call.body
     if len(request.acknowledgments) > broker.settings.max_batch:
-        raise bad_request(f"acknowledgments has more than {broker.settings.max_batch} entries: send several batches")
+        raise bad_request(
+            f"acknowledgments has more than {broker.settings.max_batch} entries: send several batches"
+        )
     acks = [to_ack(item, request.consumer_group) for item in request.acknowledgments]
     if not acks:
         return json([])
     results = await broker.store.deliverer.ack(acks)
     await _settle(broker, acks, results)
-    return json([
-        _answer(wanted, result, item.consumer_group or request.consumer_group)
-        for wanted, result, item in zip(acks, results, request.acknowledgments, strict=True)
-    ])
+    return json(
+        [
+            _answer(wanted, result, item.consumer_group or request.consumer_group)
+            for wanted, result, item in zip(acks, results, request.acknowledgments, strict=True)
+        ]
+    )
 
 
 async def transaction(broker: Broker, call: Call) -> Answer:
@@ -180,7 +184,7 @@ async def transaction(broker: Broker, call: Call) -> Answer:
     leases = [_lease(lease) or _NO_LEASE for lease in request.required_leases or [] if lease]
     name = str(uuid4())
     try:
-        pushed, answers = await broker.store.transactions.run(items, acks, leases)
+        pushed, answers = await broker.store.transactions.run(items, acks, leases, staging=broker.modes.push)
     except TransactionRefused as refusal:
         return json({"transactionId": name, "success": False, "results": [], "error": str(refusal)})
     for queue in {item.queue for item in items}:
@@ -192,7 +196,9 @@ async def transaction(broker: Broker, call: Call) -> Answer:
     ack_answers = iter(zip(acks, answers, strict=True))
     for operation in request.operations:
         if operation.type == "push":
-            results += [{"type": "push", **msgspec.structs.asdict(next(push_answers))} for _ in operation.items]
+            results += [
+                {"type": "push", **msgspec.structs.asdict(next(push_answers))} for _ in operation.items
+            ]
         else:
             wanted, result = next(ack_answers)
             shown = msgspec.to_builtins(_answer(wanted, result, operation.consumer_group))
@@ -202,10 +208,27 @@ async def transaction(broker: Broker, call: Call) -> Answer:
 
 ROUTES = [
     Route("POST", "/api/v1/ack", ack, "Answer a message", body=AckRequest, messages=MESSAGES),
-    Route("POST", "/api/v1/ack/batch", ack_batch, "Answer several messages", body=AckBatchRequest, messages=MESSAGES),
     Route(
-        "POST", "/api/v1/transaction", transaction, "Push and answer, all or nothing", body=TransactionRequest,
-        messages={**PUSH_MESSAGES, **MESSAGES, "": "operations array required", "operations": "operations array required",
-                  "type": "type must be push or ack", "transactionId": "transactionId must be a string"},
+        "POST",
+        "/api/v1/ack/batch",
+        ack_batch,
+        "Answer several messages",
+        body=AckBatchRequest,
+        messages=MESSAGES,
     ),
-]  # fmt: skip
+    Route(
+        "POST",
+        "/api/v1/transaction",
+        transaction,
+        "Push and answer, all or nothing",
+        body=TransactionRequest,
+        messages={
+            **PUSH_MESSAGES,
+            **MESSAGES,
+            "": "operations array required",
+            "operations": "operations array required",
+            "type": "type must be push or ack",
+            "transactionId": "transactionId must be a string",
+        },
+    ),
+]

@@ -10,9 +10,7 @@ from .http import App, Route
 def routes() -> list[Route]:
     """Every route of the API."""
     found = [
-        route
-        for module in (push, pop, ack, queues, groups, messages, system)
-        for route in module.ROUTES
+        route for module in (push, pop, ack, queues, groups, messages, system) for route in module.ROUTES
     ]
     return [*found, openapi.route(found)]
 

@@ -9,19 +9,10 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
-import psycopg
-
 from ..settings import Settings, decode_key
 from ..store import Store
 from ..store.delivery import Batch
-from ..store.errors import (
-    ChangedMeanwhile,
-    DatabaseBusy,
-    DatabaseUnavailable,
-    QueueFull,
-    Refused,
-    StoreError,
-)
+from ..store.errors import QueueFull, Refused, StoreError
 from ..store.maintenance import Modes
 from .bus import Bus
 from .errors import ApiError
@@ -96,14 +87,8 @@ class Broker:
                 return ApiError(429, str(error), retry_after=1)
             case Refused():
                 return ApiError(400, str(error))
-            case DatabaseBusy() | DatabaseUnavailable() | ChangedMeanwhile():
+            case StoreError():
                 return ApiError(503, str(error), retry_after=1)
-            case psycopg.errors.DeadlockDetected() | psycopg.errors.SerializationFailure():
-                return ApiError(503, "conflict with another request; try again", retry_after=1)
-            case psycopg.errors.QueryCanceled():
-                return ApiError(503, "the database took too long; try again", retry_after=1)
-            case psycopg.errors.DataError():
-                return ApiError(400, f"a value cannot be stored: {error.diag.message_primary or error}")
             case _:
                 return None
 

@@ -1,7 +1,8 @@
 """News between brokers: which queues got messages, which names changed.
 
-Carried by PostgreSQL's NOTIFY, outside the producers' transactions and gathered over a few milliseconds. A broker
-acts on its own news at once. When the listening connection breaks, everything is taken for news once it is back.
+Carried by PostgreSQL's NOTIFY, outside the producers' transactions and gathered over a few milliseconds. A
+broker acts on its own news at once. When the listening connection breaks, everything is taken for news once
+it is back.
 """
 
 from __future__ import annotations
@@ -12,15 +13,14 @@ from collections.abc import Callable
 from uuid import uuid4
 
 import msgspec
-import psycopg
 
+from ..store import news as wire
 from ..store.database import Database
 from ..store.errors import StoreError
 
 log = logging.getLogger("queenspark.broker")
 
 _GATHER_SECONDS = 0.005
-_MOST_BYTES = 7000  # PostgreSQL takes 8000 in one notification
 _RETRY_SECONDS = 1.0
 
 
@@ -36,7 +36,9 @@ class News(msgspec.Struct, omit_defaults=True):
 class Bus:
     """Sends and receives news."""
 
-    def __init__(self, database: Database, wake: Callable[[str | None], None], forget: Callable[[str | None], None]) -> None:
+    def __init__(
+        self, database: Database, wake: Callable[[str | None], None], forget: Callable[[str | None], None]
+    ) -> None:
         self._database = database
         self._on_wake = wake
         self._on_forget = forget
@@ -86,7 +88,7 @@ class Bus:
             self._wake, self._forget, self._modes = set(), set(), False
             try:
                 for text in _pack(self._me, wake, forget, modes):
-                    await self._database.rows("notify", {"message": text})
+                    await wire.tell(self._database, text)
             except StoreError as error:
                 # Others find out by their own polling; what was forgotten is checked again when it is used.
                 log.warning("could not tell other brokers: %s", error)
@@ -95,23 +97,20 @@ class Bus:
         decode = msgspec.json.Decoder(News).decode
         while True:
             try:
-                async with await psycopg.AsyncConnection.connect(
-                    self._database.url, autocommit=True, application_name="queenspark listen"
-                ) as connection:
-                    await connection.execute("LISTEN queenspark")
-                    self._on_forget(None)
-                    self._on_wake(None)
-                    self.on_modes()
-                    async for notify in connection.notifies():
-                        try:
-                            news = decode(notify.payload)
-                        except msgspec.MsgspecError:
-                            continue
-                        if news.sender != self._me:
-                            self._receive(news)
-            except psycopg.Error as error:
+                async for text in wire.listen(self._database):
+                    if not text:
+                        self._everything()
+                    elif (news := decode(text)).sender != self._me:
+                        self._receive(news)
+            except (StoreError, msgspec.MsgspecError) as error:
                 log.warning("not listening to other brokers: %s", error)
             await asyncio.sleep(_RETRY_SECONDS)
+
+    def _everything(self) -> None:
+        """What was said while nobody listened may have been about anything."""
+        self._on_forget(None)
+        self._on_wake(None)
+        self.on_modes()
 
     def _receive(self, news: News) -> None:
         for queue in news.forget:
@@ -130,7 +129,7 @@ def _pack(me: str, wake: set[str], forget: set[str], modes: bool) -> list[str]:
     for names, field in ((wake, "wake"), (forget, "forget")):
         for name in names:
             size += len(name.encode()) * 2 + 4
-            if size > _MOST_BYTES:
+            if size > wire.MOST_BYTES:
                 packed.append(msgspec.json.encode(news).decode())
                 news, size = News(me), len(name.encode()) * 2 + 4
             getattr(news, field).append(name)

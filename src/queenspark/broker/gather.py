@@ -18,8 +18,8 @@ _Waiting = tuple[Sequence[Item], "asyncio.Future[list[Pushed]]"]
 class Gatherer:
     """A few lanes; each takes all pushes that wait and sends them as one statement.
 
-    The items of a request stay together and are answered after their commit. When a gathered insert fails, it is
-    tried again request by request, so that one bad request harms nobody else.
+    The items of a request stay together and are answered after their commit. When a gathered insert
+    fails, it is tried again request by request, so that one bad request harms nobody else.
     """
 
     def __init__(self, push: Push, lanes: int) -> None:
@@ -65,7 +65,7 @@ class Gatherer:
             for _, future in requests:
                 if not future.done():
                     future.set_exception(error)
-        except Exception:
+        except Exception:  # noqa: BLE001 - whatever it is, it is the request's
             for items, future in requests:
                 await self._push_alone(items, future)
         else:
@@ -78,7 +78,7 @@ class Gatherer:
     async def _push_alone(self, items: Sequence[Item], future: asyncio.Future[list[Pushed]]) -> None:
         try:
             result = await self._push(items)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the request's
             if not future.done():
                 future.set_exception(error)
         else:

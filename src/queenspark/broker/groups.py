@@ -14,11 +14,13 @@ from .limits import check_name
 from .times import iso, parse_time
 
 
-async def _described(broker: Broker, name: str | None = None, queue: str | None = None) -> list[dict[str, Any]]:
+async def _described(
+    broker: Broker, name: str | None = None, queue: str | None = None
+) -> list[dict[str, Any]]:
     lags = {row["id"]: row for row in await broker.store.queues.lag()}
     now = datetime.now(UTC)
     shown = []
-    for row in await broker.store.groups.list(name, queue):
+    for row in await broker.store.groups.find(name, queue):
         lag = lags.get(row["id"], {"lag": 0, "processing": 0, "oldest": None})
         oldest = lag["oldest"] if lag["lag"] else None
         shown.append({
@@ -52,7 +54,11 @@ class LaggingQuery(msgspec.Struct, rename="camel"):
 
 async def lagging(broker: Broker, call: Call) -> Answer:
     """Groups whose oldest unanswered message is older than minLagSeconds."""
-    groups = [group for group in await _described(broker) if group["lag"] and group["lagSeconds"] >= call.query.min_lag_seconds]
+    groups = [
+        group
+        for group in await _described(broker)
+        if group["lag"] and group["lagSeconds"] >= call.query.min_lag_seconds
+    ]
     return json({"consumerGroups": groups, "minLagSeconds": call.query.min_lag_seconds})
 
 
@@ -62,7 +68,7 @@ async def get_group(broker: Broker, call: Call) -> Answer:
     groups = await _described(broker, name)
     if not groups:
         raise not_found(f"consumer group {name} does not exist")
-    for group, row in zip(groups, await broker.store.groups.list(name), strict=True):
+    for group, row in zip(groups, await broker.store.groups.find(name), strict=True):
         group["places"] = [
             {
                 "partition": place["partition"],
@@ -87,11 +93,13 @@ class DeleteQuery(msgspec.Struct, rename="camel"):
 async def delete_group(broker: Broker, call: Call) -> Answer:
     """Delete a group, on one queue or on all."""
     name, queue = call.path["group"], call.path.get("queue")
-    affected = [row["queue"] for row in await broker.store.groups.list(name, queue)]
+    affected = [row["queue"] for row in await broker.store.groups.find(name, queue)]
     count = await broker.store.groups.delete(name, queue, keep_start=not call.query.delete_metadata)
     for known in affected:
         broker.bus.forget(known)
-    return json({"success": True, "consumerGroup": name, "queue": queue, "deleted": count > 0, "count": count})
+    return json(
+        {"success": True, "consumerGroup": name, "queue": queue, "deleted": count > 0, "count": count}
+    )
 
 
 class SubscriptionRequest(msgspec.Struct, rename="camel"):
@@ -128,11 +136,25 @@ async def seek(broker: Broker, call: Call) -> Answer:
     if sum(wanted) != 1:
         raise bad_request("give one of toEnd, toBeginning and timestamp")
     to = ("end", "beginning", "time")[wanted.index(True)]
-    queue, group, partition = call.path["queue"], check_name("group", call.path["group"]), call.path.get("partition")
+    queue, group, partition = (
+        call.path["queue"],
+        check_name("group", call.path["group"]),
+        call.path.get("partition"),
+    )
     if not await broker.store.groups.seek(queue, group, to, time, partition):
-        raise not_found(f"queue {queue}{f' or its partition {partition}' if partition else ''} does not exist")
+        raise not_found(
+            f"queue {queue}{f' or its partition {partition}' if partition else ''} does not exist"
+        )
     broker.bus.wake(queue)
-    return json({"success": True, "consumerGroup": group, "queue": queue, "partition": partition, "to": iso(time) or to})
+    return json(
+        {
+            "success": True,
+            "consumerGroup": group,
+            "queue": queue,
+            "partition": partition,
+            "to": iso(time) or to,
+        }
+    )
 
 
 _GROUPS = "/api/v1/consumer-groups"
@@ -142,11 +164,26 @@ ROUTES = [
     Route("GET", f"{_GROUPS}/lagging", lagging, "Groups that lag behind", query=LaggingQuery),
     Route("GET", f"{_GROUPS}/:group", get_group, "One consumer group"),
     Route("DELETE", f"{_GROUPS}/:group", delete_group, "Delete a group everywhere", query=DeleteQuery),
-    Route("DELETE", f"{_GROUPS}/:group/queues/:queue", delete_group, "Delete a group on a queue", query=DeleteQuery),
-    Route("POST", f"{_GROUPS}/:group/subscription", set_subscription, "Change where a group begins", body=SubscriptionRequest),
+    Route(
+        "DELETE",
+        f"{_GROUPS}/:group/queues/:queue",
+        delete_group,
+        "Delete a group on a queue",
+        query=DeleteQuery,
+    ),
+    Route(
+        "POST",
+        f"{_GROUPS}/:group/subscription",
+        set_subscription,
+        "Change where a group begins",
+        body=SubscriptionRequest,
+    ),
     Route("POST", f"{_GROUPS}/:group/queues/:queue/seek", seek, "Move a group on a queue", body=SeekRequest),
     Route(
-        "POST", f"{_GROUPS}/:group/queues/:queue/partitions/:partition/seek", seek, "Move a group in a partition",
+        "POST",
+        f"{_GROUPS}/:group/queues/:queue/partitions/:partition/seek",
+        seek,
+        "Move a group in a partition",
         body=SeekRequest,
     ),
-]  # fmt: skip
+]

@@ -1,7 +1,7 @@
 """The thin layer between ASGI and the endpoints: routes, requests, answers.
 
-Written for this API rather than taken from a framework: a push of one message has to cost little more than parsing
-it, and the same table of routes gives the OpenAPI document.
+Written for this API rather than taken from a framework: a push of one message has to cost little more than
+parsing it, and the same table of routes gives the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ class Call:
 
     __slots__ = ("_gone", "_receive", "body", "body_bytes", "path", "query")
 
-    def __init__(self, path: dict[str, str], query: Any, body: Any, body_bytes: int, receive: Receive) -> None:
+    def __init__(
+        self, path: dict[str, str], query: Any, body: Any, body_bytes: int, receive: Receive
+    ) -> None:
         self.path = path
         self.query = query
         self.body = body
@@ -119,6 +121,7 @@ class App:
                 self._exact[route.method, route.path] = match
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
         if scope["type"] != "http":
             return
         try:
@@ -172,7 +175,9 @@ class App:
             return exact, {}
         if method == "OPTIONS":
             return _PREFLIGHT, {}
-        others = [other for other in ("GET", "POST", "PUT", "DELETE") if other != method and self._has(other, path)]
+        others = [
+            other for other in ("GET", "POST", "PUT", "DELETE") if other != method and self._has(other, path)
+        ]
         if others:
             raise ApiError(405, f"{method} is not possible here; use {' or '.join(others)}")
         raise not_found(f"there is nothing at {_unquote(path)}")
@@ -182,7 +187,10 @@ class App:
         if (method, path) in self._exact:
             return True
         return any(
-            all(wanted.startswith(":") or wanted == given for wanted, given in zip(match.segments, segments, strict=True))
+            all(
+                wanted.startswith(":") or wanted == given
+                for wanted, given in zip(match.segments, segments, strict=True)
+            )
             for match in self._shaped.get((method, len(segments)), ())
         )
 
@@ -207,7 +215,9 @@ class App:
         return body
 
     def _too_large(self) -> ApiError:
-        return ApiError(413, f"the request body is larger than {self._max_body_bytes} bytes; send smaller batches")
+        return ApiError(
+            413, f"the request body is larger than {self._max_body_bytes} bytes; send smaller batches"
+        )
 
     def _decode(self, match: _Match, raw: bytes) -> Any:
         route = match.route

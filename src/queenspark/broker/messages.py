@@ -74,7 +74,9 @@ async def get_message(broker: Broker, call: Call) -> Answer:
     """One message, or the dead letter that is left of it."""
     partition_id, transaction_id = _path(call)
     row = await broker.store.messages.get(partition_id, transaction_id)
-    dead, _ = await broker.store.dead_letters.list(Filter(partition_id=partition_id, transaction_id=transaction_id))
+    dead, _ = await broker.store.dead_letters.find(
+        Filter(partition_id=partition_id, transaction_id=transaction_id)
+    )
     if row is None and not dead:
         raise not_found(f"there is no message {transaction_id} in partition {partition_id}")
     shown = _message(row) if row is not None else dead_letter(dead[0])
@@ -89,18 +91,24 @@ async def delete_message(broker: Broker, call: Call) -> Answer:
     dead = await broker.store.dead_letters.delete(chosen)
     if not await broker.store.messages.delete(partition_id, transaction_id) and not dead:
         raise not_found(f"there is no message {transaction_id} in partition {partition_id}")
-    return json({"success": True, "deleted": True, "transactionId": transaction_id, "partitionId": str(partition_id)})
+    return json(
+        {"success": True, "deleted": True, "transactionId": transaction_id, "partitionId": str(partition_id)}
+    )
 
 
 async def retry_message(broker: Broker, call: Call) -> Answer:
     """Put a dead letter back: its group gets it again."""
     partition_id, transaction_id = _path(call)
-    count = await broker.store.dead_letters.put_back(Filter(partition_id=partition_id, transaction_id=transaction_id))
+    count = await broker.store.dead_letters.put_back(
+        Filter(partition_id=partition_id, transaction_id=transaction_id)
+    )
     if not count:
         raise not_found(f"there is no dead letter {transaction_id} in partition {partition_id}")
     for _, queue in (await broker.store.catalog.names_of([partition_id])).values():
         broker.bus.wake(queue)
-    return json({"success": True, "transactionId": transaction_id, "partitionId": str(partition_id), "count": count})
+    return json(
+        {"success": True, "transactionId": transaction_id, "partitionId": str(partition_id), "count": count}
+    )
 
 
 class DeadLetterQuery(msgspec.Struct, rename="camel"):
@@ -147,14 +155,16 @@ def dead_letter(row: dict[str, Any]) -> dict[str, Any]:
 async def list_dead_letters(broker: Broker, call: Call) -> Answer:
     """Dead letters, the newest first."""
     query: DeadLetterQuery = call.query
-    rows, total = await broker.store.dead_letters.list(_filter(query), query.limit, query.offset)
+    rows, total = await broker.store.dead_letters.find(_filter(query), query.limit, query.offset)
     messages = [dead_letter(row) for row in rows]
     return json({"messages": messages, "total": total, "limit": query.limit, "offset": query.offset})
 
 
 def _need_filter(query: DeadLetterQuery) -> Filter:
     if not (query.queue or query.consumer_group):
-        raise bad_request("queue or consumerGroup is required, so that not all dead letters are meant by accident")
+        raise bad_request(
+            "queue or consumerGroup is required, so that not all dead letters are meant by accident"
+        )
     return _filter(query)
 
 
@@ -188,7 +198,10 @@ async def add_trace(broker: Broker, call: Call) -> Answer:
     """Note something about a message."""
     request: TraceRequest = call.body
     names = [request.trace_names] if isinstance(request.trace_names, str) else request.trace_names or []
-    if any("\x00" in text for text in [*names, request.transaction_id, request.event_type or "", request.consumer_group or ""]):
+    if any(
+        "\x00" in text
+        for text in [*names, request.transaction_id, request.event_type or "", request.consumer_group or ""]
+    ):
         raise bad_request("names must not contain control characters")
     number = await broker.store.traces.add(
         partition_number(str(request.partition_id)), request.transaction_id, request.consumer_group,
@@ -231,14 +244,27 @@ async def named_traces(broker: Broker, call: Call) -> Answer:
     query: PageQuery = call.query
     rows = await broker.store.traces.of_name(call.path["name"].replace("\x00", ""), query.limit, query.offset)
     total = rows[0]["total"] if rows else 0
-    return json({"traces": [_trace(row) for row in rows], "total": total, "limit": query.limit, "offset": query.offset})
+    return json(
+        {
+            "traces": [_trace(row) for row in rows],
+            "total": total,
+            "limit": query.limit,
+            "offset": query.offset,
+        }
+    )
 
 
 async def trace_names(broker: Broker, call: Call) -> Answer:
     """All trace names."""
     query: PageQuery = call.query
     rows = await broker.store.traces.names(query.limit, query.offset)
-    return json({"names": [{"name": row["name"], "traces": row["traces"], "lastAt": iso(row["last_at"])} for row in rows]})
+    return json(
+        {
+            "names": [
+                {"name": row["name"], "traces": row["traces"], "lastAt": iso(row["last_at"])} for row in rows
+            ]
+        }
+    )
 
 
 _MESSAGE = "/api/v1/messages/:partitionId/:transactionId"
@@ -252,10 +278,15 @@ ROUTES = [
     Route("POST", "/api/v1/dlq/retry", retry_dead_letters, "Put dead letters back", query=DeadLetterQuery),
     Route("DELETE", "/api/v1/dlq", delete_dead_letters, "Delete dead letters", query=DeadLetterQuery),
     Route(
-        "POST", "/api/v1/traces", add_trace, "Note something about a message", body=TraceRequest, success=201,
+        "POST",
+        "/api/v1/traces",
+        add_trace,
+        "Note something about a message",
+        body=TraceRequest,
+        success=201,
         messages={"transactionId": "transactionId is required", "partitionId": "partitionId is required"},
     ),
     Route("GET", "/api/v1/traces/names", trace_names, "All trace names", query=PageQuery),
     Route("GET", "/api/v1/traces/by-name/:name", named_traces, "Traces of a name", query=PageQuery),
     Route("GET", "/api/v1/traces/:partitionId/:transactionId", message_traces, "Traces of a message"),
-]  # fmt: skip
+]

@@ -29,7 +29,9 @@ class Metrics:
         self.parked = self._gauge("parked_polls", "Long polls that wait")
         self.pool_size = self._gauge("pool_size", "Database connections at most")
         self.pool_used = self._gauge("pool_used", "Database connections in use")
-        self.lag = Gauge("queenspark_lag_messages", "Unanswered messages", ["queue", "group"], registry=self.registry)
+        self.lag = Gauge(
+            "queenspark_lag_messages", "Unanswered messages", ["queue", "group"], registry=self.registry
+        )
         self.oldest = Gauge(
             "queenspark_oldest_unacked_seconds", "Age of the oldest unanswered message", ["queue", "group"],
             registry=self.registry,

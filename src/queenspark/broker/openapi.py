@@ -17,7 +17,10 @@ _REF = "#/components/schemas/{name}"
 
 def document(routes: list[Route]) -> dict[str, Any]:
     """All routes with their parameters, bodies and answers."""
-    types = sorted({kind for route in routes for kind in (route.body, route.query) if kind}, key=lambda kind: kind.__name__)
+    types = sorted(
+        {kind for route in routes for kind in (route.body, route.query) if kind},
+        key=lambda kind: kind.__name__,
+    )
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     by_type = dict(zip(types, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
@@ -55,8 +58,14 @@ def _operation(route: Route, by_type: dict[type[Any], Any], components: dict[str
     ]
     if route.query is not None:
         fields = components[route.query.__name__]["properties"]
-        parameters += [{"name": name, "in": "query", "required": False, "schema": _plain(schema)} for name, schema in fields.items()]
-    error = {"description": "Error", "content": {"application/json": {"schema": {"$ref": _REF.format(name="Error")}}}}
+        parameters += [
+            {"name": name, "in": "query", "required": False, "schema": _plain(schema)}
+            for name, schema in fields.items()
+        ]
+    error = {
+        "description": "Error",
+        "content": {"application/json": {"schema": {"$ref": _REF.format(name="Error")}}},
+    }
     operation: dict[str, Any] = {
         "operationId": f"{route.method.lower()}_{re.sub(r'[^a-zA-Z0-9]+', '_', route.path).strip('_')}",
         "summary": route.summary,

@@ -1,7 +1,8 @@
 """Parked long polls: they cost nothing until there is news of their queue.
 
-Polls that want the same thing share a lot. When a lot is woken, one runner pops for its polls in turn, first come
-first served, until the queue has no more to give; so one message costs one pop, however many polls are parked.
+Polls that want the same thing share a lot. When a lot is woken, one runner pops for its polls in turn,
+first come first served, until the queue has no more to give; so one message costs one pop, however many
+polls are parked.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class _Place:
             except StoreError:
                 self._again_in(_TROUBLE_SECONDS)
                 return
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is the request's
                 self._drop(poll)
                 if not poll.future.done():
                     poll.future.set_exception(error)

@@ -201,7 +201,13 @@ async def extend(broker: Broker, call: Call) -> Answer:
     found = await broker.store.deliverer.extend(lease_id, call.body.seconds) if lease_id is not None else None
     if found is None:
         text = "Lease not found or expired"
-        body = {"error": text, "code": "not_found", "leaseId": call.path["leaseId"], "success": False, "renewed": 0}
+        body = {
+            "error": text,
+            "code": "not_found",
+            "leaseId": call.path["leaseId"],
+            "success": False,
+            "renewed": 0,
+        }
         return json(body, 404)
     places, expires_at = found
     when = iso_us(int(expires_at.timestamp() * 1_000_000))
@@ -213,7 +219,20 @@ async def extend(broker: Broker, call: Call) -> Answer:
 
 ROUTES = [
     Route("GET", "/api/v1/pop/queue/:queue", pop_queue, "Pop from a queue", query=PopQuery),
-    Route("GET", "/api/v1/pop/queue/:queue/partition/:partition", pop_queue, "Pop from a partition", query=PopQuery),
+    Route(
+        "GET",
+        "/api/v1/pop/queue/:queue/partition/:partition",
+        pop_queue,
+        "Pop from a partition",
+        query=PopQuery,
+    ),
     Route("GET", "/api/v1/pop", pop_any, "Pop from any queue of a namespace or task", query=PopQuery),
-    Route("POST", "/api/v1/lease/:leaseId/extend", extend, "Lengthen a lease", body=ExtendRequest, empty_body=True),
+    Route(
+        "POST",
+        "/api/v1/lease/:leaseId/extend",
+        extend,
+        "Lengthen a lease",
+        body=ExtendRequest,
+        empty_body=True,
+    ),
 ]

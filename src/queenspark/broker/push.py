@@ -45,14 +45,18 @@ def check_items(broker: Broker, items: Sequence[Item], body_bytes: int) -> None:
     """Everything about items that can be wrong."""
     settings = broker.settings
     if len(items) > settings.max_batch:
-        raise bad_request(f"items has {len(items)} entries; the limit is {settings.max_batch}: send several batches")
+        raise bad_request(
+            f"items has {len(items)} entries; the limit is {settings.max_batch}: send several batches"
+        )
     complete(items)
     for queue, partition in {item.place for item in items}:
         check_name("Queue", queue)
         check_name("Partition", partition)
     check_ids("TransactionId", [item.transaction_id or "" for item in items])
     check_ids("TraceId", [item.trace_id for item in items if item.trace_id])
-    check_payloads([item.payload for item in items], body_bytes, settings.max_item_bytes, settings.max_json_depth)
+    check_payloads(
+        [item.payload for item in items], body_bytes, settings.max_item_bytes, settings.max_json_depth
+    )
 
 
 async def check_room(broker: Broker, items: Sequence[Item]) -> None:
@@ -106,5 +110,13 @@ async def push(broker: Broker, call: Call) -> Answer:
 
 
 ROUTES = [
-    Route("POST", "/api/v1/push", push, "Append messages to queues", body=PushRequest, messages=MESSAGES, success=201)
+    Route(
+        "POST",
+        "/api/v1/push",
+        push,
+        "Append messages to queues",
+        body=PushRequest,
+        messages=MESSAGES,
+        success=201,
+    )
 ]

@@ -47,15 +47,22 @@ class ConfigureRequest(msgspec.Struct):
     options: QueueOptions | None = None
 
 
-def _columns(broker: Broker, options: QueueOptions) -> dict[str, Any]:
-    """Options as columns of the table; refuses what cannot be done."""
+def _check_options(broker: Broker, queue: str, options: QueueOptions) -> None:
+    """Refuse what cannot be done."""
     if options.encryption_enabled and not broker.store.cipher.available:
         raise bad_request(
-            "encryptionEnabled needs a key: start the broker with QUEENSPARK_ENCRYPTION_KEY set to 32 bytes in base64"
+            "encryptionEnabled needs a key: start the broker with QUEENSPARK_ENCRYPTION_KEY"
+            " set to 32 bytes in base64"
         )
+    if isinstance(options.dead_letter_queue, str):
+        check_name("deadLetterQueue", options.dead_letter_queue)
+        if options.dead_letter_queue == queue:
+            raise bad_request("deadLetterQueue must be another queue")
+
+
+def columns(options: QueueOptions) -> dict[str, Any]:
+    """Options as columns of the table."""
     target = options.dead_letter_queue
-    if isinstance(target, str):
-        check_name("deadLetterQueue", target)
     # Asking for a retention time is asking for retention, unless it is switched off expressly.
     retention = options.retention_enabled
     if retention is None:
@@ -109,10 +116,11 @@ async def configure(broker: Broker, call: Call) -> Answer:
     for what, name in (("namespace", request.namespace), ("task", request.task)):
         if name:
             check_name(what, name)
-    columns = _columns(broker, request.options or QueueOptions())
-    if columns["dead_letter_queue"] == request.queue:
-        raise bad_request("deadLetterQueue must be another queue")
-    queue = await broker.store.queues.configure(request.queue, request.namespace, request.task, columns)
+    options = request.options or QueueOptions()
+    _check_options(broker, request.queue, options)
+    queue = await broker.store.queues.configure(
+        request.queue, request.namespace, request.task, columns(options)
+    )
     broker.bus.forget(queue.name)
     return json({
         "configured": True, "queue": queue.name, "namespace": queue.namespace, "task": queue.task,
@@ -135,10 +143,12 @@ class ScopeQuery(msgspec.Struct):
     task: str | None = None
 
 
-async def described(broker: Broker, namespace: str | None = None, task: str | None = None) -> list[dict[str, Any]]:
+async def described(
+    broker: Broker, namespace: str | None = None, task: str | None = None
+) -> list[dict[str, Any]]:
     """All queues with their counts."""
     store = broker.store
-    queues = await store.queues.list(namespace, task)
+    queues = await store.queues.find(namespace, task)
     totals = await store.queues.totals()
     lags = await store.queues.lag()
     return [_described(queue, partitions, totals.get(queue.id, 0), lags) for queue, partitions in queues]
@@ -168,25 +178,33 @@ async def list_queues(broker: Broker, call: Call) -> Answer:
 async def get_queue(broker: Broker, call: Call) -> Answer:
     """One queue with its options, partitions and groups."""
     name = call.path["queue"]
-    found = [pair for pair in await broker.store.queues.list() if pair[0].name == name]
+    found = [pair for pair in await broker.store.queues.find() if pair[0].name == name]
     if not found:
         raise not_found(f"queue {name} does not exist")
     queue, count = found[0]
     lags = await broker.store.queues.lag(queue)
     totals = await broker.store.queues.totals(queue)
     partitions = await broker.store.queues.partitions(queue)
-    return json({
-        **_described(queue, count, totals.get(queue.id, 0), lags),
-        "options": shown_options(queue),
-        "partitions": [
-            {"id": str(row["id"]), "name": row["name"], "createdAt": iso(row["created_at"])} for row in partitions
-        ],
-        "partitionCount": count,
-        "consumerGroups": [
-            {"name": row["name"], "lag": row["lag"], "processing": row["processing"], "oldest": iso(row["oldest"])}
-            for row in lags
-        ],
-    })
+    return json(
+        {
+            **_described(queue, count, totals.get(queue.id, 0), lags),
+            "options": shown_options(queue),
+            "partitions": [
+                {"id": str(row["id"]), "name": row["name"], "createdAt": iso(row["created_at"])}
+                for row in partitions
+            ],
+            "partitionCount": count,
+            "consumerGroups": [
+                {
+                    "name": row["name"],
+                    "lag": row["lag"],
+                    "processing": row["processing"],
+                    "oldest": iso(row["oldest"]),
+                }
+                for row in lags
+            ],
+        }
+    )
 
 
 async def _grouped(broker: Broker, field: str) -> list[dict[str, Any]]:
@@ -194,7 +212,8 @@ async def _grouped(broker: Broker, field: str) -> list[dict[str, Any]]:
     for queue in await described(broker):
         if queue[field]:
             entry = groups.setdefault(
-                queue[field], {field: queue[field], "queues": 0, "partitions": 0, "messages": {"total": 0, "pending": 0}}
+                queue[field],
+                {field: queue[field], "queues": 0, "partitions": 0, "messages": {"total": 0, "pending": 0}},
             )
             entry["queues"] += 1
             entry["partitions"] += queue["partitions"]
@@ -217,24 +236,30 @@ async def overview(broker: Broker, _: Call) -> Answer:
     """Counts over everything."""
     queues = await described(broker)
     dead = sum(row["count"] for row in await broker.store.dead_letters.counts())
-    return json({
-        "queues": len(queues),
-        "partitions": sum(queue["partitions"] for queue in queues),
-        "namespaces": len({queue["namespace"] for queue in queues if queue["namespace"]}),
-        "tasks": len({queue["task"] for queue in queues if queue["task"]}),
-        "consumerGroups": len({row["name"] for row in await broker.store.groups.list()}),
-        "messages": {
-            "total": sum(queue["messages"]["total"] for queue in queues),
-            "pending": sum(queue["messages"]["pending"] for queue in queues),
-            "processing": sum(queue["messages"]["processing"] for queue in queues),
-            "deadLetter": dead,
-        },
-    })
+    return json(
+        {
+            "queues": len(queues),
+            "partitions": sum(queue["partitions"] for queue in queues),
+            "namespaces": len({queue["namespace"] for queue in queues if queue["namespace"]}),
+            "tasks": len({queue["task"] for queue in queues if queue["task"]}),
+            "consumerGroups": len({row["name"] for row in await broker.store.groups.find()}),
+            "messages": {
+                "total": sum(queue["messages"]["total"] for queue in queues),
+                "pending": sum(queue["messages"]["pending"] for queue in queues),
+                "processing": sum(queue["messages"]["processing"] for queue in queues),
+                "deadLetter": dead,
+            },
+        }
+    )
 
 
 ROUTES = [
     Route(
-        "POST", "/api/v1/configure", configure, "Create or change a queue", body=ConfigureRequest,
+        "POST",
+        "/api/v1/configure",
+        configure,
+        "Create or change a queue",
+        body=ConfigureRequest,
         messages={"": "queue is required", "queue": "queue is required"},
     ),
     Route("GET", "/api/v1/resources/queues", list_queues, "All queues", query=ScopeQuery),
@@ -243,4 +268,4 @@ ROUTES = [
     Route("GET", "/api/v1/resources/namespaces", list_namespaces, "All namespaces"),
     Route("GET", "/api/v1/resources/tasks", list_tasks, "All tasks"),
     Route("GET", "/api/v1/resources/overview", overview, "Counts over everything"),
-]  # fmt: skip
+]

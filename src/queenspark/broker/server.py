@@ -8,12 +8,12 @@ import socket
 import sys
 from types import FrameType
 
-import psycopg
 import uvicorn
+import uvloop
 
 from ..settings import Settings
-from ..store.errors import DatabaseUnavailable
-from ..store.migrate import SchemaTooNew, migrate
+from ..store.errors import DatabaseUnavailable, StoreError
+from ..store.migrate import migrate
 from .app import application
 from .broker import Broker
 
@@ -40,7 +40,9 @@ class _Server(uvicorn.Server):
 def run(settings: Settings) -> int:
     """Migrate, listen and serve; returns the exit code after SIGINT or SIGTERM."""
     if settings.database_url is None:
-        raise StartError("QUEENSPARK_DATABASE_URL is not set: give the URL of a PostgreSQL, or use `queenspark up`")
+        raise StartError(
+            "QUEENSPARK_DATABASE_URL is not set: give the URL of a PostgreSQL, or use `queenspark up`"
+        )
     logging.basicConfig(
         level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
     )
@@ -49,11 +51,9 @@ def run(settings: Settings) -> int:
     try:
         for name in migrate(settings.database_url):
             log.info("migrated: %s", name)
-    except SchemaTooNew as error:
-        raise StartError(str(error)) from error
-    except psycopg.OperationalError as error:
-        raise StartError(f"cannot connect to the database: {error}".strip().splitlines()[0]) from error
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    except StoreError as error:
+        raise StartError(str(error).strip().splitlines()[0]) from error
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, listener))
     return 0
 
@@ -66,12 +66,6 @@ def _listen(host: str, port: int) -> socket.socket:
         raise StartError(
             f"cannot listen on {host}:{port}: {error.strerror or error}; choose another with --port"
         ) from error
-
-
-def _loop_factory():  # type: ignore[no-untyped-def]
-    import uvloop
-
-    return uvloop.new_event_loop
 
 
 async def _serve(settings: Settings, listener: socket.socket) -> None:

@@ -22,7 +22,12 @@ async def health(broker: Broker, _: Call) -> Answer:
     try:
         row = await broker.store.database.row("ping")
     except StoreError as error:
-        body = {"status": "unhealthy", "database": "disconnected", "version": __version__, "error": str(error)}
+        body = {
+            "status": "unhealthy",
+            "database": "disconnected",
+            "version": __version__,
+            "error": str(error),
+        }
         return json(body, 503)
     return json({
         "status": "healthy", "database": "connected", "version": __version__,
@@ -52,20 +57,23 @@ async def status(broker: Broker, _: Call) -> Answer:
     queues = await described(broker)
     safe_time = await broker.store.clock.safe_time()
     holder = await broker.store.clock.holder()
-    return json({
-        "version": __version__,
-        "queues": len(queues),
-        "partitions": sum(queue["partitions"] for queue in queues),
-        "messages": {
-            name: sum(queue["messages"][name] for queue in queues) for name in ("total", "pending", "processing")
-        },
-        "deadLetters": sum(row["count"] for row in await broker.store.dead_letters.counts()),
-        "safeTime": iso(safe_time),
-        "horizonHeldBy": holder,
-        "maintenance": {"push": broker.modes.push, "pop": broker.modes.pop},
-        "staged": await broker.store.maintenance.staged(),
-        "parkedPolls": len(broker.parking),
-    })
+    return json(
+        {
+            "version": __version__,
+            "queues": len(queues),
+            "partitions": sum(queue["partitions"] for queue in queues),
+            "messages": {
+                name: sum(queue["messages"][name] for queue in queues)
+                for name in ("total", "pending", "processing")
+            },
+            "deadLetters": sum(row["count"] for row in await broker.store.dead_letters.counts()),
+            "safeTime": iso(safe_time),
+            "horizonHeldBy": holder,
+            "maintenance": {"push": broker.modes.push, "pop": broker.modes.pop},
+            "staged": await broker.store.maintenance.staged(),
+            "parkedPolls": len(broker.parking),
+        }
+    )
 
 
 async def status_queues(broker: Broker, _: Call) -> Answer:
@@ -84,10 +92,15 @@ async def status_messages(broker: Broker, call: Call) -> Answer:
 async def analytics(broker: Broker, _: Call) -> Answer:
     """Lag of every group, beside this broker's counters."""
     lags = [
-        {"queue": row["queue"], "consumerGroup": row["name"], "lag": row["lag"], "processing": row["processing"],
-         "oldestUnackedAt": iso(row["oldest"]) if row["lag"] else None}
+        {
+            "queue": row["queue"],
+            "consumerGroup": row["name"],
+            "lag": row["lag"],
+            "processing": row["processing"],
+            "oldestUnackedAt": iso(row["oldest"]) if row["lag"] else None,
+        }
         for row in await broker.store.queues.lag()
-    ]  # fmt: skip
+    ]
     return json({"groups": lags, "metrics": broker.metrics.values()})
 
 
@@ -99,7 +112,11 @@ class MaintenanceRequest(msgspec.Struct):
 
 async def _modes(broker: Broker, **more: Any) -> Answer:
     broker.modes = await broker.store.maintenance.modes()
-    body = {"maintenanceMode": broker.modes.push, "popMaintenanceMode": broker.modes.pop, "enabled": broker.modes.push}
+    body = {
+        "maintenanceMode": broker.modes.push,
+        "popMaintenanceMode": broker.modes.pop,
+        "enabled": broker.modes.push,
+    }
     return json({**body, "staged": await broker.store.maintenance.staged(), **more})
 
 
@@ -138,16 +155,30 @@ ROUTES = [
     Route("GET", "/api/v1/status", status, "Everything at a glance"),
     Route("GET", "/api/v1/status/queues", status_queues, "All queues with their counts"),
     Route("GET", "/api/v1/status/queues/:queue", get_queue, "One queue"),
-    Route("GET", "/api/v1/status/queues/:queue/messages", status_messages, "Messages of a queue", query=BrowseQuery),
+    Route(
+        "GET",
+        "/api/v1/status/queues/:queue/messages",
+        status_messages,
+        "Messages of a queue",
+        query=BrowseQuery,
+    ),
     Route("GET", "/api/v1/status/analytics", analytics, "Lag of every group"),
     Route("GET", "/api/v1/system/maintenance", get_maintenance, "The maintenance modes"),
     Route(
-        "POST", "/api/v1/system/maintenance", set_maintenance, "Switch push maintenance", body=MaintenanceRequest,
+        "POST",
+        "/api/v1/system/maintenance",
+        set_maintenance,
+        "Switch push maintenance",
+        body=MaintenanceRequest,
         messages=_ENABLED,
     ),
     Route("GET", "/api/v1/system/maintenance/pop", get_pop_maintenance, "Whether pops answer with nothing"),
     Route(
-        "POST", "/api/v1/system/maintenance/pop", set_pop_maintenance, "Switch pop maintenance",
-        body=MaintenanceRequest, messages=_ENABLED,
+        "POST",
+        "/api/v1/system/maintenance/pop",
+        set_pop_maintenance,
+        "Switch pop maintenance",
+        body=MaintenanceRequest,
+        messages=_ENABLED,
     ),
-]  # fmt: skip
+]

@@ -17,18 +17,19 @@ app = noun("List, look at, retry and delete dead letters.")
 PAGE = 100
 
 COLUMNS = [
-    ("queue", ["queue", "queueName"]),
-    ("partition", ["partition", "partitionName"]),
-    ("group", ["consumerGroup"]),
-    ("partition id", ["partitionId"]),
-    ("transaction id", ["transactionId"]),
-    ("retries", ["retryCount"]),
-    ("failed", ["failedAt"]),
-    ("error", ["errorMessage"]),
-    ("data", ["shown"]),
+    ("queue", "queue"),
+    ("partition", "partition"),
+    ("group", "consumerGroup"),
+    ("partition id", "partitionId"),
+    ("transaction id", "transactionId"),
+    ("retries", "retryCount"),
+    ("failed", "failedAt"),
+    ("error", "errorMessage"),
+    ("data", "shown"),
 ]
 
-DeadLetter = dict[str, Any]
+OF_ONE = [column for column in COLUMNS if column[0] in ("group", "retries", "failed", "error")]
+
 Filter = dict[str, Any]
 
 PartitionId = Annotated[str, typer.Argument(metavar="PARTITION_ID", help="As in the list.")]
@@ -70,12 +71,15 @@ def list_dead_letters(
 def show_dead_letter(
     partition_id: PartitionId, transaction_id: TransactionId, url: Url = None, as_json: AsJson = False
 ) -> None:
-    """Show one message with everything that is known about it."""
+    """Show one message and its dead letters, one for each group that gave up on it."""
     with BrokerApi(url) as broker:
         answer = broker.get("messages", partition_id, transaction_id)
     if as_json:
         return print_json(answer)
-    return print_facts({**answer, "data": as_text(answer.get("data"))})
+    letters = records_of(answer, "deadLetters")
+    shown = {name: value for name, value in answer.items() if name not in ("data", "deadLetters")}
+    print_facts({**shown, "data": as_text(answer.get("data"))})
+    return print_table(letters, OF_ONE) if letters else say("It is not a dead letter.")
 
 
 @app.command("retry")
@@ -90,14 +94,15 @@ def retry_dead_letters(
     yes: Yes = False,
     url: Url = None,
 ) -> None:
-    """Put one dead letter back, or all that a filter matches."""
+    """Put one dead letter back, or all that a filter matches; their groups get them again."""
+    chosen = _filter(queue, group, partition, since, until)
     with BrokerApi(url) as broker:
-        chosen = _filter(queue, group, partition, since, until)
-        letters = _choose(broker, partition_id, transaction_id, chosen)
-        confirm(f"Put {_count(letters)} back?", yes or transaction_id is not None)
-        for letter in letters:
-            broker.post(*_path(letter), "retry", query=_group_of(letter))
-    say(f"Put {_count(letters)} back.")
+        if (name := _name(partition_id, transaction_id, chosen)) is not None:
+            answer = broker.post("messages", *name, "retry")
+        else:
+            confirm(f"Put {_matching(broker, chosen)} back?", yes)
+            answer = broker.post("dlq", "retry", query=chosen)
+    say(f"Put {_count(answer['count'])} back.")
 
 
 @app.command("delete")
@@ -112,14 +117,16 @@ def delete_dead_letters(
     yes: Yes = False,
     url: Url = None,
 ) -> None:
-    """Delete one dead letter, or all that a filter matches."""
+    """Delete all dead letters that a filter matches, or one message for every group, also from the log."""
+    chosen = _filter(queue, group, partition, since, until)
     with BrokerApi(url) as broker:
-        chosen = _filter(queue, group, partition, since, until)
-        letters = _choose(broker, partition_id, transaction_id, chosen)
-        confirm(f"Delete {_count(letters)}?", yes)
-        for letter in letters:
-            broker.delete(*_path(letter), query=_group_of(letter))
-    say(f"Deleted {_count(letters)}.")
+        if (name := _name(partition_id, transaction_id, chosen)) is not None:
+            confirm(f"Delete the message {transaction_id} for every group?", yes)
+            broker.delete("messages", *name)
+            return say(f"Deleted the message {transaction_id}.")
+        confirm(f"Delete {_matching(broker, chosen)}?", yes)
+        answer = broker.delete("dlq", query=chosen)
+    return say(f"Deleted {_count(answer['count'])}.")
 
 
 def _filter(
@@ -129,34 +136,25 @@ def _filter(
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _choose(
-    broker: BrokerApi, partition_id: str | None, transaction_id: str | None, chosen: Filter
-) -> list[DeadLetter]:
-    """The one dead letter that was named, or all that match the filter."""
-    if partition_id is not None and transaction_id is not None:
-        group = chosen.get("consumerGroup")
-        return [{"partitionId": partition_id, "transactionId": transaction_id, "consumerGroup": group}]
-    if partition_id is not None or not chosen:
-        raise Failure("Name a dead letter by PARTITION_ID and TRANSACTION_ID, or give a filter.", Exit.USAGE)
-    letters: list[DeadLetter] = []
-    while True:
-        page = broker.get("dlq", query={**chosen, "limit": PAGE, "offset": len(letters)})
-        found = records_of(page, "messages")
-        letters += found
-        if len(found) < PAGE:
-            break
-    if not letters:
+def _name(partition_id: str | None, transaction_id: str | None, chosen: Filter) -> tuple[str, str] | None:
+    """The one message that was named; None when a filter was given instead."""
+    if partition_id is not None and transaction_id is not None and not chosen:
+        return partition_id, transaction_id
+    if partition_id is not None or not ("queue" in chosen or "consumerGroup" in chosen):
+        raise Failure(
+            "Name one by PARTITION_ID and TRANSACTION_ID, or give a filter with --queue or --group.",
+            Exit.USAGE,
+        )
+    return None
+
+
+def _matching(broker: BrokerApi, chosen: Filter) -> str:
+    """How many a filter matches, in words."""
+    total = broker.get("dlq", query={**chosen, "limit": 1})["total"]
+    if not total:
         raise Failure("There are no such dead letters.", Exit.NOTHING)
-    return letters
+    return _count(total)
 
 
-def _path(letter: DeadLetter) -> tuple[str, str, str]:
-    return "messages", str(letter["partitionId"]), str(letter["transactionId"])
-
-
-def _group_of(letter: DeadLetter) -> dict[str, Any]:
-    return {"consumerGroup": letter.get("consumerGroup")}
-
-
-def _count(letters: list[DeadLetter]) -> str:
-    return "1 dead letter" if len(letters) == 1 else f"{len(letters):,} dead letters"
+def _count(number: int) -> str:
+    return "1 dead letter" if number == 1 else f"{number:,} dead letters"

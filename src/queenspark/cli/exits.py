@@ -13,7 +13,7 @@ class Exit(IntEnum):
     UNREACHABLE = 4  # no broker answers
 
 
-class Failure(Exception):  # noqa: N818 - not always an error
+class Failure(Exception):
     """Ends the command: `message` goes to stderr, `code` is the exit code."""
 
     def __init__(self, message: str, code: Exit = Exit.REFUSED) -> None:

@@ -8,21 +8,30 @@ from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.confirm import confirm
 from queenspark.cli.noun import noun
 from queenspark.cli.options import AsJson, Url, Yes
-from queenspark.cli.output import print_facts, print_json, print_table, records_of, say
+from queenspark.cli.output import print_json, print_table, records_of, say
 
 app = noun("List, look at and delete consumer groups.")
 
 GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
 
 COLUMNS = [
-    ("group", ["name", "consumerGroup", "group"]),
-    ("queue", ["queueName", "queue"]),
-    ("queues", ["queues", "topics"]),
-    ("partition", ["partitionName", "partition"]),
-    ("members", ["members"]),
-    ("lag", ["totalLag", "lag", "pending"]),
-    ("behind, s", ["maxTimeLag", "maxLagSeconds", "lagSeconds", "timeLagSeconds"]),
-    ("state", ["state"]),
+    ("group", "name"),
+    ("queue", "queue"),
+    ("partitions", "partitions"),
+    ("lag", "lag"),
+    ("behind, s", "lagSeconds"),
+    ("processing", "processing"),
+    ("leases", "activeLeases"),
+    ("last ack", "lastAckedAt"),
+]
+
+PLACES = [
+    ("queue", "queue"),
+    ("partition", "partition"),
+    ("pending", "pending"),
+    ("leased", "leased"),
+    ("lease ends", "leaseExpiresAt"),
+    ("last ack", "lastAckedAt"),
 ]
 
 
@@ -57,9 +66,12 @@ def show_group(group: GroupName, url: Url = None, as_json: AsJson = False) -> No
         answer = broker.get("consumer-groups", group)
     if as_json:
         return print_json(answer)
-    if isinstance(answer, list):
-        return print_table(records_of(answer, ""), COLUMNS)
-    return print_facts(answer)
+    queues = records_of(answer, "queues")
+    print_table(queues, COLUMNS)
+    places = [
+        {**place, "queue": queue.get("queue")} for queue in queues for place in records_of(queue, "places")
+    ]
+    return print_table(places, PLACES) if places else None
 
 
 @app.command("delete")

@@ -11,8 +11,8 @@ from rich.text import Text
 
 WIDTH_OF_A_FILE = 200
 
-Column = tuple[str, Sequence[str]]
-"""A title, and the names under which the value may be found, the first one present wins."""
+Column = tuple[str, str]
+"""A title, and the name of the value; a dot in the name goes one level deeper."""
 
 
 def out() -> Console:
@@ -43,7 +43,7 @@ def print_json_line(value: Any) -> None:
 
 def print_table(records: Iterable[Mapping[str, Any]], columns: Sequence[Column]) -> None:
     """Print records as a table; columns for which no record has a value are left out."""
-    rows = [[find(record, names) for _, names in columns] for record in records]
+    rows = [[find(record, name) for _, name in columns] for record in records]
     used = [index for index in range(len(columns)) if any(row[index] is not None for row in rows)]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for index in used:
@@ -64,15 +64,12 @@ def print_facts(record: Mapping[str, Any]) -> None:
     out().print(table)
 
 
-def find(record: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """The value under the first of `names` that is there; a dot goes one level deeper."""
-    for name in names:
-        value: Any = record
-        for step in name.split("."):
-            value = value.get(step) if isinstance(value, Mapping) else None
-        if value is not None:
-            return value
-    return None
+def find(record: Mapping[str, Any], name: str) -> Any:
+    """A value of a record; a dot in the name goes one level deeper."""
+    value: Any = record
+    for step in name.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value
 
 
 def cell(value: Any) -> str:
@@ -83,6 +80,8 @@ def cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.1f}"
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 

@@ -11,11 +11,11 @@ from queenspark.cli.options import AsJson, Group, Partition, QueueName, Url
 from queenspark.cli.output import print_json_line, print_table, say
 
 COLUMNS = [
-    ("partition", ["partition"]),
-    ("transaction id", ["transactionId"]),
-    ("created", ["createdAt"]),
-    ("retries", ["retryCount"]),
-    ("data", ["shown"]),
+    ("partition", "partition"),
+    ("transaction id", "transactionId"),
+    ("created", "createdAt"),
+    ("retries", "retryCount"),
+    ("data", "shown"),
 ]
 
 

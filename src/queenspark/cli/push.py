@@ -16,7 +16,7 @@ from queenspark.cli.output import err, print_json_line, say
 Item = dict[str, Any]
 
 
-class NotJson(ValueError):  # noqa: N818 - it reads as what it says about the text
+class NotJson(ValueError):
     """A text that should be JSON is not; says which line, if it was one of many."""
 
 

@@ -9,21 +9,22 @@ from queenspark.cli.confirm import confirm
 from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.noun import noun
 from queenspark.cli.options import AsJson, QueueName, Url, Yes
-from queenspark.cli.output import print_facts, print_json, print_table, records_of, say
+from queenspark.cli.output import out, print_facts, print_json, print_table, records_of, say
 
 app = noun("List, look at, create and delete queues.")
 
 COLUMNS = [
-    ("queue", ["name", "queue"]),
-    ("namespace", ["namespace"]),
-    ("task", ["task"]),
-    ("partitions", ["partitions"]),
-    ("messages", ["messages.total"]),
-    ("pending", ["messages.pending"]),
-    ("processing", ["messages.processing"]),
-    ("dead", ["messages.deadLetter", "messages.dlq"]),
-    ("created", ["createdAt"]),
+    ("queue", "name"),
+    ("namespace", "namespace"),
+    ("task", "task"),
+    ("partitions", "partitions"),
+    ("messages", "messages.total"),
+    ("pending", "messages.pending"),
+    ("processing", "messages.processing"),
+    ("created", "createdAt"),
 ]
+PARTITIONS = [("partition", "name"), ("id", "id"), ("created", "createdAt")]
+GROUPS = [("group", "name"), ("lag", "lag"), ("processing", "processing"), ("oldest", "oldest")]
 
 
 @app.command("list")
@@ -46,12 +47,15 @@ def show_queue(queue: QueueName, url: Url = None, as_json: AsJson = False) -> No
         answer = broker.get("resources", "queues", queue)
     if as_json:
         return print_json(answer)
-    partitions = answer.pop("partitions", None) if isinstance(answer, dict) else None
-    print_facts(answer)
-    if isinstance(partitions, list) and partitions:
-        columns = [("partition", ["name", "partition"]), ("messages", ["messages.total", "total"])]
-        columns += [("pending", ["messages.pending", "pending"]), ("last", ["lastActivity", "lastMessageAt"])]
-        print_table(partitions, columns)
+    lists = {
+        "partitions": records_of(answer, "partitions"),
+        "consumerGroups": records_of(answer, "consumerGroups"),
+    }
+    print_facts({name: value for name, value in answer.items() if name not in lists})
+    for records, columns in zip(lists.values(), (PARTITIONS, GROUPS), strict=True):
+        if records:
+            out().print()
+            print_table(records, columns)
     return None
 
 

@@ -10,8 +10,6 @@ from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.options import AsJson, Partition, QueueName, Url
 from queenspark.cli.output import print_json, say
 
-BEGINNING = datetime.fromtimestamp(0, UTC)
-
 
 def seek(
     queue: QueueName,
@@ -29,7 +27,11 @@ def seek(
     """Move a group to the end, to the beginning or to a time. Its open leases end."""
     if [to_end, to_beginning, to is not None].count(True) != 1:
         raise Failure("Say where to seek: --to-end, --to-beginning or --to TIME.", Exit.USAGE)
-    body: dict[str, Any] = {"toEnd": True} if to_end else {"timestamp": _timestamp(to)}
+    body: dict[str, Any]
+    if to is not None:
+        body = {"timestamp": _timestamp(to)}
+    else:
+        body = {"toEnd": True} if to_end else {"toBeginning": True}
     path = ["consumer-groups", group, "queues", queue]
     if partition is not None:
         path += ["partitions", partition]
@@ -43,14 +45,11 @@ def seek(
     )
 
 
-def _timestamp(text: str | None) -> str:
-    if text is None:
-        moment = BEGINNING
-    else:
-        try:
-            moment = datetime.fromisoformat(text)
-        except ValueError:
-            raise Failure(f"{text!r} is not an ISO time such as 2030-01-31T12:00:00Z.", Exit.USAGE) from None
+def _timestamp(text: str) -> str:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise Failure(f"{text!r} is not an ISO time such as 2030-01-31T12:00:00Z.", Exit.USAGE) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

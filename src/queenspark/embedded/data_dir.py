@@ -14,7 +14,7 @@ LONGEST_SOCKET_PATH = 103
 LONGEST_SOCKET_NAME = "/.s.PGSQL.5432"
 
 
-class AlreadyRunning(EmbeddedPostgresError):  # noqa: N818 - it reads as the state that it reports
+class AlreadyRunning(EmbeddedPostgresError):
     """Another process owns the data folder."""
 
     def __init__(self, path: Path, pid: int | None) -> None:

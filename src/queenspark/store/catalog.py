@@ -1,7 +1,8 @@
 """What the broker knows of queues, partitions and groups without asking the database each time.
 
-Names are looked up once and kept. Nothing here is trusted blindly: a push names the revisions that it relied on, a
-pop of a deleted group fails with its own error, and either then forgets what it knew and looks again.
+Names are looked up once and kept. Nothing here is trusted blindly: a push names the revisions that it
+relied on, a pop of a deleted group fails with its own error, and either then forgets what it knew and looks
+again.
 """
 
 from __future__ import annotations
@@ -111,7 +112,9 @@ class Catalog:
                 self._names[id_] = (partition, queue)
         return {id_: self._names[id_] for id_ in wanted if id_ in self._names}
 
-    async def group_id(self, queue: Queue, name: str, mode: str = "all", start: datetime | None = None) -> int:
+    async def group_id(
+        self, queue: Queue, name: str, mode: str = "all", start: datetime | None = None
+    ) -> int:
         """The group of that name on a queue; at its first contact it is made, with its start fixed."""
         known = self._groups.get((queue.name, name))
         if known is None:

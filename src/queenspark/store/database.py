@@ -11,17 +11,31 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row, tuple_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from .errors import DatabaseBusy, DatabaseUnavailable
+from .errors import Conflict, DatabaseBusy, DatabaseUnavailable, Refused, StoreError
 from .queries import query
 
 Params = Mapping[str, Any]
 
-# Pushes and acks are answered only after they are on disk. Our own transactions stay short: a long one would hold
-# the horizon back for everybody.
+# Pushes and acks are answered only after they are on disk. Our own transactions stay short: a long one
+# would hold the horizon back for everybody.
 _OPTIONS = (
     "-c synchronous_commit=on -c timezone=UTC -c statement_timeout=60s "
     "-c idle_in_transaction_session_timeout=30s -c jit=off -c plan_cache_mode=auto"
 )
+
+
+def _translate(error: psycopg.Error) -> StoreError | None:
+    match error:
+        case psycopg.errors.DeadlockDetected() | psycopg.errors.SerializationFailure():
+            return Conflict("another request was in the way; try again")
+        case psycopg.errors.QueryCanceled():
+            return DatabaseBusy("the database took too long")
+        case psycopg.errors.DataError():
+            return Refused(f"a value cannot be stored: {error.diag.message_primary or error}")
+        case psycopg.OperationalError() | psycopg.InterfaceError():
+            return DatabaseUnavailable(f"the database is not available: {error}".strip())
+        case _:
+            return None
 
 
 class Database:
@@ -39,10 +53,10 @@ class Database:
             kwargs={"autocommit": True, "options": _OPTIONS, "application_name": "queenspark broker"},
         )
 
-    async def open(self, timeout: float = 15.0) -> None:
+    async def open(self, seconds: float = 15.0) -> None:
         """Connect; raises DatabaseUnavailable when that takes too long."""
         try:
-            await self._pool.open(wait=True, timeout=timeout)
+            await self._pool.open(wait=True, timeout=seconds)
         except PoolTimeout as error:
             await self._pool.close()
             raise DatabaseUnavailable(f"cannot connect to the database: {error}") from error
@@ -64,8 +78,10 @@ class Database:
                 yield connection
         except PoolTimeout as error:
             raise DatabaseBusy("all database connections are busy") from error
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            raise DatabaseUnavailable(f"the database is not available: {error}".strip()) from error
+        except psycopg.Error as error:
+            if (translated := _translate(error)) is not None:
+                raise translated from error
+            raise
 
     async def rows(self, name: str, params: Params | None = None) -> list[tuple[Any, ...]]:
         """Run a named statement and return its rows as tuples."""

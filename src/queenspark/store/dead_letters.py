@@ -37,7 +37,9 @@ class DeadLetters:
         self._database = database
         self._cipher = cipher
 
-    async def list(self, chosen: Filter, limit: int = 100, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
+    async def find(
+        self, chosen: Filter, limit: int = 100, offset: int = 0
+    ) -> tuple[list[dict[str, Any]], int]:
         """A page of dead letters, the newest first, and how many there are in all."""
         params = {**chosen.params(), "limit": limit, "offset": offset}
         records = await self._database.records("list_dead_letters", params)

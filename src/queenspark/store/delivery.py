@@ -131,7 +131,7 @@ class Deliverer:
         return message._replace(payload=self._cipher.decrypt(message.payload, message.transaction_id))
 
     async def next_look(self, queue: str, group: str) -> tuple[bool, float | None]:
-        """Whether messages wait above the horizon, and in how many seconds the next place becomes available."""
+        """Whether messages wait above the horizon, and in how many seconds the next place is available."""
         known = await self._catalog.queue(queue)
         if known is None:
             return False, None
@@ -152,7 +152,7 @@ class Deliverer:
     async def answer(
         self, connection: AsyncConnection[Any], acks: Sequence[Ack], *, final: bool = False
     ) -> list[Acked]:
-        """Take answers on a given connection. With `final`, failed messages go to the dead letters at once."""
+        """Take answers on a given connection; with `final`, what failed is a dead letter at once."""
         places: dict[tuple[int, str, str], list[int]] = {}
         for n, ack in enumerate(acks):
             places.setdefault((ack.partition_id, ack.group, str(ack.lease_id)), []).append(n)

@@ -28,7 +28,8 @@ class Cipher:
         """The payload as base64 of nonce and ciphertext."""
         if self._aead is None:
             raise Refused(
-                "the queue is encrypted and this broker has no key: set QUEENSPARK_ENCRYPTION_KEY to 32 bytes in base64"
+                "the queue is encrypted and this broker has no key:"
+                " set QUEENSPARK_ENCRYPTION_KEY to 32 bytes in base64"
             )
         nonce = os.urandom(_NONCE_BYTES)
         return b64encode(nonce + self._aead.encrypt(nonce, payload, transaction_id.encode()))
@@ -36,9 +37,15 @@ class Cipher:
     def decrypt(self, stored: str, transaction_id: str) -> str:
         """The payload again; refused when the key is missing or is another one."""
         if self._aead is None:
-            raise Refused("the message is encrypted and this broker has no key: set QUEENSPARK_ENCRYPTION_KEY")
+            raise Refused(
+                "the message is encrypted and this broker has no key: set QUEENSPARK_ENCRYPTION_KEY"
+            )
         raw = b64decode(stored)
         try:
-            return self._aead.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], transaction_id.encode()).decode()
+            return self._aead.decrypt(
+                raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], transaction_id.encode()
+            ).decode()
         except InvalidTag as error:
-            raise Refused("the message was encrypted with another key than QUEENSPARK_ENCRYPTION_KEY") from error
+            raise Refused(
+                "the message was encrypted with another key than QUEENSPARK_ENCRYPTION_KEY"
+            ) from error

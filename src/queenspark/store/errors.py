@@ -13,6 +13,10 @@ class DatabaseBusy(StoreError):
     """No connection became free in time; trying again later is safe."""
 
 
+class Conflict(StoreError):
+    """Two requests were in each other's way; trying again is safe."""
+
+
 class Refused(StoreError):
     """The request cannot be done as it stands; the message says why and what to change."""
 

@@ -16,7 +16,7 @@ class Groups:
         self._database = database
         self._catalog = catalog
 
-    async def list(self, name: str | None = None, queue: str | None = None) -> list[dict[str, Any]]:
+    async def find(self, name: str | None = None, queue: str | None = None) -> list[dict[str, Any]]:
         """Groups with their queue, number of places, live leases and last ack."""
         return await self._database.records("list_groups", {"name": name, "queue": queue})
 
@@ -38,7 +38,10 @@ class Groups:
     async def seek(
         self, queue: str, name: str, to: str, time: datetime | None = None, partition: str | None = None
     ) -> bool:
-        """Move a group to 'end', 'beginning' or a 'time'; made if it does not exist. False: no such queue or partition."""
+        """Move a group to 'end', 'beginning' or a 'time'; it is made if it does not exist.
+
+        False when there is no such queue or partition.
+        """
         known = await self._catalog.queue(queue)
         if known is None:
             return False

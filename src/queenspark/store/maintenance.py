@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
+from psycopg import AsyncConnection
 
 from .catalog import Catalog
 from .database import Database
@@ -64,6 +65,13 @@ class Maintenance:
         complete(items)
         ids = await self._pusher.ids.take(len(items))
         await self._catalog.resolve({item.place for item in items})
+        async with self._database.connection() as connection:
+            return await self.insert(connection, items, ids)
+
+    async def insert(
+        self, connection: AsyncConnection[Any], items: Sequence[Item], ids: list[int]
+    ) -> list[Pushed] | None:
+        """The same on a given connection."""
         secret = {name for name, queue in self._catalog.queues.items() if queue.encryption_enabled}
         encrypted = [item.queue in secret for item in items]
         params = {
@@ -75,7 +83,7 @@ class Maintenance:
             "trace_ids": [item.trace_id for item in items],
             "payloads": [self._stored(item, item.queue in secret) for item in items],
         }
-        if await self._database.execute("stage", params) < len(items):
+        if (await connection.execute(query("stage"), params)).rowcount < len(items):
             return None
         return [
             Pushed(id_, self._catalog.partitions.get(item.place, 0), False)
@@ -83,7 +91,10 @@ class Maintenance:
         ]
 
     async def _append(self, limit: int, *, last: bool) -> int:
-        """Append staged messages in order. The last call waits for pushes that are being staged and ends the mode."""
+        """Append staged messages in order.
+
+        The last call waits for pushes that are being staged, and ends the mode.
+        """
         async with self._database.connection() as connection:
             rows = await (await connection.execute(query("next_staged"), {"limit": limit})).fetchall()
             await self._catalog.resolve({(row[2], row[3]) for row in rows})
@@ -95,7 +106,8 @@ class Maintenance:
                 for start in range(0, len(rows), _BATCH):
                     part = rows[start : start + _BATCH]
                     items = [
-                        Item(row[2], row[3], row[5], row[6], self._readable(row[7], row[4], row[5])) for row in part
+                        Item(row[2], row[3], row[5], row[6], self._readable(row[7], row[4], row[5]))
+                        for row in part
                     ]
                     await self._pusher.insert(connection, items, [row[1] for row in part])
                     await connection.execute(query("unstage"), {"seqs": [row[0] for row in part]})

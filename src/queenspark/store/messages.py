@@ -7,7 +7,17 @@ from typing import Any
 from .database import Database
 from .encryption import Cipher
 
-_FILTERS = ("queue", "partition", "partition_id", "transaction_id", "namespace", "task", "from", "to", "status")
+_FILTERS = (
+    "queue",
+    "partition",
+    "partition_id",
+    "transaction_id",
+    "namespace",
+    "task",
+    "from",
+    "to",
+    "status",
+)
 
 
 class Messages:
@@ -20,7 +30,9 @@ class Messages:
     async def browse(self, limit: int = 100, offset: int = 0, **chosen: Any) -> list[dict[str, Any]]:
         """Messages, the newest first, with their status."""
         params = {name: chosen.get(name) for name in _FILTERS}
-        records = await self._database.records("browse_messages", {**params, "limit": limit, "offset": offset})
+        records = await self._database.records(
+            "browse_messages", {**params, "limit": limit, "offset": offset}
+        )
         for record in records:
             if record["encrypted"]:
                 record["payload"] = self._cipher.decrypt(record["payload"], record["transaction_id"])

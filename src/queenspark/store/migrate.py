@@ -9,13 +9,14 @@ from importlib.resources import files
 import psycopg
 from psycopg import sql
 
+from .errors import DatabaseUnavailable, StoreError
 from .queries import text
 
 _LOCK = 0x71737061726B  # "qspark"
 _FILE = re.compile(r"^(\d{4}_\w+)\.sql$")
 
 
-class SchemaTooNew(RuntimeError):
+class SchemaTooNew(StoreError):
     """The database was migrated by a newer version than this one."""
 
 
@@ -27,7 +28,11 @@ def migrations() -> list[str]:
 
 def migrate(url: str) -> list[str]:
     """Apply what is missing, under an advisory lock; return the names of what was applied."""
-    with psycopg.connect(url, autocommit=True, application_name="queenspark migrate") as connection:
+    try:
+        connection = psycopg.connect(url, autocommit=True, application_name="queenspark migrate")
+    except psycopg.OperationalError as error:
+        raise DatabaseUnavailable(f"cannot connect to the database: {error}") from error
+    with connection:
         connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         with connection.transaction():
             applied = _apply_migrations(connection)
@@ -52,7 +57,7 @@ def _apply_migrations(connection: psycopg.Connection) -> list[str]:
         )
     todo = [name for name in known if name not in done]
     for name in todo:
-        connection.execute(sql.SQL(text(f"migrations/{name}.sql")))  # type: ignore[arg-type]
+        connection.execute(sql.SQL(text(f"migrations/{name}.sql")))
         connection.execute("INSERT INTO queenspark.migrations (name) VALUES (%s)", (name,))
     return todo
 
@@ -68,7 +73,7 @@ def _apply_functions(connection: psycopg.Connection) -> bool:
     ).fetchall()
     for (signature,) in old:
         connection.execute(sql.SQL("DROP FUNCTION IF EXISTS {}").format(sql.SQL(signature)))
-    connection.execute(sql.SQL(body))  # type: ignore[arg-type]
+    connection.execute(sql.SQL(body))
     connection.execute(
         "INSERT INTO queenspark.migrations (name, checksum) VALUES ('functions', %s)"
         " ON CONFLICT (name) DO UPDATE SET checksum = excluded.checksum, applied_at = clock_timestamp()",

@@ -117,7 +117,7 @@ class Pusher:
     async def insert(
         self, connection: AsyncConnection[Any], items: Sequence[Item], ids: list[int]
     ) -> list[Pushed]:
-        """Insert on a given connection. Raises ChangedMeanwhile, with nothing inserted by a lone statement."""
+        """Insert on a given connection; raises ChangedMeanwhile when what was known of a queue is old."""
         catalog = self._catalog
         try:
             known = catalog.partitions
@@ -151,7 +151,11 @@ class Pusher:
         return await self._compare(connection, items, ids, partition_ids)
 
     async def _compare(
-        self, connection: AsyncConnection[Any], items: Sequence[Item], ids: list[int], partition_ids: list[int]
+        self,
+        connection: AsyncConnection[Any],
+        items: Sequence[Item],
+        ids: list[int],
+        partition_ids: list[int],
     ) -> list[Pushed]:
         """Tell new messages from duplicates, and both from items that were not inserted at all."""
         params = {"partition_ids": partition_ids, "transaction_ids": [item.transaction_id for item in items]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.resources import files
-from typing import LiteralString, cast
+from typing import LiteralString
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
@@ -23,7 +23,7 @@ def _blocks() -> dict[str, str]:
 
 def query(name: str) -> LiteralString:
     """The block of that name."""
-    return cast(LiteralString, _blocks()[name])
+    return _blocks()[name]
 
 
 def names() -> list[str]:

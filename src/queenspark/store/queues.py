@@ -20,7 +20,9 @@ class Queues:
         self._catalog = catalog
         self._backlogs: dict[int, tuple[float, int]] = {}
 
-    async def configure(self, name: str, namespace: str | None, task: str | None, options: dict[str, Any]) -> Queue:
+    async def configure(
+        self, name: str, namespace: str | None, task: str | None, options: dict[str, Any]
+    ) -> Queue:
         """Create or change a queue; all options are given."""
         params = {"name": name, "namespace": namespace, "task": task, **options}
         (record,) = await self._database.records("configure_queue", params)
@@ -33,7 +35,7 @@ class Queues:
         self._catalog.forget(name)
         return row is not None
 
-    async def list(self, namespace: str | None = None, task: str | None = None) -> list[tuple[Queue, int]]:
+    async def find(self, namespace: str | None = None, task: str | None = None) -> list[tuple[Queue, int]]:
         """All queues (of a namespace or task), each with the number of its partitions."""
         records = await self._database.records("list_queues", {"namespace": namespace, "task": task})
         return [(to_queue(record), record["partitions"]) for record in records]
@@ -51,7 +53,7 @@ class Queues:
     async def totals(self, queue: Queue | None = None) -> dict[int, int]:
         """Messages in the log by queue id."""
         rows = await self._database.rows("count_messages", {"queue_id": queue.id if queue else None})
-        return dict((int(row[0]), int(row[1])) for row in rows)
+        return {int(row[0]): int(row[1]) for row in rows}
 
     async def lag(self, queue: Queue | None = None) -> list[dict[str, Any]]:
         """Unanswered messages of each group: id, name, queue, queue_id, lag, processing, oldest."""
@@ -71,12 +73,15 @@ class Queues:
             if lags:
                 backlog = max(lags)
             else:
-                row = await self._database.row("count_queue", {"queue_id": queue.id, "limit": queue.max_size + 1})
+                row = await self._database.row(
+                    "count_queue", {"queue_id": queue.id, "limit": queue.max_size + 1}
+                )
                 backlog = int(row[0]) if row else 0
             counted = time.monotonic()
         if backlog + count > queue.max_size:
             self._backlogs[queue.id] = (counted, backlog)
             raise QueueFull(
-                f"queue {queue.name} is full: maxSize is {queue.max_size} and {backlog} messages wait to be consumed"
+                f"queue {queue.name} is full: maxSize is {queue.max_size}"
+                f" and {backlog} messages wait to be consumed"
             )
         self._backlogs[queue.id] = (counted, backlog + count)

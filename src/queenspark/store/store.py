@@ -22,7 +22,12 @@ class Store:
     """The door to PostgreSQL."""
 
     def __init__(
-        self, url: str, *, pool_size: int = 16, encryption_key: bytes | None = None, retention_batch: int = 5000
+        self,
+        url: str,
+        *,
+        pool_size: int = 16,
+        encryption_key: bytes | None = None,
+        retention_batch: int = 5000,
     ) -> None:
         self.database = Database(url, pool_size)
         self.cipher = Cipher(encryption_key)
@@ -30,18 +35,20 @@ class Store:
         self.queues = Queues(self.database, self.catalog)
         self.pusher = Pusher(self.database, self.catalog, self.cipher)
         self.deliverer = Deliverer(self.database, self.catalog, self.cipher)
-        self.transactions = Transactions(self.database, self.catalog, self.pusher, self.deliverer)
+        self.maintenance = Maintenance(self.database, self.catalog, self.pusher, self.cipher)
+        self.transactions = Transactions(
+            self.database, self.catalog, self.pusher, self.deliverer, self.maintenance
+        )
         self.groups = Groups(self.database, self.catalog)
         self.dead_letters = DeadLetters(self.database, self.cipher)
         self.messages = Messages(self.database, self.cipher)
         self.traces = Traces(self.database)
         self.clock = Clock(self.database)
-        self.maintenance = Maintenance(self.database, self.catalog, self.pusher, self.cipher)
         self.sweeper = Sweeper(self.database, retention_batch)
 
-    async def open(self, timeout: float = 15.0) -> None:
+    async def open(self, seconds: float = 15.0) -> None:
         """Connect."""
-        await self.database.open(timeout)
+        await self.database.open(seconds)
 
     async def close(self) -> None:
         """Disconnect."""

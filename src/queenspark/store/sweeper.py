@@ -38,7 +38,9 @@ class Sweeper:
         for queue_id, _, enabled, retention, completed, ttl in queues:
             ages = [int(str(age)) for age in ((retention if enabled else 0), ttl) if age]
             if ages:
-                removed += await self._repeat(connection, "sweep_old", {"queue_id": queue_id, "seconds": min(ages)})
+                removed += await self._repeat(
+                    connection, "sweep_old", {"queue_id": queue_id, "seconds": min(ages)}
+                )
             if enabled and completed:
                 removed += await self._sweep_completed(connection, int(str(queue_id)), int(str(completed)))
         return removed

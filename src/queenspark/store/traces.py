@@ -14,7 +14,13 @@ class Traces:
         self._database = database
 
     async def add(
-        self, partition_id: int, transaction_id: str, group: str | None, event_type: str, names: list[str], data: str
+        self,
+        partition_id: int,
+        transaction_id: str,
+        group: str | None,
+        event_type: str,
+        names: list[str],
+        data: str,
     ) -> int | None:
         """Note something about a message (data is JSON text); None when there is no such partition."""
         params = {
@@ -37,7 +43,14 @@ class Traces:
         return await self._list(name=name, limit=limit, offset=offset)
 
     async def _list(self, **chosen: Any) -> list[dict[str, Any]]:
-        params = {"partition_id": None, "transaction_id": None, "name": None, "limit": 100, "offset": 0, **chosen}
+        params = {
+            "partition_id": None,
+            "transaction_id": None,
+            "name": None,
+            "limit": 100,
+            "offset": 0,
+            **chosen,
+        }
         return await self._database.records("list_traces", params)
 
     async def names(self, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:

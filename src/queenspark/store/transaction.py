@@ -9,6 +9,7 @@ from .catalog import Catalog
 from .database import Database
 from .delivery import Ack, Acked, Deliverer
 from .errors import ChangedMeanwhile, TransactionRefused
+from .maintenance import Maintenance
 from .push import Item, Pushed, Pusher, complete
 from .queries import query
 
@@ -18,42 +19,71 @@ _TRIES = 5
 class Transactions:
     """Runs transactions across queues, fenced by leases."""
 
-    def __init__(self, database: Database, catalog: Catalog, pusher: Pusher, deliverer: Deliverer) -> None:
+    def __init__(
+        self,
+        database: Database,
+        catalog: Catalog,
+        pusher: Pusher,
+        deliverer: Deliverer,
+        maintenance: Maintenance,
+    ) -> None:
         self._database = database
         self._catalog = catalog
         self._pusher = pusher
         self._deliverer = deliverer
+        self._maintenance = maintenance
 
     async def run(
-        self, items: Sequence[Item], acks: Sequence[Ack], required_leases: Sequence[UUID]
+        self,
+        items: Sequence[Item],
+        acks: Sequence[Ack],
+        required_leases: Sequence[UUID] = (),
+        *,
+        staging: bool = False,
     ) -> tuple[list[Pushed], list[Acked]]:
-        """Do all of it, or raise TransactionRefused (with the reason) and do none of it."""
+        """Do all of it, or raise TransactionRefused (with the reason) and do none of it.
+
+        With `staging` (push maintenance is on) the pushes are staged in the same transaction.
+        """
         complete(items)
         ids = await self._pusher.ids.take(len(items)) if items else []
         for attempt in range(_TRIES):
             await self._catalog.resolve({item.place for item in items})
             try:
-                return await self._run(items, ids, acks, required_leases)
+                return await self._run(items, ids, acks, required_leases, staging)
             except ChangedMeanwhile:
                 if attempt == _TRIES - 1:
                     raise
         raise AssertionError("unreachable")
 
     async def _run(
-        self, items: Sequence[Item], ids: list[int], acks: Sequence[Ack], required_leases: Sequence[UUID]
+        self,
+        items: Sequence[Item],
+        ids: list[int],
+        acks: Sequence[Ack],
+        required_leases: Sequence[UUID],
+        staging: bool,
     ) -> tuple[list[Pushed], list[Acked]]:
         async with self._database.connection() as connection, connection.transaction():
             wanted = sorted(set(required_leases))
             if wanted:
-                row = await (await connection.execute(query("require_leases"), {"lease_ids": wanted})).fetchone()
+                row = await (
+                    await connection.execute(query("require_leases"), {"lease_ids": wanted})
+                ).fetchone()
                 if row is None or row[0] < len(wanted):
                     raise TransactionRefused("a required lease has expired, was taken over or does not exist")
             # Places are locked before any message is inserted: the lock order of the whole store.
             answers = await self._deliverer.answer(connection, acks, final=True)
             for ack, answer in zip(acks, answers, strict=True):
                 if not answer.accepted:
-                    raise TransactionRefused(f"ack of {ack.transaction_id} refused: {REASONS[answer.outcome]}")
-            pushed = await self._pusher.insert(connection, items, ids) if items else []
+                    raise TransactionRefused(
+                        f"ack of {ack.transaction_id} refused: {REASONS[answer.outcome]}"
+                    )
+            pushed: list[Pushed] | None = None if items else []
+            if items and staging:
+                pushed = await self._maintenance.insert(connection, items, ids)
+            if pushed is None:
+                pushed = await self._pusher.insert(connection, items, ids)
             return pushed, answers
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 from queen import Queen
 
+from tests.wire.clients.patience import waiting
+
 POLL_MS = 200
 """How long the loops' polls wait, so that loops which end on silence end soon."""
 
@@ -63,7 +65,7 @@ async def workers_share_the_partitions_and_keep_their_order(queen: Queen, name: 
         for message in messages:
             seen.setdefault(message["partition"], []).append(message["data"])
 
-    loop = queen.queue(name).concurrency(3).batch(4).idle_millis(500).timeout_millis(POLL_MS)
+    loop = waiting(queen.queue(name).concurrency(3).batch(4).idle_millis(500), POLL_MS)
     await loop.consume(handle)
     assert seen == {f"p{p}": list(range(p, 60, 6)) for p in range(6)}
 
@@ -75,7 +77,7 @@ async def silence_ends_a_loop_with_an_idle_limit(queen: Queen, name: str) -> Non
     async def handle(message: Any) -> None:
         seen.append(message)
 
-    await queen.queue(name).batch(1).idle_millis(300).timeout_millis(POLL_MS).consume(handle)
+    await waiting(queen.queue(name).batch(1).idle_millis(300), POLL_MS).consume(handle)
     assert len(seen) == 2
 
 
@@ -87,7 +89,7 @@ async def a_signal_ends_a_loop(queen: Queen, name: str) -> None:
         if message["data"] == 2:
             stop.set()
 
-    await queen.queue(name).batch(1).timeout_millis(POLL_MS).consume(handle, signal=stop)
+    await waiting(queen.queue(name).batch(1), POLL_MS).consume(handle, signal=stop)
     assert await _nothing_left(queen, name)
 
 
@@ -147,7 +149,7 @@ async def each_nacks_the_message_that_failed_and_goes_on_with_it(queen: Queen, n
         if seen == [0, 1]:
             raise ValueError("not today")
 
-    await queen.queue(name).batch(4).each().idle_millis(400).timeout_millis(POLL_MS).consume(handle)
+    await waiting(queen.queue(name).batch(4).each().idle_millis(400), POLL_MS).consume(handle)
     assert seen[:2] == [0, 1]
     assert set(seen) == {0, 1, 2, 3}
     assert seen.count(0) == 1
@@ -198,7 +200,7 @@ async def a_renewed_lease_outlasts_a_slow_handler(queen: Queen, name: str) -> No
         seen.append(message["data"])
         await asyncio.sleep(1.8)  # the work: longer than the lease
 
-    loop = queen.queue(name).batch(1).concurrency(2).idle_millis(2500).timeout_millis(POLL_MS)
+    loop = waiting(queen.queue(name).batch(1).concurrency(2).idle_millis(2500), POLL_MS)
     await loop.renew_lease(True, 300).consume(handle)
     assert seen == [0]
 

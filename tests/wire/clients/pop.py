@@ -5,6 +5,8 @@ import time
 
 from queen import Queen
 
+from tests.wire.clients.patience import waiting
+
 
 async def an_empty_queue_gives_nothing_at_once(queen: Queen, name: str) -> None:
     await queen.queue(name).create()
@@ -12,7 +14,7 @@ async def an_empty_queue_gives_nothing_at_once(queen: Queen, name: str) -> None:
 
 
 async def a_long_poll_wakes_on_a_push(queen: Queen, name: str) -> None:
-    parked = asyncio.create_task(queen.queue(name).wait(True).timeout_millis(20_000).pop())
+    parked = asyncio.create_task(waiting(queen.queue(name), 20_000).wait(True).pop())
     await asyncio.sleep(0)
     started = time.monotonic()
     await queen.queue(name).push([{"data": "wake up"}])
@@ -23,7 +25,7 @@ async def a_long_poll_wakes_on_a_push(queen: Queen, name: str) -> None:
 
 async def a_long_poll_times_out_with_nothing(queen: Queen, name: str) -> None:
     started = time.monotonic()
-    assert await queen.queue(name).wait(True).timeout_millis(400).pop() == []
+    assert await waiting(queen.queue(name), 400).wait(True).pop() == []
     assert 0.3 < time.monotonic() - started < 5
 
 

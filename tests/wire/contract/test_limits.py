@@ -37,8 +37,8 @@ def test_a_body_of_unknown_length_that_grows_too_large_is_413(small: Api) -> Non
     assert "8192" in refused(response, 413)
 
 
-def test_a_payload_that_is_too_large_is_refused(small: Api, queue: str) -> None:
-    reason = refused(small.push_items([{"queue": queue, "payload": "x" * 1100}]), 400)
+def test_a_payload_that_is_too_large_is_413(small: Api, queue: str) -> None:
+    reason = refused(small.push_items([{"queue": queue, "payload": "x" * 1100}]), 413)
     assert "1024" in reason
     assert small.empty(queue)
 
@@ -72,11 +72,15 @@ def test_json_of_absurd_depth_is_refused(api: Api, queue: str) -> None:
     assert "deep" in refused(response, 400)
 
 
-@pytest.mark.parametrize("name", ["", "x" * 5000, "nul \u0000", "bell \u0007", "two\nlines"])
+@pytest.mark.parametrize("name", ["x" * 5000, "nul \u0000", "bell \u0007", "two\nlines"])
 @pytest.mark.parametrize("field", ["queue", "partition"])
 def test_a_name_of_bad_length_or_characters_is_refused(api: Api, queue: str, field: str, name: str) -> None:
     item = {"queue": queue, "partition": "p", "payload": 1, field: name}
     assert field in refused(api.push_items([item]), 400).lower()
+
+
+def test_an_empty_queue_name_is_refused(api: Api) -> None:
+    assert "queue" in refused(api.push_items([{"queue": "", "payload": 1}]), 400).lower()
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "bell \u0007"])

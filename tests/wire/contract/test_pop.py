@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.wire.api import Api, answered, payloads_of, refused
+from tests.wire.deadline import eventually
 
 
 def test_a_pop_answers_an_object_with_its_messages(api: Api, queue: str) -> None:
@@ -148,7 +149,7 @@ def test_a_long_poll_ends_with_204_after_its_timeout(api: Api, queue: str) -> No
 def test_a_long_poll_wakes_on_a_push(api: Api, queue: str, yes: str) -> None:
     with ThreadPoolExecutor(1) as threads:
         parked = threads.submit(api.pop, queue, wait=yes, timeout=20_000)
-        time.sleep(0.1)  # not for correctness: so that the poll is parked in most runs
+        eventually(api.parked)
         started = time.monotonic()
         api.push(queue, "wake up")
         answer = answered(parked.result(), 200)

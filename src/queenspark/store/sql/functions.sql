@@ -72,7 +72,7 @@ $$;
 -- Tail the log from where the group last looked and mark the places that have work. Returns how many messages
 -- were seen. Costs what was pushed since, whatever the number of partitions.
 CREATE FUNCTION queenspark.discover(p_group_id integer, p_limit integer DEFAULT 10000) RETURNS integer
-LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
     g queenspark.groups%ROWTYPE;
     v_count integer;

@@ -1,0 +1,168 @@
+"""Plans: on a large log, pop, discovery, ack and seek use indexes, and idle partitions cost nothing."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import psycopg
+import pytest
+
+from queenspark.store.queries import query
+from tests.postgres_servers import PostgresServer
+
+PARTITIONS = 100_000
+MESSAGES = 1_000_000
+
+FILL = """
+    INSERT INTO queenspark.queues (name) VALUES ('large'), ('small');
+    INSERT INTO queenspark.partitions (queue_id, name)
+        SELECT 1, 'p' || n FROM generate_series(1, {partitions}) n;
+    INSERT INTO queenspark.partitions (queue_id, name)
+        SELECT 2, 'p' || n FROM generate_series(1, 100) n;
+    INSERT INTO queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload)
+        SELECT n / 100, n, 1 + n % {partitions}, now() - interval '1 day' + n * interval '1 millisecond', 1,
+               't' || n, '1'
+        FROM generate_series(1, {messages}) n;
+    INSERT INTO queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload)
+        SELECT n / 100, {messages} + n, {partitions} + 1 + n % 100, now(), 2, 't' || n, '1'
+        FROM generate_series(1, 1000) n;
+    INSERT INTO queenspark.groups (queue_id, name, start_txid, start_id, seen_txid, seen_id)
+        SELECT id, 'g', 0, 0, {messages}, 0 FROM queenspark.queues;
+    INSERT INTO queenspark.places (group_id, partition_id, cursor_txid, cursor_id, end_txid, end_id)
+        SELECT g.id, p.id, {messages}, 0, {messages}, 0
+        FROM queenspark.groups g JOIN queenspark.partitions p ON p.queue_id = g.queue_id;
+    UPDATE queenspark.places
+        SET available_at = now(), cursor_txid = 0, cursor_id = 0, end_txid = 0, end_id = 0
+        WHERE partition_id IN (1, 2, 3, {partitions} + 1, {partitions} + 2, {partitions} + 3);
+"""
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+@pytest.fixture(scope="module", params=["postgres_18", "postgres_15"])
+def large(request: pytest.FixtureRequest) -> Iterator[Connection]:
+    """A log of a million messages in 100,000 partitions, three of them with work; and a queue of 100."""
+    server: PostgresServer = request.getfixturevalue(request.param)
+    with server.database() as url, psycopg.connect(url, autocommit=True) as connection:
+        # Transaction ids of the made-up messages must lie below the horizon.
+        connection.execute("UPDATE queenspark.system SET generation = 1")
+        connection.execute(FILL.format(partitions=PARTITIONS, messages=MESSAGES))
+        connection.execute("VACUUM ANALYZE")
+        yield connection
+
+
+class Read(NamedTuple):
+    """What a transaction read of the large tables."""
+
+    whole_tables: int
+    rows: int
+    buffers: int
+
+
+COUNTS = """
+    SELECT coalesce(sum(seq_scan), 0)::bigint, (
+        SELECT coalesce(sum(pg_stat_get_xact_tuples_returned(indexrelid)), 0)::bigint
+        FROM pg_stat_user_indexes
+        WHERE relname IN ('messages', 'places', 'partitions'))
+    FROM pg_stat_xact_user_tables WHERE relname IN ('messages', 'places', 'partitions')
+"""
+
+
+def run(connection: Connection, statement: str, *params: Any) -> tuple[list[tuple[Any, ...]], Read]:
+    """A statement's rows, and what it read; undone afterwards."""
+    with connection.transaction(force_rollback=True):
+        before = connection.execute(COUNTS).fetchone() or (0, 0)
+        rows = connection.execute(statement, params).fetchall()
+        after = connection.execute(COUNTS).fetchone() or (0, 0)
+    with connection.transaction(force_rollback=True):
+        ((plan,),) = connection.execute(
+            f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) {statement}", params
+        ).fetchall()
+    top = plan[0]["Plan"]
+    buffers = top["Shared Hit Blocks"] + top["Shared Read Blocks"]
+    return rows, Read(after[0] - before[0], after[1] - before[1], buffers)
+
+
+POP = "SELECT * FROM queenspark.pop(1, %s, %s, gen_random_uuid(), false)"
+
+
+def test_a_pop_reads_its_batch_by_index(large: Connection) -> None:
+    rows, read = run(large, POP, 10, 3)
+    assert len(rows) == 10
+    assert read.whole_tables == 0
+    assert read.rows <= 40
+
+
+def test_a_pop_that_finds_nothing_reads_next_to_nothing(large: Connection) -> None:
+    with large.transaction(force_rollback=True):
+        large.execute("UPDATE queenspark.places SET available_at = NULL WHERE partition_id <= 3")
+        rows, read = run(large, POP, 10, 1)
+    assert rows == []
+    assert read.whole_tables == 0
+    assert read.rows <= 10
+
+
+def test_discovery_reads_what_is_new(large: Connection) -> None:
+    with large.transaction(force_rollback=True):
+        large.execute("UPDATE queenspark.groups SET seen_txid = 9900, seen_id = 0 WHERE id = 1")
+        ((count,),), read = run(large, "SELECT queenspark.discover(1)")
+    assert count == 10_000
+    assert read.whole_tables == 0
+    assert read.rows <= 3.2 * 10_000, "each new message, its partition and its place"
+
+
+def test_polling_for_work_is_a_few_index_probes(large: Connection) -> None:
+    _, read = run(large, "SELECT * FROM queenspark.next_look(1)")
+    assert read.whole_tables == 0
+    assert read.rows <= 10
+
+
+def test_an_ack_reads_its_messages_by_index(large: Connection) -> None:
+    with large.transaction(force_rollback=True):
+        large.execute("SELECT queenspark.pop(1, 5, 1, '00000000-0000-0000-0000-000000000001', false)")
+        ((partition_id, ids),) = large.execute(
+            "SELECT partition_id, leased FROM queenspark.places WHERE lease_id IS NOT NULL"
+        ).fetchall()
+        answers = "array_fill('completed'::text, ARRAY[%s])"
+        rows, read = run(
+            large,
+            f"SELECT * FROM queenspark.ack(%s, 'g', NULL, %s::text[], {answers}, NULL, false)",
+            partition_id,
+            [f"t{id_}" for id_ in ids],
+            len(ids),
+        )
+    assert [row[0] for row in rows] == ["completed"] * 5
+    assert read.whole_tables == 0
+    assert read.rows <= 20
+
+
+def test_a_seek_to_a_time_reads_from_the_look_before_it(large: Connection) -> None:
+    with large.transaction(force_rollback=True):
+        large.execute(
+            "INSERT INTO queenspark.looks SELECT created_at, txid, txid, created_at FROM queenspark.messages"
+            " WHERE queue_id = 1 AND id % 10000 = 0 ON CONFLICT DO NOTHING"
+        )
+        ((time,),) = large.execute("SELECT created_at FROM queenspark.messages WHERE id = 905000").fetchall()
+        ((txid, _),), read = run(large, "SELECT * FROM queenspark.position_at(1, %s)", time)
+    assert txid == 9050
+    assert read.whole_tables == 0
+    assert read.rows <= 10_000, "what lies between two looks, not the whole log"
+
+
+def test_a_push_reads_its_own_partitions(large: Connection) -> None:
+    """The guard of a push costs what it pushes to, not what there is."""
+    statement = query("push") % {
+        "ids": "'1 2'", "partition_ids": "'7 8'", "queue_ids": "'1 1'", "transaction_ids": "E'x\\x01y'",
+        "trace_ids": "E'\\x01'", "payloads": "E'1\\x012'", "encrypted": "'{}'", "partitions": "'{7,8}'",
+        "queues": "'{1}'", "revisions": "'{1}'",
+    }  # fmt: skip
+    rows, read = run(large, statement.replace("%(", "").replace(")s", "") + " RETURNING id")
+    assert len(rows) == 2
+    assert read.whole_tables == 0
+    assert read.rows <= 10
+
+
+def test_idle_partitions_make_a_pop_no_dearer(large: Connection) -> None:
+    """Cost in buffers, which do not depend on how busy the machine is."""
+    pop = "SELECT * FROM queenspark.pop(%s, 10, 1, gen_random_uuid(), false)"
+    (_, many), (_, few) = run(large, pop, 1), run(large, pop, 2)
+    assert many.buffers <= 2 * few.buffers
