@@ -28,6 +28,14 @@ def test_a_batch_comes_in_order(queenspark: Command, queue: str) -> None:
     ] == [3]
 
 
+def test_a_batch_comes_from_several_partitions(queenspark: Command, queue: str) -> None:
+    for name in ("a", "b", "c"):
+        queenspark("push", queue, f'"{name}"', "--partition", name)
+    messages = queenspark("pop", queue, "--batch", "9", "--json").json_lines()
+    assert sorted(message["data"] for message in messages) == ["a", "b", "c"]
+    assert queenspark("pop", queue).code == 3
+
+
 def test_without_ack_the_message_stays_leased(queenspark: Command, queue: str) -> None:
     queenspark("push", queue, "1")
     result = queenspark("pop", queue, "--no-ack")

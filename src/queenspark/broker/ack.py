@@ -136,7 +136,7 @@ async def _settle(broker: Broker, acks: Sequence[Ack], results: Sequence[Acked])
             more.add(ack.partition_id)
     for outcome, count in outcomes.items():
         broker.metrics.acks.labels(outcome).inc(count)
-    if more and len(broker.parking):
+    if more:
         for _, queue in (await broker.store.catalog.names_of(more)).values():
             broker.bus.wake(queue)
 

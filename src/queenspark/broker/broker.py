@@ -95,13 +95,15 @@ class Broker:
     def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         async def loop() -> None:
             while True:
+                begun = time.monotonic()
                 try:
                     await work()
                 except StoreError as error:
                     log.warning("%s", error)
                 except Exception:
                     log.exception("background work failed")
-                await asyncio.sleep(seconds)
+                # Work that has become dear is done less often: at most a twentieth of the time.
+                await asyncio.sleep(max(seconds, 20 * (time.monotonic() - begun)))
 
         self.background(loop())
 

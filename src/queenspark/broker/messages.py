@@ -58,8 +58,11 @@ def _message(row: dict[str, Any]) -> dict[str, Any]:
 async def browse(broker: Broker, call: Call) -> Answer:
     """Messages of the log, the newest first."""
     query: BrowseQuery = call.query
+    queue = await broker.store.catalog.queue(query.queue) if query.queue else None
+    if query.queue and queue is None:
+        return json({"messages": [], "limit": query.limit, "offset": query.offset})
     rows = await broker.store.messages.browse(
-        query.limit, query.offset, queue=query.queue, partition=query.partition,
+        query.limit, query.offset, queue_id=queue.id if queue else None, partition=query.partition,
         namespace=query.ns or query.namespace, task=query.task, status=query.status,
         **{"from": parse_time("from", query.since), "to": parse_time("to", query.until)},
     )  # fmt: skip

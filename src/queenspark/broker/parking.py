@@ -119,6 +119,7 @@ class Parking:
     def __init__(self, release: Callable[[Batch], Awaitable[None]]) -> None:
         self._release = release
         self._lots: dict[Lot, _Place] = {}
+        self._by_queue: dict[str | None, set[Lot]] = {}  # None: polls of a whole namespace or task
         self._wakes: dict[str, int] = {}
         self._all_wakes = 0
         self.closed = False
@@ -128,7 +129,7 @@ class Parking:
 
     def queues(self) -> set[str]:
         """Queues that somebody waits for."""
-        return {lot.queue for lot in self._lots if lot.queue is not None}
+        return {queue for queue in self._by_queue if queue is not None}
 
     def version(self, lot: Lot) -> int:
         """Rises with news for a lot. Taken before a pop, it tells whether news came during it."""
@@ -138,11 +139,12 @@ class Parking:
         """There is news of a queue (or, with None, perhaps of any)."""
         if queue is None:
             self._all_wakes += 1
+            chosen = list(self._lots)
         else:
             self._wakes[queue] = self._wakes.get(queue, 0) + 1
-        for lot, place in list(self._lots.items()):
-            if queue is None or lot.queue is None or lot.queue == queue:
-                place.wake()
+            chosen = [*self._by_queue.get(queue, ()), *self._by_queue.get(None, ())]
+        for lot in chosen:
+            self._lots[lot].wake()
 
     async def wait(
         self, lot: Lot, version: int, pop: Pop, next_look: NextLook, seconds: float, gone: asyncio.Task[Any]
@@ -153,6 +155,7 @@ class Parking:
         place = self._lots.get(lot)
         if place is None:
             place = self._lots[lot] = _Place(next_look, self._release)
+            self._by_queue.setdefault(lot.queue, set()).add(lot)
         poll = _Poll(pop)
         place.polls.append(poll)
         if len(place.polls) == 1 or version != self.version(lot):
@@ -163,13 +166,20 @@ class Parking:
             place._drop(poll)
             if not place.polls:
                 place.close()
-                if self._lots.get(lot) is place:
-                    del self._lots[lot]
+                self._forget(lot, place)
             if not poll.future.done():
                 poll.future.cancel()
         if poll.future.cancelled():
             return None
         return poll.future.result()
+
+    def _forget(self, lot: Lot, place: _Place) -> None:
+        if self._lots.get(lot) is place:
+            del self._lots[lot]
+            lots = self._by_queue[lot.queue]
+            lots.discard(lot)
+            if not lots:
+                del self._by_queue[lot.queue]
 
     def close(self) -> None:
         """Answer all parked polls with nothing; no further ones are taken."""

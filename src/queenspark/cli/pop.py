@@ -33,7 +33,7 @@ def pop(
 ) -> None:
     """Pop messages, print them, and acknowledge them. Exit code 3 when there is none."""
     path = ["pop", "queue", queue] + (["partition", partition] if partition is not None else [])
-    query: dict[str, Any] = {"batch": batch, "consumerGroup": group}
+    query: dict[str, Any] = {"batch": batch, "partitions": batch, "consumerGroup": group}
     if wait:
         query |= {"wait": True, "timeout": round(wait * 1000)}
     with BrokerApi(url) as broker:

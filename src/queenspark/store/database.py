@@ -38,6 +38,11 @@ def _translate(error: psycopg.Error) -> StoreError | None:
             return None
 
 
+async def _begin(connection: AsyncConnection[Any]) -> None:
+    """A new connection may be to a database that was restored meanwhile."""
+    await connection.execute("SELECT queenspark.check_generation()")
+
+
 class Database:
     """A pool of autocommit connections to one PostgreSQL database."""
 
@@ -50,6 +55,7 @@ class Database:
             max_size=pool_size,
             timeout=pool_timeout,
             open=False,
+            configure=_begin,
             kwargs={"autocommit": True, "options": _OPTIONS, "application_name": "queenspark broker"},
         )
 

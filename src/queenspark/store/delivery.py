@@ -16,7 +16,7 @@ from .encryption import Cipher
 from .queries import query
 
 QUEUE_MODE = "__QUEUE_MODE__"  # the group of consumers that name none
-_GROUP_GONE = "QS001"
+_GONE = ("QS001", "23503")  # the group was deleted, or its queue or partition was
 
 
 class Message(NamedTuple):
@@ -109,11 +109,8 @@ class Deliverer:
                     "partition_id": partition_id,
                 }
                 rows = await self._database.rows("pop", params)
-            except (psycopg.errors.RaiseException, psycopg.errors.ForeignKeyViolation):
-                self._catalog.forget(queue)
-                continue
             except psycopg.Error as error:
-                if error.sqlstate != _GROUP_GONE:
+                if error.sqlstate not in _GONE:
                     raise
                 self._catalog.forget(queue)
                 continue

@@ -8,7 +8,7 @@ from .database import Database
 from .encryption import Cipher
 
 _FILTERS = (
-    "queue",
+    "queue_id",
     "partition",
     "partition_id",
     "transaction_id",

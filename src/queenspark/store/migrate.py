@@ -38,7 +38,7 @@ def migrate(url: str) -> list[str]:
             applied = _apply_migrations(connection)
             if _apply_functions(connection):
                 applied.append("functions")
-            _check_generation(connection)
+            connection.execute("SELECT queenspark.check_generation()")
         return applied
 
 
@@ -80,25 +80,3 @@ def _apply_functions(connection: psycopg.Connection) -> bool:
         (checksum,),
     )
     return True
-
-
-def _check_generation(connection: psycopg.Connection) -> None:
-    """Start a new generation when the next transaction id is not above the largest one in the log.
-
-    That happens after a restore from a dump or a point-in-time recovery; without it new messages would sort
-    among old ones.
-    """
-    connection.execute(
-        """
-        UPDATE queenspark.system SET generation = generation + 1
-        WHERE queenspark.current_txid() <= (
-            SELECT max(last.txid) FROM (
-                SELECT (SELECT m.txid FROM queenspark.messages m WHERE m.queue_id = q.id
-                        ORDER BY m.txid DESC, m.id DESC LIMIT 1) AS txid
-                FROM queenspark.queues q
-                UNION ALL SELECT max(g.seen_txid) FROM queenspark.groups g
-                UNION ALL SELECT max(p.end_txid) FROM queenspark.places p
-                UNION ALL SELECT max(l.txid) FROM queenspark.looks l
-            ) last)
-        """
-    )

@@ -25,6 +25,20 @@ CREATE FUNCTION queenspark.current_txid() RETURNS bigint LANGUAGE sql VOLATILE A
     SELECT (SELECT generation::bigint << 48 FROM queenspark.system) | pg_current_xact_id()::text::bigint
 $$;
 
+-- Start a new generation when the next transaction id is not above the largest one in the log: after a restore
+-- from a dump or a point-in-time recovery, new messages would otherwise sort among old ones.
+CREATE FUNCTION queenspark.check_generation() RETURNS void LANGUAGE sql AS $$
+    UPDATE queenspark.system SET generation = generation + 1
+    WHERE queenspark.current_txid() <= (
+        SELECT max(last.txid) FROM (
+            SELECT (SELECT m.txid FROM queenspark.messages m WHERE m.queue_id = q.id
+                    ORDER BY m.txid DESC, m.id DESC LIMIT 1) AS txid
+            FROM queenspark.queues q
+            UNION ALL SELECT max(g.seen_txid) FROM queenspark.groups g
+            UNION ALL SELECT max(l.txid) FROM queenspark.looks l
+        ) last)
+$$;
+
 -- The position just before the first message of a queue that was created at or after a time.
 CREATE FUNCTION queenspark.position_at(p_queue_id integer, p_time timestamptz, OUT txid bigint, OUT id bigint)
 LANGUAGE plpgsql STABLE AS $$
@@ -124,6 +138,8 @@ DECLARE
     v_partition text;
     v_target_id bigint;
 BEGIN
+    -- What is pushed must be on disk before anybody can read it, also from within a pop.
+    PERFORM set_config('synchronous_commit', 'on', true);
     INSERT INTO queenspark.dead_letters AS d
         (id, group_id, partition_id, txid, created_at, attempts, encrypted, transaction_id, trace_id, error, payload)
     SELECT m.id, p_group_id, m.partition_id, m.txid, m.created_at, coalesce(a.count, 0), m.encrypted,

@@ -299,7 +299,7 @@ SELECT x.* FROM (
            END AS status
     FROM queenspark.messages m
     JOIN queenspark.partitions t ON t.id = m.partition_id JOIN queenspark.queues q ON q.id = t.queue_id
-    WHERE (%(queue)s::text IS NULL OR q.name = %(queue)s)
+    WHERE (%(queue_id)s::integer IS NULL OR m.queue_id = %(queue_id)s)
       AND (%(partition)s::text IS NULL OR t.name = %(partition)s)
       AND (%(partition_id)s::bigint IS NULL OR m.partition_id = %(partition_id)s)
       AND (%(transaction_id)s::text IS NULL OR m.transaction_id = %(transaction_id)s)
