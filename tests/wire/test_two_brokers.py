@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 
+import psycopg
 import pytest
 
 from tests.broker_process import Broker
@@ -99,6 +100,48 @@ def test_partitions_are_shared_between_consumers_on_both(pair: Pair, queue: str)
     with ThreadPoolExecutor(4) as threads:
         delivered = list(threads.map(consume, [pair.one, pair.other, pair.one, pair.other]))
     assert sorted(chain.from_iterable(delivered)) == list(range(20))
+
+
+def test_consumers_who_read_while_others_push_miss_nothing(pair: Pair, queue: str) -> None:
+    """Each partition gets one message only: whoever overlooks it never gets a second chance."""
+    brokers = (pair.one, pair.other)
+    delivered: list[int] = []
+
+    def push(number: int) -> None:
+        brokers[number % 2].push(queue, number, partition=f"p{number}")
+
+    def consume(api: Api) -> None:
+        query = {"batch": 50, "partitions": 50, "consumerGroup": "g", "autoAck": "true", "wait": "true"}
+        while (response := api.get(f"/api/v1/pop/queue/{queue}", timeout=1500, **query)).status_code == 200:
+            delivered.extend(payloads_of(response.json()["messages"]))
+
+    with ThreadPoolExecutor(10) as threads:
+        consumers = [threads.submit(consume, api) for api in brokers]
+        list(threads.map(push, range(600)))
+        for consumer in consumers:
+            consumer.result()
+    assert sorted(delivered) == list(range(600))
+
+
+def test_a_push_that_commits_late_is_not_skipped(pair: Pair, queue: str, database: str) -> None:
+    """A connection of the test's own stands for a broker that is slow between its insert and its commit."""
+    places = [pair.one.push(queue, f"first of p{n}", partition=f"p{n}")[0]["partition_id"] for n in range(2)]
+    delivered = payloads_of(pair.other.drain(queue, 2, consumerGroup="g"))
+    with psycopg.connect(database) as slow:
+        slow.execute(
+            "INSERT INTO queenspark.messages"
+            " (txid, id, partition_id, created_at, queue_id, transaction_id, payload)"
+            " SELECT queenspark.current_txid(), nextval('queenspark.message_blocks') * 1000, id,"
+            " clock_timestamp(), queue_id, 'late', '\"late\"' FROM queenspark.partitions WHERE id = %s",
+            (int(places[0]),),
+        )
+        pair.one.push(queue, "early", partition="p1")
+        response = pair.other.pop(queue, consumerGroup="g", autoAck="true", wait="true", timeout=300)
+        if response.status_code == 200:
+            delivered += payloads_of(response.json()["messages"])
+        slow.commit()
+    delivered += payloads_of(pair.other.drain(queue, 4 - len(delivered), consumerGroup="g"))
+    assert sorted(delivered) == ["early", "first of p0", "first of p1", "late"]
 
 
 def test_two_brokers_pushing_to_the_same_partitions_never_block_each_other(pair: Pair, queue: str) -> None:

@@ -16,6 +16,7 @@ from ..store.errors import DatabaseUnavailable, StoreError
 from ..store.migrate import migrate
 from .app import application
 from .broker import Broker
+from .protocol import Protocol
 
 log = logging.getLogger("queenspark.broker")
 
@@ -79,7 +80,8 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         log_config=None,
         access_log=False,
         lifespan="off",
-        http="httptools",
+        http=Protocol,
+        proxy_headers=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
         server_header=False,
