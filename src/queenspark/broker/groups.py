@@ -73,7 +73,7 @@ async def get_group(broker: Broker, call: Call) -> Answer:
             {
                 "partition": place["partition"],
                 "partitionId": str(place["partition_id"]),
-                "pending": place["pending"],
+                "handedOut": place["pending"],
                 "leased": place["leased"],
                 "leaseExpiresAt": iso(place["lease_expires_at"]) if place["leased"] else None,
                 "availableAt": iso(place["available_at"]),

@@ -120,6 +120,8 @@ class DeadLetterQuery(msgspec.Struct, rename="camel"):
     queue: str | None = None
     consumer_group: str | None = None
     partition: str | None = None
+    partition_id: str | None = None
+    transaction_id: str | None = None
     limit: Limit = 100
     offset: Offset = 0
     since: str | None = msgspec.field(default=None, name="from")
@@ -128,9 +130,14 @@ class DeadLetterQuery(msgspec.Struct, rename="camel"):
 
 def _filter(query: DeadLetterQuery) -> Filter:
     return Filter(
-        queue=query.queue, group=query.consumer_group, partition=query.partition,
-        since=parse_time("from", query.since), until=parse_time("to", query.until),
-    )  # fmt: skip
+        queue=query.queue,
+        group=query.consumer_group,
+        partition=query.partition,
+        partition_id=partition_number(query.partition_id) if query.partition_id else None,
+        transaction_id=query.transaction_id,
+        since=parse_time("from", query.since),
+        until=parse_time("to", query.until),
+    )
 
 
 def dead_letter(row: dict[str, Any]) -> dict[str, Any]:
@@ -164,7 +171,7 @@ async def list_dead_letters(broker: Broker, call: Call) -> Answer:
 
 
 def _need_filter(query: DeadLetterQuery) -> Filter:
-    if not (query.queue or query.consumer_group):
+    if not (query.queue or query.consumer_group or query.partition_id):
         raise bad_request(
             "queue or consumerGroup is required, so that not all dead letters are meant by accident"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import socket
 import sys
 from types import FrameType
@@ -33,9 +34,11 @@ class _Server(uvicorn.Server):
         self._broker = broker
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # Uvicorn's own handler would raise the signal again at the end, before we have cleaned up.
         log.info("stopping: answering what is in flight")
         self._broker.parking.close()
-        super().handle_exit(sig, frame)
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
 
 def run(settings: Settings) -> int:

@@ -117,13 +117,11 @@ def delete_dead_letters(
     yes: Yes = False,
     url: Url = None,
 ) -> None:
-    """Delete all dead letters that a filter matches, or one message for every group, also from the log."""
+    """Delete one dead letter, or all that a filter matches; the log keeps its messages."""
     chosen = _filter(queue, group, partition, since, until)
     with BrokerApi(url) as broker:
         if (name := _name(partition_id, transaction_id, chosen)) is not None:
-            confirm(f"Delete the message {transaction_id} for every group?", yes)
-            broker.delete("messages", *name)
-            return say(f"Deleted the message {transaction_id}.")
+            chosen = {"partitionId": name[0], "transactionId": name[1]}
         confirm(f"Delete {_matching(broker, chosen)}?", yes)
         answer = broker.delete("dlq", query=chosen)
     return say(f"Deleted {_count(answer['count'])}.")

@@ -93,6 +93,11 @@ class Catalog:
                 self.queues[name] = to_queue(record)
         return self.queues.get(name)
 
+    async def ensure_queue(self, name: str) -> Queue | None:
+        """The queue of that name, made if there is none."""
+        await self._database.execute("ensure_queues", {"names": [name]})
+        return await self.queue(name)
+
     async def partition_id(self, queue: Queue, name: str) -> int | None:
         """The id of a partition, if it exists."""
         known = self.partitions.get((queue.name, name))

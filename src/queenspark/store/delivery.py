@@ -90,6 +90,9 @@ class Deliverer:
         """Lease up to `batch` messages (or take them for good with auto_ack); None when there are none."""
         for _ in range(3):
             known = await self._catalog.queue(queue)
+            if known is None and mode == "new":
+                # The group begins now, although the queue does not exist yet.
+                known = await self._catalog.ensure_queue(queue)
             if known is None:
                 return None
             partition_id = None
