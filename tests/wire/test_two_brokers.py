@@ -14,6 +14,9 @@ from tests.conftest import StartBroker
 from tests.wire.api import Api, answered, payloads_of
 from tests.wire.deadline import eventually
 
+AT_ONCE = 1.5
+"""Seconds; less than the time after which parked polls look again by themselves."""
+
 
 @dataclass
 class Pair:
@@ -58,6 +61,26 @@ def test_a_push_wakes_polls_parked_on_the_other_broker(pair: Pair, queue: str) -
             assert payloads_of(messages) == [number]
             pair.other.complete(messages)
     assert sorted(delays)[len(delays) // 2] < 0.5, delays
+
+
+def test_an_ack_on_one_wakes_polls_parked_on_the_other(pair: Pair, queue: str) -> None:
+    pair.one.push(queue, 1, 2)
+    message = pair.one.take(queue)[0]
+    with ThreadPoolExecutor(1) as threads:
+        parked = threads.submit(pair.other.take, queue)
+        eventually(pair.other.parked)
+        pair.one.ack(message)
+        assert payloads_of(parked.result(AT_ONCE)) == [2]
+
+
+def test_a_seek_on_one_wakes_polls_parked_on_the_other(pair: Pair, queue: str) -> None:
+    pair.one.push(queue, 1)
+    pair.one.drain(queue, 1, consumerGroup="g")
+    with ThreadPoolExecutor(1) as threads:
+        parked = threads.submit(pair.other.take, queue, consumerGroup="g")
+        eventually(pair.other.parked)
+        pair.one.seek("g", queue, timestamp="2001-01-01T00:00:00Z")
+        assert payloads_of(parked.result(AT_ONCE)) == [1]
 
 
 def test_a_duplicate_is_recognised_by_either(pair: Pair, queue: str) -> None:

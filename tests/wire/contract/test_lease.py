@@ -85,6 +85,14 @@ def test_an_extension_that_makes_no_sense_is_refused_by_name(api: Api, queue: st
     assert "seconds" in refused(api.post(f"/api/v1/lease/{lease}/extend", {"seconds": seconds}), 400)
 
 
+def test_an_expired_lease_that_nobody_took_over_cannot_be_extended(api: Api, queue: str) -> None:
+    api.configure(queue, leaseTime=1)
+    api.push(queue, 1)
+    lease = api.take(queue)[0]["leaseId"]
+    assert api.pop(f"{queue}-other", wait="true", timeout=1200).status_code == 204
+    refused(api.post(f"/api/v1/lease/{lease}/extend", {}), 404)
+
+
 def test_an_expired_lease_means_redelivery(api: Api, queue: str) -> None:
     api.configure(queue, leaseTime=1)
     api.push(queue, 1, 2)

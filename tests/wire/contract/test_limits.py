@@ -1,8 +1,10 @@
 """Limits: each has its status and an answer that says what is too much."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.conftest import StartBroker
@@ -86,6 +88,24 @@ def test_an_empty_queue_name_is_refused(api: Api) -> None:
 @pytest.mark.parametrize("name", ["x" * 5000, "bell \u0007"])
 def test_a_group_name_of_bad_length_or_characters_is_refused(api: Api, queue: str, name: str) -> None:
     assert "consumergroup" in refused(api.pop(queue, consumerGroup=name), 400).lower()
+
+
+def test_a_broker_whose_connections_are_all_busy_answers_503_and_when_to_retry(
+    broker: StartBroker, database: str, queue: str
+) -> None:
+    with (
+        Api(broker(pool_size=2).url) as busy,
+        psycopg.connect(database) as blocker,
+        ThreadPoolExecutor(6) as threads,
+    ):
+        busy.push(queue, 1)
+        blocker.execute("LOCK TABLE queenspark.groups, queenspark.messages IN ACCESS EXCLUSIVE MODE")
+        calls = [threads.submit(busy.pop, queue, consumerGroup="g") for _ in range(6)]
+        first = next(as_completed(calls)).result()
+        blocker.rollback()
+        assert {call.result().status_code for call in calls} <= {200, 204, 503}
+    refused(first, 503)
+    assert int(first.headers["retry-after"]) >= 1
 
 
 def test_a_wait_longer_than_the_limit_is_cut_short(broker: StartBroker, queue: str) -> None:

@@ -80,6 +80,25 @@ def test_a_full_queue_harms_no_other(api: Api, queue: str) -> None:
     assert payloads_of(api.take(f"{queue}-other")) == [1]
 
 
+def test_dead_letters_are_pushed_to_the_queue_that_is_named_for_them(api: Api, queue: str) -> None:
+    api.configure(queue, deadLetterQueue=f"{queue}-dead", retryLimit=0)
+    api.push(queue, "poison", partition="p")
+    api.ack(api.take(queue)[0], "failed", error="no")
+    message = api.take(f"{queue}-dead")[0]
+    assert (message["data"], message["partition"]) == ("poison", "p")
+    assert payloads_of(api.dead_letters(queue)) == ["poison"]
+
+
+def test_without_dead_letters_a_message_is_retried_for_ever(api: Api, queue: str) -> None:
+    api.configure(queue, dlqAfterMaxRetries=False, retryLimit=1, retryDelay=0)
+    api.push(queue, "stubborn")
+    for attempt in range(4):
+        message = api.take(queue)[0]
+        assert message["retryCount"] == attempt
+        assert api.ack(message, "failed")["dlq"] is False
+    assert api.dead_letters(queue) == []
+
+
 @pytest.mark.parametrize("limit", [0, 1])
 def test_the_retry_limit_counts_deliveries_after_the_first(api: Api, queue: str, limit: int) -> None:
     api.configure(queue, retryDelay=0, retryLimit=limit)

@@ -59,6 +59,17 @@ def test_nothing_unread_vanishes_when_no_ttl_was_sent(
     assert payloads_of(own.take(queue)) == ["old but wanted"]
 
 
+def test_a_message_that_waited_too_long_is_a_dead_letter(
+    own: Api, queue: str, connection: psycopg.Connection
+) -> None:
+    own.configure(queue, maxWaitTimeSeconds=3600)
+    own.push(queue, "waited too long")
+    age(connection, 3700)
+    own.push(queue, "young")
+    assert payloads_of(own.drain(queue, 1)) == ["young"]
+    assert payloads_of(own.dead_letters(queue)) == ["waited too long"]
+
+
 def test_retention_deletes_what_is_older(own: Api, queue: str, connection: psycopg.Connection) -> None:
     own.configure(queue, retentionEnabled=True, retentionSeconds=3600)
     own.push(queue, "too old")

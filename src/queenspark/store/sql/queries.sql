@@ -5,9 +5,12 @@
 -- Nothing is inserted when a queue or partition is gone or a queue's options have changed since they were read.
 INSERT INTO queenspark.messages
     (txid, id, partition_id, created_at, queue_id, encrypted, transaction_id, trace_id, payload)
-SELECT t.txid, i.id, i.partition_id, clock_timestamp(), i.queue_id, i.queue_id = ANY (%(encrypted)s::integer[]),
+SELECT t.txid, i.id, i.partition_id, t.now, i.queue_id, i.queue_id = ANY (%(encrypted)s::integer[]),
        i.transaction_id, i.trace_id, i.payload
-FROM (SELECT queenspark.current_txid() AS txid OFFSET 0) t, (
+FROM (
+    -- The time is taken after the transaction id: safe time rests on that order.
+    SELECT x.txid, clock_timestamp() AS now FROM (SELECT queenspark.current_txid() AS txid OFFSET 0) x OFFSET 0
+) t, (
     SELECT * FROM unnest(
         string_to_array(%(ids)s, ' ')::bigint[], string_to_array(%(partition_ids)s, ' ')::bigint[],
         string_to_array(%(queue_ids)s, ' ')::integer[], string_to_array(%(transaction_ids)s, E'\x01'),
