@@ -102,3 +102,30 @@ async def test_encrypted_ones_are_readable_again(desk: Desk) -> None:
     await desk.ack(batch, status="dlq")
     ((row,), _) = await desk.store.dead_letters.find(Filter())
     assert row["payload"] == '{"secret":1}'
+
+
+async def test_one_put_back_is_dead_again_when_its_group_is_restarted(desk: Desk) -> None:
+    await bury(desk, "a")
+    await desk.store.dead_letters.put_back(Filter(queue="q"))
+    await desk.store.groups.delete("g", "q", keep_start=True)
+    _, total = await desk.store.dead_letters.find(Filter())
+    assert total == 1
+
+
+async def test_one_put_back_that_is_answered_with_retry_comes_again(desk: Desk) -> None:
+    await bury(desk, "a")
+    await desk.store.dead_letters.put_back(Filter(queue="q"))
+    batch = await desk.pop()
+    assert batch is not None
+    assert await desk.outcomes(batch, status="retry") == ["retry"]
+    assert names(await desk.pop()) == ["a"]
+
+
+async def test_one_that_dies_again_after_a_seek_shows_its_latest_error(desk: Desk) -> None:
+    await bury(desk, "a")
+    await desk.store.groups.seek("q", "g", "beginning")
+    batch = await desk.pop()
+    assert batch is not None
+    await desk.ack(batch, status="dlq", error="another")
+    ((row,), _) = await desk.store.dead_letters.find(Filter())
+    assert (row["error"], row["attempts"]) == ("another", 2)

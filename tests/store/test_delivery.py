@@ -311,3 +311,34 @@ async def test_a_deleted_message_does_not_block_its_lease(desk: Desk) -> None:
     desk.expire_leases()
     await desk.push("c")
     assert names(await desk.pop()) == ["c"]
+
+
+async def test_a_window_buffer_that_has_passed_leaves_an_empty_place_idle(desk: Desk) -> None:
+    await desk.configure(windowBuffer=1)
+    await desk.push("a")
+    desk.age(10)
+    assert await desk.popped() == ["a"]
+    assert await desk.pop() is None
+    assert desk.run("SELECT available_at FROM queenspark.places") == [(None,)]
+
+
+async def test_a_lease_goes_on_without_a_message_that_was_deleted(desk: Desk) -> None:
+    await desk.push("a", "b")
+    batch = await desk.pop()
+    assert batch is not None
+    await desk.store.messages.delete(batch.messages[0].partition_id, "a")
+    assert await desk.outcomes(batch) == ["unknown", "completed"]
+    await desk.push("c")
+    assert names(await desk.pop()) == ["c"], "nothing of the lease is left to answer"
+
+
+async def test_a_pop_that_holds_a_place_does_not_wait_for_who_discovers(desk: Desk) -> None:
+    """Whoever discovers holds the group and waits for places: the other way round it would deadlock."""
+    await desk.push("a")
+    assert await desk.popped() == ["a"]
+    desk.run("UPDATE queenspark.places SET available_at = clock_timestamp()")
+    await desk.push("b", partition="other")
+    with desk.connect() as discovering:
+        discovering.execute("SELECT 1 FROM queenspark.groups FOR NO KEY UPDATE")
+        assert await asyncio.wait_for(desk.pop(), 5) is None
+    assert names(await desk.pop()) == ["b"]

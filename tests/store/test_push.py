@@ -79,16 +79,20 @@ async def test_encrypted_payloads_are_unreadable_at_rest_and_readable_in_a_pop(d
     assert batch.messages[0].payload == '{"card":"4111"}'
 
 
-async def test_another_key_is_refused_and_nothing_is_lost(desk: Desk, database: str) -> None:
+@pytest.mark.parametrize("key", [None, bytes(32)])
+@pytest.mark.parametrize("auto_ack", [False, True])
+async def test_without_the_right_key_nothing_is_handed_out(
+    desk: Desk, database: str, key: bytes | None, auto_ack: bool
+) -> None:
+    await desk.push("plain")
     await desk.configure(encryptionEnabled=True)
-    await desk.push("t")
-    other = Desk(Store(database, pool_size=2, encryption_key=bytes(32)))
+    await desk.push("secret")
+    other = Desk(Store(database, pool_size=2, encryption_key=key))
     await other.store.open()
-    with pytest.raises(Refused, match="another key"):
-        await other.pop()
+    with pytest.raises(Refused, match="key"):
+        await other.pop(auto_ack=auto_ack)
     await other.store.close()
-    desk.expire_leases()
-    assert await desk.popped() == ["t"]
+    assert await desk.popped() == ["plain", "secret"]
 
 
 async def test_max_size_refuses_and_opens_again_when_consumed(desk: Desk) -> None:

@@ -123,6 +123,8 @@ class Queues(RuleBasedStateMachine):
             assert result.outcome in ("repeated", "unleased", "unknown")
         elif result.outcome == "unknown":
             assert id_ not in self.log[partition], "a message that is there was unknown"
+            place.leased = [x for x in place.leased if x in self.log[partition] or x in place.returned]
+            place.claimable = place.claimable or not place.leased
         else:
             self._settle(place, id_, status, result.outcome)
 

@@ -78,3 +78,13 @@ async def test_a_transaction_into_a_queue_that_was_deleted_meanwhile_makes_it_ag
     desk.run("DELETE FROM queenspark.queues WHERE name = 'out'")
     await desk.store.transactions.run([item("out", "y")], [])
     assert await desk.popped(queue="out") == ["y"]
+
+
+async def test_a_transaction_that_is_sent_twice_happens_once(desk: Desk) -> None:
+    await desk.push("in")
+    batch = await desk.pop()
+    assert batch is not None
+    await desk.store.transactions.run([item("out")], acks(batch), [batch.lease_id])
+    with pytest.raises(TransactionRefused, match="answered before"):
+        await desk.store.transactions.run([item("out")], acks(batch), [batch.lease_id])
+    assert len(await desk.popped(queue="out")) == 1

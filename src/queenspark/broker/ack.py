@@ -132,13 +132,16 @@ async def _settle(broker: Broker, acks: Sequence[Ack], results: Sequence[Acked])
     outcomes: dict[str, int] = {}
     for ack, result in zip(acks, results, strict=True):
         outcomes[result.outcome] = outcomes.get(result.outcome, 0) + 1
-        if result.more:
+        if result.more or result.outcome == "dead":
             more.add(ack.partition_id)
     for outcome, count in outcomes.items():
         broker.metrics.acks.labels(outcome).inc(count)
     if more:
-        for _, queue in (await broker.store.catalog.names_of(more)).values():
-            broker.bus.wake(queue)
+        for _, name in (await broker.store.catalog.names_of(more)).values():
+            broker.bus.wake(name)
+            queue = await broker.store.catalog.queue(name)
+            if queue is not None and queue.dead_letter_queue is not None:
+                broker.bus.wake(queue.dead_letter_queue)
 
 
 async def ack(broker: Broker, call: Call) -> Answer:
@@ -190,7 +193,8 @@ async def transaction(broker: Broker, call: Call) -> Answer:
     for queue in {item.queue for item in items}:
         broker.bus.wake(queue)
     await _settle(broker, acks, answers)
-    broker.metrics.pushes.inc(len(pushed))
+    broker.metrics.pushes.inc(sum(not result.duplicate for result in pushed))
+    broker.metrics.duplicates.inc(sum(result.duplicate for result in pushed))
     results: list[Any] = []
     push_answers = iter(pushed_items(items, pushed))
     ack_answers = iter(zip(acks, answers, strict=True))

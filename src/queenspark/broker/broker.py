@@ -130,6 +130,7 @@ class Broker:
         changed = await self.store.clock.changed_queues(self.parking.queues())
         for queue in changed:
             self.parking.wake(queue)
+        self.parking.wake_scopes()
 
     async def measure(self) -> None:
         """Refresh the gauges that cost a query."""

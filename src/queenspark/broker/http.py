@@ -135,7 +135,7 @@ class App:
         await _send(send, answer)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
-        method = scope["method"]
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
         raw_path = scope["raw_path"].decode("latin-1").split("?", 1)[0]
         match = self._exact.get((method, raw_path))
         params: dict[str, str] = {}

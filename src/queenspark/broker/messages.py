@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Raw
@@ -25,7 +25,7 @@ class BrowseQuery(msgspec.Struct):
     ns: str | None = None
     namespace: str | None = None
     task: str | None = None
-    status: str | None = None
+    status: Literal["pending", "processing", "completed", "dead_letter"] | None = None
     limit: Limit = 100
     offset: Offset = 0
     since: str | None = msgspec.field(default=None, name="from")
@@ -173,7 +173,8 @@ async def list_dead_letters(broker: Broker, call: Call) -> Answer:
 def _need_filter(query: DeadLetterQuery) -> Filter:
     if not (query.queue or query.consumer_group or query.partition_id):
         raise bad_request(
-            "queue or consumerGroup is required, so that not all dead letters are meant by accident"
+            "queue, consumerGroup or partitionId is required:"
+            " all dead letters should not be meant by accident"
         )
     return _filter(query)
 

@@ -146,6 +146,11 @@ class Parking:
         for lot in chosen:
             self._lots[lot].wake()
 
+    def wake_scopes(self) -> None:
+        """Perhaps there is news for the polls of a namespace or task."""
+        for lot in list(self._by_queue.get(None, ())):
+            self._lots[lot].wake()
+
     async def wait(
         self, lot: Lot, version: int, pop: Pop, next_look: NextLook, seconds: float, gone: asyncio.Task[Any]
     ) -> Batch | None:

@@ -94,11 +94,11 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
     batch, partitions = _sizes(query, settings.max_batch)
     mode, start = _start(query)
     group = check_name("consumerGroup", query.consumer_group) if query.consumer_group else QUEUE_MODE
-    if broker.modes.pop:
-        return NOTHING
     deliverer = broker.store.deliverer
 
     async def once() -> Batch | None:
+        if broker.modes.pop:
+            return None
         names = [queue] if queue is not None else await broker.store.queues.names(query.namespace, query.task)
         for name in names:
             found = await deliverer.pop(

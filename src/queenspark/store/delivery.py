@@ -111,19 +111,24 @@ class Deliverer:
                     "auto_ack": auto_ack,
                     "partition_id": partition_id,
                 }
-                rows = await self._database.rows("pop", params)
+                messages = await self._hand_out(known, params)
             except psycopg.Error as error:
                 if error.sqlstate not in _GONE:
                     raise
                 self._catalog.forget(queue)
                 continue
-            if not rows:
+            if not messages:
                 return None
-            messages = [Message(*row) for row in rows]
-            if any(message.encrypted for message in messages):
-                messages = [self._decrypted(message) for message in messages]
             return Batch(known, group_id, lease_id, messages)
         return None
+
+    async def _hand_out(self, queue: Queue, params: dict[str, Any]) -> list[Message]:
+        if not queue.encryption_enabled and queue.revision == 1:
+            return [Message(*row) for row in await self._database.rows("pop", params)]
+        # There may be encrypted messages: if they cannot be read here, nothing has been handed out.
+        async with self._database.connection() as connection, connection.transaction():
+            rows = await (await connection.execute(query("pop"), params)).fetchall()
+            return [self._decrypted(Message(*row)) for row in rows]
 
     def _decrypted(self, message: Message) -> Message:
         if not message.encrypted:

@@ -34,6 +34,7 @@ class Sweeper:
         removed = await self._repeat(connection, "sweep_deleted", {})
         await connection.execute(query("forget_deleted"))
         await connection.execute(query("thin_looks"), {"limit": self._batch})
+        await connection.execute(query("forget_looks"))
         queues = await (await connection.execute(query("queues_with_retention"))).fetchall()
         for queue_id, _, enabled, retention, completed, ttl in queues:
             ages = [int(str(age)) for age in ((retention if enabled else 0), ttl) if age]

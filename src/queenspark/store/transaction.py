@@ -75,7 +75,7 @@ class Transactions:
             # Places are locked before any message is inserted: the lock order of the whole store.
             answers = await self._deliverer.answer(connection, acks, final=True)
             for ack, answer in zip(acks, answers, strict=True):
-                if not answer.accepted:
+                if not answer.accepted or answer.outcome == "repeated":
                     raise TransactionRefused(
                         f"ack of {ack.transaction_id} refused: {REASONS[answer.outcome]}"
                     )
@@ -92,4 +92,5 @@ REASONS = {
     "stale": "invalid or expired lease",
     "unleased": "the message is not part of this lease",
     "unknown": "no such message for this consumer group",
+    "repeated": "it was answered before, so this transaction has happened already or must not happen",
 }

@@ -84,8 +84,9 @@ END
 $$;
 
 -- Tail the log from where the group last looked and mark the places that have work. Returns how many messages
--- were seen. Costs what was pushed since, whatever the number of partitions.
-CREATE FUNCTION queenspark.discover(p_group_id integer, p_limit integer DEFAULT 10000) RETURNS integer
+-- were seen (0 also when somebody else is at it and p_wait is false). Costs what was pushed since, whatever the number of partitions.
+CREATE FUNCTION queenspark.discover(p_group_id integer, p_limit integer DEFAULT 10000, p_wait boolean DEFAULT true)
+RETURNS integer
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
     g queenspark.groups%ROWTYPE;
@@ -102,7 +103,14 @@ BEGIN
     ) THEN
         RETURN 0;
     END IF;
-    SELECT * INTO g FROM queenspark.groups WHERE id = p_group_id FOR NO KEY UPDATE;
+    IF p_wait THEN
+        SELECT * INTO g FROM queenspark.groups WHERE id = p_group_id FOR NO KEY UPDATE;
+    ELSE
+        SELECT * INTO g FROM queenspark.groups WHERE id = p_group_id FOR NO KEY UPDATE SKIP LOCKED;
+        IF NOT FOUND THEN
+            RETURN 0;
+        END IF;
+    END IF;
     SELECT count(*), (array_agg(t.txid ORDER BY t.txid DESC, t.id DESC))[1],
            (array_agg(t.id ORDER BY t.txid DESC, t.id DESC))[1], array_agg(DISTINCT t.partition_id)
     INTO v_count, v_txid, v_id, v_partitions
@@ -148,7 +156,8 @@ BEGIN
     LEFT JOIN queenspark.attempts a
         ON a.group_id = p_group_id AND a.partition_id = m.partition_id AND a.id = m.id
     WHERE m.partition_id = p_partition_id AND m.id = ANY (p_ids)
-    ON CONFLICT (group_id, id) DO NOTHING;
+    ON CONFLICT (group_id, id) DO UPDATE
+    SET failed_at = excluded.failed_at, attempts = d.attempts + excluded.attempts, error = excluded.error, returned = false;
     DELETE FROM queenspark.attempts
     WHERE group_id = p_group_id AND partition_id = p_partition_id AND id = ANY (p_ids);
 
@@ -230,6 +239,7 @@ DECLARE
     v_wait timestamptz;
     v_expired boolean;
     v_fresh boolean;
+    v_holding boolean := false;
 BEGIN
     SELECT queues.* INTO q FROM queenspark.groups g JOIN queenspark.queues ON queues.id = g.queue_id
     WHERE g.id = p_group_id;
@@ -265,10 +275,12 @@ BEGIN
         IF NOT FOUND THEN
             EXIT WHEN v_discovered OR v_taken > 0;
             v_discovered := true;
-            EXIT WHEN queenspark.discover(p_group_id) = 0;
+            -- Who holds a place must not wait for the group: whoever discovers holds that and waits for places.
+            EXIT WHEN queenspark.discover(p_group_id, p_wait => NOT v_holding) = 0;
             v_now := clock_timestamp();
             CONTINUE;
         END IF;
+        v_holding := true;
         v_expired := cardinality(pl.leased) > 0 AND pl.lease_expires_at <= v_now;
         v_count := 0;
 
@@ -379,7 +391,7 @@ BEGIN
                         available_at = CASE
                             WHEN NOT p_auto_ack THEN v_expires
                             WHEN cardinality(b.ids) = p_batch - v_taken THEN clock_timestamp()
-                            ELSE v_wait END,
+                            WHEN v_wait > v_now THEN v_wait END,
                         cursor_txid = CASE WHEN p_auto_ack THEN b.last_txid ELSE pl.cursor_txid END,
                         cursor_id = CASE WHEN p_auto_ack THEN b.last_id ELSE pl.cursor_id END,
                         end_txid = b.last_txid, end_id = b.last_id,
@@ -400,7 +412,7 @@ BEGIN
             END IF;
             IF v_count = 0 THEN
                 UPDATE queenspark.places p
-                SET available_at = v_wait, cursor_txid = pl.cursor_txid, cursor_id = pl.cursor_id,
+                SET available_at = CASE WHEN v_wait > v_now THEN v_wait END, cursor_txid = pl.cursor_txid, cursor_id = pl.cursor_id,
                     end_txid = pl.cursor_txid, end_id = pl.cursor_id, pending = '{}', leased = '{}',
                     lease_id = NULL, lease_expires_at = NULL, retry_at = NULL
                 WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id;
@@ -453,6 +465,7 @@ DECLARE
     v_retry_at timestamptz;
     v_more boolean;
     v_whole boolean;
+    v_gone bigint[];
 BEGIN
     SELECT p.* INTO pl FROM queenspark.partitions t
     JOIN queenspark.groups g ON g.queue_id = t.queue_id AND g.name = p_group
@@ -497,6 +510,10 @@ BEGIN
             ELSIF p_statuses[i] = 'completed' THEN
                 v_done := v_done || v_ids[i];
                 v_outcomes := v_outcomes || 'completed'::text;
+            ELSIF v_ids[i] <> ALL (pl.pending) AND p_statuses[i] = 'retry' THEN
+                v_failed := v_failed || v_ids[i];
+                v_retry_at := greatest(v_retry_at, v_now);
+                v_outcomes := v_outcomes || 'retry'::text;
             ELSIF v_ids[i] <> ALL (pl.pending) THEN
                 -- A dead letter that was put back and failed again is dead again.
                 UPDATE queenspark.dead_letters d
@@ -539,6 +556,18 @@ BEGIN
         END IF;
     END IF;
 
+    IF 'unknown' = ANY (v_outcomes) AND cardinality(pl.leased) > 0 THEN
+        -- A message that was deleted while it was leased can no longer be answered: the lease goes on without it.
+        v_gone := ARRAY(
+            SELECT x.id FROM unnest(pl.leased) AS x(id)
+            WHERE NOT EXISTS (
+                SELECT 1 FROM queenspark.messages m
+                WHERE m.partition_id = p_partition_id AND m.id = x.id
+                  AND (m.txid, m.id) > (pl.cursor_txid, pl.cursor_id) AND (m.txid, m.id) <= (pl.end_txid, pl.end_id))
+              AND NOT EXISTS (
+                SELECT 1 FROM queenspark.dead_letters d WHERE d.group_id = pl.group_id AND d.id = x.id AND d.returned));
+        v_done := v_done || v_gone;
+    END IF;
     IF cardinality(v_done) = 0 AND cardinality(v_failed) = 0 THEN
         RETURN QUERY SELECT o, a, cardinality(pl.leased) = 0, false FROM unnest(v_outcomes, v_attempts) u(o, a);
         RETURN;

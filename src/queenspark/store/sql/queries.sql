@@ -161,6 +161,8 @@ WITH restarted AS (
     RETURNING g.id
 ), forgotten AS (
     DELETE FROM queenspark.places p USING restarted r WHERE p.group_id = r.id
+), dead_again AS (
+    UPDATE queenspark.dead_letters d SET returned = false FROM restarted r WHERE d.group_id = r.id AND d.returned
 )
 SELECT id FROM restarted
 
@@ -396,12 +398,19 @@ FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
 ORDER BY age(backend_xid) DESC LIMIT 1
 
 -- name: thin_looks
--- After an hour a look a minute is enough; looks older than the log go.
+-- After an hour a look a minute is enough.
 DELETE FROM queenspark.looks l WHERE l.at IN (
     SELECT x.at FROM (
         SELECT at, row_number() OVER (PARTITION BY date_trunc('minute', at) ORDER BY at) AS n
         FROM queenspark.looks WHERE at < clock_timestamp() - interval '1 hour'
     ) x WHERE x.n > 1 LIMIT %(limit)s)
+
+-- name: forget_looks
+-- Looks from before the first message of the log are of no use to anybody.
+DELETE FROM queenspark.looks l
+WHERE l.at < clock_timestamp() - interval '1 hour' AND l.txid < (
+    SELECT coalesce(min(first.txid), queenspark.horizon()) FROM queenspark.queues q CROSS JOIN LATERAL (
+        SELECT m.txid FROM queenspark.messages m WHERE m.queue_id = q.id ORDER BY m.txid, m.id LIMIT 1) first)
 
 -- name: sweep_deleted
 -- Messages of deleted queues, a batch at a time.
