@@ -31,7 +31,7 @@ async def test_they_are_found_by_filter(desk: Desk) -> None:
 async def test_one_put_back_comes_to_its_own_group_only(desk: Desk) -> None:
     await bury(desk, "a")
     assert await desk.popped(group="other") == ["a"]
-    assert await desk.store.dead_letters.put_back(Filter(queue="q")) == 1
+    assert len(await desk.store.dead_letters.put_back(Filter(queue="q"))) == 1
     assert await desk.store.dead_letters.find(Filter()) == ([], 0)
     assert await desk.popped(group="other") == []
     batch = await desk.pop()

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.store.desk import Desk, names
+from tests.store.desk import Desk, item, names
 
 pytestmark = pytest.mark.anyio
 
@@ -342,3 +342,47 @@ async def test_a_pop_that_holds_a_place_does_not_wait_for_who_discovers(desk: De
         discovering.execute("SELECT 1 FROM queenspark.groups FOR NO KEY UPDATE")
         assert await asyncio.wait_for(desk.pop(), 5) is None
     assert names(await desk.pop()) == ["b"]
+
+
+async def test_a_message_that_was_never_handed_out_cannot_be_answered(desk: Desk) -> None:
+    await desk.push("a", "b")
+    batch = await desk.pop(1)
+    assert batch is not None
+    stranger = batch._replace(messages=[batch.messages[0]._replace(transaction_id="b")])
+    assert await desk.outcomes(stranger) == ["unleased"]
+    assert await desk.outcomes(stranger, status="dlq") == ["unleased"]
+
+
+async def test_a_batch_is_cut_where_it_becomes_too_large(desk: Desk) -> None:
+    await desk.store.pusher.push([item("q", f"t{n}", payload="x" * 6_000_000) for n in range(5)])
+    assert await desk.popped() == ["t0", "t1", "t2"]
+    assert await desk.popped() == ["t3", "t4"]
+
+
+async def test_many_expired_messages_are_stepped_over_in_portions(desk: Desk) -> None:
+    await desk.configure(ttl=60)
+    for start in range(0, 12_000, 4000):
+        await desk.push(*(f"t{n}" for n in range(start, start + 4000)))
+    desk.age(61)
+    await desk.push("young")
+    assert await desk.popped() == ["young"]
+
+
+async def test_the_next_look_of_one_partition_knows_only_that_partition(desk: Desk) -> None:
+    await desk.push("a1", partition="a")
+    await desk.push("b1", partition="b")
+    batch = await desk.pop(partition="b")
+    assert batch is not None
+    await desk.ack(batch)
+    assert await desk.pop(partition="b") is None
+    assert await desk.store.deliverer.next_look("q", "g", "b") == (False, None)
+
+
+async def test_answered_retries_leave_nothing_behind(desk: Desk) -> None:
+    await desk.configure(retryDelay=0)
+    await desk.push("a")
+    batch = await desk.pop()
+    assert batch is not None
+    await desk.ack(batch, status="failed")
+    assert await desk.popped() == ["a"]
+    assert desk.run("SELECT count(*) FROM queenspark.attempts") == [(0,)]

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from queenspark.store import Store
 from queenspark.store.push import Pushed
 from tests.store.desk import Desk, item, names
 
@@ -76,3 +77,16 @@ async def test_staged_payloads_of_encrypted_queues_are_unreadable(desk: Desk) ->
     batch = await desk.pop()
     assert batch is not None
     assert batch.messages[0].payload == '"secret"'
+
+
+async def test_what_two_brokers_staged_enters_the_log_in_the_order_in_which_it_was_staged(
+    desk: Desk, database: str
+) -> None:
+    other = Desk(Store(database, pool_size=2))
+    await other.store.open()
+    await desk.store.maintenance.set_push(True)
+    for n in range(6):
+        await stage((desk, other)[n % 2], f"s{n}")
+    await other.store.maintenance.set_push(False)
+    await other.store.close()
+    assert await desk.popped() == [f"s{n}" for n in range(6)]

@@ -1,5 +1,6 @@
 """Migrations: once each, the sum is the schema, and a restored log goes on in a new generation."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -91,3 +92,19 @@ async def test_a_restored_log_goes_on_above_what_it_had(desk: Desk) -> None:
     assert await desk.popped() == ["c"]
     migrate(desk.store.database.url)
     assert desk.run("SELECT generation FROM queenspark.system") == [(1,)], "once is enough"
+
+
+@pytest.mark.anyio
+async def test_migrating_while_pushes_go_on_starts_no_new_generation(desk: Desk) -> None:
+    await desk.push("a")
+    desk.run("UPDATE queenspark.migrations SET checksum = 'old' WHERE name = 'functions'")
+    with desk.connect() as pushing:
+        pushing.execute("SELECT queenspark.current_txid()")
+        migrating = asyncio.create_task(asyncio.to_thread(migrate, desk.store.database.url))
+        done, _ = await asyncio.wait({migrating}, timeout=1)
+        pushing.rollback()
+    await desk.push("b")
+    await migrating
+    await desk.push("c")
+    migrate(desk.store.database.url)
+    assert desk.run("SELECT generation FROM queenspark.system") == [(0,)]

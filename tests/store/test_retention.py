@@ -83,11 +83,13 @@ async def test_it_works_in_batches(desk: Desk) -> None:
     assert await desk.store.sweeper.run() == 35
 
 
-async def test_messages_of_a_deleted_queue_go(desk: Desk) -> None:
+async def test_messages_of_deleted_queues_go(desk: Desk) -> None:
     await desk.push("a", "b")
     await desk.push("c", queue="other")
+    await desk.push("d", queue="gone too")
     assert await desk.store.queues.delete("q")
-    assert await desk.store.sweeper.run() == 2
+    assert await desk.store.queues.delete("gone too")
+    assert await desk.store.sweeper.run() == 3
     assert left(desk) == ["c"]
 
 

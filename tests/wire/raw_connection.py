@@ -23,6 +23,17 @@ class RawConnection:
         """Send a GET; nobody waits for its answer."""
         self._socket.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
 
+    def send(self, text: bytes) -> None:
+        """Send bytes as they are, in one piece."""
+        self._socket.sendall(text)
+
+    def status(self) -> int:
+        """Wait for an answer and read its status."""
+        received = b""
+        while b"\r\n" not in received:
+            received += self._socket.recv(4096)
+        return int(received.split(b" ", 2)[1])
+
     def answered(self) -> bool:
         """Whether a first byte of an answer is there."""
         self._socket.setblocking(False)

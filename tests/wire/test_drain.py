@@ -12,6 +12,7 @@ from tests.broker_process import Broker
 from tests.conftest import StartBroker
 from tests.wire.api import Api, payloads_of
 from tests.wire.deadline import eventually
+from tests.wire.locks import waiting_for_a_lock
 
 SOON = 8.0
 """Seconds; less than the time that a stopping broker gives to requests in flight."""
@@ -21,11 +22,6 @@ def listening(broker: Broker) -> bool:
     """Whether the broker still takes new connections."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", broker.port)) == 0
-
-
-def waiting_for_a_lock(connection: psycopg.Connection) -> bool:
-    rows = connection.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchall()
-    return bool(rows)
 
 
 def test_a_push_in_flight_is_answered_and_stored(broker: StartBroker, database: str, queue: str) -> None:

@@ -11,6 +11,7 @@ from tests.broker_process import Broker
 from tests.conftest import StartBroker
 from tests.wire.api import Api, payloads_of
 from tests.wire.deadline import eventually
+from tests.wire.locks import waiting_for_a_lock
 from tests.wire.raw_connection import RawConnection
 
 AT_ONCE = 5.0
@@ -98,8 +99,3 @@ def test_a_client_that_left_while_its_answer_was_made_gives_its_lease_back(
             eventually(lambda: waiting_for_a_lock(observer))
             connection.close()
         assert payloads_of(api.take(queue, consumerGroup="g")) == [2]
-
-
-def waiting_for_a_lock(connection: psycopg.Connection) -> bool:
-    rows = connection.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchall()
-    return bool(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any, Literal
 from uuid import UUID, uuid4
@@ -9,7 +10,7 @@ from uuid import UUID, uuid4
 import msgspec
 
 from ..store.delivery import QUEUE_MODE, Ack, Acked
-from ..store.errors import TransactionRefused
+from ..store.errors import StoreError, TransactionRefused
 from ..store.push import Item
 from ..store.transaction import REASONS
 from .broker import Broker
@@ -17,6 +18,8 @@ from .errors import bad_request
 from .http import Answer, Call, Route, json
 from .push import MESSAGES as PUSH_MESSAGES
 from .push import check_items, check_room, pushed_items
+
+log = logging.getLogger("queenspark.broker")
 
 Status = Literal["completed", "failed", "retry", "dlq"]
 
@@ -107,11 +110,10 @@ def _lease(text: str | None) -> UUID | None:
 
 
 def _number(partition_id: str | int) -> int:
-    try:
-        number = int(partition_id)
-    except ValueError:
+    text = str(partition_id) if isinstance(partition_id, int) and partition_id < 2**63 else partition_id
+    if not isinstance(text, str) or len(text) > 19 or not (text.isascii() and text.isdigit()):
         return 0
-    return number if 0 < number < 2**63 else 0
+    return int(text) if int(text) < 2**63 else 0
 
 
 def _answer(ack: Ack, result: Acked, group: str | None) -> AckAnswer:
@@ -136,12 +138,17 @@ async def _settle(broker: Broker, acks: Sequence[Ack], results: Sequence[Acked])
             more.add(ack.partition_id)
     for outcome, count in outcomes.items():
         broker.metrics.acks.labels(outcome).inc(count)
-    if more:
+    if not more:
+        return
+    try:
         for _, name in (await broker.store.catalog.names_of(more)).values():
             broker.bus.wake(name)
             queue = await broker.store.catalog.queue(name)
             if queue is not None and queue.dead_letter_queue is not None:
                 broker.bus.wake(queue.dead_letter_queue)
+    except StoreError as error:
+        # The answers are taken; who waits finds out a little later.
+        log.warning("could not wake waiting polls: %s", error)
 
 
 async def ack(broker: Broker, call: Call) -> Answer:

@@ -40,7 +40,7 @@ class Broker:
         )
         self.metrics = Metrics()
         self.metrics.pool_size.set(settings.pool_size)
-        self.parking = Parking(self.give_back)
+        self.parking = Parking(self.give_back, self._in_scope)
         self.gatherer = Gatherer(self.store.pusher.push, settings.push_lanes)
         self.bus = Bus(self.store.database, self.parking.wake, self.store.catalog.forget)
         self.bus.on_modes = self._modes_changed
@@ -107,6 +107,12 @@ class Broker:
 
         self.background(loop())
 
+    def _in_scope(self, name: str, scope: tuple[str | None, str | None]) -> bool:
+        """Whether a queue belongs to a namespace or task; what is not known may."""
+        queue = self.store.catalog.queues.get(name)
+        namespace, task = scope
+        return queue is None or (namespace in (None, queue.namespace) and task in (None, queue.task))
+
     def _modes_changed(self) -> None:
         async def read() -> None:
             try:
@@ -131,6 +137,7 @@ class Broker:
         for queue in changed:
             self.parking.wake(queue)
         self.parking.wake_scopes()
+        self.modes = await self.store.maintenance.modes()
 
     async def measure(self) -> None:
         """Refresh the gauges that cost a query."""

@@ -86,12 +86,12 @@ class Bus:
             self._due.clear()
             wake, forget, modes = self._wake, self._forget, self._modes
             self._wake, self._forget, self._modes = set(), set(), False
-            try:
-                for text in _pack(self._me, wake, forget, modes):
+            for text in _pack(self._me, wake, forget, modes):
+                try:
                     await wire.tell(self._database, text)
-            except StoreError as error:
-                # Others find out by their own polling; what was forgotten is checked again when it is used.
-                log.warning("could not tell other brokers: %s", error)
+                except Exception as error:  # noqa: BLE001 - whatever it is, sending must go on
+                    # Others find out by their own polling; what was forgotten is checked when it is used.
+                    log.warning("could not tell other brokers: %s", error)
 
     async def _listen(self) -> None:
         decode = msgspec.json.Decoder(News).decode

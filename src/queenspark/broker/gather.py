@@ -10,9 +10,10 @@ from ..store.errors import DatabaseBusy, DatabaseUnavailable
 from ..store.push import Item, Pushed
 
 _MOST_ITEMS = 4000  # gathered into one insert; a larger request goes alone
+_MOST_BYTES = 16 * 1024 * 1024
 
 Push = Callable[[Sequence[Item]], Awaitable[list[Pushed]]]
-_Waiting = tuple[Sequence[Item], "asyncio.Future[list[Pushed]]"]
+_Waiting = tuple[Sequence[Item], "asyncio.Future[list[Pushed]]", int]
 
 
 class Gatherer:
@@ -29,10 +30,10 @@ class Gatherer:
         self._waiting: deque[_Waiting] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def push(self, items: Sequence[Item]) -> list[Pushed]:
-        """Push the items of one request, together with those of others."""
+    async def push(self, items: Sequence[Item], size: int) -> list[Pushed]:
+        """Push the items of one request of that many bytes, together with those of others."""
         future: asyncio.Future[list[Pushed]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((items, future))
+        self._waiting.append((items, future, size))
         if self._running < self._lanes:
             self._running += 1
             task = asyncio.create_task(self._lane())
@@ -49,28 +50,31 @@ class Gatherer:
 
     def _take(self) -> list[_Waiting]:
         taken = [self._waiting.popleft()]
-        count = len(taken[0][0])
-        while self._waiting and count + len(self._waiting[0][0]) <= _MOST_ITEMS:
+        count, size = len(taken[0][0]), taken[0][2]
+        while self._waiting:
+            items, _, more = self._waiting[0]
+            if count + len(items) > _MOST_ITEMS or size + more > _MOST_BYTES:
+                break
             taken.append(self._waiting.popleft())
-            count += len(taken[-1][0])
+            count, size = count + len(items), size + more
         return taken
 
     async def _push_together(self, requests: list[_Waiting]) -> None:
         if len(requests) == 1:
-            await self._push_alone(*requests[0])
+            await self._push_alone(*requests[0][:2])
             return
         try:
-            results = await self._push([item for items, _ in requests for item in items])
+            results = await self._push([item for items, _, _ in requests for item in items])
         except (DatabaseUnavailable, DatabaseBusy) as error:
-            for _, future in requests:
+            for _, future, _ in requests:
                 if not future.done():
                     future.set_exception(error)
         except Exception:  # noqa: BLE001 - whatever it is, it is the request's
-            for items, future in requests:
+            for items, future, _ in requests:
                 await self._push_alone(items, future)
         else:
             start = 0
-            for items, future in requests:
+            for items, future, _ in requests:
                 if not future.done():
                     future.set_result(results[start : start + len(items)])
                 start += len(items)

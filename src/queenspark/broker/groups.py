@@ -117,6 +117,8 @@ async def set_subscription(broker: Broker, call: Call) -> Answer:
     count = await broker.store.groups.set_start(name, time)
     if not count:
         raise not_found(f"consumer group {name} does not exist")
+    for row in await broker.store.groups.find(name):
+        broker.bus.wake(row["queue"])
     return json({"success": True, "consumerGroup": name, "queues": count, "subscriptionTimestamp": iso(time)})
 
 

@@ -12,7 +12,8 @@ from .errors import ApiError, bad_request
 MOST_NAME = 255
 MOST_TRANSACTION_ID = 512
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
-_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_OTHER = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
 def check_name(what: str, name: str, most: int = MOST_NAME) -> str:
@@ -41,18 +42,16 @@ def check_payloads(payloads: Iterable[Raw], body_bytes: int, most_bytes: int, mo
         text = bytes(payload)
         if body_bytes > most_bytes and len(text) > most_bytes:
             raise ApiError(413, f"a payload has {len(text)} bytes; the limit of one message is {most_bytes}")
-        if text.count(b"{") + text.count(b"[") > most_depth and depth(text) > most_depth:
+        if text.count(b"{") + text.count(b"[") > most_depth and depth(text, most_depth) > most_depth:
             raise bad_request(f"a payload is nested deeper than {most_depth} levels")
 
 
-def depth(text: bytes) -> int:
-    """How deep JSON text is nested."""
-    level = deepest = 0
-    for match in _BRACKETS.finditer(text):
-        token = match[0]
-        if token in (b"{", b"["):
-            level += 1
-            deepest = max(deepest, level)
-        elif token in (b"}", b"]"):
-            level -= 1
-    return deepest
+def depth(text: bytes, most: int) -> int:
+    """How deep JSON text is nested, counted up to one more than `most`."""
+    brackets = _STRING.sub(b"", text).translate(None, delete=_OTHER)
+    level = 0
+    while brackets and level <= most:
+        # The innermost pairs go, one level at a time.
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        level += 1
+    return level

@@ -11,6 +11,7 @@ from ..store.dead_letters import Filter
 from .broker import Broker
 from .errors import bad_request, not_found
 from .http import Answer, Call, Route, json
+from .limits import check_ids, check_name
 from .times import iso, parse_time
 
 Limit = Annotated[int, Meta(ge=1, le=1000)]
@@ -34,7 +35,7 @@ class BrowseQuery(msgspec.Struct):
 
 def partition_number(text: str) -> int:
     """A partition id from a path, or 404."""
-    if text.isascii() and text.isdigit() and int(text) < 2**63:
+    if len(text) < 20 and text.isascii() and text.isdigit() and int(text) < 2**63:
         return int(text)
     raise not_found(f"partition {text} does not exist")
 
@@ -102,16 +103,11 @@ async def delete_message(broker: Broker, call: Call) -> Answer:
 async def retry_message(broker: Broker, call: Call) -> Answer:
     """Put a dead letter back: its group gets it again."""
     partition_id, transaction_id = _path(call)
-    count = await broker.store.dead_letters.put_back(
-        Filter(partition_id=partition_id, transaction_id=transaction_id)
-    )
+    count = await _put_back(broker, Filter(partition_id=partition_id, transaction_id=transaction_id))
     if not count:
         raise not_found(f"there is no dead letter {transaction_id} in partition {partition_id}")
-    for _, queue in (await broker.store.catalog.names_of([partition_id])).values():
-        broker.bus.wake(queue)
-    return json(
-        {"success": True, "transactionId": transaction_id, "partitionId": str(partition_id), "count": count}
-    )
+    shown = {"transactionId": transaction_id, "partitionId": str(partition_id), "count": count}
+    return json({"success": True, **shown})
 
 
 class DeadLetterQuery(msgspec.Struct, rename="camel"):
@@ -179,14 +175,17 @@ def _need_filter(query: DeadLetterQuery) -> Filter:
     return _filter(query)
 
 
+async def _put_back(broker: Broker, chosen: Filter) -> int:
+    """Put dead letters back, and wake who waits for them."""
+    partitions = await broker.store.dead_letters.put_back(chosen)
+    for _, queue in (await broker.store.catalog.names_of(partitions)).values():
+        broker.bus.wake(queue)
+    return len(partitions)
+
+
 async def retry_dead_letters(broker: Broker, call: Call) -> Answer:
     """Put all dead letters of a filter back."""
-    count = await broker.store.dead_letters.put_back(_need_filter(call.query))
-    if count:
-        broker.parking.wake(None)
-        if call.query.queue:
-            broker.bus.wake(call.query.queue)
-    return json({"success": True, "count": count})
+    return json({"success": True, "count": await _put_back(broker, _need_filter(call.query))})
 
 
 async def delete_dead_letters(broker: Broker, call: Call) -> Answer:
@@ -209,11 +208,12 @@ async def add_trace(broker: Broker, call: Call) -> Answer:
     """Note something about a message."""
     request: TraceRequest = call.body
     names = [request.trace_names] if isinstance(request.trace_names, str) else request.trace_names or []
-    if any(
-        "\x00" in text
-        for text in [*names, request.transaction_id, request.event_type or "", request.consumer_group or ""]
-    ):
-        raise bad_request("names must not contain control characters")
+    check_ids("transactionId", [request.transaction_id])
+    for name in names:
+        check_name("traceNames", name)
+    for what, text in (("eventType", request.event_type), ("consumerGroup", request.consumer_group)):
+        if text:
+            check_name(what, text)
     number = await broker.store.traces.add(
         partition_number(str(request.partition_id)), request.transaction_id, request.consumer_group,
         request.event_type or "info", names, bytes(request.data).decode(),

@@ -13,9 +13,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from ..store.delivery import Batch
-from ..store.errors import StoreError
+from ..store.errors import ChangedMeanwhile, Refused, StoreError
 
-_ABOVE_HORIZON_SECONDS = 0.003  # look again so soon when messages wait for an older transaction to finish
+# When messages wait for an older transaction to finish, look again so soon, then less and less often.
+_ABOVE_HORIZON_SECONDS = 0.003
+_ABOVE_HORIZON_LONGEST = 0.25
+_MOST_NAMES = 100_000
 _LONGEST_SECONDS = 30.0
 _TROUBLE_SECONDS = 1.0
 
@@ -30,14 +33,17 @@ class Lot(NamedTuple):
 
 
 Pop = Callable[[], Awaitable[Batch | None]]
+InScope = Callable[[str, tuple[str | None, str | None]], bool]
 NextLook = Callable[[], Awaitable[tuple[bool, float | None]]]
 
 
 class _Poll:
-    __slots__ = ("future", "pop")
+    __slots__ = ("future", "leaving", "pop", "popping")
 
     def __init__(self, pop: Pop) -> None:
         self.pop = pop
+        self.popping = False  # what this pop brings belongs to this poll, even if its time is over
+        self.leaving = False
         self.future: asyncio.Future[Batch | None] = asyncio.get_running_loop().create_future()
 
 
@@ -49,11 +55,13 @@ class _Place:
         self._next_look = next_look
         self._release = release
         self._news = False
+        self._pause = _ABOVE_HORIZON_SECONDS
         self._runner: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def wake(self) -> None:
         self._news = True
+        self._pause = _ABOVE_HORIZON_SECONDS
         if self._runner is None or self._runner.done():
             self._runner = asyncio.create_task(self._run())
 
@@ -61,16 +69,24 @@ class _Place:
         if self._timer is not None:
             self._timer.cancel()
         for poll in self.polls:
-            if not poll.future.done():
+            poll.leaving = True
+            if not poll.popping and not poll.future.done():
                 poll.future.set_result(None)
 
     async def _run(self) -> None:
         while self.polls:
             self._news = False
             poll = self.polls[0]
+            poll.popping = True
             try:
                 batch = await poll.pop()
+            except (Refused, ChangedMeanwhile) as error:
+                self._drop(poll)
+                if not poll.future.done():
+                    poll.future.set_exception(error)
+                continue
             except StoreError:
+                self._leave(poll)
                 self._again_in(_TROUBLE_SECONDS)
                 return
             except Exception as error:  # noqa: BLE001 - whatever it is, it is the request's
@@ -84,8 +100,16 @@ class _Place:
                     await self._release(batch)
                 else:
                     poll.future.set_result(batch)
-            elif not self._news and not await self._look_later():
+                continue
+            self._leave(poll)
+            if not self._news and not await self._look_later():
                 return
+
+    def _leave(self, poll: _Poll) -> None:
+        """A pop brought nothing: a poll whose time is over meanwhile goes."""
+        poll.popping = False
+        if poll.leaving and not poll.future.done():
+            poll.future.set_result(None)
 
     async def _look_later(self) -> bool:
         """Set a timer for the next place that becomes available; True to look again at once."""
@@ -97,7 +121,8 @@ class _Place:
         if self._news:
             return True
         if above_horizon:
-            await asyncio.sleep(_ABOVE_HORIZON_SECONDS)
+            await asyncio.sleep(self._pause)
+            self._pause = min(2 * self._pause, _ABOVE_HORIZON_LONGEST)
             return True
         if seconds is not None:
             self._again_in(max(seconds, 0.001))
@@ -116,8 +141,9 @@ class _Place:
 class Parking:
     """All parked polls of a broker."""
 
-    def __init__(self, release: Callable[[Batch], Awaitable[None]]) -> None:
+    def __init__(self, release: Callable[[Batch], Awaitable[None]], in_scope: InScope) -> None:
         self._release = release
+        self._in_scope = in_scope
         self._lots: dict[Lot, _Place] = {}
         self._by_queue: dict[str | None, set[Lot]] = {}  # None: polls of a whole namespace or task
         self._wakes: dict[str, int] = {}
@@ -141,8 +167,12 @@ class Parking:
             self._all_wakes += 1
             chosen = list(self._lots)
         else:
+            if len(self._wakes) > _MOST_NAMES:
+                self._all_wakes += max(self._wakes.values())
+                self._wakes.clear()
             self._wakes[queue] = self._wakes.get(queue, 0) + 1
-            chosen = [*self._by_queue.get(queue, ()), *self._by_queue.get(None, ())]
+            chosen = [*self._by_queue.get(queue, ())]
+            chosen += [lot for lot in self._by_queue.get(None, ()) if self._in_scope(queue, lot.scope)]
         for lot in chosen:
             self._lots[lot].wake()
 
@@ -167,6 +197,9 @@ class Parking:
             place.wake()
         try:
             await asyncio.wait({poll.future, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if poll.popping and not poll.future.done():
+                poll.leaving = True
+                await asyncio.wait({poll.future})
         finally:
             place._drop(poll)
             if not place.polls:

@@ -111,7 +111,7 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
 
     async def next_look() -> tuple[bool, float | None]:
         names = [queue] if queue is not None else await broker.store.queues.names(query.namespace, query.task)
-        looks = [await deliverer.next_look(name, group) for name in names]
+        looks = [await deliverer.next_look(name, group, partition) for name in names]
         waits = [seconds for _, seconds in looks if seconds is not None]
         return any(above for above, _ in looks), min(waits, default=None)
 
@@ -128,7 +128,7 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
         # The client went away before the first byte of its answer.
         broker.background(broker.give_back(found))
         return NOTHING
-    return json(await _popped(broker, query, found, group, batch, partitions))
+    return json(_popped(broker, query, found, group, batch, partitions))
 
 
 def _sizes(query: PopQuery, most: int) -> tuple[int, int]:
@@ -148,10 +148,7 @@ def _start(query: PopQuery) -> tuple[str, datetime | None]:
     return ("all" if mode == "all" else "new"), parse_time("subscriptionFrom", query.subscription_from)
 
 
-async def _popped(
-    broker: Broker, query: PopQuery, found: Batch, group: str, batch: int, partitions: int
-) -> Popped:
-    names = await broker.store.catalog.names_of({message.partition_id for message in found.messages})
+def _popped(broker: Broker, query: PopQuery, found: Batch, group: str, batch: int, partitions: int) -> Popped:
     queue = found.queue
     lease_id = "" if query.auto_ack else str(found.lease_id)
     shown_group = None if group == QUEUE_MODE else group
@@ -162,7 +159,7 @@ async def _popped(
             message.transaction_id,
             message.trace_id,
             queue.name,
-            names.get(message.partition_id, ("",))[0],
+            message.partition,
             str(message.partition_id),
             Raw(message.payload.encode()),
             message.retries,
@@ -179,7 +176,13 @@ async def _popped(
         broker.metrics.lease_expiries.inc(len(expired))
     first = messages[0]
     answer = Popped(
-        queue.name, first.partition, first.partition_id, lease_id, shown_group, len(names), messages
+        queue.name,
+        first.partition,
+        first.partition_id,
+        lease_id,
+        shown_group,
+        len({message.partition_id for message in messages}),
+        messages,
     )
     if query.autopilot:
         answer.autopilot = {"partitions": partitions, "batch": batch, "waitMs": 0}

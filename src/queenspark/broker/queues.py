@@ -130,7 +130,7 @@ async def configure(broker: Broker, call: Call) -> Answer:
 
 async def delete(broker: Broker, call: Call) -> Answer:
     """Delete a queue with its messages and groups."""
-    name = call.path["queue"]
+    name = check_name("queue", call.path["queue"])
     existed = await broker.store.queues.delete(name)
     broker.bus.forget(name)
     return json({"deleted": True, "queue": name, "existed": existed})

@@ -123,11 +123,17 @@ class Catalog:
         """The group of that name on a queue; at its first contact it is made, with its start fixed."""
         known = self._groups.get((queue.name, name))
         if known is None:
+            if len(self._groups) > _MOST:
+                self.forget()
             params = {"queue_id": queue.id, "name": name, "mode": mode, "from": start}
             row = await self._database.row("ensure_group", params)
             assert row is not None
             known = self._groups[queue.name, name] = int(row[0])
         return known
+
+    def known_group(self, queue: str, name: str) -> int | None:
+        """The group if it is known; it is never made here."""
+        return self._groups.get((queue, name))
 
     def forget(self, queue: str | None = None) -> None:
         """Forget what is known of one queue, or of all."""

@@ -20,7 +20,8 @@ Params = Mapping[str, Any]
 # would hold the horizon back for everybody.
 _OPTIONS = (
     "-c synchronous_commit=on -c timezone=UTC -c statement_timeout=60s "
-    "-c idle_in_transaction_session_timeout=30s -c jit=off -c plan_cache_mode=auto"
+    "-c idle_in_transaction_session_timeout=30s -c jit=off "
+    "-c default_transaction_isolation=read\\ committed"
 )
 
 
@@ -30,7 +31,7 @@ def _translate(error: psycopg.Error) -> StoreError | None:
             return Conflict("another request was in the way; try again")
         case psycopg.errors.QueryCanceled():
             return DatabaseBusy("the database took too long")
-        case psycopg.errors.DataError():
+        case psycopg.errors.DataError() | psycopg.errors.ProgramLimitExceeded():
             return Refused(f"a value cannot be stored: {error.diag.message_primary or error}")
         case psycopg.OperationalError() | psycopg.InterfaceError():
             return DatabaseUnavailable(f"the database is not available: {error}".strip())

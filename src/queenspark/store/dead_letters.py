@@ -54,9 +54,9 @@ class DeadLetters:
             record["payload"] = self._cipher.decrypt(record["payload"], record["transaction_id"])
         return record
 
-    async def put_back(self, chosen: Filter) -> int:
-        """Deliver them to their groups again."""
-        return len(await self._database.rows("return_dead_letters", chosen.params()))
+    async def put_back(self, chosen: Filter) -> list[int]:
+        """Deliver them to their groups again; the partition of each."""
+        return [row[0] for row in await self._database.rows("return_dead_letters", chosen.params())]
 
     async def delete(self, chosen: Filter) -> int:
         """Delete them for good."""

@@ -24,6 +24,7 @@ class Message(NamedTuple):
 
     id: int
     partition_id: int
+    partition: str
     created_us: int
     encrypted: bool
     retries: int
@@ -135,13 +136,18 @@ class Deliverer:
             return message
         return message._replace(payload=self._cipher.decrypt(message.payload, message.transaction_id))
 
-    async def next_look(self, queue: str, group: str) -> tuple[bool, float | None]:
+    async def next_look(
+        self, queue: str, group: str, partition: str | None = None
+    ) -> tuple[bool, float | None]:
         """Whether messages wait above the horizon, and in how many seconds the next place is available."""
         known = await self._catalog.queue(queue)
-        if known is None:
+        group_id = self._catalog.known_group(queue, group)
+        if known is None or group_id is None:
             return False, None
-        group_id = await self._catalog.group_id(known, group)
-        row = await self._database.row("next_look", {"group_id": group_id})
+        partition_id = await self._catalog.partition_id(known, partition) if partition is not None else None
+        if partition is not None and partition_id is None:
+            return False, None
+        row = await self._database.row("next_look", {"group_id": group_id, "partition_id": partition_id})
         if row is None:
             return False, None
         return bool(row[0]), None if row[1] is None else int(row[1]) / 1000

@@ -32,7 +32,7 @@ class Groups:
         return len(rows)
 
     async def set_start(self, name: str, time: datetime) -> int:
-        """Where the group begins in partitions that it has no place in yet; the number of queues."""
+        """Where the group begins in partitions that it has no place in yet; the number of its queues."""
         return len(await self._database.rows("set_subscription", {"name": name, "time": time}))
 
     async def seek(

@@ -63,19 +63,15 @@ class Maintenance:
     async def stage(self, items: Sequence[Item]) -> list[Pushed] | None:
         """Keep items until push maintenance ends; None when it has just ended."""
         complete(items)
-        ids = await self._pusher.ids.take(len(items))
         await self._catalog.resolve({item.place for item in items})
         async with self._database.connection() as connection:
-            return await self.insert(connection, items, ids)
+            return await self.insert(connection, items)
 
-    async def insert(
-        self, connection: AsyncConnection[Any], items: Sequence[Item], ids: list[int]
-    ) -> list[Pushed] | None:
+    async def insert(self, connection: AsyncConnection[Any], items: Sequence[Item]) -> list[Pushed] | None:
         """The same on a given connection."""
         secret = {name for name, queue in self._catalog.queues.items() if queue.encryption_enabled}
         encrypted = [item.queue in secret for item in items]
         params = {
-            "ids": ids,
             "queues": [item.queue for item in items],
             "partitions": [item.partition for item in items],
             "encrypted": encrypted,
@@ -83,11 +79,12 @@ class Maintenance:
             "trace_ids": [item.trace_id for item in items],
             "payloads": [self._stored(item, item.queue in secret) for item in items],
         }
-        if (await connection.execute(query("stage"), params)).rowcount < len(items):
+        rows = await (await connection.execute(query("stage"), params)).fetchall()
+        if len(rows) < len(items):
             return None
         return [
-            Pushed(id_, self._catalog.partitions.get(item.place, 0), False)
-            for id_, item in zip(ids, items, strict=True)
+            Pushed(int(row[0]), self._catalog.partitions.get(item.place, 0), False)
+            for row, item in zip(rows, items, strict=True)
         ]
 
     async def _append(self, limit: int, *, last: bool) -> int:
@@ -96,13 +93,10 @@ class Maintenance:
         The last call waits for pushes that are being staged, and ends the mode.
         """
         async with self._database.connection() as connection:
-            rows = await (await connection.execute(query("next_staged"), {"limit": limit})).fetchall()
-            await self._catalog.resolve({(row[2], row[3]) for row in rows})
             async with connection.transaction():
                 await connection.execute(query("lock_system"))
-                if last:
-                    rows = await (await connection.execute(query("next_staged"), {"limit": limit})).fetchall()
-                    await self._catalog.resolve({(row[2], row[3]) for row in rows})
+                rows = await (await connection.execute(query("next_staged"), {"limit": limit})).fetchall()
+                await self._catalog.resolve({(row[2], row[3]) for row in rows})
                 for start in range(0, len(rows), _BATCH):
                     part = rows[start : start + _BATCH]
                     items = [

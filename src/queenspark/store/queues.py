@@ -10,6 +10,8 @@ from .database import Database
 from .errors import QueueFull
 
 _FULL_SECONDS = 0.5  # how long a count for maxSize is believed
+_RECOUNT_SECONDS = 0.1  # and how long when the queue is full
+_MOST_BACKLOGS = 10_000
 
 
 class Queues:
@@ -68,7 +70,10 @@ class Queues:
         if queue.max_size <= 0:
             return
         counted, backlog = self._backlogs.get(queue.id, (0.0, 0))
-        if time.monotonic() - counted > _FULL_SECONDS or backlog + count > queue.max_size:
+        age = time.monotonic() - counted
+        if age > _FULL_SECONDS or (age > _RECOUNT_SECONDS and backlog + count > queue.max_size):
+            if len(self._backlogs) > _MOST_BACKLOGS:
+                self._backlogs.clear()
             lags = [int(row["lag"]) for row in await self.lag(queue)]
             if lags:
                 backlog = max(lags)

@@ -53,7 +53,7 @@ class Sweeper:
         for _ in range(_MOST_BATCHES):
             count = (await connection.execute(query(name), {**params, "limit": self._batch})).rowcount
             removed += count
-            if count < self._batch:
+            if not count:
                 break
         return removed
 

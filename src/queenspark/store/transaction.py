@@ -65,12 +65,11 @@ class Transactions:
         staging: bool,
     ) -> tuple[list[Pushed], list[Acked]]:
         async with self._database.connection() as connection, connection.transaction():
-            wanted = sorted(set(required_leases))
-            if wanted:
-                row = await (
-                    await connection.execute(query("require_leases"), {"lease_ids": wanted})
-                ).fetchone()
-                if row is None or row[0] < len(wanted):
+            leases = {*required_leases, *(ack.lease_id for ack in acks if ack.lease_id is not None)}
+            if leases:
+                cursor = await connection.execute(query("require_leases"), {"lease_ids": list(leases)})
+                live = {row[0] for row in await cursor.fetchall()}
+                if not live.issuperset(required_leases):
                     raise TransactionRefused("a required lease has expired, was taken over or does not exist")
             # Places are locked before any message is inserted: the lock order of the whole store.
             answers = await self._deliverer.answer(connection, acks, final=True)
@@ -81,7 +80,7 @@ class Transactions:
                     )
             pushed: list[Pushed] | None = None if items else []
             if items and staging:
-                pushed = await self._maintenance.insert(connection, items, ids)
+                pushed = await self._maintenance.insert(connection, items)
             if pushed is None:
                 pushed = await self._pusher.insert(connection, items, ids)
             return pushed, answers

@@ -7,15 +7,24 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.broker_process import Broker
 from tests.conftest import StartBroker
+from tests.postgres_servers import PostgresServer
 from tests.wire.api import Api, refused
+from tests.wire.raw_connection import RawConnection
+
+SMALL = {"max_body_bytes": 8192, "max_item_bytes": 1024, "max_batch": 10, "max_json_depth": 8}
 
 
-@pytest.fixture
-def small(broker: StartBroker) -> Iterator[Api]:
+@pytest.fixture(scope="module")
+def small(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """The API of a broker with small limits."""
-    with Api(broker(max_body_bytes=8192, max_item_bytes=1024, max_batch=10, max_json_depth=8).url) as api:
-        yield api
+    log_file = tmp_path_factory.mktemp("small") / "broker.log"
+    with postgres_18.database() as url:
+        started = Broker(url, log_file, **SMALL)
+        with Api(started.url) as api:
+            yield api
+        started.stop()
 
 
 def nested(depth: int) -> Any:
@@ -28,6 +37,14 @@ def nested(depth: int) -> Any:
 def test_a_body_that_is_too_large_is_413(small: Api, queue: str) -> None:
     reason = refused(small.push_items([{"queue": queue, "payload": "x" * 9000}]), 413)
     assert "8192" in reason
+
+
+def test_a_body_of_unknown_length_that_comes_at_once_and_is_too_large_is_413(small: Api) -> None:
+    head = b"POST /api/v1/push HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunk = b"400\r\n" + b" " * 1024 + b"\r\n"
+    with RawConnection(small.http.base_url.port or 0) as connection:
+        connection.send(head + chunk * 20 + b"0\r\n\r\n")
+        assert connection.status() == 413
 
 
 def test_a_body_of_unknown_length_that_grows_too_large_is_413(small: Api) -> None:

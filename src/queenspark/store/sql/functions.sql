@@ -26,17 +26,28 @@ CREATE FUNCTION queenspark.current_txid() RETURNS bigint LANGUAGE sql VOLATILE A
 $$;
 
 -- Start a new generation when the next transaction id is not above the largest one in the log: after a restore
--- from a dump or a point-in-time recovery, new messages would otherwise sort among old ones.
-CREATE FUNCTION queenspark.check_generation() RETURNS void LANGUAGE sql AS $$
-    UPDATE queenspark.system SET generation = generation + 1
-    WHERE queenspark.current_txid() <= (
-        SELECT max(last.txid) FROM (
-            SELECT (SELECT m.txid FROM queenspark.messages m WHERE m.queue_id = q.id
-                    ORDER BY m.txid DESC, m.id DESC LIMIT 1) AS txid
-            FROM queenspark.queues q
-            UNION ALL SELECT max(g.seen_txid) FROM queenspark.groups g
-            UNION ALL SELECT max(l.txid) FROM queenspark.looks l
-        ) last)
+-- from a dump or a point-in-time recovery, new messages would otherwise sort among old ones. To be called in a
+-- transaction of its own: an older transaction id would be below pushes that are quite in order.
+CREATE FUNCTION queenspark.check_generation() RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT queenspark.log_is_ahead() THEN
+        RETURN false;
+    END IF;
+    -- No push may be under way while positions jump.
+    LOCK TABLE queenspark.messages IN SHARE ROW EXCLUSIVE MODE;
+    UPDATE queenspark.system SET generation = generation + 1 WHERE queenspark.log_is_ahead();
+    RETURN FOUND;
+END
+$$;
+
+CREATE FUNCTION queenspark.log_is_ahead() RETURNS boolean LANGUAGE sql VOLATILE AS $$
+    SELECT coalesce(queenspark.current_txid() <= max(last.txid), false) FROM (
+        SELECT (SELECT m.txid FROM queenspark.messages m WHERE m.queue_id = q.id
+                ORDER BY m.txid DESC, m.id DESC LIMIT 1) AS txid
+        FROM queenspark.queues q
+        UNION ALL SELECT max(g.seen_txid) FROM queenspark.groups g
+        UNION ALL SELECT max(l.txid) FROM queenspark.looks l
+    ) last
 $$;
 
 -- The position just before the first message of a queue that was created at or after a time.
@@ -171,12 +182,17 @@ BEGIN
         SELECT id INTO v_target_id FROM queenspark.partitions WHERE queue_id = v_queue_id AND name = v_partition;
         INSERT INTO queenspark.messages
             (txid, id, partition_id, created_at, queue_id, encrypted, transaction_id, trace_id, payload)
-        SELECT t.txid, nextval('queenspark.message_blocks') * 1000, v_target_id, clock_timestamp(), v_queue_id,
+        SELECT t.txid, d.new_id, v_target_id, clock_timestamp(), v_queue_id,
                d.encrypted, d.transaction_id, d.trace_id, d.payload
         FROM (SELECT queenspark.current_txid() AS txid OFFSET 0) t, (
-            SELECT * FROM queenspark.dead_letters
-            WHERE group_id = p_group_id AND id = ANY (p_ids) AND partition_id = p_partition_id
-            ORDER BY transaction_id
+            -- Ids in the order of the log, rows in the order of the lock.
+            SELECT * FROM (
+                SELECT x.*, nextval('queenspark.message_blocks') * 1000 AS new_id FROM (
+                    SELECT * FROM queenspark.dead_letters
+                    WHERE group_id = p_group_id AND id = ANY (p_ids) AND partition_id = p_partition_id
+                    ORDER BY txid, id
+                ) x OFFSET 0
+            ) y ORDER BY transaction_id
         ) d
         ON CONFLICT (partition_id, transaction_id) DO NOTHING;
     END IF;
@@ -184,10 +200,11 @@ END
 $$;
 
 -- Step over the messages of a place that may no longer be delivered: expired ones (ttl) are dropped, ones that
--- waited too long (maxWaitTimeSeconds) become dead letters. Returns the new cursor.
+-- waited too long (maxWaitTimeSeconds) become dead letters. Returns the new cursor, and whether there may be more
+-- of them: it takes a few thousand at a time.
 CREATE FUNCTION queenspark.step_over(
     p_group_id integer, p_partition_id bigint, p_ttl integer, p_max_wait integer,
-    INOUT cursor_txid bigint, INOUT cursor_id bigint
+    INOUT cursor_txid bigint, INOUT cursor_id bigint, OUT more boolean
 ) LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
     v_expired timestamptz := clock_timestamp() - make_interval(secs => p_ttl);
@@ -195,7 +212,9 @@ DECLARE
     v_cut timestamptz := greatest(v_expired, v_waited);
     r record;
     v_dead bigint[] := '{}';
+    v_steps integer := 0;
 BEGIN
+    more := false;
     FOR r IN
         SELECT m.txid, m.id, m.created_at FROM queenspark.messages m
         WHERE m.partition_id = p_partition_id AND (m.txid, m.id) > (cursor_txid, cursor_id)
@@ -208,6 +227,11 @@ BEGIN
         END IF;
         cursor_txid := r.txid;
         cursor_id := r.id;
+        v_steps := v_steps + 1;
+        IF v_steps >= 5000 THEN
+            more := true;
+            EXIT;
+        END IF;
     END LOOP;
     IF cardinality(v_dead) > 0 THEN
         PERFORM queenspark.bury(p_group_id, p_partition_id, v_dead, 'waited longer than maxWaitTimeSeconds');
@@ -216,13 +240,14 @@ END
 $$;
 
 -- Hand out up to p_batch messages from up to p_partitions ready places of a group (or from one given partition).
--- With p_auto_ack the messages are answered at once; otherwise they are leased under p_lease_id.
+-- With p_auto_ack the messages are answered at once; otherwise they are leased under p_lease_id. A place hands out
+-- no more than about p_bytes of payload at a time.
 CREATE FUNCTION queenspark.pop(
     p_group_id integer, p_batch integer, p_partitions integer, p_lease_id uuid, p_auto_ack boolean,
-    p_partition_id bigint DEFAULT NULL
+    p_partition_id bigint DEFAULT NULL, p_bytes bigint DEFAULT 16777216
 ) RETURNS TABLE (
-    message_id bigint, from_partition_id bigint, created_us bigint, is_encrypted boolean, retries integer,
-    expired boolean, transaction text, trace text, body text
+    message_id bigint, from_partition_id bigint, from_partition text, created_us bigint, is_encrypted boolean,
+    retries integer, expired boolean, transaction text, trace text, body text
 )
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
@@ -240,6 +265,9 @@ DECLARE
     v_expired boolean;
     v_fresh boolean;
     v_holding boolean := false;
+    v_name text;
+    v_over boolean;
+    v_steps integer := 0;
 BEGIN
     SELECT queues.* INTO q FROM queenspark.groups g JOIN queenspark.queues ON queues.id = g.queue_id
     WHERE g.id = p_group_id;
@@ -281,6 +309,7 @@ BEGIN
             CONTINUE;
         END IF;
         v_holding := true;
+        SELECT t.name INTO v_name FROM queenspark.partitions t WHERE t.id = pl.partition_id;
         v_expired := cardinality(pl.leased) > 0 AND pl.lease_expires_at <= v_now;
         v_count := 0;
 
@@ -288,9 +317,12 @@ BEGIN
             -- Dead letters that were put back come first, by themselves.
             RETURN QUERY
             WITH batch AS MATERIALIZED (
-                SELECT d.* FROM queenspark.dead_letters d
-                WHERE d.group_id = p_group_id AND d.partition_id = pl.partition_id AND d.returned
-                ORDER BY d.txid, d.id LIMIT p_batch - v_taken
+                SELECT * FROM (
+                    SELECT d.*, sum(octet_length(d.payload)) OVER (ORDER BY d.txid, d.id) AS bytes FROM (
+                        SELECT d.* FROM queenspark.dead_letters d
+                        WHERE d.group_id = p_group_id AND d.partition_id = pl.partition_id AND d.returned
+                        ORDER BY d.txid, d.id LIMIT p_batch - v_taken) d
+                ) s WHERE s.bytes - octet_length(s.payload) < p_bytes
             ), lease AS (
                 UPDATE queenspark.places p
                 SET lease_id = p_lease_id, lease_expires_at = v_expires, retry_at = NULL,
@@ -303,7 +335,7 @@ BEGIN
                 DELETE FROM queenspark.dead_letters d USING batch b
                 WHERE p_auto_ack AND d.group_id = b.group_id AND d.id = b.id
             )
-            SELECT b.id, b.partition_id, (extract(epoch FROM b.created_at) * 1000000)::bigint, b.encrypted,
+            SELECT b.id, b.partition_id, v_name, (extract(epoch FROM b.created_at) * 1000000)::bigint, b.encrypted,
                    b.attempts, v_expired, b.transaction_id, b.trace_id, b.payload
             FROM batch b ORDER BY b.txid, b.id;
             GET DIAGNOSTICS v_count = ROW_COUNT;
@@ -317,13 +349,18 @@ BEGIN
             -- Handed out before and not answered: failed, or its lease expired.
             RETURN QUERY
             WITH batch AS MATERIALIZED (
-                SELECT m.*, coalesce(a.count, 0) AS attempts FROM queenspark.messages m
+                SELECT s.*, coalesce(a.count, 0) AS attempts FROM (
+                    SELECT m.*, sum(octet_length(m.payload)) OVER (ORDER BY m.txid, m.id) AS bytes FROM (
+                        SELECT m.* FROM queenspark.messages m
+                        WHERE m.partition_id = pl.partition_id
+                          AND (m.txid, m.id) > (pl.cursor_txid, pl.cursor_id)
+                          AND (m.txid, m.id) <= (pl.end_txid, pl.end_id)
+                          AND m.id = ANY (pl.pending)
+                        ORDER BY m.txid, m.id LIMIT p_batch - v_taken) m
+                ) s
                 LEFT JOIN queenspark.attempts a
-                    ON a.group_id = p_group_id AND a.partition_id = m.partition_id AND a.id = m.id
-                WHERE m.partition_id = pl.partition_id
-                  AND (m.txid, m.id) > (pl.cursor_txid, pl.cursor_id) AND (m.txid, m.id) <= (pl.end_txid, pl.end_id)
-                  AND m.id = ANY (pl.pending)
-                ORDER BY m.txid, m.id LIMIT p_batch - v_taken
+                    ON a.group_id = p_group_id AND a.partition_id = s.partition_id AND a.id = s.id
+                WHERE s.bytes - octet_length(s.payload) < p_bytes
             ), lease AS (
                 UPDATE queenspark.places p
                 SET lease_id = p_lease_id, lease_expires_at = v_expires, retry_at = NULL,
@@ -337,8 +374,11 @@ BEGIN
                         THEN ARRAY(SELECT unnest(p.pending) EXCEPT SELECT unnest(b.ids)) ELSE p.pending END
                 FROM (SELECT array_agg(x.id) AS ids FROM batch x HAVING count(*) > 0) b
                 WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id
+            ), settled AS (
+                DELETE FROM queenspark.attempts a USING batch b
+                WHERE p_auto_ack AND a.group_id = p_group_id AND a.partition_id = b.partition_id AND a.id = b.id
             )
-            SELECT b.id, b.partition_id, (extract(epoch FROM b.created_at) * 1000000)::bigint, b.encrypted,
+            SELECT b.id, b.partition_id, v_name, (extract(epoch FROM b.created_at) * 1000000)::bigint, b.encrypted,
                    b.attempts, v_expired, b.transaction_id, b.trace_id, b.payload
             FROM batch b ORDER BY b.txid, b.id;
             GET DIAGNOSTICS v_count = ROW_COUNT;
@@ -356,9 +396,19 @@ BEGIN
             v_wait := NULL;
             v_fresh := true;
             IF q.ttl_seconds IS NOT NULL OR q.max_wait_seconds > 0 THEN
-                SELECT s.cursor_txid, s.cursor_id INTO pl.cursor_txid, pl.cursor_id
+                SELECT s.cursor_txid, s.cursor_id, s.more INTO pl.cursor_txid, pl.cursor_id, v_over
                 FROM queenspark.step_over(p_group_id, pl.partition_id, q.ttl_seconds, q.max_wait_seconds,
                                           pl.cursor_txid, pl.cursor_id) s;
+                IF v_over THEN
+                    UPDATE queenspark.places p
+                    SET available_at = v_now, cursor_txid = pl.cursor_txid, cursor_id = pl.cursor_id,
+                        end_txid = pl.cursor_txid, end_id = pl.cursor_id, pending = '{}', leased = '{}',
+                        lease_id = NULL, lease_expires_at = NULL, retry_at = NULL
+                    WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id;
+                    v_steps := v_steps + 1;
+                    EXIT WHEN v_steps >= 10;
+                    CONTINUE;
+                END IF;
             END IF;
             IF q.window_buffer_seconds > 0 THEN
                 SELECT m.created_at + make_interval(secs => q.window_buffer_seconds) INTO v_wait
@@ -381,16 +431,21 @@ BEGIN
             IF v_fresh THEN
                 RETURN QUERY
                 WITH batch AS MATERIALIZED (
-                    SELECT m.* FROM queenspark.messages m
-                    WHERE m.partition_id = pl.partition_id AND (m.txid, m.id) > (pl.cursor_txid, pl.cursor_id)
-                      AND m.txid < (SELECT queenspark.horizon()) AND (m.txid, m.id) < (v_stop_txid, v_stop_id)
-                    ORDER BY m.txid, m.id LIMIT p_batch - v_taken
+                    SELECT * FROM (
+                        SELECT m.*, sum(octet_length(m.payload)) OVER (ORDER BY m.txid, m.id) AS bytes FROM (
+                            SELECT m.* FROM queenspark.messages m
+                            WHERE m.partition_id = pl.partition_id
+                              AND (m.txid, m.id) > (pl.cursor_txid, pl.cursor_id)
+                              AND m.txid < (SELECT queenspark.horizon())
+                              AND (m.txid, m.id) < (v_stop_txid, v_stop_id)
+                            ORDER BY m.txid, m.id LIMIT p_batch - v_taken) m
+                    ) s WHERE s.bytes - octet_length(s.payload) < p_bytes
                 ), lease AS (
                     UPDATE queenspark.places p
                     SET lease_id = p_lease_id, lease_expires_at = v_expires, retry_at = NULL,
                         available_at = CASE
                             WHEN NOT p_auto_ack THEN v_expires
-                            WHEN cardinality(b.ids) = p_batch - v_taken THEN clock_timestamp()
+                            WHEN cardinality(b.ids) = p_batch - v_taken OR b.bytes >= p_bytes THEN clock_timestamp()
                             WHEN v_wait > v_now THEN v_wait END,
                         cursor_txid = CASE WHEN p_auto_ack THEN b.last_txid ELSE pl.cursor_txid END,
                         cursor_id = CASE WHEN p_auto_ack THEN b.last_id ELSE pl.cursor_id END,
@@ -399,13 +454,13 @@ BEGIN
                         leased = CASE WHEN p_auto_ack THEN '{}' ELSE b.ids END,
                         acked_at = CASE WHEN p_auto_ack THEN v_now ELSE p.acked_at END
                     FROM (
-                        SELECT array_agg(x.id) AS ids, max(x.txid) AS last_txid,
+                        SELECT array_agg(x.id) AS ids, max(x.txid) AS last_txid, max(x.bytes) AS bytes,
                                (array_agg(x.id ORDER BY x.txid DESC, x.id DESC))[1] AS last_id
                         FROM batch x HAVING count(*) > 0
                     ) b
                     WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id
                 )
-                SELECT b.id, b.partition_id, (extract(epoch FROM b.created_at) * 1000000)::bigint, b.encrypted,
+                SELECT b.id, b.partition_id, v_name, (extract(epoch FROM b.created_at) * 1000000)::bigint, b.encrypted,
                        0, v_expired, b.transaction_id, b.trace_id, b.payload
                 FROM batch b ORDER BY b.txid, b.id;
                 GET DIAGNOSTICS v_count = ROW_COUNT;
@@ -428,18 +483,30 @@ BEGIN
 END
 $$;
 
--- When a parked poll should look again: at once when messages wait above the horizon, else when the next place
--- becomes available.
-CREATE FUNCTION queenspark.next_look(p_group_id integer, OUT above_horizon boolean, OUT wait_ms bigint)
-LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+-- When a parked poll (of a group, perhaps of one partition) should look again: soon when messages wait above the
+-- horizon, else when the next place becomes available.
+CREATE FUNCTION queenspark.next_look(
+    p_group_id integer, p_partition_id bigint DEFAULT NULL, OUT above_horizon boolean, OUT wait_ms bigint
+) LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 BEGIN
-    SELECT EXISTS (
-        SELECT 1 FROM queenspark.messages m
-        WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
-    ) INTO above_horizon FROM queenspark.groups g WHERE g.id = p_group_id;
+    IF p_partition_id IS NULL THEN
+        SELECT EXISTS (
+            SELECT 1 FROM queenspark.messages m
+            WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
+        ) INTO above_horizon FROM queenspark.groups g WHERE g.id = p_group_id;
+    ELSE
+        SELECT EXISTS (
+            SELECT 1 FROM queenspark.messages m
+            WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (p.end_txid, p.end_id)
+              AND m.txid >= (SELECT queenspark.horizon())
+        ) INTO above_horizon
+        FROM queenspark.places p WHERE p.group_id = p_group_id AND p.partition_id = p_partition_id;
+    END IF;
     SELECT greatest(0, ceil(extract(epoch FROM p.available_at - clock_timestamp()) * 1000)) INTO wait_ms
     FROM queenspark.places p
-    WHERE p.group_id = p_group_id AND p.available_at IS NOT NULL ORDER BY p.available_at LIMIT 1;
+    WHERE p.group_id = p_group_id AND p.available_at IS NOT NULL
+      AND (p_partition_id IS NULL OR p.partition_id = p_partition_id)
+    ORDER BY p.available_at LIMIT 1;
 END
 $$;
 
@@ -457,6 +524,7 @@ DECLARE
     q record;
     v_now timestamptz := clock_timestamp();
     v_ids bigint[];
+    v_delivered boolean[];
     v_done bigint[] := '{}';
     v_failed bigint[] := '{}';
     v_outcomes text[] := '{}';
@@ -480,7 +548,8 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT array_agg(m.id ORDER BY u.n) INTO v_ids
+    SELECT array_agg(m.id ORDER BY u.n),
+           array_agg((m.txid, m.id) <= (pl.end_txid, pl.end_id) ORDER BY u.n) INTO v_ids, v_delivered
     FROM unnest(p_transactions) WITH ORDINALITY u(transaction_id, n)
     LEFT JOIN queenspark.messages m ON m.partition_id = p_partition_id AND m.transaction_id = u.transaction_id;
     IF pl.returned > 0 THEN
@@ -506,7 +575,8 @@ BEGIN
                 v_outcomes := v_outcomes || 'repeated'::text;
             ELSIF v_ids[i] <> ALL (pl.leased) THEN
                 v_outcomes := v_outcomes
-                    || CASE WHEN v_ids[i] = ANY (pl.pending) THEN 'unleased' ELSE 'repeated' END;
+                    || CASE WHEN v_ids[i] = ANY (pl.pending) OR NOT coalesce(v_delivered[i], true)
+                       THEN 'unleased' ELSE 'repeated' END;
             ELSIF p_statuses[i] = 'completed' THEN
                 v_done := v_done || v_ids[i];
                 v_outcomes := v_outcomes || 'completed'::text;
@@ -609,7 +679,7 @@ BEGIN
         available_at = pl.available_at, retry_at = pl.retry_at, returned = pl.returned, acked_at = v_now
     WHERE p.group_id = pl.group_id AND p.partition_id = p_partition_id;
     v_more := pl.available_at IS NOT NULL AND pl.available_at < pl.lease_expires_at;
-    RETURN QUERY SELECT o, a, cardinality(pl.leased) = 0, v_more FROM unnest(v_outcomes, v_attempts) u(o, a);
+    RETURN QUERY SELECT o, a, cardinality(pl.leased) = 0 OR v_retry_at IS NOT NULL, v_more FROM unnest(v_outcomes, v_attempts) u(o, a);
 END
 $$;
 

@@ -110,7 +110,7 @@ FROM queenspark.queues q WHERE %(queue_id)s::integer IS NULL OR q.id = %(queue_i
 SELECT * FROM queenspark.pop(%(group_id)s, %(batch)s, %(partitions)s, %(lease_id)s, %(auto_ack)s, %(partition_id)s)
 
 -- name: next_look
-SELECT above_horizon, wait_ms FROM queenspark.next_look(%(group_id)s)
+SELECT above_horizon, wait_ms FROM queenspark.next_look(%(group_id)s, %(partition_id)s)
 
 -- name: ensure_group
 SELECT queenspark.ensure_group(%(queue_id)s, %(name)s, %(mode)s, %(from)s)
@@ -120,11 +120,11 @@ SELECT outcome, attempts, released, more FROM queenspark.ack(
     %(partition_id)s, %(group)s, %(lease_id)s, %(transaction_ids)s, %(statuses)s, %(errors)s, %(final)s)
 
 -- name: require_leases
-SELECT count(DISTINCT l.lease_id) FROM (
-    SELECT p.lease_id FROM queenspark.places p
-    WHERE p.lease_id = ANY (%(lease_ids)s) AND p.lease_expires_at > clock_timestamp()
-    ORDER BY p.partition_id, p.group_id FOR UPDATE
-) l
+-- Lock the places of all leases of a transaction in one order; which of them are live?
+SELECT DISTINCT l.lease_id FROM (
+    SELECT p.lease_id, p.lease_expires_at FROM queenspark.places p
+    WHERE p.lease_id = ANY (%(lease_ids)s) ORDER BY p.partition_id, p.group_id FOR UPDATE
+) l WHERE l.lease_expires_at > clock_timestamp()
 
 -- name: extend
 SELECT places, expires_at FROM queenspark.extend(%(lease_id)s, %(seconds)s)
@@ -265,7 +265,7 @@ WITH chosen AS (
 UPDATE queenspark.dead_letters d SET returned = true FROM chosen c, marked k
 WHERE d.group_id = c.group_id AND d.id = c.id AND k.group_id = c.group_id AND k.partition_id = c.partition_id
   AND NOT d.returned
-RETURNING d.id
+RETURNING d.partition_id
 
 -- name: delete_dead_letters
 DELETE FROM queenspark.dead_letters d USING queenspark.groups g, queenspark.partitions t, queenspark.queues q
@@ -350,16 +350,21 @@ UPDATE queenspark.system SET pop_maintenance = %(enabled)s
 
 -- name: stage
 -- Keep pushes for later, only while push maintenance is on (the lock holds its end back until this commits).
+-- Ids come from the sequence one by one, so that they are in order over all brokers.
 INSERT INTO queenspark.staged (id, queue, partition, encrypted, transaction_id, trace_id, payload)
-SELECT u.id, u.queue, u.partition, u.encrypted, u.transaction_id, u.trace_id, u.payload
-FROM (SELECT 1 FROM queenspark.system WHERE push_maintenance FOR SHARE) on_now, unnest(
-    %(ids)s::bigint[], %(queues)s::text[], %(partitions)s::text[], %(encrypted)s::boolean[],
-    %(transaction_ids)s::text[], %(trace_ids)s::text[], %(payloads)s::text[]
-) WITH ORDINALITY AS u(id, queue, partition, encrypted, transaction_id, trace_id, payload, n) ORDER BY u.n
+SELECT nextval('queenspark.message_blocks') * 1000, u.queue, u.partition, u.encrypted, u.transaction_id, u.trace_id,
+       u.payload
+FROM (
+    SELECT x.* FROM (SELECT 1 FROM queenspark.system WHERE push_maintenance FOR SHARE) on_now, unnest(
+        %(queues)s::text[], %(partitions)s::text[], %(encrypted)s::boolean[],
+        %(transaction_ids)s::text[], %(trace_ids)s::text[], %(payloads)s::text[]
+    ) WITH ORDINALITY AS x(queue, partition, encrypted, transaction_id, trace_id, payload, n) ORDER BY x.n
+) u
+RETURNING id
 
 -- name: next_staged
 SELECT seq, id, queue, partition, encrypted, transaction_id, trace_id, payload
-FROM queenspark.staged ORDER BY seq LIMIT %(limit)s
+FROM queenspark.staged ORDER BY id LIMIT %(limit)s
 
 -- name: unstage
 DELETE FROM queenspark.staged WHERE seq = ANY (%(seqs)s)
@@ -416,7 +421,9 @@ WHERE l.at < clock_timestamp() - interval '1 hour' AND l.txid < (
 -- Messages of deleted queues, a batch at a time.
 WITH doomed AS (
     SELECT m.ctid FROM queenspark.messages m
-    WHERE m.queue_id = (SELECT queue_id FROM queenspark.deleted_queues ORDER BY deleted_at LIMIT 1)
+    WHERE m.queue_id = (
+        SELECT d.queue_id FROM queenspark.deleted_queues d
+        WHERE EXISTS (SELECT 1 FROM queenspark.messages x WHERE x.queue_id = d.queue_id) LIMIT 1)
     ORDER BY m.queue_id, m.txid, m.id LIMIT %(limit)s
 )
 DELETE FROM queenspark.messages m USING doomed d WHERE m.ctid = d.ctid
