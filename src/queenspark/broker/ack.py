@@ -65,7 +65,7 @@ class Operation(msgspec.Struct, rename="camel"):
     """One step of a transaction: a push of items, or an ack."""
 
     type: Literal["push", "ack"]
-    items: list[Item] = []
+    items: list[Item] | None = None
     transaction_id: str | None = None
     partition_id: str | int | None = None
     status: Status | None = None
@@ -185,7 +185,9 @@ async def transaction(broker: Broker, call: Call) -> Answer:
     request: TransactionRequest = call.body
     if not request.operations:
         raise bad_request("operations array cannot be empty")
-    items = [item for operation in request.operations if operation.type == "push" for item in operation.items]
+    if any(operation.type == "push" and operation.items is None for operation in request.operations):
+        raise bad_request(PUSH_MESSAGES["items"])
+    items = [item for operation in request.operations for item in operation.items or ()]
     acks = [to_ack(operation) for operation in request.operations if operation.type == "ack"]
     if len(acks) > broker.settings.max_batch:
         raise bad_request(f"operations has more than {broker.settings.max_batch} acks: split the transaction")
@@ -208,7 +210,7 @@ async def transaction(broker: Broker, call: Call) -> Answer:
     for operation in request.operations:
         if operation.type == "push":
             results += [
-                {"type": "push", **msgspec.structs.asdict(next(push_answers))} for _ in operation.items
+                {"type": "push", **msgspec.structs.asdict(next(push_answers))} for _ in operation.items or ()
             ]
         else:
             wanted, result = next(ack_answers)

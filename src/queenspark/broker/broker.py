@@ -22,6 +22,7 @@ from .parking import Parking
 
 log = logging.getLogger("queenspark.broker")
 
+_STOP_SECONDS = 5.0  # for work in the background to end
 _FALLBACK_SECONDS = 2.0  # parked polls look again so often even without news
 
 
@@ -46,6 +47,7 @@ class Broker:
         self.bus.on_modes = self._modes_changed
         self.modes = Modes(push=False, pop=False)
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._stopping = False
 
     async def start(self) -> None:
         """Connect and begin the work in the background."""
@@ -60,10 +62,13 @@ class Broker:
 
     async def stop(self) -> None:
         """End the work in the background and disconnect."""
+        self._stopping = True
         await self.bus.stop()
-        for task in self._tasks:
+        tasks = set(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if tasks:
+            await asyncio.wait(tasks, timeout=_STOP_SECONDS)
         await self.store.close()
 
     def background(self, work: Awaitable[Any]) -> None:
@@ -94,7 +99,7 @@ class Broker:
 
     def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         async def loop() -> None:
-            while True:
+            while not self._stopping:
                 begun = time.monotonic()
                 try:
                     await work()

@@ -22,6 +22,7 @@ log = logging.getLogger("queenspark.broker")
 
 _GATHER_SECONDS = 0.005
 _RETRY_SECONDS = 1.0
+_STOP_SECONDS = 5.0
 
 
 class News(msgspec.Struct, omit_defaults=True):
@@ -58,7 +59,8 @@ class Bus:
         """Stop both."""
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_STOP_SECONDS)
 
     def wake(self, queue: str) -> None:
         """There is something to read in a queue."""

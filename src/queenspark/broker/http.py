@@ -212,6 +212,8 @@ class App:
                 if size > self._max_body_bytes:
                     raise self._too_large()
             body = b"".join(parts)
+        if len(body) > self._max_body_bytes:
+            raise self._too_large()
         return body
 
     def _too_large(self) -> ApiError:

@@ -10,7 +10,6 @@ from .database import Database
 from .errors import QueueFull
 
 _FULL_SECONDS = 0.5  # how long a count for maxSize is believed
-_RECOUNT_SECONDS = 0.1  # and how long when the queue is full
 _MOST_BACKLOGS = 10_000
 
 
@@ -20,7 +19,7 @@ class Queues:
     def __init__(self, database: Database, catalog: Catalog) -> None:
         self._database = database
         self._catalog = catalog
-        self._backlogs: dict[int, tuple[float, int]] = {}
+        self._backlogs: dict[int, tuple[float, int, float]] = {}
 
     async def configure(
         self, name: str, namespace: str | None, task: str | None, options: dict[str, Any]
@@ -64,14 +63,16 @@ class Queues:
     async def check_room(self, queue: Queue, count: int) -> None:
         """Raise QueueFull when `count` more messages would exceed maxSize.
 
-        The backlog is what the slowest group has not answered, or the whole log without groups. It is counted
-        every half second and pushes in between are added, so pushes in flight elsewhere may overshoot it.
+        The backlog is what the slowest group has not answered, or the whole log without groups. It is
+        counted every half second, when the queue is full as often as counting is cheap, and pushes in
+        between are added; so pushes in flight elsewhere may overshoot it.
         """
         if queue.max_size <= 0:
             return
-        counted, backlog = self._backlogs.get(queue.id, (0.0, 0))
-        age = time.monotonic() - counted
-        if age > _FULL_SECONDS or (age > _RECOUNT_SECONDS and backlog + count > queue.max_size):
+        counted, backlog, took = self._backlogs.get(queue.id, (0.0, 0, 0.0))
+        began = time.monotonic()
+        age = began - counted
+        if age > _FULL_SECONDS or (age > 5 * took and backlog + count > queue.max_size):
             if len(self._backlogs) > _MOST_BACKLOGS:
                 self._backlogs.clear()
             lags = [int(row["lag"]) for row in await self.lag(queue)]
@@ -83,10 +84,11 @@ class Queues:
                 )
                 backlog = int(row[0]) if row else 0
             counted = time.monotonic()
+            took = counted - began
         if backlog + count > queue.max_size:
-            self._backlogs[queue.id] = (counted, backlog)
+            self._backlogs[queue.id] = (counted, backlog, took)
             raise QueueFull(
                 f"queue {queue.name} is full: maxSize is {queue.max_size}"
                 f" and {backlog} messages wait to be consumed"
             )
-        self._backlogs[queue.id] = (counted, backlog + count)
+        self._backlogs[queue.id] = (counted, backlog + count, took)

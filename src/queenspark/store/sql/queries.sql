@@ -122,9 +122,9 @@ SELECT outcome, attempts, released, more FROM queenspark.ack(
 -- name: require_leases
 -- Lock the places of all leases of a transaction in one order; which of them are live?
 SELECT DISTINCT l.lease_id FROM (
-    SELECT p.lease_id, p.lease_expires_at FROM queenspark.places p
+    SELECT p.lease_id, p.lease_expires_at, p.leased FROM queenspark.places p
     WHERE p.lease_id = ANY (%(lease_ids)s) ORDER BY p.partition_id, p.group_id FOR UPDATE
-) l WHERE l.lease_expires_at > clock_timestamp()
+) l WHERE l.lease_expires_at > clock_timestamp() AND cardinality(l.leased) > 0
 
 -- name: extend
 SELECT places, expires_at FROM queenspark.extend(%(lease_id)s, %(seconds)s)
