@@ -101,7 +101,7 @@ async def test_migrating_while_pushes_go_on_starts_no_new_generation(desk: Desk)
     with desk.connect() as pushing:
         pushing.execute("SELECT queenspark.current_txid()")
         migrating = asyncio.create_task(asyncio.to_thread(migrate, desk.store.database.url))
-        done, _ = await asyncio.wait({migrating}, timeout=1)
+        await asyncio.wait({migrating}, timeout=1)
         pushing.rollback()
     await desk.push("b")
     await migrating

@@ -85,6 +85,8 @@ async def test_a_transaction_that_is_sent_twice_happens_once(desk: Desk) -> None
     batch = await desk.pop()
     assert batch is not None
     await desk.store.transactions.run([item("out")], acks(batch), [batch.lease_id])
-    with pytest.raises(TransactionRefused, match="answered before"):
+    with pytest.raises(TransactionRefused, match="lease has expired"):
         await desk.store.transactions.run([item("out")], acks(batch), [batch.lease_id])
+    with pytest.raises(TransactionRefused, match="answered before"):
+        await desk.store.transactions.run([item("out")], acks(batch))
     assert len(await desk.popped(queue="out")) == 1

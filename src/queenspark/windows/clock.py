@@ -1,0 +1,133 @@
+"""Clocks: how far each key is closed.
+
+Ingest time: safe time minus grace, the same for all keys of a stream, moved by ticks only. Event time:
+for each key, record by record: its largest event time minus grace; and after a silence of `idle`, as the
+log's own time tells it, the ingest clock minus grace.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from .directory import is_only_stream, stream_of
+from .layout import KEY, NEVER
+from .spec import WindowSpec
+
+_KEYS = {"k": pl.Int64, "m": pl.Int64, "l": pl.Int64, "c": pl.Int64}
+
+
+class IngestClock:
+    """One mark per stream."""
+
+    def __init__(self, spec: WindowSpec, table: pl.DataFrame | None) -> None:
+        self._spec = spec
+        schema = {"g": pl.Int64, "closed": pl.Int64}
+        self.table = table if table is not None else pl.DataFrame(schema=schema)
+
+    def judge(self, records: pl.DataFrame) -> pl.DataFrame:
+        """Records with `closed`: where their key was closed when they came."""
+        if self.table.height == 1 and is_only_stream(records, self.table["g"][0]):
+            joined = records.with_columns(closed=pl.lit(self.table["closed"][0], dtype=pl.Int64))
+        else:
+            numbered = records.with_columns(g=stream_of(pl.col("k")))
+            joined = numbered.join(self.table, on="g", how="left", maintain_order="left").drop("g")
+        return joined.with_columns(
+            pl.col("closed").fill_null(NEVER), silence=pl.lit(None, dtype=pl.Int64), forget=pl.lit(False)
+        )
+
+    def pass_(self, records: pl.DataFrame) -> pl.DataFrame | None:
+        """Records have been added; nothing closes before the tick."""
+        return None
+
+    def tick(self, streams: pl.DataFrame) -> pl.DataFrame:
+        """Safe time has come to `safe` for some streams; all marks."""
+        moved = streams.select("g", closed=pl.col("safe") - self._spec.grace_us)
+        self.table = (
+            pl.concat([self.table, moved]).group_by("g").agg(pl.col("closed").max())
+            if not self.table.is_empty()
+            else moved
+        )
+        return self.table
+
+    def forgettable(self, streams: pl.DataFrame) -> pl.DataFrame | None:
+        """Ingest time keeps nothing by key."""
+        return None
+
+    def forget(self, keys: pl.DataFrame) -> None:
+        """Nothing to forget."""
+
+
+class EventClock:
+    """Per key: its largest event time `m`, its largest creation time `l`, and how far it is closed, `c`."""
+
+    def __init__(self, spec: WindowSpec, table: pl.DataFrame | None) -> None:
+        self._spec = spec
+        self.table = table if table is not None else pl.DataFrame(schema=_KEYS)
+
+    def judge(self, records: pl.DataFrame) -> pl.DataFrame:
+        """Records with `closed`, where their key was closed when they came, and whether it may be forgotten.
+
+        A record's own time is counted into `closed`: it can never close its own window, so that is the same.
+        """
+        spec = self._spec
+        joined = records.join(self.table, on=KEY, how="left", maintain_order="left")
+        previous = pl.max_horizontal("l", pl.col("created").cum_max().shift(1).over(KEY))
+        joined = joined.with_columns(silence=pl.col("created") - previous)
+        silent = (pl.col("silence") >= spec.idle).fill_null(False)
+        mark = pl.max_horizontal(
+            pl.when(silent).then(pl.col("created") - spec.grace_us), pl.col("t") - spec.grace_us
+        )
+        return joined.with_columns(
+            closed=pl.max_horizontal("c", mark.cum_max().over(KEY)),
+            forget=(pl.col("silence") >= spec.keep).fill_null(False),
+        ).drop("m", "l", "c")
+
+    def pass_(self, records: pl.DataFrame) -> pl.DataFrame | None:
+        """Records have been added: where their keys are closed now."""
+        moved = records.group_by(KEY).agg(
+            pl.col("t").max().alias("m"),
+            pl.col("created").max().alias("l"),
+            pl.col("closed").max().alias("c"),
+        )
+        if self.table.is_empty():
+            self.table = moved
+        else:
+            both = pl.concat([_matching(self.table, moved), moved])
+            merged = both.group_by(KEY).agg(pl.col("m").max(), pl.col("l").max(), pl.col("c").max())
+            self.table = pl.concat([self.table.join(moved, on=KEY, how="anti"), merged])
+            moved = merged
+        return moved.select(*KEY, closed=pl.col("c"))
+
+    def tick(self, streams: pl.DataFrame) -> pl.DataFrame:
+        """Safe time has come to `safe` for some streams; the marks of silent keys."""
+        spec = self._spec
+        table = self._with_safe(streams)
+        silent = (pl.col("safe") - pl.col("l") >= spec.idle).fill_null(False)
+        table = table.with_columns(
+            c=pl.when(silent).then(pl.max_horizontal("c", pl.col("safe") - spec.grace_us)).otherwise("c"),
+            silent=silent,
+        )
+        self.table = table.select(list(_KEYS))
+        return table.filter("silent").select(*KEY, closed=pl.col("c"))
+
+    def _with_safe(self, streams: pl.DataFrame) -> pl.DataFrame:
+        if streams.height == 1 and is_only_stream(self.table, streams["g"][0]):
+            return self.table.with_columns(safe=pl.lit(streams["safe"][0], dtype=pl.Int64))
+        numbered = self.table.with_columns(g=stream_of(pl.col("k")))
+        return numbered.join(streams.select("g", "safe"), on="g", how="left", maintain_order="left")
+
+    def marks(self) -> pl.DataFrame:
+        """Where all keys are closed."""
+        return self.table.select(*KEY, closed=pl.col("c"))
+
+    def forgettable(self, streams: pl.DataFrame) -> pl.DataFrame | None:
+        """Keys that have been silent for so long that they may be forgotten."""
+        return self._with_safe(streams).filter(pl.col("safe") - pl.col("l") >= self._spec.keep).select(KEY)
+
+    def forget(self, keys: pl.DataFrame) -> None:
+        """These keys are new again."""
+        self.table = self.table.join(keys, on=KEY, how="anti")
+
+
+def _matching(table: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    return table.join(rows, on=KEY, how="semi")

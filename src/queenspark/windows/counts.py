@@ -1,0 +1,114 @@
+"""Count windows and rows buffers: records of a key by their number, whatever the time."""
+
+from __future__ import annotations
+
+from math import gcd
+
+import polars as pl
+
+from .directory import Directory
+from .emission import Emitted
+from .layout import KEY, Layout
+
+_NUMBERED = [*KEY, "number"]
+_COUNTS = {"k": pl.Int64, "seen": pl.Int64}
+
+
+class CountWindows:
+    """Window j holds the records j * step … j * step + size - 1 of its key."""
+
+    def __init__(
+        self, layout: Layout, directory: Directory, open_: pl.DataFrame | None, counts: pl.DataFrame | None
+    ) -> None:
+        self._layout = layout
+        self._size, self._step = layout.spec.rows, layout.spec.each
+        self._final = layout.spec.emission == "final"
+        self.open = open_
+        self.counts = counts if counts is not None else pl.DataFrame(schema=_COUNTS)
+        self.emitted = Emitted(layout, directory, positioned=True)
+
+    def add(self, records: pl.DataFrame) -> None:
+        """Number the records; emit windows that are full or, with `changes`, each record's windows."""
+        if records.is_empty():
+            return
+        records = records.join(self.counts, on=KEY, how="left", maintain_order="left").with_columns(
+            n=pl.col("seen").fill_null(0) + pl.int_range(pl.len()).over(KEY),
+            start=pl.col("t"), end=pl.col("t"),
+        )  # fmt: skip
+        seen = records.group_by(KEY).agg(seen=pl.col("n").max() + 1)
+        self.counts = pl.concat([self.counts.join(seen, on=KEY, how="anti"), seen])
+        columns = [*_NUMBERED, "start", "end", "source", "count", "first", "last", *self._layout.columns]
+        if not self._final:
+            each = self._expand(records, 1)
+            prior = (
+                self.open.join(each.select(_NUMBERED).unique(), on=_NUMBERED, how="semi")
+                if self.open is not None
+                else each.clear()
+            )
+            self._emit_changes(each, prior)
+        pane = gcd(self._size, self._step)
+        panes = self._merge(records.with_columns(n=pl.col("n") // pane * pane), [*KEY, "n", "source"])
+        rows = self._expand(panes, pane).select(columns)
+        if self.open is not None:
+            rows = pl.concat([self.open.select(columns), rows])
+        rows = self._merge(rows, [*_NUMBERED, "source"]).select(columns)
+        full = pl.col("count").sum().over(_NUMBERED) >= self._size
+        if self._final:
+            done = rows.filter(full).with_columns(
+                start=pl.col("start").get(pl.col("first").arg_min()).over(_NUMBERED),
+                end=pl.col("end").get(pl.col("last").arg_max()).over(_NUMBERED),
+                revision=pl.lit(1, dtype=pl.Int64),
+            )
+            self.emitted.windows(done, [*_NUMBERED, "start", "end"])
+        self.open = rows.filter(~full)
+
+    def _merge(self, rows: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+        return self._layout.merge(
+            rows,
+            by,
+            pl.col("start").get(pl.col("first").arg_min()),
+            pl.col("end").get(pl.col("last").arg_max()),
+        )
+
+    def _expand(self, rows: pl.DataFrame, pane: int) -> pl.DataFrame:
+        """Each row once for each window that holds its records."""
+        last = pl.col("n") // self._step
+        first = pl.max_horizontal((pl.col("n") - self._size) // self._step + 1, pl.lit(0))
+        if self._step == self._size:
+            return rows.with_columns(number=last)
+        return rows.with_columns(number=pl.int_ranges(first, last + 1)).explode("number")
+
+    def _emit_changes(self, records: pl.DataFrame, prior: pl.DataFrame) -> None:
+        began = (
+            pl.concat([prior, records], how="diagonal_relaxed")
+            .group_by(_NUMBERED)
+            .agg(began=pl.col("start").get(pl.col("first").arg_min()))
+        )
+        records = records.join(began, on=_NUMBERED, how="left", maintain_order="left").with_columns(
+            start=pl.col("began")
+        )
+        self.emitted.changes(records, prior, _NUMBERED, pl.col("count"))
+
+
+class RowsBuffer:
+    """The last `size` records of each key; every record emits what is in the buffer after it."""
+
+    def __init__(self, layout: Layout, directory: Directory, buffer: pl.DataFrame | None) -> None:
+        self._layout = layout
+        self._size = layout.spec.rows
+        self.buffer = buffer
+        self.emitted = Emitted(layout, directory, positioned=True)
+
+    def add(self, records: pl.DataFrame) -> None:
+        """Emit one row for each record."""
+        if records.is_empty():
+            return
+        rows = records.with_columns(is_new=pl.lit(True))
+        if self.buffer is not None:
+            touched = records.select(KEY).unique()
+            kept = self.buffer.join(touched, on=KEY, how="semi").with_columns(is_new=pl.lit(False))
+            rest = self.buffer.join(touched, on=KEY, how="anti")
+            rows = pl.concat([kept, rows.select(kept.columns)])
+        self.emitted.rolling(rows, self._size)
+        last = rows.drop("is_new").filter(pl.int_range(pl.len(), 0, -1).over(KEY) < self._size)
+        self.buffer = last if self.buffer is None else pl.concat([rest, last])

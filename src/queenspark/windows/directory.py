@@ -1,0 +1,84 @@
+"""The directory of keys: every (stream, version, key) that has state has a number.
+
+All tables of the state and all work of a step use the number `k`; names are put back only on what is
+emitted. The upper bits of a number tell its stream.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+_STREAM_BITS = 2**40
+_KEYS = {"k": pl.Int64, "g": pl.Int64, "key": pl.String}
+_STREAMS = {"g": pl.Int64, "stream": pl.Int64, "version": pl.Int32}
+_SLACK = 10_000  # keys without state that may stay before the directory is cleaned
+
+
+def stream_of(k: pl.Expr) -> pl.Expr:
+    """The number of the stream of a key."""
+    return k // _STREAM_BITS
+
+
+def is_only_stream(rows: pl.DataFrame, g: int) -> bool:
+    """Whether all rows are of the stream of that number."""
+    return bool(rows.select((stream_of(pl.col("k")) == g).all()).item())
+
+
+class Directory:
+    """Numbers of streams and keys of one spec."""
+
+    def __init__(self, streams: pl.DataFrame | None, keys: pl.DataFrame | None) -> None:
+        self.streams = streams if streams is not None else pl.DataFrame(schema=_STREAMS)
+        self.keys = keys if keys is not None else pl.DataFrame(schema=_KEYS)
+
+    def number_streams(self, streams: pl.DataFrame) -> pl.DataFrame:
+        """The streams (stream, version, …) with their numbers `g`; new ones get the next."""
+        known = ["stream", "version"]
+        new = streams.select(known).join(self.streams, on=known, how="anti", maintain_order="left")
+        if not new.is_empty():
+            first = 0 if self.streams.is_empty() else int(self.streams["g"].max()) + 1  # type: ignore[arg-type]
+            numbers = pl.int_range(first, first + new.height, eager=True).alias("g")
+            self.streams = pl.concat([self.streams, new.with_columns(numbers).select(list(_STREAMS))])
+        return streams.join(self.streams, on=known, how="left", maintain_order="left")
+
+    def number_keys(self, batch: pl.DataFrame) -> pl.DataFrame:
+        """The batch with `k` for each record; batch has `g`."""
+        codes = batch["key"].cast(pl.Categorical(pl.Categories.random())).to_physical().cast(pl.Int64)
+        one = batch["g"].n_unique() == 1
+        local = codes if one else codes * (int(self.streams["g"].max()) + 1) + batch["g"]  # type: ignore[arg-type]
+        batch = batch.with_columns(local.alias("local"))
+        seen = batch.select("local", "g", "key").unique("local", keep="any")
+        found = seen.join(self.keys, on=["g", "key"], how="left")
+        new = found.filter(pl.col("k").is_null())
+        if not new.is_empty():
+            new = self._enter(new)
+            found = pl.concat([found.filter(pl.col("k").is_not_null()), new.select(found.columns)])
+        if one:
+            return batch.with_columns(k=found.sort("local")["k"].gather(local)).drop("local")
+        return batch.join(found.select("local", "k"), on="local", how="left", maintain_order="left").drop(
+            "local"
+        )
+
+    def _enter(self, new: pl.DataFrame) -> pl.DataFrame:
+        last = 0 if self.keys.is_empty() else int((self.keys["k"] % _STREAM_BITS).max()) + 1  # type: ignore[arg-type]
+        number = pl.int_range(last, last + new.height, eager=True)
+        new = new.with_columns(k=new["g"] * _STREAM_BITS + number)
+        self.keys = pl.concat([self.keys, new.select(list(_KEYS))])
+        return new
+
+    def name(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows with stream, version and key."""
+        return rows.join(self.keys, on="k", how="left", maintain_order="left").join(
+            self.streams, on="g", how="left", maintain_order="left"
+        )
+
+    def clean(self, used: list[pl.DataFrame]) -> None:
+        """Forget keys that no table uses, once there are many."""
+        most = sum(table.height for table in used)
+        if self.keys.height > 2 * most + _SLACK:
+            ks = (
+                pl.concat([table.select("k") for table in used]).unique()
+                if used
+                else self.keys.select("k").clear()
+            )
+            self.keys = self.keys.join(ks, on="k", how="semi")

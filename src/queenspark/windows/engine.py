@@ -1,0 +1,307 @@
+"""The engine: records and ticks in, emitted windows and the next state out.
+
+One call serves many streams. Streams with the same spec are worked on together; there is a loop over
+distinct specs, never over keys or records. Records that come when a window of theirs is closed have to
+be judged in the order of the log: they cut the records of their key into rounds, which are worked on one
+after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import polars as pl
+
+from .clock import EventClock, IngestClock
+from .counts import CountWindows, RowsBuffer
+from .directory import Directory, stream_of
+from .late import Judged
+from .layout import KEY, Layout
+from .sessions import Sessions
+from .spec import WindowSpec
+from .state import State
+from .time_windows import TimeWindows
+
+Stream = tuple[int, int]  # id and version
+
+_STREAM = ["stream", "version"]
+_DEAD = [*_STREAM, "key", "txid", "id"]
+_LATE_LOG = [*_STREAM, "key", "txid", "id", "time_us", "closed_us"]
+
+
+class Report(NamedTuple):
+    """What people want to know about a step."""
+
+    open_windows: int
+    next_close_us: int | None
+    state_bytes: int
+    late: dict[Stream, int]
+    dropped: dict[Stream, int]
+    watermark: dict[Stream, int]
+
+
+class Result(NamedTuple):
+    """What a step gave."""
+
+    state: State
+    rows: list[pl.DataFrame]
+    dead: pl.DataFrame
+    late_log: pl.DataFrame
+    report: Report
+
+
+class Engine:
+    """Windows over streams, by the spec of each stream and version."""
+
+    def __init__(self, specs: Mapping[Stream, WindowSpec]) -> None:
+        self._streams: dict[str, list[Stream]] = {}
+        self._specs: dict[str, WindowSpec] = {}
+        for stream, spec in specs.items():
+            text = spec.to_json()
+            self._specs[text] = spec
+            self._streams.setdefault(text, []).append(stream)
+
+    def advance(
+        self, state: State | None, batch: pl.DataFrame, safe_us: int | Mapping[Stream, int]
+    ) -> Result:
+        """Take a batch of records in log order, then a tick."""
+        state = state or State()
+        steps: list[_Step] = []
+        tables: dict[str, dict[str, pl.DataFrame]] = {}
+        for text, spec in self._specs.items():
+            streams = self._ticks(self._streams[text], safe_us)
+            step = _Step(spec, state.tables.get(text, {}), batch, streams)
+            step.run()
+            steps.append(step)
+            tables[text] = step.tables()
+        after = State(tables)
+        return Result(
+            after,
+            [frame for step in steps for frame in step.emitted() if not frame.is_empty()],
+            pl.concat([step.dead for step in steps]),
+            pl.concat([step.late_log() for step in steps]),
+            _report(after, steps),
+        )
+
+    def _ticks(self, streams: list[Stream], safe_us: int | Mapping[Stream, int]) -> pl.DataFrame:
+        known = [
+            (*stream, safe_us if isinstance(safe_us, int) else safe_us[stream])
+            for stream in streams
+            if isinstance(safe_us, int) or stream in safe_us
+        ]
+        schema = {"stream": pl.Int64, "version": pl.Int32, "safe": pl.Int64}
+        return pl.DataFrame(known, schema=schema, orient="row")
+
+
+class _Step:
+    """One batch and tick for all streams of one spec."""
+
+    def __init__(
+        self, spec: WindowSpec, tables: dict[str, pl.DataFrame], batch: pl.DataFrame, streams: pl.DataFrame
+    ) -> None:
+        self.spec = spec
+        table = tables.get
+        self._directory = Directory(table("streams"), table("keys"))
+        self.streams = self._directory.number_streams(streams)
+        mine = self._mine(batch)
+        self.dead = mine.clear().select(_DEAD)
+        if spec.clock == "event":
+            self.dead = mine.filter(pl.col("event_us").is_null()).select(_DEAD)
+            mine = mine.filter(pl.col("event_us").is_not_null())
+        layout = Layout(spec, dict(mine.schema))
+        mine = (
+            self._directory.number_keys(mine)
+            if not mine.is_empty()
+            else mine.with_columns(k=pl.lit(0, dtype=pl.Int64))
+        )
+        self._records = layout.records(mine)
+        if not self._records["pos"].is_sorted():
+            self._records = self._records.sort("pos")
+        self._clock = (IngestClock if spec.clock == "ingest" else EventClock)(spec, table("clock"))
+        self._counters = table("counters")
+        self._judged: list[Judged] = []
+        self.windows: TimeWindows | Sessions | CountWindows | RowsBuffer
+        if spec.kind == "count":
+            self.windows = CountWindows(layout, self._directory, table("open"), table("counts"))
+        elif spec.kind == "rows":
+            self.windows = RowsBuffer(layout, self._directory, table("buffer"))
+        elif spec.kind == "session":
+            self.windows = Sessions(layout, self._directory, table("open"), table("sealed"))
+        else:
+            self.windows = TimeWindows(layout, self._directory, table("open"), table("sealed"))
+
+    def _mine(self, batch: pl.DataFrame) -> pl.DataFrame:
+        """The records of this spec's streams, with the stream's number `g`."""
+        if self.streams.height == 1:
+            stream, version, g = self.streams.select(*_STREAM, "g").row(0)
+            is_mine = (pl.col("stream") == stream) & (pl.col("version") == version)
+            return batch.filter(is_mine).with_columns(g=pl.lit(g, dtype=pl.Int64))
+        numbers = self.streams.select(*_STREAM, "g")
+        return batch.join(numbers, on=_STREAM, how="inner", maintain_order="left")
+
+    def run(self) -> None:
+        """Records, then the tick."""
+        windows = self.windows
+        if isinstance(windows, CountWindows | RowsBuffer):
+            windows.add(self._records)
+            return
+        if not self._records.is_empty():
+            self._epochs(windows)
+        windows.seal(self._clock.tick(self.streams))
+        forgettable = self._clock.forgettable(self.streams)
+        if forgettable is not None and not forgettable.is_empty():
+            self._forget(windows, forgettable)
+        marks = self._clock.marks() if isinstance(self._clock, EventClock) else self._clock.table
+        windows.purge(marks)
+
+    def _epochs(self, windows: TimeWindows | Sessions) -> None:
+        """Cut where a key has been silent for so long that it may be forgotten."""
+        judged = self._clock.judge(self._records)
+        if not judged["forget"].any():
+            self._rounds(windows, judged)
+            return
+        epoch = pl.col("forget").cast(pl.Int64).cum_sum().over(KEY)
+        numbered = judged.with_columns(epoch=epoch)
+        for number in range(_highest(numbered["epoch"]) + 1):
+            part = numbered.filter(pl.col("epoch") == number)
+            returning = part.filter("forget")
+            if not returning.is_empty():
+                windows.seal(returning.select(*KEY, "closed"))
+                self._forget(windows, returning.select(KEY))
+            records = part.select(self._records.columns)
+            self._rounds(windows, self._clock.judge(records))
+
+    def _forget(self, windows: TimeWindows | Sessions, keys: pl.DataFrame) -> None:
+        """Forget keys, unless they have an open window."""
+        if windows.open is not None:
+            keys = keys.join(windows.open.select(KEY).unique(), on=KEY, how="anti")
+        windows.forget(keys)
+        self._clock.forget(keys)
+
+    def _rounds(self, windows: TimeWindows | Sessions, judged: pl.DataFrame) -> None:
+        """Work on the records of each key in order, cut at those that have to be judged by themselves."""
+        judged = judged.with_columns(behind=windows.behind())
+        if not judged["behind"].any():
+            self._round(windows, judged)
+            return
+        numbered = judged.with_columns(number=pl.col("behind").cast(pl.Int64).cum_sum().over(KEY))
+        for number in range(_highest(numbered["number"]) + 1):
+            part = numbered.filter(pl.col("number") == number)
+            alone = part.filter("behind")
+            if not alone.is_empty():
+                windows.seal(alone.select(*KEY, "closed"))
+                self._judged.append(windows.step(alone))
+                self._pass(windows, alone)
+            self._round(windows, part.filter(~pl.col("behind")))
+
+    def _round(self, windows: TimeWindows | Sessions, records: pl.DataFrame) -> None:
+        if not records.is_empty():
+            windows.add(records)
+            self._pass(windows, records)
+
+    def _pass(self, windows: TimeWindows | Sessions, records: pl.DataFrame) -> None:
+        closed = self._clock.pass_(records)
+        if closed is not None:
+            windows.seal(closed)
+
+    def emitted(self) -> list[pl.DataFrame]:
+        """Emitted rows."""
+        return self.windows.emitted.frames
+
+    def late_log(self) -> pl.DataFrame:
+        """Late records that were processed with a warning."""
+        position = (
+            (pl.col("pos") // 2**64).cast(pl.Int64).alias("txid"),
+            (pl.col("pos") % 2**64).cast(pl.Int64).alias("id"),
+        )
+        frames = [judged.late for judged in self._judged] if self.spec.late == "warn" else []
+        frames = [frame for frame in frames if not frame.is_empty()]
+        if not frames:
+            kinds = dict.fromkeys(_LATE_LOG, pl.Int64()) | {"version": pl.Int32(), "key": pl.String()}
+            return pl.DataFrame(schema=kinds)
+        named = self._directory.name(pl.concat(frames))
+        return named.select(*_STREAM, "key", *position, time_us=pl.col("t"), closed_us=pl.col("closed"))
+
+    def counters(self) -> pl.DataFrame:
+        """Late and dropped records by stream, since the beginning."""
+        kinds = {"g": pl.Int64, "late": pl.Int64, "dropped": pl.Int64}
+        tables = [self._counters if self._counters is not None else pl.DataFrame(schema=kinds)]
+        for name in ("late", "dropped"):
+            for judged in self._judged:
+                counted = (
+                    getattr(judged, name)
+                    .group_by(stream_of(pl.col("k")).alias("g"))
+                    .agg(pl.len().cast(pl.Int64).alias(name))
+                )
+                other = "dropped" if name == "late" else "late"
+                tables.append(
+                    counted.with_columns(pl.lit(0, dtype=pl.Int64).alias(other)).select(list(kinds))
+                )
+        return pl.concat(tables).group_by("g").agg(pl.col("late").sum(), pl.col("dropped").sum())
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """The tables of the next state."""
+        windows = self.windows
+        found: dict[str, pl.DataFrame | None] = {"counters": self.counters()}
+        match windows:
+            case CountWindows():
+                found |= {"open": windows.open, "counts": windows.counts}
+            case RowsBuffer():
+                found |= {"buffer": windows.buffer}
+            case _:
+                found |= {"open": windows.open, "sealed": windows.sealed, "clock": self._clock.table}
+        kept = {name: table for name, table in found.items() if table is not None}
+        self._directory.clean([table for table in kept.values() if "k" in table.columns])
+        return kept | {"streams": self._directory.streams, "keys": self._directory.keys}
+
+    def open_windows(self) -> tuple[int, int | None]:
+        """How many windows are open, and the earliest time at which safe time can seal one."""
+        table = None if isinstance(self.windows, RowsBuffer) else self.windows.open
+        if table is None or table.is_empty():
+            return 0, None
+        by = [*KEY, "number"] if isinstance(self.windows, CountWindows) else [*KEY, "start", "end"]
+        count = table.select(by).n_unique()
+        if isinstance(self.windows, CountWindows):
+            return count, None
+        closes = pl.col("end") + self.spec.grace_us
+        if isinstance(self._clock, EventClock):
+            table = table.join(self._clock.table, on="k", how="left")
+            closes = pl.max_horizontal(closes, pl.col("l") + self.spec.idle)
+        return count, int(table.select(closes.min()).item())
+
+    def watermarks(self) -> dict[Stream, int]:
+        """How far each stream is closed: with event time, its slowest key."""
+        if isinstance(self.windows, CountWindows | RowsBuffer):
+            return {}
+        table = self._clock.table
+        column = "closed" if isinstance(self._clock, IngestClock) else "c"
+        marks = table if column == "closed" else table.with_columns(g=stream_of(pl.col("k")))
+        lowest = marks.group_by("g").agg(pl.col(column).min().alias("mark"))
+        named = lowest.join(self._directory.streams, on="g").select(*_STREAM, "mark")
+        return {(stream, version): mark for stream, version, mark in named.iter_rows()}
+
+    def named_counters(self) -> pl.DataFrame:
+        """The counters by stream and version."""
+        return self.counters().join(self._directory.streams, on="g").select(*_STREAM, "late", "dropped")
+
+
+def _highest(numbers: pl.Series) -> int:
+    highest = numbers.max()
+    return highest if isinstance(highest, int) else 0
+
+
+def _report(state: State, steps: list[_Step]) -> Report:
+    late: dict[Stream, int] = {}
+    dropped: dict[Stream, int] = {}
+    watermark: dict[Stream, int] = {}
+    opened = 0
+    closes: list[int] = []
+    for step in steps:
+        for stream, version, count, gone in step.named_counters().iter_rows():
+            late[stream, version], dropped[stream, version] = count, gone
+        watermark |= step.watermarks()
+        count, closes_at = step.open_windows()
+        opened += count
+        closes += [] if closes_at is None else [closes_at]
+    return Report(opened, min(closes, default=None), state.size(), late, dropped, watermark)

@@ -1,0 +1,9 @@
+"""Errors of the window engine."""
+
+
+class SpecError(ValueError):
+    """A window definition that cannot be; the message names the field."""
+
+
+class StateError(ValueError):
+    """Bytes that are not a state of this engine."""

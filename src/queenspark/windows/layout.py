@@ -1,0 +1,131 @@
+"""Part rows: the one shape of everything that the engine adds up.
+
+A record is a part row with count 1, a window in the state is one or more part rows, and merging part
+rows of the same window gives the window. Positions are one number, txid * 2^64 + id, so that their order
+is the log's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from .aggregates import Parts, parts_of
+from .spec import WindowSpec
+
+KEY = ["k"]
+WINDOW = [*KEY, "start", "end"]
+NEVER = -(2**62)  # before all times
+_WORD = 2**64
+
+
+class Layout:
+    """The part columns of a spec, over columns of given types."""
+
+    def __init__(self, spec: WindowSpec, kinds: dict[str, pl.DataType]) -> None:
+        self.spec = spec
+        self.aggregates: list[Parts] = [
+            parts_of(aggregate, number, kinds.get(aggregate.column or "", pl.Float64()))
+            for number, aggregate in enumerate(spec.aggregates)
+        ]
+        self.parts = [part for parts, _ in self.aggregates for part in parts]
+        self.columns = [part.name for part in self.parts]
+
+    def records(self, batch: pl.DataFrame) -> pl.DataFrame:
+        """The batch as part rows in log order, with `t` (the record's time), `created` and `pos`."""
+        time = pl.col("created_us" if self.spec.clock == "ingest" else "event_us")
+        return batch.with_columns(
+            pos=pl.col("txid").cast(pl.Int128) * _WORD + pl.col("id"), t=time, created=pl.col("created_us")
+        ).select(
+            "k", "source", "created", "t", "pos",
+            pl.lit(1, dtype=pl.Int64).alias("count"),
+            pl.col("pos").alias("first"), pl.col("pos").alias("last"),
+            *(part.of_record.alias(part.name) for part in self.parts),
+        )  # fmt: skip
+
+    def merge(self, rows: pl.DataFrame, by: Sequence[str], *more: pl.Expr) -> pl.DataFrame:
+        """Part rows merged by some columns."""
+        return rows.group_by(by).agg(
+            pl.col("count").sum(),
+            pl.col("first").min(),
+            pl.col("last").max(),
+            *(part.merge(pl.col(part.name)).alias(part.name) for part in self.parts),
+            *more,
+        )
+
+    def accumulate(self, rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+        """Part rows in log order, each replaced by the merge of itself and all before it in its group."""
+        running = {part.name: part.accumulate(pl.col(part.name)) for part in self.parts}
+        return rows.with_columns(
+            pl.col("count").cum_sum().over(by),
+            pl.col("first").cum_min().over(by),
+            pl.col("last").cum_max().over(by),
+            *(expression.over(by).alias(name) for name, expression in running.items()),
+        )
+
+    def rolling(self, size: int) -> dict[str, pl.Expr]:
+        """Each part over the last `size` records."""
+        return {part.name: part.roll(pl.col(part.name), size) for part in self.parts}
+
+    def output(self, rows: pl.DataFrame, *, positioned: bool = False) -> pl.DataFrame:
+        """Emitted rows from named, merged part rows that have revision, sources and replaces."""
+        version = pl.when(pl.col("version") > 1).then(pl.format(":v{}", "version")).otherwise(pl.lit(""))
+        window_id = [
+            pl.format("{}:{}:{}:{}", "stream", "key", pl.col("start") // 1000, pl.col("end") // 1000),
+            version,
+        ]
+        if positioned:
+            window_id.append(pl.format(":{}-{}", _txid(pl.col("first")), _id(pl.col("first"))))
+        return rows.select(
+            "stream",
+            "version",
+            "key",
+            pl.concat_str(window_id).alias("window_id"),
+            pl.col("start").alias("start_us"),
+            pl.col("end").alias("end_us"),
+            "count",
+            pl.col("revision").cast(pl.Int64),
+            "sources",
+            "replaces",
+            *(
+                parts.finish.alias(aggregate.name)
+                for aggregate, parts in zip(self.spec.aggregates, self.aggregates, strict=True)
+            ),
+        )
+
+    def with_sources(self, rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+        """Windows from part rows that are split by source: parts merged, positions listed by source."""
+        ranges = pl.struct(
+            "source",
+            _txid(pl.col("first")).alias("first_txid"),
+            _id(pl.col("first")).alias("first_id"),
+            _txid(pl.col("last")).alias("last_txid"),
+            _id(pl.col("last")).alias("last_id"),
+        )
+        with_ranges = rows.with_columns(ranges.alias("sources"))
+        if rows.is_empty() or rows["source"].n_unique() <= 1:
+            return with_ranges.with_columns(pl.concat_list("sources").alias("sources"))
+        return self.merge(with_ranges.sort("source"), by, pl.col("sources"), *self._carried(rows, by))
+
+    def _carried(self, rows: pl.DataFrame, by: Sequence[str]) -> list[pl.Expr]:
+        return [
+            pl.col(name).first()
+            for name in ("revision", "replaces")
+            if name in rows.columns and name not in by
+        ]
+
+
+def window_ids(rows: pl.DataFrame) -> pl.Series:
+    """The ids of windows (of kinds whose id needs no position)."""
+    version = pl.when(pl.col("version") > 1).then(pl.format(":v{}", "version")).otherwise(pl.lit(""))
+    text = pl.format("{}:{}:{}:{}", "stream", "key", pl.col("start") // 1000, pl.col("end") // 1000)
+    return rows.select(pl.concat_str([text, version]).alias("id"))["id"]
+
+
+def _txid(position: pl.Expr) -> pl.Expr:
+    return (position // _WORD).cast(pl.Int64)
+
+
+def _id(position: pl.Expr) -> pl.Expr:
+    return (position % _WORD).cast(pl.Int64)

@@ -1,0 +1,221 @@
+"""Session windows: records of a key that are less than a gap apart."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from .directory import Directory
+from .emission import Emitted
+from .late import Judged, due
+from .layout import KEY, WINDOW, Layout, window_ids
+
+_IDS = pl.List(pl.String)
+
+
+class Sessions:
+    """Open and sealed sessions, as part rows by source; `replaces` lists the sealed ids that they took in."""
+
+    def __init__(
+        self, layout: Layout, directory: Directory, open_: pl.DataFrame | None, sealed: pl.DataFrame | None
+    ) -> None:
+        self._layout = layout
+        self._directory = directory
+        self._gap = layout.spec.gap
+        self._final = layout.spec.emission == "final"
+        self.open = open_
+        self.sealed = sealed
+        self.emitted = Emitted(layout, directory)
+
+    def behind(self) -> pl.Expr:
+        """Whether a record has to be judged by itself; with `changes` each one moves its session."""
+        return pl.col("t") < pl.col("closed") if self._final else pl.lit(True)
+
+    def _columns(self) -> list[str]:
+        return [*WINDOW, "source", "count", "first", "last", *self._layout.columns, "revision", "replaces"]
+
+    def _rows(self, records: pl.DataFrame) -> pl.DataFrame:
+        """Each record as a session of its own."""
+        return records.with_columns(
+            start=pl.col("t"),
+            end=pl.col("t") + self._gap,
+            revision=pl.lit(0, dtype=pl.Int64),
+            replaces=pl.lit([], dtype=_IDS),
+        ).select(self._columns())
+
+    def _join(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Sessions that touch become one; rows stay split by source."""
+        rows = rows.sort(*KEY, "start")
+        fresh = pl.col("start") >= pl.col("end").cum_max().shift(1).over(KEY)
+        rows = rows.with_columns(number=fresh.fill_null(True).cast(pl.Int64).cum_sum().over(KEY))
+        merged = self._layout.merge(
+            rows,
+            [*KEY, "number", "source"],
+            pl.col("start").min(),
+            pl.col("end").max(),
+            pl.col("revision").max(),
+            pl.col("replaces").explode().drop_nulls(),
+        )
+        by = [*KEY, "number"]
+        return merged.with_columns(
+            pl.col("start").min().over(by), pl.col("end").max().over(by), pl.col("revision").max().over(by)
+        ).select(self._columns())
+
+    def add(self, records: pl.DataFrame) -> None:
+        """Records that touch no sealed session."""
+        if records.is_empty():
+            return
+        rows = self._join(self._rows(records))
+        if self.open is not None:
+            touched = records.select(KEY).unique()
+            rows = self._join(pl.concat([self.open.join(touched, on=KEY, how="semi"), rows]))
+            rows = pl.concat([self.open.join(touched, on=KEY, how="anti"), rows])
+        self.open = rows
+
+    def seal(self, closed: pl.DataFrame) -> None:
+        """Seal the sessions that end where their key is closed."""
+        if self.open is None:
+            return
+        split = due(self.open, closed, 0)
+        if split is None:
+            return
+        due_rows, self.open = split
+        if self._final:
+            due_rows = due_rows.with_columns(revision=pl.lit(1, dtype=pl.Int64))
+            self.emitted.windows(_gathered(due_rows), WINDOW)
+        # Also when late records are dropped: one that is not late may still touch a sealed session.
+        self.sealed = _append(self.sealed, due_rows.with_columns(replaces=pl.lit([], dtype=_IDS)))
+
+    def step(self, records: pl.DataFrame) -> Judged:
+        """Records that may touch sealed sessions, at most one for each key."""
+        spec = self._layout.spec
+        own = self._rows(records)
+        probe = records.select(*KEY, "pos", "closed", t_=pl.col("t"))
+        open_touched = self._touched(self.open, probe)
+        sealed_touched = self._touched(self.sealed, probe, remembered=True)
+        end = pl.col("t_") + self._gap
+        joins = probe.filter(end > pl.col("closed"))
+        if open_touched is not None:
+            joins = pl.concat(
+                [joins, probe.join(open_touched.select(KEY).unique(), on=KEY, how="semi")]
+            ).unique()
+        rest = probe.join(joins, on=KEY, how="anti")
+        too_late = rest.filter(end <= pl.col("closed") - spec.keep)
+        taken = rest.join(too_late, on=KEY, how="anti") if spec.late != "drop" else rest.clear()
+        dropped = rest.join(taken, on=KEY, how="anti")
+        self._enter(joins, own, open_touched, sealed_touched, sealed=False)
+        self._enter(taken, own, None, sealed_touched, sealed=True)
+
+        def of(keys: pl.DataFrame) -> pl.DataFrame:
+            return records.join(keys.select(KEY), on=KEY, how="semi")
+
+        return Judged(of(rest), of(dropped))
+
+    def _touched(
+        self, table: pl.DataFrame | None, probe: pl.DataFrame, *, remembered: bool = False
+    ) -> pl.DataFrame | None:
+        if table is None:
+            return None
+        touching = (pl.col("t_") < pl.col("end")) & (pl.col("start") < pl.col("t_") + self._gap)
+        if remembered:
+            touching &= pl.col("end") > pl.col("closed") - self._layout.spec.keep
+        return table.join(probe, on=KEY, how="inner").filter(touching).select(self._columns())
+
+    def _enter(
+        self,
+        probe: pl.DataFrame,
+        own: pl.DataFrame,
+        open_: pl.DataFrame | None,
+        old: pl.DataFrame | None,
+        *,
+        sealed: bool,
+    ) -> None:
+        """Let records join what they touch. The result is open, or sealed and emitted at once."""
+        if probe.is_empty():
+            return
+        pieces = [own.join(probe, on=KEY, how="semi")]
+        names = []
+        if old is not None and not (old := old.join(probe, on=KEY, how="semi")).is_empty():
+            names.append(old.with_columns(id=self._ids(old)).select(*KEY, "id", "start", "end", "revision"))
+            pieces.append(old.with_columns(replaces=pl.lit([], dtype=_IDS)))
+            assert self.sealed is not None
+            self.sealed = self.sealed.join(old.select(WINDOW).unique(), on=WINDOW, how="anti")
+        if open_ is not None and not (open_ := open_.join(probe, on=KEY, how="semi")).is_empty():
+            if not self._final:
+                names.append(
+                    open_.with_columns(id=self._ids(open_)).select(*KEY, "id", "start", "end", "revision")
+                )
+            pieces.append(open_)
+            assert self.open is not None
+            self.open = self.open.join(open_.select(WINDOW).unique(), on=WINDOW, how="anti")
+        rows = self._union(pl.concat(pieces))
+        rows = self._named(rows, pl.concat(names).unique() if names else None, sealed=sealed)
+        if not self._final:
+            rows = rows.with_columns(revision=pl.col("count").sum().over(WINDOW))
+        if sealed or not self._final:
+            self.emitted.windows(_gathered(rows), WINDOW)
+        if not self._final:
+            rows = rows.with_columns(replaces=pl.lit([], dtype=_IDS))
+        if sealed:
+            self.sealed = _append(self.sealed, rows.with_columns(replaces=pl.lit([], dtype=_IDS)))
+        else:
+            self.open = _append(self.open, rows)
+
+    def _union(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """All rows of a key become one session: they touch through its record."""
+        merged = self._layout.merge(
+            rows, [*KEY, "source"], pl.col("start").min(), pl.col("end").max(), pl.col("revision").max(),
+            pl.col("replaces").explode().drop_nulls(),
+        )  # fmt: skip
+        return merged.with_columns(
+            pl.col("start").min().over(KEY), pl.col("end").max().over(KEY), pl.col("revision").max().over(KEY)
+        ).select(self._columns())
+
+    def _ids(self, rows: pl.DataFrame) -> pl.Series:
+        return window_ids(self._directory.name(rows.select(WINDOW)))
+
+    def _named(self, rows: pl.DataFrame, names: pl.DataFrame | None, *, sealed: bool) -> pl.DataFrame:
+        """Revision of the new session, and the ids that it replaces."""
+        if names is None:
+            return rows.with_columns(revision=pl.lit(1, dtype=pl.Int64))
+        rows = rows.with_columns(id=self._ids(rows))
+        ids = rows.select(*KEY, "id").unique()
+        others = (
+            names.join(ids, on=[*KEY, "id"], how="anti").group_by(KEY).agg(gone=pl.col("id").unique().sort())
+        )
+        same = names.join(ids, on=[*KEY, "id"], how="semi").group_by(KEY).agg(same=pl.col("revision").max())
+        rows = rows.join(others, on=KEY, how="left").join(same, on=KEY, how="left")
+        first = pl.col("source") == pl.col("source").min().over(KEY)
+        revision = pl.col("same").fill_null(0) + 1 if self._final and sealed else pl.lit(1, dtype=pl.Int64)
+        gone = (
+            pl.when(first)
+            .then(pl.col("gone"))
+            .otherwise(pl.lit([], dtype=_IDS))
+            .fill_null(pl.lit([], dtype=_IDS))
+        )
+        return rows.with_columns(revision=revision, replaces=pl.concat_list("replaces", gone)).select(
+            self._columns()
+        )
+
+    def forget(self, keys: pl.DataFrame) -> None:
+        """Forget the sealed sessions of some keys."""
+        if self.sealed is not None:
+            self.sealed = self.sealed.join(keys, on=KEY, how="anti")
+
+    def purge(self, closed: pl.DataFrame) -> None:
+        """Forget sealed windows that can no longer be revised."""
+        if self.sealed is not None:
+            split = due(self.sealed, closed, self._layout.spec.keep)
+            if split is not None:
+                self.sealed = split[1]
+
+
+def _append(table: pl.DataFrame | None, rows: pl.DataFrame) -> pl.DataFrame:
+    return rows if table is None or table.is_empty() else pl.concat([table, rows.select(table.columns)])
+
+
+def _gathered(rows: pl.DataFrame) -> pl.DataFrame:
+    """Every row of a window with all that the window replaces."""
+    if rows["replaces"].list.len().sum() == 0:
+        return rows
+    lists = rows.group_by(WINDOW).agg(pl.col("replaces").explode().drop_nulls().unique().sort().alias("all"))
+    return rows.join(lists, on=WINDOW, how="left").with_columns(replaces=pl.col("all")).drop("all")

@@ -1,0 +1,143 @@
+"""What a stream's windows are: validated once, kept as JSON in the stream's definition."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from .aggregates import Aggregate
+from .errors import SpecError
+
+Kind = Literal["tumbling", "sliding", "session", "count", "rows"]
+Clock = Literal["ingest", "event"]
+Late = Literal["drop", "warn", "process"]
+Emission = Literal["final", "changes"]
+
+_SECOND = 1_000_000
+_LONGEST = 2**60
+#: Columns that every emitted row has; an aggregate cannot take their names.
+OUTPUT = (
+    "stream", "version", "key", "window_id", "start_us", "end_us", "count", "revision", "sources", "replaces",
+)  # fmt: skip
+
+
+class WindowSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The windows of one version of a stream. Times are microseconds."""
+
+    kind: Kind
+    duration_us: int | None = None
+    slide_us: int | None = None
+    gap_us: int | None = None
+    size: int | None = None
+    step: int | None = None
+    clock: Clock = "ingest"
+    grace_us: int = 0
+    idle_us: int | None = None
+    late: Late = "process"
+    keep_us: int | None = None
+    emission: Emission = "final"
+    emit_empty: bool = False
+    aggregates: tuple[Aggregate, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, choices in (("kind", Kind), ("clock", Clock), ("late", Late), ("emission", Emission)):
+            allowed = choices.__args__  # type: ignore[attr-defined]
+            if getattr(self, name) not in allowed:
+                raise SpecError(f"{name} is {getattr(self, name)!r}; use one of {', '.join(allowed)}")
+        self._check_shape()
+        for name in ("grace_us", "idle_us", "keep_us"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= _LONGEST:
+                raise SpecError(f"{name} is {value}; it must not be negative or longer than {_LONGEST}")
+        if self.clock == "event" and self.keep_us is not None and self.keep_us < self.idle:
+            raise SpecError(f"keep_us is {self.keep_us}; it must be at least idle_us, {self.idle}")
+        if self.emit_empty:
+            raise SpecError("emit_empty is not possible yet; leave it out")
+        if self.kind == "rows" and self.emission != "changes":
+            raise SpecError("emission must be changes for rows windows")
+        names = [aggregate.name for aggregate in self.aggregates]
+        for name in names:
+            if name in OUTPUT or names.count(name) > 1:
+                raise SpecError(f"aggregates: the name {name!r} is taken; give each one a name of its own")
+
+    def _check_shape(self) -> None:
+        needed = {
+            "tumbling": ("duration_us",),
+            "sliding": ("duration_us", "slide_us"),
+            "session": ("gap_us",),
+            "count": ("size",),
+            "rows": ("size",),
+        }[self.kind]
+        allowed = {*needed, "step"} if self.kind == "count" else set(needed)
+        for name in ("duration_us", "slide_us", "gap_us", "size", "step"):
+            value = getattr(self, name)
+            if value is None:
+                if name in needed:
+                    raise SpecError(f"{name} is required for {self.kind} windows")
+            elif name not in allowed:
+                raise SpecError(f"{name} has no meaning for {self.kind} windows; leave it out")
+            elif not 1 <= value <= _LONGEST:
+                raise SpecError(f"{name} is {value}; it must be at least 1")
+        if self.kind == "sliding" and self.slide > self.duration:
+            raise SpecError(f"slide_us is {self.slide_us}; it must not be larger than duration_us")
+        if self.kind == "count" and self.each > self.rows:
+            raise SpecError(f"step is {self.step}; it must not be larger than size")
+
+    @property
+    def duration(self) -> int:
+        """Length of tumbling and sliding windows."""
+        return self.duration_us or 0
+
+    @property
+    def slide(self) -> int:
+        """Distance between two windows."""
+        return self.slide_us or self.duration
+
+    @property
+    def gap(self) -> int:
+        """Silence that ends a session."""
+        return self.gap_us or 0
+
+    @property
+    def rows(self) -> int:
+        """Records of a count window, or of a rows buffer."""
+        return self.size or 0
+
+    @property
+    def each(self) -> int:
+        """Records between the beginnings of two count windows."""
+        return self.step or self.rows
+
+    @property
+    def idle(self) -> int:
+        """How long a key is silent before its windows are sealed by the ingest clock."""
+        return self.idle_us if self.idle_us is not None else max(self.grace_us, 10 * _SECOND)
+
+    @property
+    def keep(self) -> int:
+        """How long sealed windows and silent keys are remembered."""
+        return self.keep_us if self.keep_us is not None else max(600 * _SECOND, self.idle)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a sealed window can be emitted again."""
+        return self.late != "drop"
+
+    def to_json(self) -> str:
+        """The definition as JSON; defaults are left out."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> WindowSpec:
+        """A definition from JSON, or SpecError."""
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except msgspec.MsgspecError as error:
+            raise SpecError(_plain(error)) from error
+
+
+def _plain(error: Any) -> str:
+    text = str(error)
+    what, _, where = text.partition(" - at ")
+    return f"{where.strip('`').lstrip('$.')}: {what}" if where.strip("`$") else what

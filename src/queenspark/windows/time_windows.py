@@ -1,0 +1,134 @@
+"""Tumbling and sliding windows."""
+
+from __future__ import annotations
+
+from math import gcd
+
+import polars as pl
+
+from .directory import Directory
+from .emission import Emitted
+from .late import Judged, due
+from .layout import KEY, WINDOW, Layout
+
+
+class TimeWindows:
+    """Open and sealed windows of one spec. Rows of the same window are merged when they are needed."""
+
+    def __init__(
+        self, layout: Layout, directory: Directory, open_: pl.DataFrame | None, sealed: pl.DataFrame | None
+    ) -> None:
+        spec = layout.spec
+        self._layout = layout
+        self._duration, self._slide = spec.duration, spec.slide
+        self._final = spec.emission == "final"
+        self._remembers = spec.remembers
+        self.open = open_
+        self.sealed = sealed
+        self.emitted = Emitted(layout, directory)
+
+    def behind(self) -> pl.Expr:
+        """Whether a record has a window that is closed already."""
+        first_start = (pl.col("t") - self._duration) // self._slide * self._slide + self._slide
+        return first_start + self._duration <= pl.col("closed")
+
+    def _expand(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Each row once for each window that contains its time."""
+        last = pl.col("t") // self._slide * self._slide
+        if self._slide == self._duration:
+            rows = rows.with_columns(start=last)
+        else:
+            first = (pl.col("t") - self._duration) // self._slide * self._slide + self._slide
+            rows = rows.with_columns(start=pl.int_ranges(first, last + self._slide, self._slide)).explode(
+                "start"
+            )
+        return rows.with_columns(end=pl.col("start") + self._duration)
+
+    def add(self, records: pl.DataFrame) -> None:
+        """Records whose windows are all open."""
+        if records.is_empty():
+            return
+        if not self._final:
+            self._emit_changes(self._expand(records), self.open)
+        pane = gcd(self._duration, self._slide)
+        panes = self._layout.merge(records.with_columns(t=pl.col("t") // pane * pane), [*KEY, "t", "source"])
+        rows = self._expand(panes).drop("t")
+        if pane != self._duration:
+            rows = self._layout.merge(rows, [*WINDOW, "source"])
+        self.open = _append(self.open, rows)
+
+    def _emit_changes(self, records: pl.DataFrame, among: pl.DataFrame | None) -> None:
+        prior = _matching(among, records, WINDOW) if among is not None else records.clear()
+        self.emitted.changes(records, prior, WINDOW, pl.col("count"))
+
+    def seal(self, closed: pl.DataFrame) -> None:
+        """Seal the windows that end where their key is closed. `closed`: columns to join on, and `closed`."""
+        if self.open is None:
+            return
+        split = due(self.open, closed, 0)
+        if split is None:
+            return
+        due_rows, self.open = split
+        rows = self._layout.merge(due_rows, [*WINDOW, "source"]).with_columns(
+            revision=pl.lit(1, dtype=pl.Int64)
+        )
+        if self._final:
+            self.emitted.windows(rows, WINDOW)
+        if self._remembers:
+            self.sealed = _append(self.sealed, rows)
+
+    def step(self, records: pl.DataFrame) -> Judged:
+        """Records of which some window is closed already, at most one for each key."""
+        spec = self._layout.spec
+        rows = self._expand(records)
+        is_open = pl.col("end") > pl.col("closed")
+        too_late = pl.col("end") <= pl.col("closed") - spec.keep
+        opened = rows.filter(is_open)
+        if not opened.is_empty():
+            if not self._final:
+                self._emit_changes(opened, self.open)
+            self.open = _append(self.open, opened.select(self._columns(opened)))
+        taken = rows.filter(~is_open & ~too_late) if spec.late != "drop" else rows.clear()
+        if not taken.is_empty():
+            self._revise(taken)
+        dropped = rows.filter(~is_open & (too_late if spec.late != "drop" else pl.lit(True)))
+        return Judged(records, records.join(dropped.select("pos").unique(), on="pos", how="semi"))
+
+    def _revise(self, rows: pl.DataFrame) -> None:
+        """Add records to sealed windows, and emit those again."""
+        there = _matching(self.sealed, rows, WINDOW) if self.sealed is not None else None
+        if not self._final:
+            self._emit_changes(rows, there)
+        added = rows.select(self._columns(rows)).with_columns(revision=pl.lit(0, dtype=pl.Int64))
+        if there is not None:
+            added = pl.concat([there, added], how="diagonal_relaxed")
+            assert self.sealed is not None
+            self.sealed = self.sealed.join(rows.select(WINDOW).unique(), on=WINDOW, how="anti")
+        merged = self._layout.merge(added, [*WINDOW, "source"], pl.col("revision").max())
+        merged = merged.with_columns(revision=pl.col("revision").max().over(WINDOW) + 1)
+        if self._final:
+            self.emitted.windows(merged, WINDOW)
+        self.sealed = _append(self.sealed, merged)
+
+    def forget(self, keys: pl.DataFrame) -> None:
+        """Forget the sealed windows of some keys."""
+        if self.sealed is not None:
+            self.sealed = self.sealed.join(keys, on=KEY, how="anti")
+
+    def purge(self, closed: pl.DataFrame) -> None:
+        """Forget sealed windows that can no longer be revised."""
+        if self.sealed is not None:
+            split = due(self.sealed, closed, self._layout.spec.keep)
+            if split is not None:
+                self.sealed = split[1]
+
+    def _columns(self, rows: pl.DataFrame) -> list[str]:
+        return [*WINDOW, "source", "count", "first", "last", *self._layout.columns]
+
+
+def _append(table: pl.DataFrame | None, rows: pl.DataFrame) -> pl.DataFrame:
+    return rows if table is None or table.is_empty() else pl.concat([table, rows.select(table.columns)])
+
+
+def _matching(table: pl.DataFrame, rows: pl.DataFrame, on: list[str]) -> pl.DataFrame:
+    return table.join(rows.select(on).unique(), on=on, how="semi")

@@ -1,0 +1,1 @@
+"""Tests of the window engine, judged by an oracle."""

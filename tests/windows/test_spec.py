@@ -1,0 +1,106 @@
+"""A spec is checked once, when it is made, and says which field is wrong."""
+
+import json
+from typing import Any
+
+import pytest
+
+from queenspark.windows import Aggregate, SpecError, WindowSpec
+
+MS = 1_000
+TUMBLING = {"kind": "tumbling", "duration_us": 60_000 * MS}
+SLIDING = {"kind": "sliding", "duration_us": 60_000 * MS, "slide_us": 10_000 * MS}
+SESSION = {"kind": "session", "gap_us": 30_000 * MS}
+COUNT = {"kind": "count", "size": 10}
+ROWS = {"kind": "rows", "size": 10, "emission": "changes"}
+TOTAL = Aggregate("sum", "amount", "total")
+
+GOOD: list[dict[str, Any]] = [
+    TUMBLING,
+    SLIDING,
+    SESSION,
+    COUNT,
+    ROWS,
+    SLIDING | {"slide_us": 60_000 * MS},
+    COUNT | {"step": 3, "emission": "changes"},
+    TUMBLING | {"clock": "event", "grace_us": 5_000 * MS, "idle_us": 20_000 * MS, "keep_us": 60_000 * MS},
+    TUMBLING | {"emission": "changes", "aggregates": (TOTAL, Aggregate("max", "amount", "most"))},
+]
+
+BAD: list[tuple[str, dict[str, Any]]] = [
+    ("kind", TUMBLING | {"kind": "hopping"}),
+    ("duration", TUMBLING | {"duration_us": 0}),
+    ("duration", TUMBLING | {"duration_us": -1}),
+    ("duration", {"kind": "tumbling"}),
+    ("duration", {"kind": "sliding", "slide_us": 10_000 * MS}),
+    ("slide", SLIDING | {"slide_us": 60_000 * MS + 1}),
+    ("slide", SLIDING | {"slide_us": 0}),
+    ("slide", {"kind": "sliding", "duration_us": 60_000 * MS}),
+    ("gap", {"kind": "session"}),
+    ("gap", SESSION | {"gap_us": 0}),
+    ("size", {"kind": "count"}),
+    ("size", COUNT | {"size": 0}),
+    ("size", ROWS | {"size": 0}),
+    ("step", COUNT | {"step": 11}),
+    ("step", COUNT | {"step": 0}),
+    ("clock", TUMBLING | {"clock": "wall"}),
+    ("grace", TUMBLING | {"grace_us": -1}),
+    ("idle", TUMBLING | {"clock": "event", "idle_us": -1}),
+    ("keep", TUMBLING | {"clock": "event", "idle_us": 20_000 * MS, "keep_us": 10_000 * MS}),
+    ("late", TUMBLING | {"late": "ignore"}),
+    ("emission", TUMBLING | {"emission": "sometimes"}),
+    ("emission", ROWS | {"emission": "final"}),
+    ("emit_empty", SESSION | {"emit_empty": True}),
+    ("emit_empty", COUNT | {"emit_empty": True}),
+    ("emit_empty", TUMBLING | {"emission": "changes", "emit_empty": True}),
+    ("median", TUMBLING | {"aggregates": [("median", "amount", "middle")]}),
+    ("total", TUMBLING | {"aggregates": [("sum", "amount", "total"), ("sum", "price", "total")]}),
+    ("window_id", TUMBLING | {"aggregates": [("sum", "amount", "window_id")]}),
+    ("count", TUMBLING | {"aggregates": [("count", "amount", "count")]}),
+    ("replaces", TUMBLING | {"aggregates": [("first", "amount", "replaces")]}),
+]
+
+
+def made(fields: dict[str, Any]) -> WindowSpec:
+    aggregates = tuple(
+        each if isinstance(each, Aggregate) else Aggregate(*each) for each in fields.get("aggregates", ())
+    )
+    return WindowSpec(**fields | {"aggregates": aggregates})
+
+
+@pytest.mark.parametrize("fields", GOOD)
+def test_good_specs_survive_json(fields: dict[str, Any]) -> None:
+    spec = made(fields)
+    assert WindowSpec.from_json(spec.to_json()) == spec
+
+
+@pytest.mark.parametrize(("field", "fields"), BAD)
+def test_an_error_names_the_field(field: str, fields: dict[str, Any]) -> None:
+    with pytest.raises(SpecError, match=field):
+        made(fields)
+
+
+def test_an_unknown_field_in_json_is_refused() -> None:
+    text = json.dumps(json.loads(made(TUMBLING).to_json()) | {"graceTime": 1})
+    with pytest.raises(SpecError, match="graceTime"):
+        WindowSpec.from_json(text)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '"tumbling"', "{}", '{"kind": 1}'])
+def test_json_that_is_no_spec_is_refused(text: str) -> None:
+    with pytest.raises(SpecError):
+        WindowSpec.from_json(text)
+
+
+def test_positional_fields_are_refused() -> None:
+    with pytest.raises(TypeError):
+        WindowSpec("tumbling", 60_000 * MS)  # type: ignore[call-arg]
+
+
+def test_defaults() -> None:
+    spec = made(TUMBLING)
+    assert (spec.clock, spec.late, spec.emission, spec.grace_us) == ("ingest", "process", "final", 0)
+    assert spec.keep == 600_000 * MS
+    assert made(TUMBLING | {"clock": "event", "grace_us": 15_000 * MS}).idle == 15_000 * MS
+    assert made(TUMBLING | {"clock": "event"}).idle == 10_000 * MS
+    assert made(COUNT).each == 10
