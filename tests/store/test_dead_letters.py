@@ -110,6 +110,8 @@ async def test_one_put_back_is_dead_again_when_its_group_is_restarted(desk: Desk
     await desk.store.groups.delete("g", "q", keep_start=True)
     _, total = await desk.store.dead_letters.find(Filter())
     assert total == 1
+    assert len(await desk.store.dead_letters.put_back(Filter(queue="q"))) == 1
+    assert names(await desk.pop()) == ["a"]
 
 
 async def test_one_put_back_that_is_answered_with_retry_comes_again(desk: Desk) -> None:

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import polars as pl
 
-from .directory import Directory
-from .emission import Emitted
-from .late import Judged, due
-from .layout import KEY, WINDOW, Layout, window_ids
+from .closing import ClosingWindows, append
+from .late import Judged
+from .layout import KEY, WINDOW, window_ids
 
 _IDS = pl.List(pl.String)
 
 
-class Sessions:
+class Sessions(ClosingWindows):
     """Open and sealed sessions, as part rows by source; `replaces` lists the sealed ids that they took in."""
 
-    def __init__(
-        self, layout: Layout, directory: Directory, open_: pl.DataFrame | None, sealed: pl.DataFrame | None
-    ) -> None:
-        self._layout = layout
-        self._directory = directory
-        self._gap = layout.spec.gap
-        self._final = layout.spec.emission == "final"
-        self.open = open_
-        self.sealed = sealed
-        self.emitted = Emitted(layout, directory)
+    @property
+    def _gap(self) -> int:
+        return self._layout.spec.gap
 
     def behind(self) -> pl.Expr:
         """Whether a record has to be judged by itself; with `changes` each one moves its session."""
@@ -73,17 +65,14 @@ class Sessions:
 
     def seal(self, closed: pl.DataFrame) -> None:
         """Seal the sessions that end where their key is closed."""
-        if self.open is None:
+        due_rows = self.take_due(closed)
+        if due_rows is None:
             return
-        split = due(self.open, closed, 0)
-        if split is None:
-            return
-        due_rows, self.open = split
         if self._final:
             due_rows = due_rows.with_columns(revision=pl.lit(1, dtype=pl.Int64))
             self.emitted.windows(_gathered(due_rows), WINDOW)
         # Also when late records are dropped: one that is not late may still touch a sealed session.
-        self.sealed = _append(self.sealed, due_rows.with_columns(replaces=pl.lit([], dtype=_IDS)))
+        self.sealed = append(self.sealed, due_rows.with_columns(replaces=pl.lit([], dtype=_IDS)))
 
     def step(self, records: pl.DataFrame) -> Judged:
         """Records that may touch sealed sessions, at most one for each key."""
@@ -156,9 +145,9 @@ class Sessions:
         if not self._final:
             rows = rows.with_columns(replaces=pl.lit([], dtype=_IDS))
         if sealed:
-            self.sealed = _append(self.sealed, rows.with_columns(replaces=pl.lit([], dtype=_IDS)))
+            self.sealed = append(self.sealed, rows.with_columns(replaces=pl.lit([], dtype=_IDS)))
         else:
-            self.open = _append(self.open, rows)
+            self.open = append(self.open, rows)
 
     def _union(self, rows: pl.DataFrame) -> pl.DataFrame:
         """All rows of a key become one session: they touch through its record."""
@@ -195,22 +184,6 @@ class Sessions:
         return rows.with_columns(revision=revision, replaces=pl.concat_list("replaces", gone)).select(
             self._columns()
         )
-
-    def forget(self, keys: pl.DataFrame) -> None:
-        """Forget the sealed sessions of some keys."""
-        if self.sealed is not None:
-            self.sealed = self.sealed.join(keys, on=KEY, how="anti")
-
-    def purge(self, closed: pl.DataFrame) -> None:
-        """Forget sealed windows that can no longer be revised."""
-        if self.sealed is not None:
-            split = due(self.sealed, closed, self._layout.spec.keep)
-            if split is not None:
-                self.sealed = split[1]
-
-
-def _append(table: pl.DataFrame | None, rows: pl.DataFrame) -> pl.DataFrame:
-    return rows if table is None or table.is_empty() else pl.concat([table, rows.select(table.columns)])
 
 
 def _gathered(rows: pl.DataFrame) -> pl.DataFrame:

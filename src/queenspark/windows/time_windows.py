@@ -6,26 +6,20 @@ from math import gcd
 
 import polars as pl
 
+from .closing import ClosingWindows, append
 from .directory import Directory
-from .emission import Emitted
-from .late import Judged, due
+from .late import Judged
 from .layout import KEY, WINDOW, Layout
 
 
-class TimeWindows:
+class TimeWindows(ClosingWindows):
     """Open and sealed windows of one spec. Rows of the same window are merged when they are needed."""
 
     def __init__(
         self, layout: Layout, directory: Directory, open_: pl.DataFrame | None, sealed: pl.DataFrame | None
     ) -> None:
-        spec = layout.spec
-        self._layout = layout
-        self._duration, self._slide = spec.duration, spec.slide
-        self._final = spec.emission == "final"
-        self._remembers = spec.remembers
-        self.open = open_
-        self.sealed = sealed
-        self.emitted = Emitted(layout, directory)
+        super().__init__(layout, directory, open_, sealed)
+        self._duration, self._slide = layout.spec.duration, layout.spec.slide
 
     def behind(self) -> pl.Expr:
         """Whether a record has a window that is closed already."""
@@ -55,7 +49,7 @@ class TimeWindows:
         rows = self._expand(panes).drop("t")
         if pane != self._duration:
             rows = self._layout.merge(rows, [*WINDOW, "source"])
-        self.open = _append(self.open, rows)
+        self.open = append(self.open, rows)
 
     def _emit_changes(self, records: pl.DataFrame, among: pl.DataFrame | None) -> None:
         prior = _matching(among, records, WINDOW) if among is not None else records.clear()
@@ -63,19 +57,16 @@ class TimeWindows:
 
     def seal(self, closed: pl.DataFrame) -> None:
         """Seal the windows that end where their key is closed. `closed`: columns to join on, and `closed`."""
-        if self.open is None:
+        due_rows = self.take_due(closed)
+        if due_rows is None:
             return
-        split = due(self.open, closed, 0)
-        if split is None:
-            return
-        due_rows, self.open = split
         rows = self._layout.merge(due_rows, [*WINDOW, "source"]).with_columns(
             revision=pl.lit(1, dtype=pl.Int64)
         )
         if self._final:
             self.emitted.windows(rows, WINDOW)
-        if self._remembers:
-            self.sealed = _append(self.sealed, rows)
+        if self._layout.spec.remembers:
+            self.sealed = append(self.sealed, rows)
 
     def step(self, records: pl.DataFrame) -> Judged:
         """Records of which some window is closed already, at most one for each key."""
@@ -87,7 +78,7 @@ class TimeWindows:
         if not opened.is_empty():
             if not self._final:
                 self._emit_changes(opened, self.open)
-            self.open = _append(self.open, opened.select(self._columns(opened)))
+            self.open = append(self.open, opened.select(self._columns(opened)))
         taken = rows.filter(~is_open & ~too_late) if spec.late != "drop" else rows.clear()
         if not taken.is_empty():
             self._revise(taken)
@@ -108,26 +99,10 @@ class TimeWindows:
         merged = merged.with_columns(revision=pl.col("revision").max().over(WINDOW) + 1)
         if self._final:
             self.emitted.windows(merged, WINDOW)
-        self.sealed = _append(self.sealed, merged)
-
-    def forget(self, keys: pl.DataFrame) -> None:
-        """Forget the sealed windows of some keys."""
-        if self.sealed is not None:
-            self.sealed = self.sealed.join(keys, on=KEY, how="anti")
-
-    def purge(self, closed: pl.DataFrame) -> None:
-        """Forget sealed windows that can no longer be revised."""
-        if self.sealed is not None:
-            split = due(self.sealed, closed, self._layout.spec.keep)
-            if split is not None:
-                self.sealed = split[1]
+        self.sealed = append(self.sealed, merged)
 
     def _columns(self, rows: pl.DataFrame) -> list[str]:
         return [*WINDOW, "source", "count", "first", "last", *self._layout.columns]
-
-
-def _append(table: pl.DataFrame | None, rows: pl.DataFrame) -> pl.DataFrame:
-    return rows if table is None or table.is_empty() else pl.concat([table, rows.select(table.columns)])
 
 
 def _matching(table: pl.DataFrame, rows: pl.DataFrame, on: list[str]) -> pl.DataFrame:

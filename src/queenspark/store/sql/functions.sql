@@ -718,6 +718,62 @@ BEGIN
 END
 $$;
 
+-- The dead letters that a filter means; what is NULL is not looked at.
+CREATE FUNCTION queenspark.chosen_dead_letters(
+    p_queue text, p_group text, p_partition text, p_partition_id bigint, p_transaction_id text,
+    p_from timestamptz, p_to timestamptz
+) RETURNS SETOF queenspark.dead_letters LANGUAGE sql STABLE AS $$
+    SELECT d.* FROM queenspark.dead_letters d
+    JOIN queenspark.groups g ON g.id = d.group_id
+    JOIN queenspark.partitions t ON t.id = d.partition_id JOIN queenspark.queues q ON q.id = t.queue_id
+    WHERE NOT d.returned AND (p_queue IS NULL OR q.name = p_queue) AND (p_group IS NULL OR g.name = p_group)
+      AND (p_partition IS NULL OR t.name = p_partition) AND (p_partition_id IS NULL OR d.partition_id = p_partition_id)
+      AND (p_transaction_id IS NULL OR d.transaction_id = p_transaction_id)
+      AND (p_from IS NULL OR d.failed_at >= p_from) AND (p_to IS NULL OR d.failed_at < p_to)
+$$;
+
+-- Put dead letters back: their group gets them again, other groups do not. Returns the partition of each.
+CREATE FUNCTION queenspark.put_back(
+    p_queue text, p_group text, p_partition text, p_partition_id bigint, p_transaction_id text,
+    p_from timestamptz, p_to timestamptz
+) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+DECLARE
+    v_groups integer[];
+    v_ids bigint[];
+BEGIN
+    SELECT array_agg(c.group_id), array_agg(c.id) INTO v_groups, v_ids
+    FROM queenspark.chosen_dead_letters(
+        p_queue, p_group, p_partition, p_partition_id, p_transaction_id, p_from, p_to) c;
+    INSERT INTO queenspark.places (group_id, partition_id, cursor_txid, cursor_id, end_txid, end_id)
+    SELECT DISTINCT d.group_id, d.partition_id, g.start_txid, g.start_id, g.start_txid, g.start_id
+    FROM unnest(v_groups, v_ids) AS u(group_id, id)
+    JOIN queenspark.dead_letters d ON d.group_id = u.group_id AND d.id = u.id
+    JOIN queenspark.groups g ON g.id = d.group_id
+    ORDER BY d.partition_id, d.group_id
+    ON CONFLICT DO NOTHING;
+    PERFORM 1 FROM queenspark.places p
+    WHERE EXISTS (
+        SELECT 1 FROM unnest(v_groups, v_ids) AS u(group_id, id)
+        JOIN queenspark.dead_letters d ON d.group_id = u.group_id AND d.id = u.id
+        WHERE d.group_id = p.group_id AND d.partition_id = p.partition_id)
+    ORDER BY p.partition_id, p.group_id FOR UPDATE;
+    RETURN QUERY
+    WITH back AS (
+        UPDATE queenspark.dead_letters d SET returned = true FROM unnest(v_groups, v_ids) AS u(group_id, id)
+        WHERE d.group_id = u.group_id AND d.id = u.id AND NOT d.returned
+        RETURNING d.group_id, d.partition_id
+    ), marked AS (
+        UPDATE queenspark.places p
+        SET returned = p.returned + b.count::integer,
+            available_at = CASE WHEN cardinality(p.leased) > 0 AND p.lease_expires_at > clock_timestamp()
+                THEN p.available_at ELSE coalesce(p.retry_at, clock_timestamp()) END
+        FROM (SELECT group_id, partition_id, count(*) AS count FROM back GROUP BY group_id, partition_id) b
+        WHERE p.group_id = b.group_id AND p.partition_id = b.partition_id
+    )
+    SELECT b.partition_id FROM back b;
+END
+$$;
+
 -- Move a group of a queue (or its place in one partition) to a position. Leases are revoked; acks from before it
 -- are refused. Returns whether there was such a group (and partition).
 CREATE FUNCTION queenspark.seek(p_group_id integer, p_partition_id bigint, p_txid bigint, p_id bigint)

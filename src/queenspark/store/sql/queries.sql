@@ -223,60 +223,20 @@ WHERE NOT d.returned GROUP BY q.name, g.name
 -- name: list_dead_letters
 SELECT d.id, d.transaction_id, d.trace_id, d.partition_id, t.name AS partition, q.name AS queue, g.name AS group,
        d.error, d.attempts, d.payload, d.encrypted, d.created_at, d.failed_at, count(*) OVER () AS total
-FROM queenspark.dead_letters d
+FROM queenspark.chosen_dead_letters(
+    %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) d
 JOIN queenspark.groups g ON g.id = d.group_id
 JOIN queenspark.partitions t ON t.id = d.partition_id JOIN queenspark.queues q ON q.id = t.queue_id
-WHERE NOT d.returned AND (%(queue)s::text IS NULL OR q.name = %(queue)s)
-  AND (%(group)s::text IS NULL OR g.name = %(group)s)
-  AND (%(partition)s::text IS NULL OR t.name = %(partition)s)
-  AND (%(partition_id)s::bigint IS NULL OR d.partition_id = %(partition_id)s)
-  AND (%(transaction_id)s::text IS NULL OR d.transaction_id = %(transaction_id)s)
-  AND (%(from)s::timestamptz IS NULL OR d.failed_at >= %(from)s)
-  AND (%(to)s::timestamptz IS NULL OR d.failed_at < %(to)s)
 ORDER BY d.failed_at DESC, d.id DESC LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: return_dead_letters
--- Put dead letters back: their group gets them again, other groups do not.
-WITH chosen AS (
-    SELECT d.group_id, d.partition_id, d.id FROM queenspark.dead_letters d
-    JOIN queenspark.groups g ON g.id = d.group_id
-    JOIN queenspark.partitions t ON t.id = d.partition_id JOIN queenspark.queues q ON q.id = t.queue_id
-    WHERE NOT d.returned AND (%(queue)s::text IS NULL OR q.name = %(queue)s)
-      AND (%(group)s::text IS NULL OR g.name = %(group)s)
-      AND (%(partition)s::text IS NULL OR t.name = %(partition)s)
-      AND (%(partition_id)s::bigint IS NULL OR d.partition_id = %(partition_id)s)
-      AND (%(transaction_id)s::text IS NULL OR d.transaction_id = %(transaction_id)s)
-      AND (%(from)s::timestamptz IS NULL OR d.failed_at >= %(from)s)
-      AND (%(to)s::timestamptz IS NULL OR d.failed_at < %(to)s)
-), counted AS (
-    SELECT group_id, partition_id, count(*) AS count FROM chosen GROUP BY group_id, partition_id
-), locked AS (
-    SELECT p.group_id, p.partition_id, c.count FROM queenspark.places p
-    JOIN counted c ON c.group_id = p.group_id AND c.partition_id = p.partition_id
-    ORDER BY p.partition_id, p.group_id FOR UPDATE OF p
-), marked AS (
-    UPDATE queenspark.places p
-    SET returned = p.returned + l.count::integer,
-        available_at = CASE WHEN cardinality(p.leased) > 0 AND p.lease_expires_at > clock_timestamp()
-            THEN p.available_at ELSE coalesce(p.retry_at, clock_timestamp()) END
-    FROM locked l WHERE p.group_id = l.group_id AND p.partition_id = l.partition_id
-    RETURNING p.group_id, p.partition_id
-)
-UPDATE queenspark.dead_letters d SET returned = true FROM chosen c, marked k
-WHERE d.group_id = c.group_id AND d.id = c.id AND k.group_id = c.group_id AND k.partition_id = c.partition_id
-  AND NOT d.returned
-RETURNING d.partition_id
+SELECT * FROM queenspark.put_back(
+    %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s)
 
 -- name: delete_dead_letters
-DELETE FROM queenspark.dead_letters d USING queenspark.groups g, queenspark.partitions t, queenspark.queues q
-WHERE g.id = d.group_id AND t.id = d.partition_id AND q.id = t.queue_id AND NOT d.returned
-  AND (%(queue)s::text IS NULL OR q.name = %(queue)s)
-  AND (%(group)s::text IS NULL OR g.name = %(group)s)
-  AND (%(partition)s::text IS NULL OR t.name = %(partition)s)
-  AND (%(partition_id)s::bigint IS NULL OR d.partition_id = %(partition_id)s)
-  AND (%(transaction_id)s::text IS NULL OR d.transaction_id = %(transaction_id)s)
-  AND (%(from)s::timestamptz IS NULL OR d.failed_at >= %(from)s)
-  AND (%(to)s::timestamptz IS NULL OR d.failed_at < %(to)s)
+DELETE FROM queenspark.dead_letters d USING queenspark.chosen_dead_letters(
+    %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) c
+WHERE d.group_id = c.group_id AND d.id = c.id
 RETURNING d.id
 
 -- name: browse_messages

@@ -1,0 +1,76 @@
+"""Windows that time closes: open ones, sealed ones that are remembered, and what moves between them."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from .directory import Directory, stream_of
+from .emission import Emitted
+from .layout import KEY, Layout
+
+
+class ClosingWindows:
+    """What tumbling, sliding and session windows share. Tables hold part rows by window and source."""
+
+    def __init__(
+        self, layout: Layout, directory: Directory, open_: pl.DataFrame | None, sealed: pl.DataFrame | None
+    ) -> None:
+        self._layout = layout
+        self._directory = directory
+        self._final = layout.spec.emission == "final"
+        self.open = open_
+        self.sealed = sealed
+        self.emitted = Emitted(layout, directory)
+
+    def take_due(self, closed: pl.DataFrame) -> pl.DataFrame | None:
+        """Take the windows that are to be sealed out of the open ones. `closed`: `k` or `g`, and `closed`."""
+        split = due(self.open, closed, 0) if self.open is not None else None
+        if split is None:
+            return None
+        taken, self.open = split
+        return taken
+
+    def forget(self, keys: pl.DataFrame) -> None:
+        """Forget the sealed windows of some keys."""
+        if self.sealed is not None:
+            self.sealed = self.sealed.join(keys, on=KEY, how="anti")
+
+    def purge(self, closed: pl.DataFrame) -> None:
+        """Forget sealed windows that can no longer be revised."""
+        if self.sealed is not None:
+            split = due(self.sealed, closed, self._layout.spec.keep)
+            if split is not None:
+                self.sealed = split[1]
+
+
+def append(table: pl.DataFrame | None, rows: pl.DataFrame) -> pl.DataFrame:
+    """The table with more rows."""
+    return rows if table is None or table.is_empty() else pl.concat([table, rows.select(table.columns)])
+
+
+def due(table: pl.DataFrame, closed: pl.DataFrame, keep: int) -> tuple[pl.DataFrame, pl.DataFrame] | None:
+    """Part the windows that end at or before the mark of their key (or stream) minus `keep` from the others.
+
+    None when there are none, which is found out without looking at the keys.
+    """
+    if table.is_empty() or closed.is_empty():
+        return None
+    last = int(closed["closed"].max()) - keep  # type: ignore[arg-type]
+    if int(table["end"].min()) > last:  # type: ignore[arg-type]
+        return None
+    if "g" in closed.columns:
+        if closed.height == 1:
+            is_due = pl.col("end") <= last
+            return table.filter(is_due), table.filter(~is_due)
+        marked = (
+            table.with_columns(g=stream_of(pl.col("k")))
+            .join(closed, on="g", how="left", maintain_order="left")
+            .drop("g")
+        )
+    else:
+        marked = table.join(closed, on="k", how="left", maintain_order="left")
+    is_due = (pl.col("end") <= pl.col("closed") - keep).fill_null(False)
+    found = marked.filter(is_due).drop("closed")
+    if found.is_empty():
+        return None
+    return found, marked.filter(~is_due).drop("closed")
