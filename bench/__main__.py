@@ -1,5 +1,8 @@
 """`python -m bench`: what can be measured, and the options."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -28,10 +31,16 @@ MEASUREMENTS: dict[str, Callable[[Machine, float], list[Figure]]] = {
 }
 
 
+WINDOWS = "windows"
+"""The window engine: in a process of its own, with one thread for polars."""
+NAMES = [*MEASUREMENTS, WINDOWS]
+
+
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Shorter and less exact.")] = False,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help=f"Only this one: {', '.join(MEASUREMENTS)}.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help=f"Only this one: {', '.join(NAMES)}."),
     ] = None,
     json: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Save the figures here.")
@@ -40,26 +49,35 @@ def bench(
 ) -> None:
     """Measure this machine."""
     console = Console(stderr=True)
-    unknown = set(only or []) - MEASUREMENTS.keys()
+    chosen = only or NAMES
+    unknown = set(chosen) - set(NAMES)
     if unknown:
-        console.print(
-            f"There is no measurement {', '.join(sorted(unknown))}; there are {', '.join(MEASUREMENTS)}."
-        )
+        console.print(f"There is no measurement {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}.")
         raise typer.Exit(CANNOT_MEASURE)
+    queue = [name for name in chosen if name != WINDOWS]
+    if queue:
+        figures = _measure_queue(queue, QUICK_SECONDS if quick else SECONDS, console)
+        show(figures, profile=profile)
+        if json is not None:
+            save(figures, json)
+    if WINDOWS in chosen:
+        environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
+        subprocess.run([sys.executable, "-m", "bench.windows"], env=environment, check=True)
+
+
+def _measure_queue(names: list[str], seconds: float, console: Console) -> list[Figure]:
     figures: list[Figure] = []
     try:
         require_wrk()
         with running_machine() as machine:
-            for name in only or MEASUREMENTS:
+            for name in names:
                 with console.status(f"measuring {name}"):
                     machine.settle()
-                    figures += MEASUREMENTS[name](machine, QUICK_SECONDS if quick else SECONDS)
+                    figures += MEASUREMENTS[name](machine, seconds)
     except WrkError as error:
         console.print(str(error))
         raise typer.Exit(CANNOT_MEASURE) from None
-    show(figures, profile=profile)
-    if json is not None:
-        save(figures, json)
+    return figures
 
 
 if __name__ == "__main__":
