@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from .directory import is_only_stream, stream_of
+from .directory import among, is_only_stream, stream_of
 from .layout import KEY, NEVER
 from .spec import WindowSpec
 
@@ -70,7 +70,8 @@ class EventClock:
         A record's own time is counted into `closed`: it can never close its own window, so that is the same.
         """
         spec = self._spec
-        joined = records.join(self.table, on=KEY, how="left", maintain_order="left")
+        known = among(self.table, records["k"])
+        joined = records.join(known, on=KEY, how="left", maintain_order="left")
         previous = pl.max_horizontal("l", pl.col("created").cum_max().shift(1).over(KEY))
         joined = joined.with_columns(silence=pl.col("created") - previous)
         silent = (pl.col("silence") >= spec.idle).fill_null(False)

@@ -24,6 +24,13 @@ def is_only_stream(rows: pl.DataFrame, g: int) -> bool:
     return bool(rows.select((stream_of(pl.col("k")) == g).all()).item())
 
 
+def among(table: pl.DataFrame, numbers: pl.Series) -> pl.DataFrame:
+    """The rows of a table with these numbers, before a join: a large table is looked through, not hashed."""
+    if table.height < 4 * numbers.len():
+        return table
+    return table.filter(pl.col("k").is_in(numbers.unique().implode()))
+
+
 class Directory:
     """Numbers of streams and keys of one spec."""
 
@@ -48,7 +55,10 @@ class Directory:
         local = codes if one else codes * (int(self.streams["g"].max()) + 1) + batch["g"]  # type: ignore[arg-type]
         batch = batch.with_columns(local.alias("local"))
         seen = batch.select("local", "g", "key").unique("local", keep="any")
-        found = seen.join(self.keys, on=["g", "key"], how="left")
+        known = self.keys
+        if known.height > 4 * seen.height:
+            known = known.filter(pl.col("key").hash().is_in(seen["key"].hash().implode()))
+        found = seen.join(known, on=["g", "key"], how="left")
         new = found.filter(pl.col("k").is_null())
         if not new.is_empty():
             new = self._enter(new)
@@ -68,7 +78,7 @@ class Directory:
 
     def name(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with stream, version and key."""
-        return rows.join(self.keys, on="k", how="left", maintain_order="left").join(
+        return rows.join(among(self.keys, rows["k"]), on="k", how="left", maintain_order="left").join(
             self.streams, on="g", how="left", maintain_order="left"
         )
 

@@ -9,6 +9,7 @@ after the other.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 import polars as pl
@@ -30,15 +31,35 @@ _DEAD = [*_STREAM, "key", "txid", "id"]
 _LATE_LOG = [*_STREAM, "key", "txid", "id", "time_us", "closed_us"]
 
 
-class Report(NamedTuple):
-    """What people want to know about a step."""
+class Report:
+    """What people want to know about a step; what costs a look at all open windows, only when asked for."""
 
-    open_windows: int
-    next_close_us: int | None
-    state_bytes: int
-    late: dict[Stream, int]
-    dropped: dict[Stream, int]
-    watermark: dict[Stream, int]
+    def __init__(self, state: State, steps: list[_Step]) -> None:
+        self._state = state
+        self._steps = steps
+        self.late: dict[Stream, int] = {}
+        self.dropped: dict[Stream, int] = {}
+        self.watermark: dict[Stream, int] = {}
+        for step in steps:
+            for stream, version, late, dropped in step.named_counters().iter_rows():
+                self.late[stream, version], self.dropped[stream, version] = late, dropped
+            self.watermark |= step.watermarks()
+
+    @cached_property
+    def open_windows(self) -> int:
+        """Windows that are not sealed yet."""
+        return sum(step.open_windows() for step in self._steps)
+
+    @cached_property
+    def next_close_us(self) -> int | None:
+        """The earliest safe time that can seal a window."""
+        closes = [closes_at for step in self._steps if (closes_at := step.next_close()) is not None]
+        return min(closes, default=None)
+
+    @cached_property
+    def state_bytes(self) -> int:
+        """Size of the state in memory."""
+        return self._state.size()
 
 
 class Result(NamedTuple):
@@ -81,7 +102,7 @@ class Engine:
             [frame for step in steps for frame in step.emitted() if not frame.is_empty()],
             pl.concat([step.dead for step in steps]),
             pl.concat([step.late_log() for step in steps]),
-            _report(after, steps),
+            Report(after, steps),
         )
 
     def _ticks(self, streams: list[Stream], safe_us: int | Mapping[Stream, int]) -> pl.DataFrame:
@@ -255,20 +276,26 @@ class _Step:
         self._directory.clean([table for table in kept.values() if "k" in table.columns])
         return kept | {"streams": self._directory.streams, "keys": self._directory.keys}
 
-    def open_windows(self) -> tuple[int, int | None]:
-        """How many windows are open, and the earliest time at which safe time can seal one."""
+    def _open(self) -> pl.DataFrame | None:
         table = None if isinstance(self.windows, RowsBuffer) else self.windows.open
-        if table is None or table.is_empty():
-            return 0, None
-        by = [*KEY, "number"] if isinstance(self.windows, CountWindows) else [*KEY, "start", "end"]
-        count = table.select(by).n_unique()
-        if isinstance(self.windows, CountWindows):
-            return count, None
+        return None if table is None or table.is_empty() else table
+
+    def open_windows(self) -> int:
+        """How many windows are open."""
+        table = self._open()
+        number = "number" if isinstance(self.windows, CountWindows) else "start"
+        return 0 if table is None else table.select("k", number).n_unique()
+
+    def next_close(self) -> int | None:
+        """The earliest time at which safe time can seal a window."""
+        table = self._open()
+        if table is None or isinstance(self.windows, CountWindows):
+            return None
         closes = pl.col("end") + self.spec.grace_us
         if isinstance(self._clock, EventClock):
             table = table.join(self._clock.table, on="k", how="left")
             closes = pl.max_horizontal(closes, pl.col("l") + self.spec.idle)
-        return count, int(table.select(closes.min()).item())
+        return int(table.select(closes.min()).item())
 
     def watermarks(self) -> dict[Stream, int]:
         """How far each stream is closed: with event time, its slowest key."""
@@ -289,19 +316,3 @@ class _Step:
 def _highest(numbers: pl.Series) -> int:
     highest = numbers.max()
     return highest if isinstance(highest, int) else 0
-
-
-def _report(state: State, steps: list[_Step]) -> Report:
-    late: dict[Stream, int] = {}
-    dropped: dict[Stream, int] = {}
-    watermark: dict[Stream, int] = {}
-    opened = 0
-    closes: list[int] = []
-    for step in steps:
-        for stream, version, count, gone in step.named_counters().iter_rows():
-            late[stream, version], dropped[stream, version] = count, gone
-        watermark |= step.watermarks()
-        count, closes_at = step.open_windows()
-        opened += count
-        closes += [] if closes_at is None else [closes_at]
-    return Report(opened, min(closes, default=None), state.size(), late, dropped, watermark)
