@@ -6,13 +6,13 @@ rules leave a choice, it reads them so:
 - C of the ingest clock is per stream and version, moves with every tick and needs no record to exist.
 - Records counted as late include those that came too late; `warn` logs exactly the records counted as late.
 - M and L of a key move with late and dropped records too, not with dead ones.
-- The first window of a key is the earliest that ever got a record; a window that C had already passed when it
-  came to lie after the first one is not emitted as an empty one.
+- Empty windows follow a window that got a record, as many in a row as `most_empty` says; a window that C had
+  already passed when it came to follow one is not emitted as an empty one.
 - Empty windows of a key end at the moment at which it is forgotten if ticks come all the time, whether or not
   a tick came then; otherwise a tick would change what is emitted.
 - An empty window that was emitted counts as emitted: a late record gives it revision 2.
 - Keys of the ingest clock are never forgotten.
-- The windows of a session are told apart by their microseconds, although ids hold milliseconds only.
+- An id holds milliseconds, and what is beyond them only where there is something.
 - A session emitted again as revision 2, 3, … repeats nothing of what it replaced before.
 - In `changes`, the rows of a session are those of all sessions that became it; the end of a count window is
   the time of its last record so far.
@@ -168,13 +168,14 @@ class Stream:
             self.given.dead.append((*self.identity, record.key, record.txid, record.id))
         return record.event_us
 
-    def window_id(self, key: str, start: int, end: int, first: Record | None = None) -> str:
-        """The id of a window; `first` is given for count and rows windows."""
+    def window_id(self, key: str, start: int, end: int, at: Record | None = None) -> str:
+        """The id of a window; `at` is the first record of a count window, the last one of a rows window."""
         stream, version = self.identity
         return (
             f"{stream}:{key}:{start // 1000}:{end // 1000}"
+            + (f":u{start % 1000}-{end % 1000}" if start % 1000 or end % 1000 else "")
             + (f":v{version}" if version > 1 else "")
-            + (f":{first.txid}-{first.id}" if first else "")
+            + (f":{at.txid}-{at.id}" if at else "")
         )
 
     def emit(
@@ -238,7 +239,7 @@ class Key:
     newest: float = NEVER  # M
     last: float = NEVER  # L
     windows: list[Window] = field(default_factory=list)
-    first: int | None = None  # start of the earliest window that ever got a record
+    filled: set[int] = field(default_factory=set)  # starts of all windows that ever got a record
 
     def open(self) -> list[Window]:
         return [window for window in self.windows if window.end > self.closed]
@@ -334,6 +335,8 @@ class Clocked(Stream):
 class Aligned(Clocked):
     """Tumbling and sliding windows: [start, start + duration) for every multiple of the slide."""
 
+    most_empty = 10_000  # in a row
+
     def __init__(self, identity: Identity, spec: Spec, given: Answer) -> None:
         super().__init__(identity, spec, given)
         assert spec.duration_us is not None
@@ -353,6 +356,7 @@ class Aligned(Clocked):
             else:
                 window = self.window(key, start)
                 window.records.append(record)
+                key.filled.add(start)
                 if is_late or self.spec.emission == "changes":
                     self.emit_window(record.key, window)
             start -= self.slide
@@ -364,19 +368,18 @@ class Aligned(Clocked):
             if window.start == start:
                 return window
         key.windows.append(Window(start, start + self.duration))
-        key.first = start if key.first is None else min(key.first, start)
         return key.windows[-1]
 
     def empty_windows(self, key: Key, until: float) -> list[Window]:
-        if not self.spec.emit_empty or key.first is None:
+        if not self.spec.emit_empty:
             return []
-        taken = {window.start for window in key.windows}
         empty = []
-        start = key.first + self.slide
-        while start + self.duration <= until:
-            if start + self.duration > key.closed and start not in taken:
-                empty.append(Window(start, start + self.duration))
-            start += self.slide
+        for filled in key.filled:
+            for start in range(filled + self.slide, filled + (self.most_empty + 1) * self.slide, self.slide):
+                if start in key.filled or start + self.duration > until:
+                    break
+                if start + self.duration > key.closed:
+                    empty.append(Window(start, start + self.duration))
         return empty
 
 
@@ -423,6 +426,8 @@ class Session(Clocked):
 class Numbered(Stream):
     """Windows over the records of a key as they are numbered by the log."""
 
+    telling = 0  # which of a window's records tells it from others
+
     def __init__(self, identity: Identity, spec: Spec, given: Answer) -> None:
         super().__init__(identity, spec, given)
         assert spec.size is not None
@@ -442,8 +447,8 @@ class Numbered(Stream):
         raise NotImplementedError
 
     def emit_part(self, key: str, part: list[tuple[int, Record]], revision: int) -> None:
-        start, end, first = part[0][0], part[-1][0], part[0][1]
-        window_id = self.window_id(key, start, end, first)
+        start, end = part[0][0], part[-1][0]
+        window_id = self.window_id(key, start, end, part[self.telling][1])
         self.emit(window_id, key, start, end, [record for _, record in part], revision)
 
 
@@ -463,6 +468,8 @@ class Count(Numbered):
 
 class Rows(Numbered):
     """Each record with the ones before it, `size` in all."""
+
+    telling = -1
 
     def added(self, key: str, records: list[tuple[int, Record]]) -> None:
         self.emit_part(key, records[-self.size :], revision=1)

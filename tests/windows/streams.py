@@ -77,8 +77,8 @@ def specs(
     if kind == "session":
         fields["gap_us"] = draw(ms(1, 10))
         return Spec(**fields)
-    fields["emit_empty"] = False  # the oracle has it, the engine not yet
-    # not only whole milliseconds, and never so short that a window's id is that of another
+    fields["emit_empty"] = emission == "final" and draw(st.sampled_from((False, False, True)))
+    # not only whole milliseconds
     fields["duration_us"] = draw(ms(5, 20) | st.sampled_from((5_001, 12_345)))
     if kind == "sliding":
         shortest = fields["duration_us"] // (2 if fields["emit_empty"] else 6)
@@ -175,13 +175,9 @@ def play(
             created = max(created, safe)
         for identity in {identities[index % len(identities)]: None for index in step.streams}:
             spec = chosen[identity]
-            fine = step.fine_us
-            if spec.kind == "session":  # its ids are those of its times in milliseconds
-                created, fine = -(-created // MS) * MS, 0
-            event = None if step.event_ms is None else now + step.event_ms * MS + fine
-            # all the empty windows up to the far future are more than a test can wait for
-            if event is not None and step.event_far is not None and not spec.emit_empty:
-                event = step.event_far - step.event_far % MS + fine
+            event = None if step.event_ms is None else now + step.event_ms * MS + step.fine_us
+            if event is not None and step.event_far is not None:
+                event = step.event_far - step.event_far % MS + step.fine_us
             events.append(
                 Record(
                     *(identity[0], step.key, txid, number, created, event, step.values, step.source),

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from queenspark.windows import empty
 from tests.windows.engine_adapter import differences, engine_answer
-from tests.windows.oracle import Answer, Event, Record, Spec, Tick, Value, answer
+from tests.windows.oracle import Aligned, Answer, Event, Record, Spec, Tick, Value, answer
 from tests.windows.streams import MS, Clock, Emission, Input, LatePolicy, inputs, specs
 
 pytestmark = pytest.mark.timeout(1_200)  # hypothesis may take minutes to make a failing example small
@@ -34,6 +35,13 @@ CUTS = st.frozensets(st.integers(0, 60), max_size=12)
 BUCKETS = st.sampled_from((1, 1, 2, 3, 16))
 
 
+@pytest.fixture(autouse=True)
+def few_empty_windows_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the bound is met, and far-future records do not fill the test."""
+    monkeypatch.setattr(empty, "MOST", 7)
+    monkeypatch.setattr(Aligned, "most_empty", 7)
+
+
 def check(examples: int, property_: Callable[..., None], **strategies: st.SearchStrategy[object]) -> None:
     """Run a property as a hypothesis test with this many examples."""
     settings(
@@ -52,6 +60,16 @@ def assert_same(expected: Answer, actual: Answer, input_: Input) -> None:
     assert not found, "\n".join(found[:20])
 
 
+def assert_ids_differ(actual: Answer, input_: Input) -> None:
+    """Id and revision tell rows apart, as long as no key is forgotten and comes back."""
+    names = [
+        (row.stream, row.version, row.key, row.window_id, row.revision)
+        for row in actual.rows
+        if input_.specs[row.stream, row.version].clock == "ingest"
+    ]
+    assert len(set(names)) == len(names)
+
+
 @pytest.mark.parametrize(("kind", "emission", "late", "clock"), CASES)
 def test_every_kind_emission_policy_and_clock(
     kind: str, emission: Emission, late: LatePolicy | None, clock: Clock, full_size: bool
@@ -61,6 +79,7 @@ def test_every_kind_emission_policy_and_clock(
         actual = engine_answer(input_.specs, input_.events, cuts=cuts, buckets=buckets, round_trip=round_trip)
         event(f"late {bool(+expected.late)}, dropped {bool(+expected.dropped)}, dead {bool(expected.dead)}")
         assert_same(expected, actual, input_)
+        assert_ids_differ(actual, input_)
 
     subject = specs(kind, emission, late, clock)
     check(

@@ -335,7 +335,7 @@ def test_changes_of_a_session_name_the_sessions_that_went_into_it() -> None:
     assert [row.replaces for row in given.rows] == [(), (), ("1:a:0:10000", "1:a:15000:25000"), ()]
 
 
-def test_ids_hold_milliseconds_version_and_first_position() -> None:
+def test_ids_hold_milliseconds_what_is_beyond_version_and_position() -> None:
     specs = {
         (7, 1): Spec(kind="tumbling", duration_us=1_500),
         (7, 3): Spec(kind="rows", size=2, emission="changes"),
@@ -347,7 +347,7 @@ def test_ids_hold_milliseconds_version_and_first_position() -> None:
         Tick(0),
     ]
     ids = [row.window_id for row in answer(specs, log).rows]
-    assert ids == ["7:k:-1:-1:v3:5-6", "7:k:-1:2:v3:5-6", "7:k:-2:0"]
+    assert ids == ["7:k:-1:-1:u999-999:v3:5-6", "7:k:-1:2:u999-999:v3:5-7", "7:k:-2:0:u500-0"]
 
 
 def test_sources_hold_first_and_last_position() -> None:

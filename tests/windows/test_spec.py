@@ -22,6 +22,7 @@ GOOD: list[dict[str, Any]] = [
     COUNT,
     ROWS,
     SLIDING | {"slide_us": 60_000 * MS},
+    SLIDING | {"emit_empty": True},
     COUNT | {"step": 3, "emission": "changes"},
     TUMBLING | {"clock": "event", "grace_us": 5_000 * MS, "idle_us": 20_000 * MS, "keep_us": 60_000 * MS},
     TUMBLING | {"emission": "changes", "aggregates": (TOTAL, Aggregate("max", "amount", "most"))},

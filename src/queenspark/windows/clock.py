@@ -109,7 +109,8 @@ class EventClock:
             silent=silent,
         )
         self.table = table.select(list(_KEYS))
-        return table.filter("silent").select(*KEY, closed=pl.col("c"))
+        cap = pl.col("l") + spec.keep - spec.grace_us
+        return table.filter("silent").select(*KEY, closed=pl.col("c"), cap=cap)
 
     def _with_safe(self, streams: pl.DataFrame) -> pl.DataFrame:
         if streams.height == 1 and is_only_stream(self.table, streams["g"][0]):

@@ -55,6 +55,7 @@ def due(table: pl.DataFrame, closed: pl.DataFrame, keep: int) -> tuple[pl.DataFr
     """
     if table.is_empty() or closed.is_empty():
         return None
+    closed = closed.select(pl.exclude("cap"))
     last = int(closed["closed"].max()) - keep  # type: ignore[arg-type]
     if int(table["end"].min()) > last:  # type: ignore[arg-type]
         return None

@@ -25,7 +25,7 @@ class CountWindows:
         self._final = layout.spec.emission == "final"
         self.open = open_
         self.counts = counts if counts is not None else pl.DataFrame(schema=_COUNTS)
-        self.emitted = Emitted(layout, directory, positioned=True)
+        self.emitted = Emitted(layout, directory, at="first")
 
     def add(self, records: pl.DataFrame) -> None:
         """Number the records; emit windows that are full or, with `changes`, each record's windows."""
@@ -97,7 +97,7 @@ class RowsBuffer:
         self._layout = layout
         self._size = layout.spec.rows
         self.buffer = buffer
-        self.emitted = Emitted(layout, directory, positioned=True)
+        self.emitted = Emitted(layout, directory, at="last")
 
     def add(self, records: pl.DataFrame) -> None:
         """Emit one row for each record."""

@@ -16,19 +16,19 @@ _WORD = 2**64
 class Emitted:
     """Collects rows in the order in which they are emitted."""
 
-    def __init__(self, layout: Layout, directory: Directory, *, positioned: bool = False) -> None:
+    def __init__(self, layout: Layout, directory: Directory, *, at: str | None = None) -> None:
         self._layout = layout
         self._directory = directory
-        self._positioned = positioned
+        self._at = at
         self.frames: list[pl.DataFrame] = []
 
     def windows(self, rows: pl.DataFrame, by: Sequence[str]) -> None:
-        """Whole windows, given as part rows by source with their revision (and what they replace)."""
+        """Whole windows by their end, given as part rows by source with their revision (and what they replace)."""
         if rows.is_empty():
             return
         if "replaces" not in rows.columns:
             rows = rows.with_columns(replaces=_nothing())
-        self._put(self._layout.with_sources(rows, by))
+        self._put(self._layout.with_sources(rows, by).sort("end", maintain_order=True))
 
     def changes(
         self, records: pl.DataFrame, prior: pl.DataFrame, by: Sequence[str], revision: pl.Expr
@@ -70,7 +70,7 @@ class Emitted:
 
     def _put(self, rows: pl.DataFrame) -> None:
         named = self._directory.name(rows)
-        self.frames.append(self._layout.output(named, positioned=self._positioned))
+        self.frames.append(self._layout.output(named, at=self._at))
 
 
 def _nothing() -> pl.Expr:

@@ -17,6 +17,7 @@ import polars as pl
 from .clock import EventClock, IngestClock
 from .counts import CountWindows, RowsBuffer
 from .directory import Directory, stream_of
+from .empty import EmptyWindows
 from .late import Judged
 from .layout import KEY, Layout
 from .sessions import Sessions
@@ -150,7 +151,10 @@ class _Step:
         elif spec.kind == "session":
             self.windows = Sessions(layout, self._directory, table("open"), table("sealed"))
         else:
-            self.windows = TimeWindows(layout, self._directory, table("open"), table("sealed"))
+            empty = EmptyWindows(spec, table("empty")) if spec.emit_empty else None
+            self.windows = TimeWindows(
+                layout, self._directory, table("open"), table("sealed"), self._records, empty
+            )
 
     def _mine(self, batch: pl.DataFrame) -> pl.DataFrame:
         """The records of this spec's streams, with the stream's number `g`."""
@@ -188,7 +192,8 @@ class _Step:
             part = numbered.filter(pl.col("epoch") == number)
             returning = part.filter("forget")
             if not returning.is_empty():
-                windows.seal(returning.select(*KEY, "closed"))
+                cap = pl.col("created") - pl.col("silence") + self.spec.keep - self.spec.grace_us
+                windows.seal(returning.select(*KEY, "closed", cap=cap))
                 self._forget(windows, returning.select(KEY))
             records = part.select(self._records.columns)
             self._rounds(windows, self._clock.judge(records))
@@ -272,6 +277,8 @@ class _Step:
                 found |= {"buffer": windows.buffer}
             case _:
                 found |= {"open": windows.open, "sealed": windows.sealed, "clock": self._clock.table}
+        if isinstance(windows, TimeWindows) and windows.empty is not None:
+            found |= {"empty": windows.empty.table}
         kept = {name: table for name, table in found.items() if table is not None}
         self._directory.clean([table for table in kept.values() if "k" in table.columns])
         return kept | {"streams": self._directory.streams, "keys": self._directory.keys}
@@ -289,13 +296,17 @@ class _Step:
     def next_close(self) -> int | None:
         """The earliest time at which safe time can seal a window."""
         table = self._open()
-        if table is None or isinstance(self.windows, CountWindows):
-            return None
-        closes = pl.col("end") + self.spec.grace_us
-        if isinstance(self._clock, EventClock):
-            table = table.join(self._clock.table, on="k", how="left")
-            closes = pl.max_horizontal(closes, pl.col("l") + self.spec.idle)
-        return int(table.select(closes.min()).item())
+        ends: list[int] = []
+        if table is not None and not isinstance(self.windows, CountWindows):
+            closes = pl.col("end") + self.spec.grace_us
+            if isinstance(self._clock, EventClock):
+                table = table.join(self._clock.table, on="k", how="left")
+                closes = pl.max_horizontal(closes, pl.col("l") + self.spec.idle)
+            ends.append(int(table.select(closes.min()).item()))
+        if isinstance(self.windows, TimeWindows) and self.windows.empty is not None:
+            end = self.windows.empty.next_end()
+            ends += [] if end is None else [end + self.spec.grace_us]
+        return min(ends, default=None)
 
     def watermarks(self) -> dict[Stream, int]:
         """How far each stream is closed: with event time, its slowest key."""

@@ -68,20 +68,16 @@ class Layout:
         """Each part over the last `size` records."""
         return {part.name: part.roll(pl.col(part.name), size) for part in self.parts}
 
-    def output(self, rows: pl.DataFrame, *, positioned: bool = False) -> pl.DataFrame:
-        """Emitted rows from named, merged part rows that have revision, sources and replaces."""
-        version = pl.when(pl.col("version") > 1).then(pl.format(":v{}", "version")).otherwise(pl.lit(""))
-        window_id = [
-            pl.format("{}:{}:{}:{}", "stream", "key", pl.col("start") // 1000, pl.col("end") // 1000),
-            version,
-        ]
-        if positioned:
-            window_id.append(pl.format(":{}-{}", _txid(pl.col("first")), _id(pl.col("first"))))
+    def output(self, rows: pl.DataFrame, *, at: str | None = None) -> pl.DataFrame:
+        """Emitted rows from named, merged part rows that have revision, sources and replaces.
+
+        `at`: the position that belongs into the id, `first` or `last`.
+        """
         return rows.select(
             "stream",
             "version",
             "key",
-            pl.concat_str(window_id).alias("window_id"),
+            _window_id(at).alias("window_id"),
             pl.col("start").alias("start_us"),
             pl.col("end").alias("end_us"),
             "count",
@@ -103,10 +99,15 @@ class Layout:
             _txid(pl.col("last")).alias("last_txid"),
             _id(pl.col("last")).alias("last_id"),
         )
-        with_ranges = rows.with_columns(ranges.alias("sources"))
+        has_empty = rows["source"].has_nulls()
+        if has_empty:
+            ranges = pl.when(pl.col("source").is_not_null()).then(ranges)
+        windows = rows.with_columns(ranges.alias("sources"))
         if rows.is_empty() or rows["source"].n_unique() <= 1:
-            return with_ranges.with_columns(pl.concat_list("sources").alias("sources"))
-        return self.merge(with_ranges.sort("source"), by, pl.col("sources"), *self._carried(rows, by))
+            windows = windows.with_columns(pl.concat_list("sources").alias("sources"))
+        else:
+            windows = self.merge(windows.sort("source"), by, pl.col("sources"), *self._carried(rows, by))
+        return windows.with_columns(pl.col("sources").list.drop_nulls()) if has_empty else windows
 
     def _carried(self, rows: pl.DataFrame, by: Sequence[str]) -> list[pl.Expr]:
         return [
@@ -118,9 +119,21 @@ class Layout:
 
 def window_ids(rows: pl.DataFrame) -> pl.Series:
     """The ids of windows (of kinds whose id needs no position)."""
-    version = pl.when(pl.col("version") > 1).then(pl.format(":v{}", "version")).otherwise(pl.lit(""))
-    text = pl.format("{}:{}:{}:{}", "stream", "key", pl.col("start") // 1000, pl.col("end") // 1000)
-    return rows.select(pl.concat_str([text, version]).alias("id"))["id"]
+    return rows.select(_window_id(None).alias("id"))["id"]
+
+
+def _window_id(at: str | None) -> pl.Expr:
+    """Times in milliseconds; then what is beyond them, the version above 1 and a position."""
+    start, end = pl.col("start"), pl.col("end")
+    fine = (start % 1000 != 0) | (end % 1000 != 0)
+    parts = [
+        pl.format("{}:{}:{}:{}", "stream", "key", start // 1000, end // 1000),
+        pl.when(fine).then(pl.format(":u{}-{}", start % 1000, end % 1000)).otherwise(pl.lit("")),
+        pl.when(pl.col("version") > 1).then(pl.format(":v{}", "version")).otherwise(pl.lit("")),
+    ]
+    if at is not None:
+        parts.append(pl.format(":{}-{}", _txid(pl.col(at)), _id(pl.col(at))))
+    return pl.concat_str(parts)
 
 
 def _txid(position: pl.Expr) -> pl.Expr:

@@ -8,6 +8,7 @@ import polars as pl
 
 from .closing import ClosingWindows, append
 from .directory import Directory
+from .empty import EmptyWindows
 from .late import Judged
 from .layout import KEY, WINDOW, Layout
 
@@ -16,10 +17,18 @@ class TimeWindows(ClosingWindows):
     """Open and sealed windows of one spec. Rows of the same window are merged when they are needed."""
 
     def __init__(
-        self, layout: Layout, directory: Directory, open_: pl.DataFrame | None, sealed: pl.DataFrame | None
+        self,
+        layout: Layout,
+        directory: Directory,
+        open_: pl.DataFrame | None,
+        sealed: pl.DataFrame | None,
+        records: pl.DataFrame,
+        empty: EmptyWindows | None,
     ) -> None:
         super().__init__(layout, directory, open_, sealed)
         self._duration, self._slide = layout.spec.duration, layout.spec.slide
+        self.empty = empty
+        self._no_rows = records.clear().with_columns(start=pl.col("t"), end=pl.col("t"))
 
     def behind(self) -> pl.Expr:
         """Whether a record has a window that is closed already."""
@@ -44,6 +53,8 @@ class TimeWindows(ClosingWindows):
             return
         if not self._final:
             self._emit_changes(self._expand(records), self.open)
+        if self.empty is not None:
+            self.empty.note(self._expand(records.select("k", "t", "closed")))
         pane = gcd(self._duration, self._slide)
         panes = self._layout.merge(records.with_columns(t=pl.col("t") // pane * pane), [*KEY, "t", "source"])
         rows = self._expand(panes).drop("t")
@@ -58,6 +69,8 @@ class TimeWindows(ClosingWindows):
     def seal(self, closed: pl.DataFrame) -> None:
         """Seal the windows that end where their key is closed. `closed`: columns to join on, and `closed`."""
         due_rows = self.take_due(closed)
+        if self.empty is not None:
+            due_rows = self._with_empty(due_rows, self.empty.passed(closed, due_rows))
         if due_rows is None:
             return
         rows = self._layout.merge(due_rows, [*WINDOW, "source"]).with_columns(
@@ -67,6 +80,19 @@ class TimeWindows(ClosingWindows):
             self.emitted.windows(rows, WINDOW)
         if self._layout.spec.remembers:
             self.sealed = append(self.sealed, rows)
+
+    def _with_empty(self, due: pl.DataFrame | None, empty: pl.DataFrame) -> pl.DataFrame | None:
+        """The windows that are due, and empty ones: part rows of no source."""
+        if empty.is_empty():
+            return due
+        shaped = self._no_rows.select(self._columns())
+        return pl.concat([shaped if due is None else due, empty], how="diagonal_relaxed")
+
+    def forget(self, keys: pl.DataFrame) -> None:
+        """Forget the sealed windows of some keys."""
+        super().forget(keys)
+        if self.empty is not None:
+            self.empty.forget(keys)
 
     def step(self, records: pl.DataFrame) -> Judged:
         """Records of which some window is closed already, at most one for each key."""
@@ -78,8 +104,10 @@ class TimeWindows(ClosingWindows):
         if not opened.is_empty():
             if not self._final:
                 self._emit_changes(opened, self.open)
-            self.open = append(self.open, opened.select(self._columns(opened)))
+            self.open = append(self.open, opened.select(self._columns()))
         taken = rows.filter(~is_open & ~too_late) if spec.late != "drop" else rows.clear()
+        if self.empty is not None:
+            self.empty.note(pl.concat([opened, taken]).select("k", "start", "closed"))
         if not taken.is_empty():
             self._revise(taken)
         dropped = rows.filter(~is_open & (too_late if spec.late != "drop" else pl.lit(True)))
@@ -90,7 +118,7 @@ class TimeWindows(ClosingWindows):
         there = _matching(self.sealed, rows, WINDOW) if self.sealed is not None else None
         if not self._final:
             self._emit_changes(rows, there)
-        added = rows.select(self._columns(rows)).with_columns(revision=pl.lit(0, dtype=pl.Int64))
+        added = rows.select(self._columns()).with_columns(revision=pl.lit(0, dtype=pl.Int64))
         if there is not None:
             added = pl.concat([there, added], how="diagonal_relaxed")
             assert self.sealed is not None
@@ -101,7 +129,7 @@ class TimeWindows(ClosingWindows):
             self.emitted.windows(merged, WINDOW)
         self.sealed = append(self.sealed, merged)
 
-    def _columns(self, rows: pl.DataFrame) -> list[str]:
+    def _columns(self) -> list[str]:
         return [*WINDOW, "source", "count", "first", "last", *self._layout.columns]
 
 

@@ -1,0 +1,87 @@
+"""Empty windows: those between and after windows with records, for people who asked for them."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from .directory import stream_of
+from .layout import KEY, NEVER
+from .spec import WindowSpec
+
+#: Windows in a row that are emitted empty; a key that is silent for longer gets no more until its next record.
+MOST = 10_000
+_TABLE = {"k": pl.Int64, "upto": pl.Int64, "last": pl.Int64}
+
+
+class EmptyWindows:
+    """Per key: up to where its empty windows are emitted, and its last window with a record before that."""
+
+    def __init__(self, spec: WindowSpec, table: pl.DataFrame | None) -> None:
+        self._spec = spec
+        self.table = table if table is not None else pl.DataFrame(schema=_TABLE)
+
+    def _after(self, time: pl.Expr) -> pl.Expr:
+        """The start of the first window that ends after a time."""
+        return (time - self._spec.duration) // self._spec.slide * self._spec.slide + self._spec.slide
+
+    def note(self, rows: pl.DataFrame) -> None:
+        """Records have come into windows: `k`, `start`, and `closed`, where the key was closed then."""
+        is_sealed = pl.col("start") + self._spec.duration <= pl.col("closed")
+        noted = rows.group_by(KEY).agg(
+            upto=pl.col("closed").min(), last=pl.col("start").filter(is_sealed).max().fill_null(NEVER)
+        )
+        known = self.table.join(noted.select(KEY), on=KEY, how="semi")
+        new = noted.join(known.select(KEY), on=KEY, how="anti")
+        raised = noted.select("k", "last").join(known.select("k", "upto"), on=KEY, how="inner")
+        merged = pl.concat([known, raised.select(list(_TABLE)), new]).group_by(KEY)
+        rest = self.table.join(noted.select(KEY), on=KEY, how="anti")
+        self.table = pl.concat([rest, merged.agg(pl.col("upto").max(), pl.col("last").max())])
+
+    def passed(self, closed: pl.DataFrame, due: pl.DataFrame | None) -> pl.DataFrame:
+        """The empty windows that end up to where their key is closed now; `due` are those with records.
+
+        `closed` has `k` or `g`, `closed` and, where keys can be forgotten, `cap`: the end of a key's life.
+        """
+        if "g" in closed.columns:
+            marked = self.table.with_columns(g=stream_of(pl.col("k"))).join(closed, on="g").drop("g")
+        else:
+            marked = self.table.join(closed, on=KEY)
+        starts = self.table.clear().select("k", start="last")
+        if due is not None:
+            starts = due.select("k", "start").unique()
+        newest = starts.group_by(KEY).agg(newest=pl.col("start").max())
+        marked = marked.join(newest, on=KEY, how="left")
+        if "cap" in marked.columns:
+            cap = pl.max_horizontal("cap", pl.col("newest") + self._spec.duration)
+            marked = marked.with_columns(closed=pl.min_horizontal("closed", cap))
+        marked = marked.filter(pl.col("closed") > pl.col("upto"))
+        if marked.is_empty():
+            return starts.clear().with_columns(end=pl.col("start"))
+        known = marked.filter(pl.col("last") > NEVER).select("k", start="last")
+        nodes = pl.concat([known, starts.join(marked.select(KEY), on=KEY, how="semi")]).sort("k", "start")
+        nodes = nodes.join(marked.select("k", "upto", "closed"), on=KEY, maintain_order="left")
+        slide = self._spec.slide
+        first = pl.max_horizontal(pl.col("start") + slide, self._after(pl.col("upto")))
+        last = pl.min_horizontal(
+            pl.col("start").shift(-1).over(KEY) - slide,
+            pl.col("start") + MOST * slide,
+            self._after(pl.col("closed")) - slide,
+        )
+        gaps = nodes.select("k", first=first, last=last).filter(pl.col("first") <= pl.col("last"))
+        moved = marked.select("k", upto="closed", last=pl.max_horizontal("last", "newest"))
+        self.table = pl.concat([self.table.join(moved, on=KEY, how="anti"), moved])
+        empty = gaps.select("k", start=pl.int_ranges("first", pl.col("last") + slide, slide)).explode("start")
+        return empty.with_columns(end=pl.col("start") + self._spec.duration)
+
+    def forget(self, keys: pl.DataFrame) -> None:
+        """These keys are new again."""
+        self.table = self.table.join(keys, on=KEY, how="anti")
+
+    def next_end(self) -> int | None:
+        """When the next empty window of a key that has no record before then will end."""
+        start = self._after(pl.col("upto"))
+        due = self.table.filter(
+            (pl.col("last") > NEVER) & (start <= pl.col("last") + MOST * self._spec.slide)
+        ).select(pl.max_horizontal(start, pl.col("last") + self._spec.slide).min() + self._spec.duration)
+        found = due.item()
+        return None if found is None else int(found)
