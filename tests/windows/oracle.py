@@ -171,12 +171,10 @@ class Stream:
     def window_id(self, key: str, start: int, end: int, at: Record | None = None) -> str:
         """The id of a window; `at` is the first record of a count window, the last one of a rows window."""
         stream, version = self.identity
-        return (
-            f"{stream}:{key}:{start // 1000}:{end // 1000}"
-            + (f":u{start % 1000}-{end % 1000}" if start % 1000 or end % 1000 else "")
-            + (f":v{version}" if version > 1 else "")
-            + (f":{at.txid}-{at.id}" if at else "")
-        )
+        name = f"{stream}:{key}:{start // 1000}:{end // 1000}" + (f":v{version}" if version > 1 else "")
+        if at:
+            return f"{name}:{at.txid}-{at.id}"
+        return name + (f":u{start % 1000}-{end % 1000}" if start % 1000 or end % 1000 else "")
 
     def emit(
         self,

@@ -16,6 +16,7 @@ import polars as pl
 from .errors import SpecError
 
 _INTEGER = pl.Int128
+_COUNT = pl.Int64()
 
 
 class Part(NamedTuple):
@@ -26,6 +27,7 @@ class Part(NamedTuple):
     merge: Callable[[pl.Expr], pl.Expr]  # within a group
     accumulate: Callable[[pl.Expr], pl.Expr]  # running, in log order
     roll: Callable[[pl.Expr, int], pl.Expr]  # over the last n records, in log order
+    whole: bool = False  # whole numbers that add up: `accumulate` and `roll` are not used
 
 
 class Aggregate(msgspec.Struct, frozen=True):
@@ -59,9 +61,10 @@ def _roll_float(column: pl.Expr, size: int) -> pl.Expr:
     return column.rolling_sum(size, min_samples=1)
 
 
-def additive(name: str, of_record: pl.Expr, *, exact: bool = True) -> Part:
+def additive(name: str, of_record: pl.Expr, kind: pl.DataType = _COUNT) -> Part:
     """A part that adds up."""
-    return Part(name, of_record, _sum, _cum_sum, _roll_exact if exact else _roll_float)
+    roll = _roll_float if kind.is_float() else _roll_exact
+    return Part(name, of_record, _sum, _cum_sum, roll, whole=kind.is_integer())
 
 
 def _roll_first(column: pl.Expr, size: int) -> pl.Expr:
@@ -112,7 +115,7 @@ def _total(p: str, column: pl.Expr, kind: pl.DataType) -> Parts:
         total = total.cast(pl.Decimal(38, 0))
     parts = [
         additive(f"{p}n", _present(column)),
-        additive(f"{p}s", _number(column, kind).fill_null(0), exact=not kind.is_float()),
+        additive(f"{p}s", _number(column, kind).fill_null(0), kind),
     ]
     return Parts(parts, pl.when(pl.col(f"{p}n") > 0).then(total))
 
@@ -120,7 +123,7 @@ def _total(p: str, column: pl.Expr, kind: pl.DataType) -> Parts:
 def _avg(p: str, column: pl.Expr, kind: pl.DataType) -> Parts:
     parts = [
         additive(f"{p}n", _present(column)),
-        additive(f"{p}s", _number(column, kind).fill_null(0), exact=not kind.is_float()),
+        additive(f"{p}s", _number(column, kind).fill_null(0), kind),
     ]
     value = pl.col(f"{p}s").cast(pl.Float64) / pl.col(f"{p}n")
     return Parts(parts, pl.when(pl.col(f"{p}n") > 0).then(value))

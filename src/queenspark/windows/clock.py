@@ -11,6 +11,7 @@ import polars as pl
 
 from .directory import among, is_only_stream, stream_of
 from .layout import KEY, NEVER
+from .runs import of_run, running_max
 from .spec import WindowSpec
 
 _KEYS = {"k": pl.Int64, "m": pl.Int64, "l": pl.Int64, "c": pl.Int64}
@@ -65,21 +66,22 @@ class EventClock:
         self.table = table if table is not None else pl.DataFrame(schema=_KEYS)
 
     def judge(self, records: pl.DataFrame) -> pl.DataFrame:
-        """Records with `closed`, where their key was closed when they came, and whether it may be forgotten.
+        """Records by key, with `closed`, where their key was closed when they came, and `silence` before them.
 
         A record's own time is counted into `closed`: it can never close its own window, so that is the same.
         """
         spec = self._spec
-        known = among(self.table, records["k"])
-        joined = records.join(known, on=KEY, how="left", maintain_order="left")
-        previous = pl.max_horizontal("l", pl.col("created").cum_max().shift(1).over(KEY))
-        joined = joined.with_columns(silence=pl.col("created") - previous)
+        k = pl.col("k")
+        rows = records if records["k"].is_sorted() else records.sort("k", maintain_order=True)
+        rows = rows.join(among(self.table, records["k"]), on=KEY, how="left", maintain_order="left")
+        created = of_run(running_max(pl.col("created"), k).shift(1), k)
+        rows = rows.with_columns(silence=pl.col("created") - pl.max_horizontal("l", created))
         silent = (pl.col("silence") >= spec.idle).fill_null(False)
         mark = pl.max_horizontal(
             pl.when(silent).then(pl.col("created") - spec.grace_us), pl.col("t") - spec.grace_us
         )
-        return joined.with_columns(
-            closed=pl.max_horizontal("c", mark.cum_max().over(KEY)),
+        return rows.with_columns(
+            closed=pl.max_horizontal("c", of_run(running_max(mark, k), k)),
             forget=(pl.col("silence") >= spec.keep).fill_null(False),
         ).drop("m", "l", "c")
 

@@ -6,9 +6,11 @@ from math import gcd
 
 import polars as pl
 
+from .closing import append
 from .directory import Directory
 from .emission import Emitted
 from .layout import KEY, Layout
+from .runs import in_runs
 
 _NUMBERED = [*KEY, "number"]
 _COUNTS = {"k": pl.Int64, "seen": pl.Int64}
@@ -103,12 +105,18 @@ class RowsBuffer:
         """Emit one row for each record."""
         if records.is_empty():
             return
-        rows = records.with_columns(is_new=pl.lit(True))
+        columns = ("k", "source", "t", "pos", *self._layout.columns)
+        rows = records.select(*columns, is_new=pl.lit(True))
+        rest = self.buffer
         if self.buffer is not None:
-            touched = records.select(KEY).unique()
-            kept = self.buffer.join(touched, on=KEY, how="semi").with_columns(is_new=pl.lit(False))
-            rest = self.buffer.join(touched, on=KEY, how="anti")
+            touched = pl.col("k").is_in(records["k"].unique().implode())
+            rest = self.buffer.filter(~touched)
+            kept = self.buffer.filter(touched).with_columns(is_new=pl.lit(False))
             rows = pl.concat([kept, rows.select(kept.columns)])
+        rows = in_runs(rows, KEY)
         self.emitted.rolling(rows, self._size)
-        last = rows.drop("is_new").filter(pl.int_range(pl.len(), 0, -1).over(KEY) < self._size)
-        self.buffer = last if self.buffer is None else pl.concat([rest, last])
+        row = pl.int_range(pl.len(), dtype=pl.Int64)
+        ends = (pl.col("w") != pl.col("w").shift(-1)).fill_null(True)
+        left = pl.when(ends).then(row).backward_fill() - row  # records after it
+        last = rows.filter(left < self._size).drop("is_new", "w", "first_row")
+        self.buffer = append(rest, last)

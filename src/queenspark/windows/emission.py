@@ -8,6 +8,7 @@ import polars as pl
 
 from .directory import Directory
 from .layout import KEY, Layout
+from .runs import in_runs
 
 _RANGE = ("first_txid", "first_id", "last_txid", "last_id")
 _WORD = 2**64
@@ -36,37 +37,28 @@ class Emitted:
         """One row for each record: its window after it. `prior` are the part rows that were there before."""
         if records.is_empty():
             return
+        old = prior.with_columns(is_new=pl.lit(False), pos=pl.col("last"))
         new = records.with_columns(is_new=pl.lit(True))
-        if prior.is_empty():
-            rows = running_sources(_coded(new, by), ["w"])
-        else:
-            old = prior.with_columns(is_new=pl.lit(False), pos=pl.col("last"))
-            everything = _coded(pl.concat([old, new], how="diagonal_relaxed"), by)
-            new = running_sources(everything, ["w"]).filter("is_new")
-            merged = self._layout.merge(everything.filter(~pl.col("is_new")), ["w"])
-            rows = pl.concat([merged.with_columns(is_new=pl.lit(False)), new], how="diagonal_relaxed")
-        running = self._layout.accumulate(rows, ["w"]).filter("is_new")
-        self._put(running.with_columns(revision=revision, replaces=_nothing()))
+        sources = _only_source(pl.col("first"), pl.col("last"))
+        if pl.concat([old["source"], new["source"]]).n_unique() > 1:
+            rows = running_sources(in_runs(_both(old, new), by[:2]))
+            old, new = rows.filter(~pl.col("is_new")), rows.filter("is_new").drop("w", "first_row")
+            sources = pl.col("sources")
+        old = self._layout.merge(old, by, pl.col("is_new").first(), pl.col("source").first())
+        running = _in_log_order(self._layout.accumulate(in_runs(_both(old, new), by[:2])).filter("is_new"))
+        self._put(running.with_columns(sources=sources, revision=revision, replaces=_nothing()))
 
     def rolling(self, rows: pl.DataFrame, size: int) -> None:
-        """One row for each new record: the last `size` part rows of its key. Rows are in log order."""
-        first = pl.coalesce(pl.col("pos").shift(size - 1), pl.col("pos").first())
-        rows = rows.with_columns(
-            *(
-                expression.over(KEY).alias(f"_{name}")
-                for name, expression in self._layout.rolling(size).items()
-            ),
-            start=pl.coalesce(pl.col("t").shift(size - 1), pl.col("t").first()).over(KEY),
-            end=pl.col("t"),
-            count=pl.int_range(1, pl.len() + 1).clip(upper_bound=size).over(KEY),
-            first=first.over(KEY),
-            last=pl.col("pos"),
-        )
-        rows = rows.with_columns(
-            sources=_window_sources(rows, size), revision=pl.lit(1, dtype=pl.Int64), replaces=_nothing()
-        )
-        values = {name: pl.col(f"_{name}") for name in self._layout.columns}
-        self._put(rows.filter("is_new").with_columns(**values))
+        """One row for each new record: the last `size` records of its key. Rows are in runs."""
+        row = pl.int_range(pl.len(), dtype=pl.Int64)
+        rows = rows.with_columns(low_row=pl.max_horizontal("first_row", row - (size - 1)))
+        if rows["source"].n_unique() == 1:
+            sources = _only_source(pl.col("first"), pl.col("last"))
+        else:
+            rows = rows.with_columns(sources=_window_sources(rows, size))
+            sources = pl.col("sources")
+        rolled = self._layout.roll(rows, size).filter("is_new").with_columns(sources=sources)
+        self._put(rolled.with_columns(revision=pl.lit(1, dtype=pl.Int64), replaces=_nothing()))
 
     def _put(self, rows: pl.DataFrame) -> None:
         named = self._directory.name(rows)
@@ -77,22 +69,24 @@ def _nothing() -> pl.Expr:
     return pl.lit([], dtype=pl.List(pl.String))
 
 
-def _coded(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Rows with one number `w` for each group: grouping by one column is what polars does best."""
-    groups = rows.select(by).unique().with_row_index("w")
-    return rows.join(groups, on=list(by), how="left", maintain_order="left")
+def _in_log_order(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows that are sorted by key, with those of each key in log order."""
+    wrong = (pl.col("k") == pl.col("k").shift(1)) & (pl.col("pos") < pl.col("pos").shift(1))
+    return rows.sort("k", "pos") if rows.select(wrong.any()).item() else rows
 
 
-def running_sources(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """For each part row, the positions of every source up to it, in the order of the rows."""
+def _both(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    return new if old.is_empty() else pl.concat([old, new], how="diagonal_relaxed")
+
+
+def running_sources(rows: pl.DataFrame) -> pl.DataFrame:
+    """For each part row, the positions of every source up to it in its run, in the order of the rows."""
     sources = sorted(rows["source"].unique())
-    if len(sources) == 1:
-        return rows.with_columns(sources=_only_source(pl.col("first").first().over(by), pl.col("last")))
     ranges = []
     for source in sources:
         own = pl.col("source") == source
-        first = pl.when(own).then(pl.col("first")).cum_min().forward_fill().over(by)
-        last = pl.when(own).then(pl.col("last")).cum_max().forward_fill().over(by)
+        first = pl.when(own).then(pl.col("first")).cum_min().forward_fill().over("w")
+        last = pl.when(own).then(pl.col("last")).cum_max().forward_fill().over("w")
         values = (first // _WORD, first % _WORD, last // _WORD, last % _WORD)
         fields = [value.cast(pl.Int64).alias(name) for name, value in zip(_RANGE, values, strict=True)]
         struct = pl.struct(pl.lit(source, dtype=pl.Int32).alias("source"), *fields)
@@ -103,8 +97,6 @@ def running_sources(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 def _window_sources(rows: pl.DataFrame, size: int) -> pl.Expr:
     """The positions of every source among the last `size` rows of a key."""
     sources = sorted(rows["source"].unique())
-    if len(sources) == 1:
-        return _only_source(pl.col("first"), pl.col("last"))
     ranges = []
     for source in sources:
         own = pl.when(pl.col("source") == source).then(pl.col("pos"))

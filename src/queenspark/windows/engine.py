@@ -192,8 +192,9 @@ class _Step:
             part = numbered.filter(pl.col("epoch") == number)
             returning = part.filter("forget")
             if not returning.is_empty():
-                cap = pl.col("created") - pl.col("silence") + self.spec.keep - self.spec.grace_us
-                windows.seal(returning.select(*KEY, "closed", cap=cap))
+                # The mark of its silence only: its own time counts after it has been forgotten, or not.
+                mark = pl.col("created") - self.spec.grace_us
+                windows.seal(returning.select("k", closed=mark, cap=mark - pl.col("silence") + self.spec.keep))
                 self._forget(windows, returning.select(KEY))
             records = part.select(self._records.columns)
             self._rounds(windows, self._clock.judge(records))

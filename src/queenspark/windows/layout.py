@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from .aggregates import Parts, parts_of
+from .runs import rolling_sum, running_sum
 from .spec import WindowSpec
 
 KEY = ["k"]
@@ -46,6 +47,8 @@ class Layout:
 
     def merge(self, rows: pl.DataFrame, by: Sequence[str], *more: pl.Expr) -> pl.DataFrame:
         """Part rows merged by some columns."""
+        if "source" in by and rows["source"].n_unique() == 1:
+            by, more = [name for name in by if name != "source"], (*more, pl.col("source").first())
         return rows.group_by(by).agg(
             pl.col("count").sum(),
             pl.col("first").min(),
@@ -54,19 +57,38 @@ class Layout:
             *more,
         )
 
-    def accumulate(self, rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-        """Part rows in log order, each replaced by the merge of itself and all before it in its group."""
-        running = {part.name: part.accumulate(pl.col(part.name)) for part in self.parts}
+    def accumulate(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Part rows in runs, in log order, each replaced by the merge of itself and all before it in its run."""
         return rows.with_columns(
-            pl.col("count").cum_sum().over(by),
-            pl.col("first").cum_min().over(by),
-            pl.col("last").cum_max().over(by),
-            *(expression.over(by).alias(name) for name, expression in running.items()),
+            running_sum(pl.col("count")).alias("count"),
+            pl.col("first").gather(pl.col("first_row")),
+            *(
+                (
+                    running_sum(pl.col(part.name))
+                    if part.whole
+                    else part.accumulate(pl.col(part.name)).over("w")
+                ).alias(part.name)
+                for part in self.parts
+            ),
         )
 
-    def rolling(self, size: int) -> dict[str, pl.Expr]:
-        """Each part over the last `size` records."""
-        return {part.name: part.roll(pl.col(part.name), size) for part in self.parts}
+    def roll(self, rows: pl.DataFrame, size: int) -> pl.DataFrame:
+        """Records in runs, in log order, each replaced by the merge of the last `size` ones down to `low_row`."""
+        return rows.with_columns(
+            (pl.int_range(pl.len()) - pl.col("low_row") + 1).alias("count"),
+            pl.col("t").gather(pl.col("low_row")).alias("start"),
+            pl.col("t").alias("end"),
+            pl.col("pos").gather(pl.col("low_row")).alias("first"),
+            pl.col("pos").alias("last"),
+            *(
+                (
+                    rolling_sum(pl.col(part.name))
+                    if part.whole
+                    else part.roll(pl.col(part.name), size).over("w")
+                ).alias(part.name)
+                for part in self.parts
+            ),
+        )
 
     def output(self, rows: pl.DataFrame, *, at: str | None = None) -> pl.DataFrame:
         """Emitted rows from named, merged part rows that have revision, sources and replaces.
@@ -77,7 +99,7 @@ class Layout:
             "stream",
             "version",
             "key",
-            _window_id(at).alias("window_id"),
+            _window_id(rows, at).alias("window_id"),
             pl.col("start").alias("start_us"),
             pl.col("end").alias("end_us"),
             "count",
@@ -119,20 +141,21 @@ class Layout:
 
 def window_ids(rows: pl.DataFrame) -> pl.Series:
     """The ids of windows (of kinds whose id needs no position)."""
-    return rows.select(_window_id(None).alias("id"))["id"]
+    return rows.select(_window_id(rows, None).alias("id"))["id"]
 
 
-def _window_id(at: str | None) -> pl.Expr:
-    """Times in milliseconds; then what is beyond them, the version above 1 and a position."""
+def _window_id(rows: pl.DataFrame, at: str | None) -> pl.Expr:
+    """Times in milliseconds; then the version above 1, and a position or what is beyond milliseconds."""
     start, end = pl.col("start"), pl.col("end")
+    parts = [pl.format("{}:{}:{}:{}", "stream", "key", start // 1000, end // 1000)]
+    if rows.select((pl.col("version") > 1).any()).item():
+        later = pl.when(pl.col("version") > 1).then(pl.format(":v{}", "version"))
+        parts.append(later.otherwise(pl.lit("")))
     fine = (start % 1000 != 0) | (end % 1000 != 0)
-    parts = [
-        pl.format("{}:{}:{}:{}", "stream", "key", start // 1000, end // 1000),
-        pl.when(fine).then(pl.format(":u{}-{}", start % 1000, end % 1000)).otherwise(pl.lit("")),
-        pl.when(pl.col("version") > 1).then(pl.format(":v{}", "version")).otherwise(pl.lit("")),
-    ]
     if at is not None:
         parts.append(pl.format(":{}-{}", _txid(pl.col(at)), _id(pl.col(at))))
+    elif rows.select(fine.any()).item():
+        parts.append(pl.when(fine).then(pl.format(":u{}-{}", start % 1000, end % 1000)).otherwise(pl.lit("")))
     return pl.concat_str(parts)
 
 

@@ -7,6 +7,7 @@ import polars as pl
 from .closing import ClosingWindows, append
 from .late import Judged
 from .layout import KEY, WINDOW, window_ids
+from .runs import in_run, running_max
 
 _IDS = pl.List(pl.String)
 
@@ -37,20 +38,21 @@ class Sessions(ClosingWindows):
     def _join(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Sessions that touch become one; rows stay split by source."""
         rows = rows.sort(*KEY, "start")
-        fresh = pl.col("start") >= pl.col("end").cum_max().shift(1).over(KEY)
-        rows = rows.with_columns(number=fresh.fill_null(True).cast(pl.Int64).cum_sum().over(KEY))
-        merged = self._layout.merge(
-            rows,
-            [*KEY, "number", "source"],
-            pl.col("start").min(),
-            pl.col("end").max(),
-            pl.col("revision").max(),
-            pl.col("replaces").explode().drop_nulls(),
-        )
-        by = [*KEY, "number"]
-        return merged.with_columns(
-            pl.col("start").min().over(by), pl.col("end").max().over(by), pl.col("revision").max().over(by)
-        ).select(self._columns())
+        k = pl.col("k")
+        fresh = in_run(pl.col("start"), k) >= running_max(pl.col("end"), k).shift(1)
+        rows = rows.with_columns(number=fresh.fill_null(True).cum_sum())
+        merged = self._layout.merge(rows, ["number", "source"], pl.col("k").first(), *_bounds(rows))
+        return self._together(merged, "number")
+
+    def _together(self, merged: pl.DataFrame, by: str) -> pl.DataFrame:
+        """Rows of one session, split by source, with what they have in common."""
+        if merged["source"].n_unique() > 1:
+            merged = merged.with_columns(
+                pl.col("start").min().over(by),
+                pl.col("end").max().over(by),
+                pl.col("revision").max().over(by),
+            )
+        return merged.select(self._columns())
 
     def add(self, records: pl.DataFrame) -> None:
         """Records that touch no sealed session."""
@@ -151,13 +153,7 @@ class Sessions(ClosingWindows):
 
     def _union(self, rows: pl.DataFrame) -> pl.DataFrame:
         """All rows of a key become one session: they touch through its record."""
-        merged = self._layout.merge(
-            rows, [*KEY, "source"], pl.col("start").min(), pl.col("end").max(), pl.col("revision").max(),
-            pl.col("replaces").explode().drop_nulls(),
-        )  # fmt: skip
-        return merged.with_columns(
-            pl.col("start").min().over(KEY), pl.col("end").max().over(KEY), pl.col("revision").max().over(KEY)
-        ).select(self._columns())
+        return self._together(self._layout.merge(rows, [*KEY, "source"], *_bounds(rows)), "k")
 
     def _ids(self, rows: pl.DataFrame) -> pl.Series:
         return window_ids(self._directory.name(rows.select(WINDOW)))
@@ -186,9 +182,21 @@ class Sessions(ClosingWindows):
         )
 
 
+def _bounds(rows: pl.DataFrame) -> list[pl.Expr]:
+    """What sessions that become one have together, beside their parts."""
+    replaces = pl.col("replaces").explode().drop_nulls()
+    if not _replacing(rows):
+        replaces = pl.col("replaces").first()
+    return [pl.col("start").min(), pl.col("end").max(), pl.col("revision").max(), replaces]
+
+
+def _replacing(rows: pl.DataFrame) -> bool:
+    return bool(rows["replaces"].list.len().sum())
+
+
 def _gathered(rows: pl.DataFrame) -> pl.DataFrame:
     """Every row of a window with all that the window replaces."""
-    if rows["replaces"].list.len().sum() == 0:
+    if not _replacing(rows):
         return rows
     lists = rows.group_by(WINDOW).agg(pl.col("replaces").explode().drop_nulls().unique().sort().alias("all"))
     return rows.join(lists, on=WINDOW, how="left").with_columns(replaces=pl.col("all")).drop("all")

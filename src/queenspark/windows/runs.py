@@ -1,0 +1,62 @@
+"""Runs: the rows of a group standing together, so that plain operations over whole columns do the work.
+
+Polars works on one group after the other in `over`, which is slow with many small groups. In runs a running
+sum is the difference of two running sums of the whole column, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+_WORD = 2**64
+_HALF = 2**63
+
+
+def in_runs(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """The rows sorted by one or two numbers, otherwise in their order.
+
+    `w` numbers the runs, `first_row` is where each begins.
+    """
+    group = pl.col(by[0])
+    if len(by) > 1:
+        group = group.cast(pl.Int128) * _WORD + pl.col(by[1])
+    rows = rows.with_columns(w=group)
+    if not rows["w"].is_sorted():
+        rows = rows.sort("w", maintain_order=True)
+    begins = (pl.col("w") != pl.col("w").shift(1)).fill_null(True)
+    return rows.with_columns(
+        w=begins.cum_sum(),
+        first_row=pl.when(begins).then(pl.int_range(pl.len(), dtype=pl.UInt32)).forward_fill(),
+    )
+
+
+def running_sum(column: pl.Expr) -> pl.Expr:
+    """The sum of each row and those before it in its run; for whole numbers, which lose nothing."""
+    return _difference(column, pl.col("first_row"))
+
+
+def rolling_sum(column: pl.Expr) -> pl.Expr:
+    """The sum of each row and those before it down to `low_row`."""
+    return _difference(column, pl.col("low_row"))
+
+
+def _difference(column: pl.Expr, low: pl.Expr) -> pl.Expr:
+    total = column.cum_sum()
+    return total - (total - column).gather(low)
+
+
+def running_max(column: pl.Expr, k: pl.Expr) -> pl.Expr:
+    """The largest value so far in the run of rising keys `k`, for comparison with `in_run` only."""
+    return in_run(column, k).cum_max()
+
+
+def in_run(column: pl.Expr, k: pl.Expr) -> pl.Expr:
+    """A time as a number that is larger in every later run of rising keys `k`."""
+    return k.cast(pl.Int128) * _WORD + column + _HALF
+
+
+def of_run(number: pl.Expr, k: pl.Expr) -> pl.Expr:
+    """The time again, null when it is not of this run."""
+    return pl.when(number // _WORD == k).then((number % _WORD - _HALF).cast(pl.Int64))
