@@ -35,8 +35,21 @@ class Emitted:
         self, records: pl.DataFrame, prior: pl.DataFrame, by: Sequence[str], revision: pl.Expr
     ) -> None:
         """One row for each record: its window after it. `prior` are the part rows that were there before."""
-        if records.is_empty():
-            return
+        if not records.is_empty():
+            self._put(self._running(records, prior, by).with_columns(revision=revision, replaces=_nothing()))
+
+    def revisions(self, records: pl.DataFrame, prior: pl.DataFrame, by: Sequence[str]) -> None:
+        """The same for records that come late; each makes the next revision of its window."""
+        records = records.with_columns(revision=pl.lit(None, dtype=pl.Int64))
+        running = self._running(records, prior, by, pl.col("revision").max())
+        number = pl.int_range(1, pl.len() + 1).over(by)
+        revision = pl.col("revision").fill_null(0) + number
+        self._put(running.with_columns(revision=revision, replaces=_nothing()))
+
+    def _running(
+        self, records: pl.DataFrame, prior: pl.DataFrame, by: Sequence[str], *more: pl.Expr
+    ) -> pl.DataFrame:
+        """Each record as its window after it, with its sources; `more` is what it gets of the prior rows."""
         old = prior.with_columns(is_new=pl.lit(False), pos=pl.col("last"))
         new = records.with_columns(is_new=pl.lit(True))
         sources = _only_source(pl.col("first"), pl.col("last"))
@@ -44,9 +57,10 @@ class Emitted:
             rows = running_sources(in_runs(_both(old, new), by[:2]))
             old, new = rows.filter(~pl.col("is_new")), rows.filter("is_new").drop("w", "first_row")
             sources = pl.col("sources")
-        old = self._layout.merge(old, by, pl.col("is_new").first(), pl.col("source").first())
-        running = _in_log_order(self._layout.accumulate(in_runs(_both(old, new), by[:2])).filter("is_new"))
-        self._put(running.with_columns(sources=sources, revision=revision, replaces=_nothing()))
+        old = self._layout.merge(old, by, pl.col("is_new").first(), pl.col("source").first(), *more)
+        rows = self._layout.accumulate(in_runs(_both(old, new), by[:2]))
+        carried = [pl.col(each.meta.output_name()).gather(pl.col("first_row")) for each in more]
+        return _in_log_order(rows.with_columns(carried).filter("is_new").with_columns(sources=sources))
 
     def rolling(self, rows: pl.DataFrame, size: int) -> None:
         """One row for each new record: the last `size` records of its key. Rows are in runs."""
@@ -81,7 +95,7 @@ def _both(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
 
 def running_sources(rows: pl.DataFrame) -> pl.DataFrame:
     """For each part row, the positions of every source up to it in its run, in the order of the rows."""
-    sources = sorted(rows["source"].unique())
+    sources = sorted(rows["source"].drop_nulls().unique())
     ranges = []
     for source in sources:
         own = pl.col("source") == source

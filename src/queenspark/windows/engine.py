@@ -212,15 +212,20 @@ class _Step:
         if not judged["behind"].any():
             self._round(windows, judged)
             return
+        if isinstance(windows, TimeWindows) and windows.empty is None:
+            self._step(windows, judged)
+            return
         numbered = judged.with_columns(number=pl.col("behind").cast(pl.Int64).cum_sum().over(KEY))
         for number in range(_highest(numbered["number"]) + 1):
             part = numbered.filter(pl.col("number") == number)
             alone = part.filter("behind")
             if not alone.is_empty():
                 windows.seal(alone.select(*KEY, "closed"))
-                self._judged.append(windows.step(alone))
-                self._pass(windows, alone)
+                self._step(windows, alone)
             self._round(windows, part.filter(~pl.col("behind")))
+
+    def _step(self, windows: TimeWindows | Sessions, records: pl.DataFrame) -> None:
+        self._judged.append(windows.step(records, lambda: self._pass(windows, records)))
 
     def _round(self, windows: TimeWindows | Sessions, records: pl.DataFrame) -> None:
         if not records.is_empty():

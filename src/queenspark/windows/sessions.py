@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import polars as pl
 
 from .closing import ClosingWindows, append
@@ -76,8 +78,8 @@ class Sessions(ClosingWindows):
         # Also when late records are dropped: one that is not late may still touch a sealed session.
         self.sealed = append(self.sealed, due_rows.with_columns(replaces=pl.lit([], dtype=_IDS)))
 
-    def step(self, records: pl.DataFrame) -> Judged:
-        """Records that may touch sealed sessions, at most one for each key."""
+    def step(self, records: pl.DataFrame, seal: Callable[[], None]) -> Judged:
+        """Records that may touch sealed sessions, at most one for each key; `seal` seals what they close."""
         spec = self._layout.spec
         own = self._rows(records)
         probe = records.select(*KEY, "pos", "closed", t_=pl.col("t"))
@@ -95,6 +97,7 @@ class Sessions(ClosingWindows):
         dropped = rest.join(taken, on=KEY, how="anti")
         self._enter(joins, own, open_touched, sealed_touched, sealed=False)
         self._enter(taken, own, None, sealed_touched, sealed=True)
+        seal()
 
         def of(keys: pl.DataFrame) -> pl.DataFrame:
             return records.join(keys.select(KEY), on=KEY, how="semi")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import gcd
 
 import polars as pl
@@ -52,7 +53,7 @@ class TimeWindows(ClosingWindows):
         if records.is_empty():
             return
         if not self._final:
-            self._emit_changes(self._expand(records), self.open)
+            self._emit_changes(self._expand(records))
         if self.empty is not None:
             self.empty.note(self._expand(records.select("k", "t", "closed")))
         pane = gcd(self._duration, self._slide)
@@ -62,9 +63,14 @@ class TimeWindows(ClosingWindows):
             rows = self._layout.merge(rows, [*WINDOW, "source"])
         self.open = append(self.open, rows)
 
-    def _emit_changes(self, records: pl.DataFrame, among: pl.DataFrame | None) -> None:
-        prior = _matching(among, records, WINDOW) if among is not None else records.clear()
-        self.emitted.changes(records, prior, WINDOW, pl.col("count"))
+    def _emit_changes(self, rows: pl.DataFrame) -> None:
+        windows = rows.select(WINDOW).unique()
+        prior = [
+            table.join(windows, on=WINDOW, how="semi").select(self._columns())
+            for table in (self.open, self.sealed)
+            if table is not None
+        ]
+        self.emitted.changes(rows, pl.concat(prior) if prior else rows.clear(), WINDOW, pl.col("count"))
 
     def seal(self, closed: pl.DataFrame) -> None:
         """Seal the windows that end where their key is closed. `closed`: columns to join on, and `closed`."""
@@ -94,44 +100,50 @@ class TimeWindows(ClosingWindows):
         if self.empty is not None:
             self.empty.forget(keys)
 
-    def step(self, records: pl.DataFrame) -> Judged:
-        """Records of which some window is closed already, at most one for each key."""
+    def step(self, records: pl.DataFrame, seal: Callable[[], None]) -> Judged:
+        """Records of which some come when a window of theirs is closed; `seal` seals what they close.
+
+        A key's mark only rises: what a window gets while it is open comes before all that comes late.
+        """
         spec = self._layout.spec
-        rows = self._expand(records)
+        behind = records.filter(self.behind())
+        rows = self._expand(behind)
         is_open = pl.col("end") > pl.col("closed")
         too_late = pl.col("end") <= pl.col("closed") - spec.keep
         opened = rows.filter(is_open)
-        if not opened.is_empty():
-            if not self._final:
-                self._emit_changes(opened, self.open)
-            self.open = append(self.open, opened.select(self._columns()))
         taken = rows.filter(~is_open & ~too_late) if spec.late != "drop" else rows.clear()
-        if self.empty is not None:
+        dropped = rows.filter(~is_open & (too_late if spec.late != "drop" else pl.lit(True)))
+        in_time = records.filter(~self.behind())
+        if self._final:
+            self.add(in_time)
+        else:
+            everything = pl.concat([self._expand(in_time), opened, taken])
+            self._emit_changes(everything.sort("pos"))
+            self.open = append(self.open, self._expand(in_time).select(self._columns()))
+        self.open = append(self.open, opened.select(self._columns()))
+        if self.empty is not None and not (opened.is_empty() and taken.is_empty()):
             self.empty.note(pl.concat([opened, taken]).select("k", "start", "closed"))
+        seal()
         if not taken.is_empty():
             self._revise(taken)
-        dropped = rows.filter(~is_open & (too_late if spec.late != "drop" else pl.lit(True)))
-        return Judged(records, records.join(dropped.select("pos").unique(), on="pos", how="semi"))
+        return Judged(behind, behind.join(dropped.select("pos").unique(), on="pos", how="semi"))
 
     def _revise(self, rows: pl.DataFrame) -> None:
         """Add records to sealed windows, and emit those again."""
-        there = _matching(self.sealed, rows, WINDOW) if self.sealed is not None else None
-        if not self._final:
-            self._emit_changes(rows, there)
+        windows = rows.group_by(WINDOW).agg(late=pl.len().cast(pl.Int64))
         added = rows.select(self._columns()).with_columns(revision=pl.lit(0, dtype=pl.Int64))
-        if there is not None:
-            added = pl.concat([there, added], how="diagonal_relaxed")
-            assert self.sealed is not None
-            self.sealed = self.sealed.join(rows.select(WINDOW).unique(), on=WINDOW, how="anti")
-        merged = self._layout.merge(added, [*WINDOW, "source"], pl.col("revision").max())
-        merged = merged.with_columns(revision=pl.col("revision").max().over(WINDOW) + 1)
+        there = added.clear()
+        if self.sealed is not None:
+            there = self.sealed.join(windows, on=WINDOW, how="semi").select(added.columns)
+            self.sealed = self.sealed.join(windows, on=WINDOW, how="anti")
         if self._final:
-            self.emitted.windows(merged, WINDOW)
-        self.sealed = append(self.sealed, merged)
+            self.emitted.revisions(rows, there, WINDOW)
+        merged = self._layout.merge(pl.concat([there, added]), [*WINDOW, "source"], pl.col("revision").max())
+        merged = merged.join(windows, on=WINDOW, how="left").with_columns(
+            revision=pl.col("revision").max().over(WINDOW) + pl.col("late")
+        )
+        self.sealed = append(self.sealed, merged.drop("late"))
 
     def _columns(self) -> list[str]:
         return [*WINDOW, "source", "count", "first", "last", *self._layout.columns]
 
-
-def _matching(table: pl.DataFrame, rows: pl.DataFrame, on: list[str]) -> pl.DataFrame:
-    return table.join(rows.select(on).unique(), on=on, how="semi")
