@@ -174,7 +174,6 @@ def play(
         if true_ticks:
             created = max(created, safe)
         for identity in {identities[index % len(identities)]: None for index in step.streams}:
-            spec = chosen[identity]
             event = None if step.event_ms is None else now + step.event_ms * MS + step.fine_us
             if event is not None and step.event_far is not None:
                 event = step.event_far - step.event_far % MS + step.fine_us

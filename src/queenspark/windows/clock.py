@@ -66,7 +66,7 @@ class EventClock:
         self.table = table if table is not None else pl.DataFrame(schema=_KEYS)
 
     def judge(self, records: pl.DataFrame) -> pl.DataFrame:
-        """Records by key, with `closed`, where their key was closed when they came, and `silence` before them.
+        """Records by key, with `closed`, where their key was closed when they came, and their `silence`.
 
         A record's own time is counted into `closed`: it can never close its own window, so that is the same.
         """

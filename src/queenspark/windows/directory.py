@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-_STREAM_BITS = 2**40
+STREAM_BITS = 2**40
 _KEYS = {"k": pl.Int64, "g": pl.Int64, "key": pl.String}
 _STREAMS = {"g": pl.Int64, "stream": pl.Int64, "version": pl.Int32}
 _SLACK = 10_000  # keys without state that may stay before the directory is cleaned
@@ -16,7 +16,7 @@ _SLACK = 10_000  # keys without state that may stay before the directory is clea
 
 def stream_of(k: pl.Expr) -> pl.Expr:
     """The number of the stream of a key."""
-    return k // _STREAM_BITS
+    return k // STREAM_BITS
 
 
 def is_only_stream(rows: pl.DataFrame, g: int) -> bool:
@@ -70,9 +70,9 @@ class Directory:
         )
 
     def _enter(self, new: pl.DataFrame) -> pl.DataFrame:
-        last = 0 if self.keys.is_empty() else int((self.keys["k"] % _STREAM_BITS).max()) + 1  # type: ignore[arg-type]
+        last = 0 if self.keys.is_empty() else int((self.keys["k"] % STREAM_BITS).max()) + 1  # type: ignore[arg-type]
         number = pl.int_range(last, last + new.height, eager=True)
-        new = new.with_columns(k=new["g"] * _STREAM_BITS + number)
+        new = new.with_columns(k=new["g"] * STREAM_BITS + number)
         self.keys = pl.concat([self.keys, new.select(list(_KEYS))])
         return new
 

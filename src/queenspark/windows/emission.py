@@ -24,7 +24,7 @@ class Emitted:
         self.frames: list[pl.DataFrame] = []
 
     def windows(self, rows: pl.DataFrame, by: Sequence[str]) -> None:
-        """Whole windows by their end, given as part rows by source with their revision (and what they replace)."""
+        """Whole windows, given as part rows by source with their revision (and what they replace)."""
         if rows.is_empty():
             return
         if "replaces" not in rows.columns:

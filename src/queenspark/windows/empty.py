@@ -8,7 +8,7 @@ from .directory import stream_of
 from .layout import KEY, NEVER
 from .spec import WindowSpec
 
-#: Windows in a row that are emitted empty; a key that is silent for longer gets no more until its next record.
+#: Windows in a row that are emitted empty; after that a key gets no more until its next record.
 MOST = 10_000
 _TABLE = {"k": pl.Int64, "upto": pl.Int64, "last": pl.Int64}
 

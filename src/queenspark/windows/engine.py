@@ -20,16 +20,26 @@ from .directory import Directory, stream_of
 from .empty import EmptyWindows
 from .late import Judged
 from .layout import KEY, Layout
+from .moves import Stream, settled
 from .sessions import Sessions
 from .spec import WindowSpec
 from .state import State
 from .time_windows import TimeWindows
 
-Stream = tuple[int, int]  # id and version
-
 _STREAM = ["stream", "version"]
 _DEAD = [*_STREAM, "key", "txid", "id"]
-_LATE_LOG = [*_STREAM, "key", "txid", "id", "time_us", "closed_us"]
+_LATE_LOG = {
+    "stream": pl.Int64, "version": pl.Int32, "key": pl.String, "txid": pl.Int64, "id": pl.Int64,
+    "time_us": pl.Int64, "closed_us": pl.Int64,
+}  # fmt: skip
+
+
+class Open(NamedTuple):
+    """The open windows of a stream: how many, and the position of the first record in one of them."""
+
+    windows: int
+    txid: int
+    id: int
 
 
 class Report:
@@ -47,9 +57,14 @@ class Report:
             self.watermark |= step.watermarks()
 
     @cached_property
+    def open(self) -> dict[Stream, Open]:
+        """The windows that are not sealed yet, by stream."""
+        return {stream: open_ for step in self._steps for stream, open_ in step.open_windows().items()}
+
+    @cached_property
     def open_windows(self) -> int:
         """Windows that are not sealed yet."""
-        return sum(step.open_windows() for step in self._steps)
+        return sum(open_.windows for open_ in self.open.values())
 
     @cached_property
     def next_close_us(self) -> int | None:
@@ -79,8 +94,9 @@ class Engine:
     def __init__(self, specs: Mapping[Stream, WindowSpec]) -> None:
         self._streams: dict[str, list[Stream]] = {}
         self._specs: dict[str, WindowSpec] = {}
+        self._homes = {stream: spec.to_json() for stream, spec in specs.items()}
         for stream, spec in specs.items():
-            text = spec.to_json()
+            text = self._homes[stream]
             self._specs[text] = spec
             self._streams.setdefault(text, []).append(stream)
 
@@ -88,7 +104,7 @@ class Engine:
         self, state: State | None, batch: pl.DataFrame, safe_us: int | Mapping[Stream, int]
     ) -> Result:
         """Take a batch of records in log order, then a tick."""
-        state = state or State()
+        state = settled(state or State(), self._homes)
         steps: list[_Step] = []
         tables: dict[str, dict[str, pl.DataFrame]] = {}
         for text, spec in self._specs.items():
@@ -101,8 +117,8 @@ class Engine:
         return Result(
             after,
             [frame for step in steps for frame in step.emitted() if not frame.is_empty()],
-            pl.concat([step.dead for step in steps]),
-            pl.concat([step.late_log() for step in steps]),
+            pl.concat([batch.clear().select(_DEAD), *(step.dead for step in steps)]),
+            pl.concat([pl.DataFrame(schema=_LATE_LOG), *(step.late_log() for step in steps)]),
             Report(after, steps),
         )
 
@@ -194,7 +210,9 @@ class _Step:
             if not returning.is_empty():
                 # The mark of its silence only: its own time counts after it has been forgotten, or not.
                 mark = pl.col("created") - self.spec.grace_us
-                windows.seal(returning.select("k", closed=mark, cap=mark - pl.col("silence") + self.spec.keep))
+                windows.seal(
+                    returning.select("k", closed=mark, cap=mark - pl.col("silence") + self.spec.keep)
+                )
                 self._forget(windows, returning.select(KEY))
             records = part.select(self._records.columns)
             self._rounds(windows, self._clock.judge(records))
@@ -250,8 +268,7 @@ class _Step:
         frames = [judged.late for judged in self._judged] if self.spec.late == "warn" else []
         frames = [frame for frame in frames if not frame.is_empty()]
         if not frames:
-            kinds = dict.fromkeys(_LATE_LOG, pl.Int64()) | {"version": pl.Int32(), "key": pl.String()}
-            return pl.DataFrame(schema=kinds)
+            return pl.DataFrame(schema=_LATE_LOG)
         named = self._directory.name(pl.concat(frames))
         return named.select(*_STREAM, "key", *position, time_us=pl.col("t"), closed_us=pl.col("closed"))
 
@@ -293,11 +310,23 @@ class _Step:
         table = None if isinstance(self.windows, RowsBuffer) else self.windows.open
         return None if table is None or table.is_empty() else table
 
-    def open_windows(self) -> int:
-        """How many windows are open."""
+    def open_windows(self) -> dict[Stream, Open]:
+        """The open windows by stream."""
         table = self._open()
+        if table is None:
+            return {}
         number = "number" if isinstance(self.windows, CountWindows) else "start"
-        return 0 if table is None else table.select("k", number).n_unique()
+        counted = (
+            table.group_by("k", number)
+            .agg(pl.col("first").min())
+            .group_by(g=stream_of(pl.col("k")))
+            .agg(pl.len(), pl.col("first").min())
+            .join(self._directory.streams, on="g")
+        )
+        rows = counted.select(
+            *_STREAM, "len", pl.col("first") // 2**64, (pl.col("first") % 2**64).alias("id")
+        )
+        return {(stream, version): Open(*counts) for stream, version, *counts in rows.iter_rows()}
 
     def next_close(self) -> int | None:
         """The earliest time at which safe time can seal a window."""

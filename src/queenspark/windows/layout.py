@@ -58,7 +58,7 @@ class Layout:
         )
 
     def accumulate(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Part rows in runs, in log order, each replaced by the merge of itself and all before it in its run."""
+        """Part rows in runs, each replaced by the merge of itself and all before it in its run."""
         return rows.with_columns(
             running_sum(pl.col("count")).alias("count"),
             pl.col("first").gather(pl.col("first_row")),
@@ -73,7 +73,7 @@ class Layout:
         )
 
     def roll(self, rows: pl.DataFrame, size: int) -> pl.DataFrame:
-        """Records in runs, in log order, each replaced by the merge of the last `size` ones down to `low_row`."""
+        """Records in runs, each replaced by the merge of the last `size` ones, down to `low_row`."""
         return rows.with_columns(
             (pl.int_range(pl.len()) - pl.col("low_row") + 1).alias("count"),
             pl.col("t").gather(pl.col("low_row")).alias("start"),

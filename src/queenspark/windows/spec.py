@@ -53,7 +53,9 @@ class WindowSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if self.clock == "event" and self.keep_us is not None and self.keep_us < self.idle:
             raise SpecError(f"keep_us is {self.keep_us}; it must be at least idle_us, {self.idle}")
         if self.emit_empty and (self.kind not in ("tumbling", "sliding") or self.emission != "final"):
-            raise SpecError("emit_empty has a meaning only for final tumbling and sliding windows; leave it out")
+            raise SpecError(
+                "emit_empty has a meaning only for final tumbling and sliding windows; leave it out"
+            )
         if self.kind == "rows" and self.emission != "changes":
             raise SpecError("emission must be changes for rows windows")
         names = [aggregate.name for aggregate in self.aggregates]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import struct
+from collections.abc import Callable
 
 import msgspec
 import polars as pl
 
 from .errors import StateError
 
-VERSION = 1
+VERSION = 2
+
+Tables = dict[str, dict[str, pl.DataFrame]]  # by spec as JSON, and name
 
 
 class _Header(msgspec.Struct):
@@ -21,7 +24,7 @@ class _Header(msgspec.Struct):
 class State:
     """Tables by spec (as JSON) and name; never changed in place, so a state can be kept and gone back to."""
 
-    def __init__(self, tables: dict[str, dict[str, pl.DataFrame]] | None = None) -> None:
+    def __init__(self, tables: Tables | None = None) -> None:
         self.tables = tables or {}
 
     def to_bytes(self) -> bytes:
@@ -47,11 +50,13 @@ class State:
             raise StateError("not a state of the window engine") from error
         if header.version > VERSION:
             raise StateError(f"the state has layout {header.version}; this version knows up to {VERSION}")
-        tables: dict[str, dict[str, pl.DataFrame]] = {}
+        tables: Tables = {}
         at = 4 + size
         for spec, name, length in header.tables:
             tables.setdefault(spec, {})[name] = pl.read_ipc(io.BytesIO(data[at : at + length]))
             at += length
+        for version in range(header.version, VERSION):
+            _UPGRADES[version](tables)
         return cls(tables)
 
     def size(self) -> int:
@@ -59,3 +64,15 @@ class State:
         return sum(
             int(table.estimated_size()) for tables in self.tables.values() for table in tables.values()
         )
+
+
+def _narrow_buffers(tables: Tables) -> None:
+    """Layout 1 kept columns of rows buffers that follow from others."""
+    for of_spec in tables.values():
+        if "buffer" in of_spec:
+            unneeded = ("created", "count", "first", "last")
+            of_spec["buffer"] = of_spec["buffer"].drop(unneeded).sort("k", maintain_order=True)
+
+
+#: What brings the tables of a layout to the next one.
+_UPGRADES: dict[int, Callable[[Tables], None]] = {1: _narrow_buffers}

@@ -146,4 +146,3 @@ class TimeWindows(ClosingWindows):
 
     def _columns(self) -> list[str]:
         return [*WINDOW, "source", "count", "first", "last", *self._layout.columns]
-

@@ -1,0 +1,60 @@
+"""What becomes of a stream's state when the stream has another spec than before, or is gone.
+
+The tables of the state are shared by all streams of a spec. A stream whose spec changed without a new version
+(its grace, say) takes its rows along; the rows of a stream that is gone go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from .directory import STREAM_BITS, stream_of
+from .state import State, Tables
+
+Stream = tuple[int, int]  # id and version
+
+
+def settled(state: State, homes: Mapping[Stream, str]) -> State:
+    """The state with each stream under the spec (as JSON) that it has now."""
+    wrong = {
+        text: away
+        for text, tables in state.tables.items()
+        if (away := [row for row in tables["streams"].rows() if homes.get((row[1], row[2])) != text])
+    }
+    if not wrong:
+        return state
+    tables: Tables = {text: dict(of_spec) for text, of_spec in state.tables.items()}
+    for text, away in wrong.items():
+        for g, stream, version in away:
+            home = homes.get((stream, version))
+            taken = {name: table.filter(_of(table, g)) for name, table in tables[text].items()}
+            tables[text] = {name: table.filter(~_of(table, g)) for name, table in tables[text].items()}
+            if home is not None:
+                tables[home] = _joined(tables.get(home, {}), taken, g)
+    return State({text: of_spec for text, of_spec in tables.items() if not of_spec["streams"].is_empty()})
+
+
+def _of(table: pl.DataFrame, g: int) -> pl.Expr:
+    """Whether a row is of the stream of that number."""
+    return (pl.col("g") if "g" in table.columns else stream_of(pl.col("k"))) == g
+
+
+def _joined(home: dict[str, pl.DataFrame], taken: dict[str, pl.DataFrame], g: int) -> dict[str, pl.DataFrame]:
+    """The tables of a spec with those of a newcomer, whose stream and keys get new numbers."""
+    new_g = _above(home, "streams", pl.col("g"))
+    shift = (new_g - g) * STREAM_BITS + _above(home, "keys", pl.col("k") % STREAM_BITS)
+    joined = dict(home)
+    for name, rows in taken.items():
+        numbers = {"g": pl.lit(new_g, dtype=pl.Int64), "k": pl.col("k") + shift}
+        table = rows.with_columns(**{column: numbers[column] for column in numbers if column in rows.columns})
+        joined[name] = pl.concat([home[name], table], how="diagonal_relaxed") if name in home else table
+    return joined
+
+
+def _above(home: dict[str, pl.DataFrame], name: str, number: pl.Expr) -> int:
+    """A number above all of a table."""
+    if name not in home or home[name].is_empty():
+        return 0
+    return int(home[name].select(number.max()).item()) + 1

@@ -1,0 +1,82 @@
+"""The state goes through bytes, and states of older layouts go on as if nothing had happened."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from queenspark.windows import Aggregate, Engine, State, StateError, WindowSpec
+
+AGGREGATES = (Aggregate("sum", "amount", "total"), Aggregate("last", "amount", "newest"))
+SPECS = {
+    (1, 1): WindowSpec(kind="tumbling", duration_us=50_000, aggregates=AGGREGATES),
+    (2, 1): WindowSpec(kind="sliding", duration_us=60_000, slide_us=20_000, clock="event", grace_us=5_000),
+    (3, 1): WindowSpec(kind="session", gap_us=30_000, clock="event", grace_us=5_000, aggregates=AGGREGATES),
+    (4, 2): WindowSpec(kind="count", size=7, step=3, aggregates=AGGREGATES),
+    (5, 1): WindowSpec(kind="rows", size=4, emission="changes", aggregates=AGGREGATES),
+}
+STATES = sorted((Path(__file__).parent / "states").glob("layout-*.bin"))
+
+
+def batch(number: int) -> pl.DataFrame:
+    """Forty messages of three keys, read by every stream."""
+    rows = [
+        (stream, version, f"key-{n % 3}", 1 + n % 2, n, n, n * 1_000, n * 1_000 - n % 7 * 900, n * 5)
+        for n in range(number * 40, number * 40 + 40)
+        for stream, version in SPECS
+    ]
+    schema = {
+        "stream": pl.Int64, "version": pl.Int32, "key": pl.String, "source": pl.Int32, "txid": pl.Int64,
+        "id": pl.Int64, "created_us": pl.Int64, "event_us": pl.Int64, "amount": pl.Int64,
+    }  # fmt: skip
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def emitted(state: State) -> list[str]:
+    """What comes out of the second batch and the silence after it."""
+    result = Engine(SPECS).advance(state, batch(1), 500_000)
+    return sorted(str(row) for frame in result.rows for row in frame.iter_rows(named=True))
+
+
+@pytest.mark.parametrize("path", STATES, ids=lambda path: path.stem)
+def test_older_layouts_are_brought_up_to_date(path: Path) -> None:
+    fresh = Engine(SPECS).advance(None, batch(0), 40_000).state
+    assert emitted(State.from_bytes(path.read_bytes())) == emitted(fresh)
+
+
+def test_other_bytes_are_refused() -> None:
+    newer = State().to_bytes().replace(b'"version":2', b'"version":9')
+    with pytest.raises(StateError, match="layout 9"):
+        State.from_bytes(newer)
+    with pytest.raises(StateError, match="not a state"):
+        State.from_bytes(b"nothing of the kind")
+
+
+def closing(
+    state: State, specs: dict[tuple[int, int], WindowSpec], safe_us: int
+) -> list[tuple[int, str, int]]:
+    """Stream, key and count of the windows that a tick closes."""
+    rows = Engine(specs).advance(state, batch(0).clear(), safe_us).rows
+    return sorted(
+        (row["stream"], row["key"], row["count"]) for frame in rows for row in frame.iter_rows(named=True)
+    )
+
+
+def test_a_stream_takes_its_windows_along_when_its_grace_changes() -> None:
+    short = WindowSpec(kind="tumbling", duration_us=50_000)
+    long = WindowSpec(kind="tumbling", duration_us=50_000, grace_us=30_000)
+    before = {(1, 1): short, (2, 1): short, (3, 1): long}
+    state = Engine(before).advance(None, batch(0), 40_000).state
+    state = State.from_bytes(state.to_bytes())
+    after = {(1, 1): long, (2, 1): short, (3, 1): long}
+    counts = [(f"key-{n}", 14 if n == 0 else 13) for n in range(3)]
+    assert closing(state, after, 50_000) == [(2, *pair) for pair in counts]
+    assert closing(state, after, 80_000) == [(n, *pair) for n in (1, 2, 3) for pair in counts]
+
+
+def test_what_a_stream_left_behind_goes_with_it() -> None:
+    spec = WindowSpec(kind="tumbling", duration_us=50_000)
+    state = Engine({(1, 1): spec, (2, 1): spec}).advance(None, batch(0), 40_000).state
+    left = Engine({(2, 1): spec}).advance(state, batch(0).clear(), 40_000)
+    assert left.report.open_windows == 3
+    assert Engine({}).advance(left.state, batch(0).clear(), 40_000).state.tables == {}
