@@ -1,0 +1,1 @@
+"""The data pipeline on Spark: Java, the session, and the data source `queen`."""
