@@ -1,0 +1,13 @@
+"""What can go wrong in the pipeline, as one tree."""
+
+
+class PipelineError(Exception):
+    """Base of all errors of the pipeline."""
+
+
+class JavaNotFound(PipelineError):
+    """There is no Java that Spark can run on; the message says how to get one."""
+
+
+class SparkNotStarted(PipelineError):
+    """Spark did not start; the message says where it says why."""
