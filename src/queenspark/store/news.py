@@ -9,7 +9,7 @@ import psycopg
 from .database import Database
 from .errors import DatabaseUnavailable
 
-_CHANNEL = "queenspark"
+CHANNEL = "queenspark"
 MOST_BYTES = 7000  # PostgreSQL takes 8000 in one notification
 
 
@@ -24,7 +24,7 @@ async def listen(database: Database) -> AsyncIterator[str]:
         async with await psycopg.AsyncConnection.connect(
             database.url, autocommit=True, application_name="queenspark listen"
         ) as connection:
-            await connection.execute(f"LISTEN {_CHANNEL}")
+            await connection.execute(f"LISTEN {CHANNEL}")
             yield ""
             async for notify in connection.notifies():
                 yield notify.payload
