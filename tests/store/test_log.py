@@ -1,5 +1,6 @@
 """Reading the log in bulk: everything below the horizon, once, however the range is cut."""
 
+import pickle
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -213,13 +214,20 @@ async def test_the_next_end_waits_for_an_older_push_to_finish(desk: Desk, reader
     assert time.monotonic() - began < LONG / 2
 
 
-async def test_a_broken_connection_is_replaced(desk: Desk, reader: LogReader) -> None:
+async def test_broken_connections_are_replaced(desk: Desk, reader: LogReader) -> None:
     await desk.push("a")
-    ids = list(reader.queues(["q"]).values())
+    assert transactions(read(reader, ["q"], BEGIN, reader.frontier())) == ["a"]
     desk.run(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'queenspark spark'"
     )
-    assert reader.end(ids, BEGIN) is not None
+    assert transactions(read(reader, ["q"], BEGIN, reader.frontier())) == ["a"]
+
+
+async def test_a_reader_travels_as_its_address(desk: Desk, reader: LogReader) -> None:
+    await desk.push("a")
+    assert reader.frontier() > BEGIN
+    with pickle.loads(pickle.dumps(reader)) as copy:
+        assert transactions(read(copy, ["q"], BEGIN, copy.frontier())) == ["a"]
 
 
 def test_a_database_that_is_not_there_is_one_of_our_errors() -> None:

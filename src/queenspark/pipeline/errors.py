@@ -11,3 +11,7 @@ class JavaNotFound(PipelineError):
 
 class SparkNotStarted(PipelineError):
     """Spark did not start; the message says where it says why."""
+
+
+class OptionError(PipelineError, ValueError):
+    """An option or a column of the data source cannot be used; the message names it and says what to do."""

@@ -28,6 +28,7 @@ from .news import CHANNEL
 from .position import END, LARGEST, Position
 from .queries import query
 
+_APPLICATION = "queenspark spark"
 _OPTIONS = "-c timezone=UTC -c statement_timeout=300s -c jit=off -c max_parallel_workers_per_gather=0"
 # What is asked in rows rather than in bulk is always a matter of the index, also before the first ANALYZE.
 _LOOKUP_OPTIONS = _OPTIONS + " -c enable_seqscan=off -c enable_bitmapscan=off"
@@ -55,6 +56,10 @@ class LogReader:
         self._lookups: psycopg.Connection[tuple[Any, ...]] | None = None
         self._listener: psycopg.Connection[tuple[Any, ...]] | None = None
         self._bulk: Any = None
+
+    def __reduce__(self) -> tuple[type[LogReader], tuple[str]]:
+        """Only the address travels to another process, which connects by itself."""
+        return LogReader, (self._url,)
 
     def __enter__(self) -> Self:
         return self
@@ -185,15 +190,30 @@ class LogReader:
             "queue_ids": ", ".join(str(int(queue_id)) for queue_id in queue_ids),
             **_between(after, upto),
         }
+        used = self._bulk is not None
         try:
-            if self._bulk is None:
-                info = make_conninfo(self._url, options=_OPTIONS, application_name="queenspark spark")
-                self._bulk = adbc.connect(info, autocommit=True)
+            try:
+                return self._copy(statement)
+            except adbc.Error:
+                if not used:
+                    raise
+                return self._copy(statement)
+        except adbc.Error as error:
+            raise DatabaseUnavailable(f"the log could not be read: {error}") from error
+
+    def _copy(self, statement: str) -> list[pa.RecordBatch]:
+        if self._bulk is None:
+            info = make_conninfo(self._url, options=_OPTIONS, application_name=_APPLICATION)
+            self._bulk = adbc.connect(info, autocommit=True)
+        try:
             with self._bulk.cursor() as cursor:
                 cursor.execute(statement)
                 return [_with_microseconds(batch) for batch in cursor.fetch_record_batch()]
-        except adbc.Error as error:
-            raise DatabaseUnavailable(f"the log could not be read: {error}") from error
+        except adbc.Error:
+            # It does not tell whether the connection can still be used.
+            self._bulk.close()
+            self._bulk = None
+            raise
 
     def _rows(self, statement: str, params: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
         """Run a statement, on a new connection if the old one broke since it was last used."""
@@ -225,9 +245,7 @@ class LogReader:
         return self._listener
 
     def _connect(self, options: str) -> psycopg.Connection[tuple[Any, ...]]:
-        return psycopg.connect(
-            self._url, autocommit=True, options=options, application_name="queenspark spark"
-        )
+        return psycopg.connect(self._url, autocommit=True, options=options, application_name=_APPLICATION)
 
 
 def _between(after: Position, upto: Position) -> dict[str, int]:

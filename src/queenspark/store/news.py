@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+import msgspec
 import psycopg
 
 from .database import Database
@@ -30,3 +31,9 @@ async def listen(database: Database) -> AsyncIterator[str]:
                 yield notify.payload
     except psycopg.Error as error:
         raise DatabaseUnavailable(f"the listening connection broke: {error}") from error
+
+
+async def tell_of_push(database: Database, queue: str) -> None:
+    """Wake the polls that wait for a queue, on every broker."""
+    news = {"sender": "spark", "wake": [queue]}
+    await tell(database, msgspec.json.encode(news).decode())
