@@ -82,9 +82,9 @@ def to_items(
 
 def _columns(batch: pa.RecordBatch) -> tuple[list[str], list[str | None], list[bytes]]:
     names = batch.schema.names
-    nothing = [None] * len(batch)
-    partitions = batch["partition"].to_pylist() if "partition" in names else nothing
-    ids = batch["transaction_id"].to_pylist() if "transaction_id" in names else nothing
+    nothing: list[str | None] = [None] * len(batch)
+    partitions: list[str | None] = batch["partition"].to_pylist() if "partition" in names else nothing
+    ids: list[str | None] = batch["transaction_id"].to_pylist() if "transaction_id" in names else nothing
     data = batch["data"].to_pylist(maps_as_pydicts="strict")
     text = pa.types.is_string(batch["data"].type) or pa.types.is_large_string(batch["data"].type)
     return (

@@ -81,7 +81,7 @@ def _known(options: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]
     by_lower = {name.lower(): name for name in (*names, *_OF_SPARK)}
     for name in options:
         if name.lower() not in by_lower:
-            close = get_close_matches(name.lower(), by_lower, 1)
+            close = get_close_matches(name.lower(), by_lower, 1, cutoff=0.5)
             hint = f"did you mean {by_lower[close[0]]}?" if close else f"there are {', '.join(names)}"
             raise OptionError(f"there is no option {name}: {hint}")
     return {name.lower(): value for name, value in options.items()}

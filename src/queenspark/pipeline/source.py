@@ -67,9 +67,10 @@ class QueueReader:
         return {EARLIEST: BEGIN, LATEST: self._log.frontier()}[start]
 
     def splits(self, after: Position, upto: Position) -> list[Split]:
-        """A range in parts; the same range always has the same ones, as long as no message is deleted."""
-        if after >= upto:
-            return []
+        """A range in parts; the same range always has the same ones, as long as no message is deleted.
+
+        There is at least one part: Spark makes up another one when there is none.
+        """
         queues = self.queues()
         places = [after, *self._log.cuts(list(queues), after, upto, SPLIT_ROWS), upto]
         return [Split(queues, *ends) for ends in pairwise(places)]
@@ -77,7 +78,7 @@ class QueueReader:
     def rows(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The messages of a part, in the order of the log."""
         cipher = Cipher(self._options.encryption_key)
-        batches = _log_of_this_process(self._options.url).read(
+        batches = log_of_this_process(self._options.url).read(
             list(split.queues), split.after, split.upto, payload=True
         )
         return (to_rows(batch, split.queues, cipher) for batch in batches)
@@ -88,8 +89,9 @@ class QueueBatchReader(QueueReader, DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """The parts to read in parallel."""
-        after = self.start()
-        return self.splits(after, self._log.end(list(self.queues()), after) or after)
+        with self._log:
+            after = self.start()
+            return self.splits(after, self._log.end(list(self.queues()), after) or after)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one part; runs in a task."""
@@ -149,7 +151,7 @@ class QueueStreamReader(QueueReader, DataSourceStreamReader, SupportsTriggerAvai
 
 
 @lru_cache(maxsize=4)
-def _log_of_this_process(url: str) -> LogReader:
+def log_of_this_process(url: str) -> LogReader:
     """Workers of Spark live on from task to task, and so do their connections."""
     return LogReader(url)
 

@@ -11,7 +11,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
 
 def name_fault(name: str) -> str | None:
-    """What is wrong with a name, if anything: it has 1 to 255 characters, none of them a control character."""
+    """What is wrong with a name, if anything: 1 to 255 characters, no control characters."""
     if not name:
         return "must not be empty"
     if len(name) > MOST_NAME:
