@@ -25,10 +25,10 @@ up: $(READY) ## start the queue on this machine (ARGS="--port 7000 --data-dir da
 	@exec $(BIN)/queenspark up $(ARGS)
 
 test: $(READY) ## run the fast test suite (ARGS="tests/cli -k push")
-	@$(BIN)/python -m pytest -n $(WORKERS) -m 'not long' $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m 'not long' $(ARGS)
 
 test-long: $(READY) ## run every test at full size
-	@$(BIN)/python -m pytest -n $(WORKERS) --full-size $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --full-size $(ARGS)
 
 check: $(READY) ## check format, lint, types and import contracts
 	@$(BIN)/ruff format --check $(SOURCES)

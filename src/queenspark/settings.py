@@ -62,6 +62,16 @@ class Settings:
     stats_interval_seconds: float = _setting(
         10.0, "time between two counts of lag and queue sizes", at_least=0.1
     )
+    spark_master: str = _setting(
+        "local[*]", "where Spark runs: on this machine's cores, or the URL of a cluster"
+    )
+    spark_properties: Path | None = _setting(
+        None, "file with properties of Spark, in the form of `spark-defaults.conf`; they win over ours"
+    )
+    spark_driver_memory: str = _setting("2g", "memory of Spark's driver, which with `local` is all of Spark")
+    spark_shuffle_partitions: int = _setting(
+        4, "parts of a shuffle; a streaming query keeps the number that it began with", at_least=1
+    )
     drain_seconds: float = _setting(10.0, "time that a stopping broker gives to requests in flight")
     log_level: str = _setting("info", "how much is logged", choices=("debug", "info", "warning", "error"))
     url: str = _setting("http://127.0.0.1:6632", "broker that the commands of the command line talk to")
@@ -121,7 +131,7 @@ def _parse(name: str, text: str, hint: Any) -> Any:
             kind = "a whole number" if hint is int else "a number"
             default = next(item.default for item in fields(Settings) if item.name == name)
             raise SettingsError(f"{variable(name)} is {text!r}: give {kind}, such as {default}") from None
-    return Path(text) if hint is Path else text
+    return Path(text) if hint in (Path, Path | None) else text
 
 
 def _check_bounds(name: str, value: Any, metadata: Mapping[str, Any]) -> None:

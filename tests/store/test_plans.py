@@ -161,6 +161,27 @@ def test_a_push_reads_its_own_partitions(large: Connection) -> None:
     assert read.rows <= 10
 
 
+def test_a_small_range_of_a_large_log_is_read_by_index(large: Connection) -> None:
+    between = {"after_txid": 5000, "after_id": 0, "upto_txid": 5009, "upto_id": 10**9}
+    statement = query("log_read") % {"columns": "", "queue_ids": "1, 2", **between}
+    rows, read = run(large, statement)
+    assert len(rows) == 1000
+    assert read.buffers < 3500, "a few for each message's partition, none for the rest of the log"
+
+
+def test_the_end_of_many_messages_is_found_in_the_index_alone(large: Connection) -> None:
+    between = {"after_txid": 5000, "after_id": 0, "upto_txid": 9000, "upto_id": 10**9}
+    branches = " UNION ALL ".join(query("log_branch") % {"queue_id": id_, **between} for id_ in (1, 2))
+    with large.transaction(force_rollback=True):
+        large.execute("SET LOCAL enable_seqscan = off")
+        large.execute("SET LOCAL enable_bitmapscan = off")
+        rows, read = run(large, query("log_nth") % {"branches": branches, "skip": 99_999})
+    assert len(rows) == 1
+    assert read.whole_tables == 0
+    assert read.rows <= 100_010
+    assert read.buffers < 1000
+
+
 def test_idle_partitions_make_a_pop_no_dearer(large: Connection) -> None:
     """Cost in buffers, which do not depend on how busy the machine is."""
     pop = "SELECT * FROM queenspark.pop(%s, 10, 1, gen_random_uuid(), false)"

@@ -7,33 +7,24 @@ from collections.abc import Iterable
 
 from msgspec import Raw
 
+from ..store.names import ids_fault, name_fault
 from .errors import ApiError, bad_request
 
-MOST_NAME = 255
-MOST_TRANSACTION_ID = 512
-_CONTROL = re.compile("[\x00-\x1f\x7f]")
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _OTHER = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
-def check_name(what: str, name: str, most: int = MOST_NAME) -> str:
+def check_name(what: str, name: str) -> str:
     """A name of 1 to 255 characters without control characters, or 400."""
-    if not name:
-        raise bad_request(f"{what} must not be empty")
-    if len(name) > most:
-        raise bad_request(f"{what} is {len(name)} characters long; the limit is {most}")
-    if _CONTROL.search(name):
-        raise bad_request(f"{what} must not contain control characters")
+    if fault := name_fault(name):
+        raise bad_request(f"{what} {fault}")
     return name
 
 
 def check_ids(what: str, ids: Iterable[str]) -> None:
     """Transaction and trace ids, many at once."""
-    known = list(ids)
-    if _CONTROL.search("".join(known)):
-        raise bad_request(f"{what} must not contain control characters")
-    if known and len(longest := max(known, key=len)) > MOST_TRANSACTION_ID:
-        raise bad_request(f"{what} is {len(longest)} characters long; the limit is {MOST_TRANSACTION_ID}")
+    if fault := ids_fault(ids):
+        raise bad_request(f"{what} {fault}")
 
 
 def check_payloads(payloads: Iterable[Raw], body_bytes: int, most_bytes: int, most_depth: int) -> None:

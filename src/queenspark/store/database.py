@@ -25,7 +25,8 @@ _OPTIONS = (
 )
 
 
-def _translate(error: psycopg.Error) -> StoreError | None:
+def translate(error: psycopg.Error) -> StoreError | None:
+    """The error of ours that a database error stands for, if there is one."""
     match error:
         case psycopg.errors.DeadlockDetected() | psycopg.errors.SerializationFailure():
             return Conflict("another request was in the way; try again")
@@ -86,7 +87,7 @@ class Database:
         except PoolTimeout as error:
             raise DatabaseBusy("all database connections are busy") from error
         except psycopg.Error as error:
-            if (translated := _translate(error)) is not None:
+            if (translated := translate(error)) is not None:
                 raise translated from error
             raise
 

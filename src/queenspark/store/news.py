@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+import msgspec
 import psycopg
 
 from .database import Database
 from .errors import DatabaseUnavailable
 
-_CHANNEL = "queenspark"
+CHANNEL = "queenspark"
 MOST_BYTES = 7000  # PostgreSQL takes 8000 in one notification
 
 
@@ -24,9 +25,15 @@ async def listen(database: Database) -> AsyncIterator[str]:
         async with await psycopg.AsyncConnection.connect(
             database.url, autocommit=True, application_name="queenspark listen"
         ) as connection:
-            await connection.execute(f"LISTEN {_CHANNEL}")
+            await connection.execute(f"LISTEN {CHANNEL}")
             yield ""
             async for notify in connection.notifies():
                 yield notify.payload
     except psycopg.Error as error:
         raise DatabaseUnavailable(f"the listening connection broke: {error}") from error
+
+
+async def tell_of_push(database: Database, queue: str) -> None:
+    """Wake the polls that wait for a queue, on every broker."""
+    news = {"sender": "spark", "wake": [queue]}
+    await tell(database, msgspec.json.encode(news).decode())

@@ -39,6 +39,9 @@ ON CONFLICT (name) DO NOTHING
 -- name: find_queues
 SELECT * FROM queenspark.queues WHERE name = ANY (%(names)s)
 
+-- name: queue_ids
+SELECT name, id FROM queenspark.queues WHERE name = ANY (%(names)s)
+
 -- name: ensure_partitions
 INSERT INTO queenspark.partitions (queue_id, name)
 SELECT u.queue_id, u.name FROM unnest(%(queue_ids)s::integer[], %(names)s::text[]) AS u(queue_id, name)
@@ -354,6 +357,46 @@ ORDER BY at DESC LIMIT 1
 SELECT q.name, m.txid, m.id FROM queenspark.queues q CROSS JOIN LATERAL (
     SELECT txid, id FROM queenspark.messages WHERE queue_id = q.id ORDER BY txid DESC, id DESC LIMIT 1) m
 WHERE q.name = ANY (%(names)s)
+
+-- name: horizon
+SELECT queenspark.horizon()
+
+-- name: frontier
+SELECT queenspark.frontier()
+
+-- name: position_at
+SELECT txid, id FROM queenspark.position_at(%(queue_id)s, %(time)s)
+
+-- name: log_first
+SELECT m.txid, m.id FROM queenspark.messages m WHERE m.queue_id = %(queue_id)s ORDER BY m.txid, m.id LIMIT 1
+
+-- name: log_last
+-- The last message of any of these queues after one position and up to another.
+SELECT m.txid, m.id FROM unnest(%(queue_ids)s::integer[]) AS q(id) CROSS JOIN LATERAL (
+    SELECT m.txid, m.id FROM queenspark.messages m
+    WHERE m.queue_id = q.id AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s)
+      AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
+    ORDER BY m.txid DESC, m.id DESC LIMIT 1) m
+ORDER BY m.txid DESC, m.id DESC LIMIT 1
+
+-- name: log_branch
+-- One queue's positions in order. Several branches are merged without sorting. All values are whole numbers.
+(SELECT m.txid, m.id FROM queenspark.messages m
+ WHERE m.queue_id = %(queue_id)d AND (m.txid, m.id) > (%(after_txid)d, %(after_id)d)
+   AND (m.txid, m.id) <= (%(upto_txid)d, %(upto_id)d)
+ ORDER BY m.txid, m.id)
+
+-- name: log_nth
+-- The position so many messages after the begin of the merged branches.
+SELECT b.txid, b.id FROM (%(branches)s) b ORDER BY b.txid, b.id LIMIT 1 OFFSET %(skip)d
+
+-- name: log_read
+-- Messages between two positions, for COPY, which takes no parameters: all values are whole numbers. The range of
+-- transaction ids says nothing new, but without it the planner takes the range for much larger than it is.
+SELECT m.txid, m.id, m.queue_id, p.name AS partition, m.created_at%(columns)s
+FROM queenspark.messages m JOIN queenspark.partitions p ON p.id = m.partition_id
+WHERE m.queue_id IN (%(queue_ids)s) AND m.txid BETWEEN %(after_txid)d AND %(upto_txid)d
+  AND (m.txid, m.id) > (%(after_txid)d, %(after_id)d) AND (m.txid, m.id) <= (%(upto_txid)d, %(upto_id)d)
 
 -- name: horizon_holder
 -- The oldest transaction in flight: it holds horizon and safe time back.

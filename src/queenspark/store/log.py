@@ -1,0 +1,262 @@
+"""Reading the log in bulk, as Arrow: what Spark does, in its driver and in its tasks.
+
+with LogReader(url) as log:
+    end = log.end([queue_id], BEGIN)
+    for batch in log.read([queue_id], BEGIN, end, payload=True):
+        ...
+
+A reader is for one thread. It connects when it must, and no statement of it holds a snapshot for long.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+import pyarrow as pa
+from adbc_driver_postgresql import dbapi as adbc
+from psycopg.conninfo import make_conninfo
+
+from .database import translate
+from .errors import DatabaseUnavailable
+from .news import CHANNEL
+from .position import END, LARGEST, Position
+from .queries import query
+
+_APPLICATION = "queenspark spark"
+_OPTIONS = "-c timezone=UTC -c statement_timeout=300s -c jit=off -c max_parallel_workers_per_gather=0"
+# What is asked in rows rather than in bulk is always a matter of the index, also before the first ANALYZE.
+_LOOKUP_OPTIONS = _OPTIONS + " -c enable_seqscan=off -c enable_bitmapscan=off"
+_PAYLOAD_COLUMNS = ", m.transaction_id, m.encrypted, m.payload"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+# One statement reads about so much, and the caller gets it when the statement is over: a slow caller must not
+# keep a snapshot, which would keep VACUUM from its work.
+_STATEMENT_BYTES = 32 * 1024 * 1024
+_STATEMENT_ROWS = 250_000
+_FIRST_ROWS = 1000
+_MOST_GROWTH = 8
+
+# When messages wait for an older transaction to finish, look again so soon, then less and less often.
+_ABOVE_HORIZON_SECONDS = 0.003
+_ABOVE_HORIZON_LONGEST = 0.25
+
+
+class LogReader:
+    """Reads positions, ranges and times of the log, and waits for more."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._lookups: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._listener: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._bulk: Any = None
+
+    def __reduce__(self) -> tuple[type[LogReader], tuple[str]]:
+        """Only the address travels to another process, which connects by itself."""
+        return LogReader, (self._url,)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Disconnect; a further call connects again."""
+        for connection in (self._lookups, self._listener, self._bulk):
+            if connection is not None:
+                connection.close()
+        self._lookups = self._listener = self._bulk = None
+
+    def queues(self, names: Sequence[str]) -> dict[str, int]:
+        """The ids of those of these queues that exist."""
+        return dict(self._rows(query("queue_ids"), {"names": list(names)}))
+
+    def end(self, queue_ids: Sequence[int], after: Position, limit: int | None = None) -> Position | None:
+        """The last position to read now, at most `limit` messages after another; None when nothing is new.
+
+        It lies below the horizon: nothing will ever appear at or before it that is not there now.
+        """
+        ((horizon,),) = self._rows(query("horizon"))
+        last = self._last(queue_ids, after, Position(horizon - 1, LARGEST))
+        if last is None or limit is None:
+            return last
+        return self._nth(queue_ids, after, last, limit) or last
+
+    def next_end(
+        self, queue_ids: Sequence[int], after: Position, limit: int | None = None, seconds: float = 0.0
+    ) -> Position | None:
+        """The same, waiting up to so many seconds for something new."""
+        deadline = time.monotonic() + seconds
+        pause = _ABOVE_HORIZON_SECONDS
+        if seconds > 0:
+            self._listen()
+        while True:
+            end = self.end(queue_ids, after, limit)
+            left = deadline - time.monotonic()
+            if end is not None or left <= 0:
+                return end
+            if self._last(queue_ids, after, END) is None:
+                self.wait(left)
+            else:
+                time.sleep(min(pause, left))
+                pause = min(2 * pause, _ABOVE_HORIZON_LONGEST)
+
+    def cuts(self, queue_ids: Sequence[int], after: Position, upto: Position, rows: int) -> list[Position]:
+        """Positions within a range that cut it into parts of `rows` messages, the last one of fewer."""
+        cuts = []
+        cut = self._nth(queue_ids, after, upto, rows)
+        while cut is not None and cut < upto:
+            cuts.append(cut)
+            cut = self._nth(queue_ids, cut, upto, rows)
+        return cuts
+
+    def read(
+        self, queue_ids: Sequence[int], after: Position, upto: Position, *, payload: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """Messages after one position and up to another, in no particular order.
+
+        Columns: txid, id, queue_id, partition, created_us; with `payload` also transaction_id, encrypted and
+        payload. Messages of a partition that was deleted are left out.
+        """
+        rows = _FIRST_ROWS if payload else _STATEMENT_ROWS
+        while after < upto:
+            end = self._nth(queue_ids, after, upto, rows) or upto
+            batches = self._fetch(queue_ids, after, end, payload)
+            after = end
+            if payload and (size := sum(batch.nbytes for batch in batches)):
+                growth = min(_STATEMENT_BYTES / size, _MOST_GROWTH)
+                rows = max(1, min(int(rows * growth), _STATEMENT_ROWS))
+            yield from batches
+
+    def safe_time(self, txid: int | None = None) -> int | None:
+        """The safe time in microseconds, now or for a reader that stopped at that transaction id."""
+        rows = self._rows(query("safe_time"), {"txid": txid})
+        return (rows[0][0] - _EPOCH) // _MICROSECOND if rows else None
+
+    def frontier(self) -> Position:
+        """The position before everything that is pushed from now on."""
+        ((txid,),) = self._rows(query("frontier"))
+        return Position(txid, 0)
+
+    def earliest(self, queue_id: int) -> Position | None:
+        """The position of the first message that a queue still has."""
+        rows = self._rows(query("log_first"), {"queue_id": queue_id})
+        return Position(*rows[0]) if rows else None
+
+    def position_at(self, queue_id: int, moment: datetime) -> Position:
+        """The position just before the first message of a queue that was created at or after a time."""
+        ((txid, id_),) = self._rows(query("position_at"), {"queue_id": queue_id, "time": moment})
+        return Position(txid, id_)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until something is pushed anywhere, or the time is over; whether something was."""
+        deadline = time.monotonic() + seconds
+        listener = self._listen()
+        try:
+            while (left := deadline - time.monotonic()) > 0:
+                for notify in listener.notifies(timeout=left, stop_after=1):
+                    if json.loads(notify.payload).get("wake"):
+                        return True
+        except psycopg.OperationalError as error:
+            self._listener = None
+            raise DatabaseUnavailable(f"the listening connection broke: {error}") from error
+        return False
+
+    def _last(self, queue_ids: Sequence[int], after: Position, upto: Position) -> Position | None:
+        rows = self._rows(query("log_last"), {"queue_ids": list(queue_ids), **_between(after, upto)})
+        return Position(*rows[0]) if rows else None
+
+    def _nth(self, queue_ids: Sequence[int], after: Position, upto: Position, n: int) -> Position | None:
+        branch = query("log_branch")
+        branches = [branch % {"queue_id": queue_id, **_between(after, upto)} for queue_id in queue_ids]
+        statement = query("log_nth") % {"branches": " UNION ALL ".join(branches), "skip": n - 1}
+        rows = self._rows(statement)
+        return Position(*rows[0]) if rows else None
+
+    def _fetch(
+        self, queue_ids: Sequence[int], after: Position, upto: Position, payload: bool
+    ) -> list[pa.RecordBatch]:
+        statement = query("log_read") % {
+            "columns": _PAYLOAD_COLUMNS if payload else "",
+            "queue_ids": ", ".join(str(int(queue_id)) for queue_id in queue_ids),
+            **_between(after, upto),
+        }
+        used = self._bulk is not None
+        try:
+            try:
+                return self._copy(statement)
+            except adbc.Error:
+                if not used:
+                    raise
+                return self._copy(statement)
+        except adbc.Error as error:
+            raise DatabaseUnavailable(f"the log could not be read: {error}") from error
+
+    def _copy(self, statement: str) -> list[pa.RecordBatch]:
+        if self._bulk is None:
+            info = make_conninfo(self._url, options=_OPTIONS, application_name=_APPLICATION)
+            self._bulk = adbc.connect(info, autocommit=True)
+        try:
+            with self._bulk.cursor() as cursor:
+                cursor.execute(statement)
+                return [_with_microseconds(batch) for batch in cursor.fetch_record_batch()]
+        except adbc.Error:
+            # It does not tell whether the connection can still be used.
+            self._bulk.close()
+            self._bulk = None
+            raise
+
+    def _rows(self, statement: str, params: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """Run a statement, on a new connection if the old one broke since it was last used."""
+        try:
+            used = self._lookups
+            try:
+                return self._lookup(statement, params)
+            except psycopg.OperationalError:
+                if used is None or not used.closed:
+                    raise
+                return self._lookup(statement, params)
+        except psycopg.Error as error:
+            if (translated := translate(error)) is not None:
+                raise translated from error
+            raise
+
+    def _lookup(self, statement: str, params: dict[str, Any] | None) -> list[tuple[Any, ...]]:
+        if self._lookups is None or self._lookups.closed:
+            self._lookups = self._connect(_LOOKUP_OPTIONS)
+        return self._lookups.execute(statement.encode(), params).fetchall()
+
+    def _listen(self) -> psycopg.Connection[tuple[Any, ...]]:
+        if self._listener is None or self._listener.closed:
+            try:
+                self._listener = self._connect(_OPTIONS)
+                self._listener.execute(f"LISTEN {CHANNEL}")
+            except psycopg.OperationalError as error:
+                raise DatabaseUnavailable(f"cannot listen to the database: {error}") from error
+        return self._listener
+
+    def _connect(self, options: str) -> psycopg.Connection[tuple[Any, ...]]:
+        return psycopg.connect(self._url, autocommit=True, options=options, application_name=_APPLICATION)
+
+
+def _between(after: Position, upto: Position) -> dict[str, int]:
+    return {
+        "after_txid": after.txid,
+        "after_id": after.id,
+        "upto_txid": upto.txid,
+        "upto_id": upto.id,
+    }
+
+
+def _with_microseconds(batch: pa.RecordBatch) -> pa.RecordBatch:
+    index = batch.schema.get_field_index("created_at")
+    return batch.set_column(index, "created_us", batch.column(index).cast(pa.int64()))
