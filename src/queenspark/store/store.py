@@ -13,6 +13,7 @@ from .maintenance import Maintenance
 from .messages import Messages
 from .push import Pusher
 from .queues import Queues
+from .streams import Streams
 from .sweeper import Sweeper
 from .traces import Traces
 from .transaction import Transactions
@@ -40,6 +41,7 @@ class Store:
             self.database, self.catalog, self.pusher, self.deliverer, self.maintenance
         )
         self.groups = Groups(self.database, self.catalog)
+        self.streams = Streams(self.database, self.catalog)
         self.dead_letters = DeadLetters(self.database, self.cipher)
         self.messages = Messages(self.database, self.cipher)
         self.traces = Traces(self.database)

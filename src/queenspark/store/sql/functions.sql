@@ -803,3 +803,40 @@ BEGIN
     WHERE a.group_id = p_group_id AND (p_partition_id IS NULL OR a.partition_id = p_partition_id);
 END
 $$;
+
+-- Move a group of a window queue: in each partition to just before its first window that ends after a time, or
+-- to the end when there is none. Partitions that appear later follow the group's start. Leases are revoked; acks
+-- from before it are refused.
+CREATE FUNCTION queenspark.seek_windows(p_group_id integer, p_time timestamptz)
+RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+    g queenspark.groups%ROWTYPE;
+    v_horizon bigint;
+    v_now timestamptz := clock_timestamp();
+BEGIN
+    SELECT * INTO g FROM queenspark.groups WHERE id = p_group_id FOR NO KEY UPDATE;
+    -- Windows above the horizon are left to discovery, also those that can be seen already.
+    v_horizon := queenspark.horizon();
+    PERFORM 1 FROM queenspark.places p WHERE p.group_id = p_group_id ORDER BY p.partition_id FOR UPDATE;
+    INSERT INTO queenspark.places AS p
+        (group_id, partition_id, available_at, cursor_txid, cursor_id, end_txid, end_id)
+    SELECT p_group_id, t.id,
+           -- The oldest window first.
+           CASE WHEN w.txid IS NOT NULL
+               THEN v_now - make_interval(secs => (count(*) OVER () - rank() OVER (ORDER BY w.txid, w.id)) / 1e6) END,
+           coalesce(w.txid, v_horizon), coalesce(w.id - 1, 0), coalesce(w.txid, v_horizon), coalesce(w.id - 1, 0)
+    FROM queenspark.partitions t LEFT JOIN (
+        SELECT DISTINCT ON (m.partition_id) m.partition_id, m.txid, m.id FROM queenspark.messages m
+        WHERE m.queue_id = g.queue_id AND m.window_end > p_time AND m.txid < v_horizon
+        ORDER BY m.partition_id, m.txid, m.id
+    ) w ON w.partition_id = t.id
+    WHERE t.queue_id = g.queue_id ORDER BY t.id
+    ON CONFLICT (group_id, partition_id) DO UPDATE
+    SET available_at = coalesce(excluded.available_at, CASE WHEN p.returned > 0 THEN v_now END),
+        cursor_txid = excluded.cursor_txid, cursor_id = excluded.cursor_id, end_txid = excluded.end_txid,
+        end_id = excluded.end_id, pending = '{}', leased = '{}', lease_id = NULL, lease_expires_at = NULL,
+        retry_at = NULL;
+    UPDATE queenspark.groups SET seen_txid = v_horizon, seen_id = 0 WHERE id = p_group_id;
+    DELETE FROM queenspark.attempts a WHERE a.group_id = p_group_id;
+END
+$$;

@@ -434,3 +434,137 @@ SELECT pg_notify('queenspark', %(message)s)
 
 -- name: ping
 SELECT current_setting('server_version')
+
+-- name: share_epoch
+-- The leader's epoch; it cannot change before this transaction ends.
+SELECT epoch FROM queenspark.pipeline FOR SHARE
+
+-- name: pushed_batch
+SELECT batch FROM queenspark.progress WHERE bucket = %(bucket)s AND buckets = %(buckets)s
+
+-- name: hold_window_queues
+-- Which of these queues exist; they cannot be deleted before this transaction ends.
+SELECT id, name FROM queenspark.queues WHERE id = ANY (%(ids)s) ORDER BY id FOR KEY SHARE
+
+-- name: begin_windows
+-- The time is taken after the transaction id, as with every push. It goes as text, which COPY reads.
+SELECT x.txid, clock_timestamp()::text FROM (SELECT queenspark.current_txid() AS txid OFFSET 0) x
+
+-- name: copy_windows
+COPY queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload, window_end)
+FROM STDIN WITH (FORMAT csv)
+
+-- name: same_windows
+-- Windows of which the log has a message with that transaction id.
+SELECT u.n::integer, m.payload
+FROM unnest(%(partition_ids)s::bigint[], %(transaction_ids)s::text[]) WITH ORDINALITY u(partition_id, transaction_id, n)
+JOIN queenspark.messages m ON m.partition_id = u.partition_id AND m.transaction_id = u.transaction_id
+
+-- name: last_revisions
+SELECT u.n::integer, max(substring(m.transaction_id FROM length(u.window_id) + 3)::bigint)
+FROM unnest(%(partition_ids)s::bigint[], %(window_ids)s::text[]) WITH ORDINALITY u(partition_id, window_id, n)
+JOIN queenspark.messages m ON m.partition_id = u.partition_id
+    AND m.transaction_id >= (u.window_id || ':r') COLLATE "C" AND m.transaction_id < (u.window_id || ':s') COLLATE "C"
+GROUP BY u.n
+
+-- name: add_late
+INSERT INTO queenspark.stream_late (stream_id, version, key, txid, id, time_us, closed_us, dropped)
+SELECT * FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[],
+    %(id)s::bigint[], %(time_us)s::bigint[], %(closed_us)s::bigint[], %(dropped)s::boolean[])
+
+-- name: add_dead
+INSERT INTO queenspark.stream_dead (stream_id, version, key, txid, id)
+SELECT * FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[],
+    %(id)s::bigint[])
+
+-- name: add_stats
+INSERT INTO queenspark.stream_stats AS s
+    (stream_id, version, bucket, watermark_us, open_windows, open_txid, open_id, records, windows, late, dropped, dead)
+SELECT u.stream, u.version, %(bucket)s, u.watermark_us, u.open_windows, u.open_txid, u.open_id, u.records, u.windows,
+       u.late, u.dropped, u.dead
+FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(watermark_us)s::bigint[], %(open_windows)s::bigint[],
+    %(open_txid)s::bigint[], %(open_id)s::bigint[], %(records)s::bigint[], %(windows)s::bigint[], %(late)s::bigint[],
+    %(dropped)s::bigint[], %(dead)s::bigint[])
+    AS u(stream, version, watermark_us, open_windows, open_txid, open_id, records, windows, late, dropped, dead)
+WHERE EXISTS (SELECT 1 FROM queenspark.streams x WHERE x.id = u.stream)
+ON CONFLICT (stream_id, version, bucket) DO UPDATE SET
+    watermark_us = excluded.watermark_us, open_windows = excluded.open_windows, open_txid = excluded.open_txid,
+    open_id = excluded.open_id, records = s.records + excluded.records, windows = s.windows + excluded.windows,
+    late = s.late + excluded.late, dropped = s.dropped + excluded.dropped, dead = s.dead + excluded.dead,
+    updated_at = clock_timestamp()
+
+-- name: set_progress
+INSERT INTO queenspark.progress (bucket, buckets, epoch, batch, state)
+VALUES (%(bucket)s, %(buckets)s, %(epoch)s, %(batch)s, %(state)s::jsonb)
+ON CONFLICT (bucket) DO UPDATE SET buckets = excluded.buckets, epoch = excluded.epoch, batch = excluded.batch,
+    state = excluded.state, updated_at = clock_timestamp()
+
+-- name: definitions_as_of
+SELECT DISTINCT ON (d.stream_id, d.version) d.seq, d.stream_id, d.version, d.body, d.created_at
+FROM queenspark.definitions d WHERE %(seq)s::bigint IS NULL OR d.seq <= %(seq)s
+ORDER BY d.stream_id, d.version, d.seq DESC
+
+-- name: latest_seq
+SELECT coalesce(max(seq), 0) FROM queenspark.definitions
+
+-- name: definition
+-- The newest row of a version, whether or not its stream still exists.
+SELECT d.seq, d.stream_id, d.version, d.body, d.created_at FROM queenspark.definitions d
+WHERE d.stream_id = %(stream_id)s AND d.version = %(version)s AND d.body IS NOT NULL ORDER BY d.seq DESC LIMIT 1
+
+-- name: lock_definitions
+-- Writers of definitions come one after the other, so that seq order is commit order.
+LOCK TABLE queenspark.definitions IN SHARE ROW EXCLUSIVE MODE
+
+-- name: add_definition
+INSERT INTO queenspark.definitions (stream_id, version, body) VALUES (%(stream_id)s, %(version)s, %(body)s::jsonb)
+RETURNING seq
+
+-- name: end_definitions
+-- A deleted stream: each of its versions gets a last row without a body.
+INSERT INTO queenspark.definitions (stream_id, version, body)
+SELECT DISTINCT d.stream_id, d.version, NULL::jsonb FROM queenspark.definitions d WHERE d.stream_id = %(stream_id)s
+
+-- name: now_us
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, queenspark.frontier()
+
+-- name: position_at
+SELECT a.txid, a.id
+FROM queenspark.position_at(%(queue_id)s, timestamptz 'epoch' + %(time_us)s * interval '1 microsecond') a
+
+-- name: find_stream
+SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
+       s.created_at, s.updated_at
+FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+WHERE (%(name)s::text IS NULL OR s.name = %(name)s) AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
+ORDER BY s.namespace, s.name
+
+-- name: add_window_queue
+-- Nothing when there is a queue of that name.
+INSERT INTO queenspark.queues (name, lease_seconds) VALUES (%(name)s, %(lease_seconds)s)
+ON CONFLICT (name) DO NOTHING RETURNING id
+
+-- name: add_stream
+INSERT INTO queenspark.streams (namespace, name, queue_id, partitioned, lease_timeout_ms, version)
+VALUES (%(namespace)s, %(name)s, %(queue_id)s, %(partitioned)s, %(lease_timeout_ms)s, 1) RETURNING id
+
+-- name: change_stream
+UPDATE queenspark.streams SET partitioned = %(partitioned)s, lease_timeout_ms = %(lease_timeout_ms)s,
+    version = %(version)s, updated_at = clock_timestamp()
+WHERE id = %(id)s
+
+-- name: change_window_lease
+UPDATE queenspark.queues SET lease_seconds = %(lease_seconds)s WHERE id = %(queue_id)s
+
+-- name: forget_stream
+WITH stats AS (DELETE FROM queenspark.stream_stats WHERE stream_id = %(id)s),
+     late AS (DELETE FROM queenspark.stream_late WHERE stream_id = %(id)s),
+     dead AS (DELETE FROM queenspark.stream_dead WHERE stream_id = %(id)s)
+DELETE FROM queenspark.stream_floors WHERE stream_id = %(id)s
+
+-- name: queue_ids
+SELECT name, id FROM queenspark.queues WHERE name = ANY (%(names)s)
+
+-- name: seek_windows
+SELECT queenspark.seek_windows(
+    %(group_id)s, timestamptz 'epoch' + %(time_us)s * interval '1 microsecond')
