@@ -75,7 +75,7 @@ class Streams:
                 await change.apply(stream, to_definitions(await rows.fetchall())[0])
             stream = await self._locked(connection, wanted.namespace, wanted.name)
         assert stream is not None
-        self.forget(stream.queue)
+        self.forget()
         return stream
 
     async def delete(self, stream: Stream) -> bool:
@@ -87,7 +87,8 @@ class Streams:
             await connection.execute(query("end_definitions"), {"stream_id": stream.id})
             await connection.execute(query("delete_queue"), {"name": stream.queue})
             await connection.execute(query("forget_stream"), {"id": stream.id})
-        self.forget(stream.queue)
+        self._catalog.forget(stream.queue)
+        self.forget()
         return True
 
     async def named(self, name: str) -> list[Stream]:
@@ -119,6 +120,37 @@ class Streams:
         """The definitions of all streams and versions as of a seq, or now."""
         return to_definitions(await self._database.rows("definitions_as_of", {"seq": seq}))
 
+    async def state(self, stream_id: int | None = None) -> list[dict[str, Any]]:
+        """What the pipeline says of each stream, how far it is behind, and what retention keeps for it."""
+        return await self._database.records("stream_state", {"id": stream_id})
+
+    async def groups(self, stream_id: int | None = None) -> list[dict[str, Any]]:
+        """Groups of each stream: id (the stream's), name, leases, acked_at."""
+        return await self._database.records("stream_groups", {"id": stream_id})
+
+    async def consumers(self, stream: Stream, limit: int = 1000, offset: int = 0) -> list[dict[str, Any]]:
+        """The keys of each group of a stream, with the last window that it answered."""
+        params = {"queue_id": stream.queue_id, "limit": limit, "offset": offset}
+        return await self._database.records("stream_consumers", params)
+
+    async def late(self, stream: Stream, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
+        """Late records, the newest first."""
+        return await self._records("list_late", stream, limit, offset)
+
+    async def dead(self, stream: Stream, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
+        """Records without a usable event time, the newest first."""
+        return await self._records("list_dead", stream, limit, offset)
+
+    async def pipeline(self) -> dict[str, Any]:
+        """Who leads, and what the pipeline says of itself: holder, epoch, active, stats."""
+        return (await self._database.records("pipeline_state"))[0]
+
+    async def _records(self, name: str, stream: Stream, limit: int, offset: int) -> list[dict[str, Any]]:
+        body = await self.body(stream.id, stream.version)
+        queue_ids = [source.queue_id for source in body.sources] if body is not None else []
+        params = {"id": stream.id, "queue_ids": queue_ids, "limit": limit, "offset": offset}
+        return await self._database.records(name, params)
+
     async def seek(self, stream: Stream, group: str, time: datetime) -> None:
         """Move a group to the first window of each key that ends after a time.
 
@@ -141,7 +173,6 @@ class Streams:
         if queue is None or queue.startswith(WINDOW_QUEUES):
             self._by_name.clear()
             self._bodies.clear()
-            self._catalog.forget(queue)
 
     async def _locked(self, connection: Connection, namespace: str, name: str) -> Stream | None:
         rows = await connection.execute(query("find_stream"), {"namespace": namespace, "name": name})

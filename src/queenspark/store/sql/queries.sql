@@ -107,7 +107,8 @@ SELECT q.id, (SELECT count(*) FROM queenspark.messages m WHERE m.queue_id = q.id
 FROM queenspark.queues q WHERE %(queue_id)s::integer IS NULL OR q.id = %(queue_id)s
 
 -- name: pop
-SELECT * FROM queenspark.pop(%(group_id)s, %(batch)s, %(partitions)s, %(lease_id)s, %(auto_ack)s, %(partition_id)s)
+SELECT * FROM queenspark.pop(
+    %(group_id)s, %(batch)s, %(partitions)s, %(lease_id)s, %(auto_ack)s, %(partition_id)s, p_lease_ms => %(lease_ms)s)
 
 -- name: next_look
 SELECT above_horizon, wait_ms FROM queenspark.next_look(%(group_id)s, %(partition_id)s)
@@ -400,13 +401,16 @@ FROM queenspark.queues
 WHERE (retention_enabled AND (retention_seconds > 0 OR completed_retention_seconds > 0)) OR ttl_seconds IS NOT NULL
 
 -- name: sweep_old
--- The oldest messages of a queue, up to the first that is younger than the age.
+-- The oldest messages of a queue, up to the first that is younger than the age; those that a stream needs stay for
+-- a while longer.
 WITH candidates AS (
     SELECT m.ctid, m.created_at FROM queenspark.messages m
     WHERE m.queue_id = %(queue_id)s ORDER BY m.txid, m.id LIMIT %(limit)s
 )
 DELETE FROM queenspark.messages m USING candidates c
 WHERE m.ctid = c.ctid AND c.created_at < clock_timestamp() - make_interval(secs => %(seconds)s)
+  AND ((m.txid, m.id) < (%(needs_txid)s, %(needs_id)s)
+       OR c.created_at < clock_timestamp() - make_interval(secs => %(seconds)s + %(hold_seconds)s))
 
 -- name: sweep_completed
 -- Messages after a position that every group of the queue has answered and that are old enough. Returns how many
@@ -418,6 +422,8 @@ WITH candidates AS MATERIALIZED (
 ), deleted AS (
     DELETE FROM queenspark.messages m USING candidates c
     WHERE m.ctid = c.ctid AND c.created_at < clock_timestamp() - make_interval(secs => %(seconds)s)
+      AND ((m.txid, m.id) < (%(needs_txid)s, %(needs_id)s)
+           OR c.created_at < clock_timestamp() - make_interval(secs => %(seconds)s + %(hold_seconds)s))
       AND EXISTS (SELECT 1 FROM queenspark.groups g WHERE g.queue_id = %(queue_id)s)
       AND NOT EXISTS (
           SELECT 1 FROM queenspark.groups g
@@ -568,3 +574,160 @@ SELECT name, id FROM queenspark.queues WHERE name = ANY (%(names)s)
 -- name: seek_windows
 SELECT queenspark.seek_windows(
     %(group_id)s, timestamptz 'epoch' + %(time_us)s * interval '1 microsecond')
+
+-- name: window_messages
+-- The records between two positions of each source of a window, in the order of the log.
+SELECT m.txid, m.id, s.queue_id, m.partition_id, m.created_us, m.encrypted, m.transaction_id, m.payload
+FROM unnest(
+    %(queue_ids)s::integer[], %(first_txids)s::bigint[], %(first_ids)s::bigint[], %(last_txids)s::bigint[],
+    %(last_ids)s::bigint[]
+) AS s(queue_id, first_txid, first_id, last_txid, last_id)
+CROSS JOIN LATERAL queenspark.messages_between(
+    s.queue_id, %(partition)s, s.first_txid, s.first_id, s.last_txid, s.last_id, %(from_us)s, %(until_us)s, %(limit)s) m
+ORDER BY m.txid, m.id LIMIT %(limit)s
+
+-- name: dropped_records
+SELECT l.txid, l.id FROM queenspark.stream_late l
+WHERE l.dropped AND l.stream_id = %(stream_id)s AND l.version = %(version)s AND l.key = %(key)s
+
+-- name: leased_window
+-- The place of a live lease and the window that it covers; without one when it is answered already.
+SELECT g.name AS group, p.partition_id, g.queue_id, p.lease_expires_at, w.transaction_id, w.payload
+FROM queenspark.places p JOIN queenspark.groups g ON g.id = p.group_id
+JOIN queenspark.streams s ON s.queue_id = g.queue_id
+LEFT JOIN LATERAL (
+    SELECT m.transaction_id, m.payload FROM queenspark.messages m
+    WHERE m.partition_id = p.partition_id AND m.id = p.leased[1]
+      AND (m.txid, m.id) > (p.cursor_txid, p.cursor_id) AND (m.txid, m.id) <= (p.end_txid, p.end_id)
+    UNION ALL
+    SELECT d.transaction_id, d.payload FROM queenspark.dead_letters d
+    WHERE d.group_id = p.group_id AND d.id = p.leased[1] AND d.returned
+    LIMIT 1
+) w ON true
+WHERE p.lease_id = %(lease_id)s AND p.lease_expires_at > clock_timestamp()
+
+-- name: note_floors
+-- In one snapshot: what is not sealed yet, and the frontier. A window that is pushed after it has no earlier record.
+INSERT INTO queenspark.stream_floors (stream_id, frontier, txid, id)
+SELECT r.stream_id, queenspark.frontier(), (min(r.needs))[1], (min(r.needs))[2] FROM queenspark.stream_reads() r
+WHERE NOT EXISTS (
+    SELECT 1 FROM queenspark.stream_floors f
+    WHERE f.stream_id = r.stream_id AND f.at > clock_timestamp() - make_interval(secs => %(every)s))
+GROUP BY r.stream_id HAVING bool_or(r.queue_id = ANY (%(queue_ids)s))
+ON CONFLICT DO NOTHING
+
+-- name: forget_floors
+-- Of use are the last note from before the oldest unanswered window, and later ones.
+DELETE FROM queenspark.stream_floors f USING (
+    SELECT s.id, (
+        SELECT max(x.frontier) FROM queenspark.stream_floors x
+        WHERE x.stream_id = s.id AND x.frontier <= coalesce(u.position[1], 9223372036854775807)) AS used
+    FROM queenspark.streams s
+    CROSS JOIN LATERAL (SELECT queenspark.oldest_unanswered(s.queue_id) AS position OFFSET 0) u
+    WHERE EXISTS (SELECT 1 FROM queenspark.stream_floors x WHERE x.stream_id = s.id)
+) c WHERE f.stream_id = c.id AND f.frontier < c.used
+
+-- name: needed_positions
+SELECT n.queue_id, (min(n.needs))[1], (min(n.needs))[2] FROM queenspark.stream_needs(%(queue_ids)s) n GROUP BY n.queue_id
+
+-- name: trim_late
+DELETE FROM queenspark.stream_late l USING (
+    SELECT s.id, (SELECT x.at FROM queenspark.stream_late x WHERE x.stream_id = s.id
+                  ORDER BY x.at DESC OFFSET %(keep)s LIMIT 1) AS until
+    FROM queenspark.streams s
+) c WHERE l.stream_id = c.id AND l.at <= c.until
+
+-- name: trim_dead
+DELETE FROM queenspark.stream_dead l USING (
+    SELECT s.id, (SELECT x.at FROM queenspark.stream_dead x WHERE x.stream_id = s.id
+                  ORDER BY x.at DESC OFFSET %(keep)s LIMIT 1) AS until
+    FROM queenspark.streams s
+) c WHERE l.stream_id = c.id AND l.at <= c.until
+
+-- name: stream_state
+-- What the pipeline says of each stream, how far it is behind the log, and what retention keeps for it.
+SELECT s.id, x.watermark_us, coalesce(t.open_windows, 0)::bigint AS open_windows, coalesce(t.records, 0)::bigint AS records,
+       coalesce(t.windows, 0)::bigint AS windows, coalesce(t.late, 0)::bigint AS late,
+       coalesce(t.dropped, 0)::bigint AS dropped, coalesce(t.dead, 0)::bigint AS dead, t.updated_at AS sealed_at,
+       b.oldest AS unread_since, h.needs_since, h.held_since, clock_timestamp() AS now
+FROM queenspark.streams s
+LEFT JOIN LATERAL (
+    SELECT sum(a.open_windows) AS open_windows, sum(a.records) AS records, sum(a.windows) AS windows,
+           sum(a.late) AS late, sum(a.dropped) AS dropped, sum(a.dead) AS dead, max(a.updated_at) AS updated_at
+    FROM queenspark.stream_stats a WHERE a.stream_id = s.id
+) t ON true
+LEFT JOIN LATERAL (
+    SELECT min(a.watermark_us) AS watermark_us FROM queenspark.stream_stats a
+    WHERE a.stream_id = s.id AND a.version = s.version
+) x ON true
+LEFT JOIN (
+    SELECT r.stream_id, min(f.created_at) AS oldest FROM queenspark.stream_reads() r CROSS JOIN LATERAL (
+        SELECT m.created_at FROM queenspark.messages m
+        WHERE m.queue_id = r.queue_id AND (m.txid, m.id) > (r.read[1], r.read[2])
+        ORDER BY m.txid, m.id LIMIT 1) f
+    GROUP BY r.stream_id
+) b ON b.stream_id = s.id
+LEFT JOIN (
+    SELECT n.stream_id, min(f.created_at) AS needs_since,
+           min(f.created_at + make_interval(secs => q.age))
+               FILTER (WHERE f.created_at + make_interval(secs => q.age) < clock_timestamp()) AS held_since
+    FROM (
+        SELECT id, least(ttl_seconds, CASE WHEN retention_enabled THEN nullif(retention_seconds, 0) END,
+                         CASE WHEN retention_enabled THEN nullif(completed_retention_seconds, 0) END) AS age
+        FROM queenspark.queues
+    ) q JOIN queenspark.stream_needs((
+        SELECT array_agg(id) FROM queenspark.queues
+        WHERE retention_enabled AND (retention_seconds > 0 OR completed_retention_seconds > 0)
+           OR ttl_seconds IS NOT NULL
+    )) n ON n.queue_id = q.id
+    CROSS JOIN LATERAL (
+        SELECT m.created_at FROM queenspark.messages m
+        WHERE m.queue_id = n.queue_id AND (m.txid, m.id) >= (n.needs[1], n.needs[2])
+        ORDER BY m.txid, m.id LIMIT 1) f
+    GROUP BY n.stream_id
+) h ON h.stream_id = s.id
+WHERE %(id)s::integer IS NULL OR s.id = %(id)s
+
+-- name: stream_groups
+-- Groups of each stream's window queue with their live leases and their last ack.
+SELECT s.id, g.name, count(*) FILTER (WHERE cardinality(p.leased) > 0 AND p.lease_expires_at > clock_timestamp()) AS leases,
+       max(p.acked_at) AS acked_at
+FROM queenspark.streams s JOIN queenspark.groups g ON g.queue_id = s.queue_id
+LEFT JOIN queenspark.places p ON p.group_id = g.id
+WHERE %(id)s::integer IS NULL OR s.id = %(id)s GROUP BY s.id, g.id ORDER BY s.id, g.name
+
+-- name: stream_consumers
+-- The keys of each group: the last window that it answered, and how many up to it.
+SELECT g.name AS group, t.name AS key, w.window_end, w.total, p.acked_at
+FROM queenspark.groups g JOIN queenspark.places p ON p.group_id = g.id
+JOIN queenspark.partitions t ON t.id = p.partition_id
+CROSS JOIN LATERAL (
+    SELECT max(m.window_end) AS window_end, count(*) AS total FROM queenspark.messages m
+    WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (g.start_txid, g.start_id)
+      AND (m.txid, m.id) <= (p.end_txid, p.end_id) AND m.id <> ALL (p.pending)
+) w
+WHERE g.queue_id = %(queue_id)s ORDER BY g.name, t.name LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: list_late
+SELECT l.version, l.key, l.txid, l.id, l.time_us, l.closed_us, l.dropped, l.at, m.queue, m.partition,
+       m.transaction_id, m.created_at
+FROM queenspark.stream_late l LEFT JOIN LATERAL (
+    SELECT q.name AS queue, t.name AS partition, x.transaction_id, x.created_at FROM queenspark.messages x
+    JOIN queenspark.partitions t ON t.id = x.partition_id JOIN queenspark.queues q ON q.id = x.queue_id
+    WHERE x.queue_id = ANY (%(queue_ids)s) AND x.txid = l.txid AND x.id = l.id LIMIT 1
+) m ON true
+WHERE l.stream_id = %(id)s ORDER BY l.at DESC, l.txid DESC, l.id DESC LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: list_dead
+SELECT l.version, l.key, l.txid, l.id, l.at, m.queue, m.partition, m.transaction_id, m.created_at
+FROM queenspark.stream_dead l LEFT JOIN LATERAL (
+    SELECT q.name AS queue, t.name AS partition, x.transaction_id, x.created_at FROM queenspark.messages x
+    JOIN queenspark.partitions t ON t.id = x.partition_id JOIN queenspark.queues q ON q.id = x.queue_id
+    WHERE x.queue_id = ANY (%(queue_ids)s) AND x.txid = l.txid AND x.id = l.id LIMIT 1
+) m ON true
+WHERE l.stream_id = %(id)s ORDER BY l.at DESC, l.txid DESC, l.id DESC LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: pipeline_state
+SELECT p.holder, p.epoch, coalesce(p.expires_at > clock_timestamp(), false) AS active,
+       coalesce((SELECT jsonb_object_agg(x.key, x.value) FROM queenspark.pipeline_stats x), '{}') AS stats
+FROM queenspark.pipeline p
