@@ -55,9 +55,10 @@ def minute(key: str, number: int, **more: Any) -> Sealed:
 class Pipeline:
     """Stands where the streams query will: pushes batches into the window queues."""
 
-    def __init__(self, url: str, epoch: int = 0) -> None:
+    def __init__(self, url: str, epoch: int = 0, bucket: int = 0) -> None:
         self.sink = WindowSink(url)
         self.epoch = epoch
+        self.bucket = bucket
         self.batch = 0
 
     def seal(
@@ -66,7 +67,7 @@ class Pipeline:
         queue_id: int,
         *windows: Sealed,
         batch: int | None = None,
-        bucket: int = 0,
+        bucket: int | None = None,
         **more: Any,
     ) -> int:
         """Push windows of one stream as a batch of their own; how many are new."""
@@ -77,7 +78,7 @@ class Pipeline:
         self,
         windows: pl.DataFrame | None = None,
         *,
-        bucket: int = 0,
+        bucket: int | None = None,
         buckets: int = 1,
         state: str = "{}",
         late: Sequence[dict[str, Any]] = (),
@@ -87,7 +88,7 @@ class Pipeline:
         """Push one batch of one bucket."""
         counts = dict.fromkeys(("open_windows", "records", "windows", "late", "dropped", "dead"), 0)
         return self.sink.push(
-            self.epoch, bucket, buckets, self.batch, state,
+            self.epoch, self.bucket if bucket is None else bucket, buckets, self.batch, state,
             pl.DataFrame(schema=WINDOWS) if windows is None else windows,
             pl.DataFrame(list(late), schema=LATE),
             pl.DataFrame(list(dead), schema=DEAD),
