@@ -41,9 +41,7 @@ def test_05_an_expired_lease_is_taken_over_with_a_new_token(stream: StreamApi) -
     assert stream.drain() == ["k2"]
 
 
-def test_06_pollers_at_one_moment_get_different_windows(
-    stream: StreamApi, shared_broker: Broker
-) -> None:
+def test_06_pollers_at_one_moment_get_different_windows(stream: StreamApi, shared_broker: Broker) -> None:
     keys = [f"k{n}" for n in range(12)]
     stream.define(partitioned=True)
     stream.seal(*(minute(key, 1) for key in keys))

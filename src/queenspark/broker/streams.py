@@ -203,9 +203,7 @@ async def poll(broker: Broker, call: Call) -> Answer:
     gone = call.watch()
     found = await once()
     if found is None and request.timeout:
-        # Answered before the client gives up by itself.
-        seconds = request.timeout / 1000
-        seconds = min(seconds - min(_MARGIN_SECONDS, seconds / 10), broker.settings.max_wait_seconds)
+        seconds = patience(request.timeout, broker.settings.max_wait_seconds)
         found = await broker.parking.wait(lot, version, once, next_look, seconds, gone)
     if found is None:
         return NOTHING
@@ -213,6 +211,12 @@ async def poll(broker: Broker, call: Call) -> Answer:
     while len(batches) < (request.max_windows or 1) and (more := await once()) is not None:
         batches.append(more)
     return await _delivered(broker, request, stream, group, batches, gone.done)
+
+
+def patience(timeout_ms: float, most_seconds: float) -> float:
+    """How long a poll waits, in seconds: it is answered before the client gives up by itself."""
+    seconds = timeout_ms / 1000
+    return min(seconds - min(_MARGIN_SECONDS, seconds / 10), most_seconds)
 
 
 async def _delivered(
