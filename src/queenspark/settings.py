@@ -59,6 +59,9 @@ class Settings:
     )
     retention_interval_seconds: float = _setting(30.0, "time between two runs of retention", at_least=0.1)
     retention_batch: int = _setting(5000, "most messages that one statement of retention deletes", at_least=1)
+    stream_hold_seconds: float = _setting(
+        86400.0, "how much longer than its time retention keeps a message that a stream still needs"
+    )
     stats_interval_seconds: float = _setting(
         10.0, "time between two counts of lag and queue sizes", at_least=0.1
     )

@@ -128,7 +128,7 @@ def _answer(ack: Ack, result: Acked, group: str | None) -> AckAnswer:
     )
 
 
-async def _settle(broker: Broker, acks: Sequence[Ack], results: Sequence[Acked]) -> None:
+async def settle(broker: Broker, acks: Sequence[Ack], results: Sequence[Acked]) -> None:
     """Count answers, and wake those who wait for what came free."""
     more: set[int] = set()
     outcomes: dict[str, int] = {}
@@ -156,7 +156,7 @@ async def ack(broker: Broker, call: Call) -> Answer:
     request: AckRequest = call.body
     wanted = to_ack(request)
     results = await broker.store.deliverer.ack([wanted])
-    await _settle(broker, [wanted], results)
+    await settle(broker, [wanted], results)
     return json(_answer(wanted, results[0], request.consumer_group))
 
 
@@ -171,7 +171,7 @@ async def ack_batch(broker: Broker, call: Call) -> Answer:
     if not acks:
         return json([])
     results = await broker.store.deliverer.ack(acks)
-    await _settle(broker, acks, results)
+    await settle(broker, acks, results)
     return json(
         [
             _answer(wanted, result, item.consumer_group or request.consumer_group)
@@ -201,7 +201,7 @@ async def transaction(broker: Broker, call: Call) -> Answer:
         return json({"transactionId": name, "success": False, "results": [], "error": str(refusal)})
     for queue in {item.queue for item in items}:
         broker.bus.wake(queue)
-    await _settle(broker, acks, answers)
+    await settle(broker, acks, answers)
     broker.metrics.pushes.inc(sum(not result.duplicate for result in pushed))
     broker.metrics.duplicates.inc(sum(result.duplicate for result in pushed))
     results: list[Any] = []

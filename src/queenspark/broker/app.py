@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from . import ack, groups, messages, openapi, pop, push, queues, system
+from . import ack, groups, messages, openapi, pop, push, queues, stream_resources, streams, system
 from .broker import Broker
 from .http import App, Route
 
 
 def routes() -> list[Route]:
     """Every route of the API."""
-    found = [
-        route for module in (push, pop, ack, queues, groups, messages, system) for route in module.ROUTES
-    ]
+    modules = (push, pop, ack, queues, groups, messages, streams, stream_resources, system)
+    found = [route for module in modules for route in module.ROUTES]
     return [*found, openapi.route(found)]
 
 

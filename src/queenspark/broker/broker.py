@@ -38,12 +38,13 @@ class Broker:
             pool_size=settings.pool_size,
             encryption_key=decode_key(settings.encryption_key) if settings.encryption_key else None,
             retention_batch=settings.retention_batch,
+            stream_hold_seconds=settings.stream_hold_seconds,
         )
         self.metrics = Metrics()
         self.metrics.pool_size.set(settings.pool_size)
         self.parking = Parking(self.give_back, self._in_scope)
         self.gatherer = Gatherer(self.store.pusher.push, settings.push_lanes)
-        self.bus = Bus(self.store.database, self.parking.wake, self.store.catalog.forget)
+        self.bus = Bus(self.store.database, self.parking.wake, self.store.forget)
         self.bus.on_modes = self._modes_changed
         self.modes = Modes(push=False, pop=False)
         self._tasks: set[asyncio.Task[Any]] = set()

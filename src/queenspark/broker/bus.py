@@ -25,15 +25,6 @@ _RETRY_SECONDS = 1.0
 _STOP_SECONDS = 5.0
 
 
-class News(msgspec.Struct, omit_defaults=True):
-    """One notification."""
-
-    sender: str
-    wake: list[str] = []
-    forget: list[str] = []
-    modes: bool = False
-
-
 class Bus:
     """Sends and receives news."""
 
@@ -88,7 +79,7 @@ class Bus:
             self._due.clear()
             wake, forget, modes = self._wake, self._forget, self._modes
             self._wake, self._forget, self._modes = set(), set(), False
-            for text in _pack(self._me, wake, forget, modes):
+            for text in wire.pack(self._me, wake, forget, modes=modes):
                 try:
                     await wire.tell(self._database, text)
                 except Exception as error:  # noqa: BLE001 - whatever it is, sending must go on
@@ -96,7 +87,7 @@ class Bus:
                     log.warning("could not tell other brokers: %s", error)
 
     async def _listen(self) -> None:
-        decode = msgspec.json.Decoder(News).decode
+        decode = msgspec.json.Decoder(wire.News).decode
         while True:
             try:
                 async for text in wire.listen(self._database):
@@ -114,26 +105,10 @@ class Bus:
         self._on_wake(None)
         self.on_modes()
 
-    def _receive(self, news: News) -> None:
+    def _receive(self, news: wire.News) -> None:
         for queue in news.forget:
             self._on_forget(queue)
         for queue in {*news.wake, *news.forget}:
             self._on_wake(queue)
         if news.modes:
             self.on_modes()
-
-
-def _pack(me: str, wake: set[str], forget: set[str], modes: bool) -> list[str]:
-    """Notifications that fit."""
-    packed: list[str] = []
-    news = News(me, modes=modes)
-    size = 0
-    for names, field in ((wake, "wake"), (forget, "forget")):
-        for name in names:
-            size += len(name.encode()) * 2 + 4
-            if size > wire.MOST_BYTES:
-                packed.append(msgspec.json.encode(news).decode())
-                news, size = News(me), len(name.encode()) * 2 + 4
-            getattr(news, field).append(name)
-    packed.append(msgspec.json.encode(news).decode())
-    return packed

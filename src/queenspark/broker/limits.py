@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from msgspec import Raw
 
+from ..store.definitions import WINDOW_QUEUES
 from ..store.names import ids_fault, name_fault
 from .errors import ApiError, bad_request
 
@@ -19,6 +20,16 @@ def check_name(what: str, name: str) -> str:
     if fault := name_fault(name):
         raise bad_request(f"{what} {fault}")
     return name
+
+
+def check_queue(what: str, name: str) -> str:
+    """The name of a queue that anybody may push to, configure and delete, or 400."""
+    if name.startswith(WINDOW_QUEUES):
+        raise bad_request(
+            f"{what}: names that begin with {WINDOW_QUEUES} are the window queues of streams;"
+            " choose another, or see /api/v1/stream"
+        )
+    return check_name(what, name)
 
 
 def check_ids(what: str, ids: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ from ..store.push import Item, Pushed, complete
 from .broker import Broker
 from .errors import bad_request
 from .http import Answer, Call, Route, json
-from .limits import check_ids, check_name, check_payloads
+from .limits import check_ids, check_name, check_payloads, check_queue
 
 MESSAGES = {
     "": "items array is required",
@@ -50,7 +50,7 @@ def check_items(broker: Broker, items: Sequence[Item], body_bytes: int) -> None:
         )
     complete(items)
     for queue, partition in {item.place for item in items}:
-        check_name("Queue", queue)
+        check_queue("Queue", queue)
         check_name("Partition", partition)
     check_ids("TransactionId", [item.transaction_id or "" for item in items])
     check_ids("TraceId", [item.trace_id for item in items if item.trace_id])

@@ -11,7 +11,7 @@ from ..store.catalog import Queue
 from .broker import Broker
 from .errors import bad_request, not_found
 from .http import Answer, Call, Route, json
-from .limits import check_name
+from .limits import check_name, check_queue
 from .times import iso
 
 Seconds = Annotated[int, Meta(ge=0, le=2_000_000_000)]
@@ -55,7 +55,7 @@ def _check_options(broker: Broker, queue: str, options: QueueOptions) -> None:
             " set to 32 bytes in base64"
         )
     if isinstance(options.dead_letter_queue, str):
-        check_name("deadLetterQueue", options.dead_letter_queue)
+        check_queue("deadLetterQueue", options.dead_letter_queue)
         if options.dead_letter_queue == queue:
             raise bad_request("deadLetterQueue must be another queue")
 
@@ -112,7 +112,7 @@ async def configure(broker: Broker, call: Call) -> Answer:
     request: ConfigureRequest = call.body
     if not request.queue:
         raise bad_request("queue is required")
-    check_name("queue", request.queue)
+    check_queue("queue", request.queue)
     for what, name in (("namespace", request.namespace), ("task", request.task)):
         if name:
             check_name(what, name)
@@ -130,7 +130,7 @@ async def configure(broker: Broker, call: Call) -> Answer:
 
 async def delete(broker: Broker, call: Call) -> Answer:
     """Delete a queue with its messages and groups."""
-    name = check_name("queue", call.path["queue"])
+    name = check_queue("queue", call.path["queue"])
     existed = await broker.store.queues.delete(name)
     broker.bus.forget(name)
     return json({"deleted": True, "queue": name, "existed": existed})

@@ -18,7 +18,7 @@ Params = Mapping[str, Any]
 
 # Pushes and acks are answered only after they are on disk. Our own transactions stay short: a long one
 # would hold the horizon back for everybody.
-_OPTIONS = (
+OPTIONS = (
     "-c synchronous_commit=on -c timezone=UTC -c statement_timeout=60s "
     "-c idle_in_transaction_session_timeout=30s -c jit=off "
     "-c default_transaction_isolation=read\\ committed"
@@ -58,7 +58,7 @@ class Database:
             timeout=pool_timeout,
             open=False,
             configure=_begin,
-            kwargs={"autocommit": True, "options": _OPTIONS, "application_name": "queenspark broker"},
+            kwargs={"autocommit": True, "options": OPTIONS, "application_name": "queenspark broker"},
         )
 
     async def open(self, seconds: float = 15.0) -> None:

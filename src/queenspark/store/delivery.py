@@ -12,6 +12,7 @@ from psycopg import AsyncConnection
 
 from .catalog import Catalog, Queue
 from .database import Database
+from .definitions import WINDOW_QUEUES
 from .encryption import Cipher
 from .queries import query
 
@@ -87,11 +88,15 @@ class Deliverer:
         auto_ack: bool = False,
         mode: str = "all",
         start: datetime | None = None,
+        lease_ms: int | None = None,
     ) -> Batch | None:
-        """Lease up to `batch` messages (or take them for good with auto_ack); None when there are none."""
+        """Lease up to `batch` messages (or take them for good with auto_ack); None when there are none.
+
+        A lease lasts for `lease_ms`, or for the queue's lease time.
+        """
         for _ in range(3):
             known = await self._catalog.queue(queue)
-            if known is None and mode == "new":
+            if known is None and mode == "new" and not queue.startswith(WINDOW_QUEUES):
                 # The group begins now, although the queue does not exist yet.
                 known = await self._catalog.ensure_queue(queue)
             if known is None:
@@ -111,6 +116,7 @@ class Deliverer:
                     "lease_id": lease_id,
                     "auto_ack": auto_ack,
                     "partition_id": partition_id,
+                    "lease_ms": lease_ms,
                 }
                 messages = await self._hand_out(known, params)
             except psycopg.Error as error:
@@ -182,7 +188,7 @@ class Deliverer:
             answers.update(zip(numbers, (Acked(*row) for row in rows), strict=True))
         return [answers[n] for n in range(len(acks))]
 
-    async def extend(self, lease_id: UUID, seconds: int | None) -> tuple[int, datetime] | None:
+    async def extend(self, lease_id: UUID, seconds: float | None) -> tuple[int, datetime] | None:
         """Lengthen a live lease; the number of places and the earliest new end, or None."""
         row = await self._database.row("extend", {"lease_id": lease_id, "seconds": seconds})
         return None if row is None or not row[0] else (int(row[0]), row[1])

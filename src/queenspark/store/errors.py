@@ -31,3 +31,7 @@ class TransactionRefused(StoreError):
 
 class ChangedMeanwhile(StoreError):
     """A queue or group was deleted or reconfigured while a statement used what was known of it."""
+
+
+class LostLeadership(StoreError):
+    """Another pipeline process leads now: what this one wanted to write is not written."""

@@ -1,8 +1,8 @@
-"""NOTIFY and LISTEN: short texts from any session to all that listen."""
+"""NOTIFY and LISTEN: news from any session to all that listen."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 
 import msgspec
 import psycopg
@@ -12,6 +12,33 @@ from .errors import DatabaseUnavailable
 
 CHANNEL = "queenspark"
 MOST_BYTES = 7000  # PostgreSQL takes 8000 in one notification
+
+
+class News(msgspec.Struct, omit_defaults=True):
+    """One notification: queues that got messages, names that changed, whether a mode was switched."""
+
+    sender: str
+    wake: list[str] = []
+    forget: list[str] = []
+    modes: bool = False
+
+
+def pack(
+    sender: str, wake: Collection[str], forget: Collection[str] = (), *, modes: bool = False
+) -> list[str]:
+    """News as texts that fit into notifications."""
+    packed: list[str] = []
+    news = News(sender, modes=modes)
+    size = 0
+    for names, field in ((wake, "wake"), (forget, "forget")):
+        for name in names:
+            size += len(name.encode()) * 2 + 4
+            if size > MOST_BYTES:
+                packed.append(msgspec.json.encode(news).decode())
+                news, size = News(sender), len(name.encode()) * 2 + 4
+            getattr(news, field).append(name)
+    packed.append(msgspec.json.encode(news).decode())
+    return packed
 
 
 async def tell(database: Database, text: str) -> None:

@@ -9,10 +9,12 @@ from .dead_letters import DeadLetters
 from .delivery import Deliverer
 from .encryption import Cipher
 from .groups import Groups
+from .hydration import Hydration
 from .maintenance import Maintenance
 from .messages import Messages
 from .push import Pusher
 from .queues import Queues
+from .streams import Streams
 from .sweeper import Sweeper
 from .traces import Traces
 from .transaction import Transactions
@@ -28,6 +30,7 @@ class Store:
         pool_size: int = 16,
         encryption_key: bytes | None = None,
         retention_batch: int = 5000,
+        stream_hold_seconds: float = 86400.0,
     ) -> None:
         self.database = Database(url, pool_size)
         self.cipher = Cipher(encryption_key)
@@ -40,15 +43,22 @@ class Store:
             self.database, self.catalog, self.pusher, self.deliverer, self.maintenance
         )
         self.groups = Groups(self.database, self.catalog)
+        self.streams = Streams(self.database, self.catalog)
+        self.hydration = Hydration(self.database, self.cipher)
         self.dead_letters = DeadLetters(self.database, self.cipher)
         self.messages = Messages(self.database, self.cipher)
         self.traces = Traces(self.database)
         self.clock = Clock(self.database)
-        self.sweeper = Sweeper(self.database, retention_batch)
+        self.sweeper = Sweeper(self.database, retention_batch, stream_hold_seconds)
 
     async def open(self, seconds: float = 15.0) -> None:
         """Connect."""
         await self.database.open(seconds)
+
+    def forget(self, queue: str | None = None) -> None:
+        """Forget what is known of one queue (and of the stream whose window queue it is), or of all."""
+        self.catalog.forget(queue)
+        self.streams.forget(queue)
 
     async def close(self) -> None:
         """Disconnect."""

@@ -9,14 +9,21 @@ from .queries import query
 
 _LOCK = 0x7173737765657020  # one sweeper at a time
 _MOST_BATCHES = 200  # of one kind and queue in one run
+_KEPT_RECORDS = 10_000  # late and dead records of each stream
+_NOTES = 200  # of what a stream needs, within the time that retention waits for it
+_NOTHING = (2**62, 0)  # needed from here on
 
 
 class Sweeper:
-    """Deletes expired and completed messages, messages of deleted queues, and looks that nobody needs."""
+    """Deletes expired and completed messages, messages of deleted queues, and notes that nobody needs.
 
-    def __init__(self, database: Database, batch: int = 5000) -> None:
+    What a stream still needs stays, for at most `hold_seconds` beyond its time.
+    """
+
+    def __init__(self, database: Database, batch: int = 5000, hold_seconds: float = 86400.0) -> None:
         self._database = database
         self._batch = batch
+        self._hold_seconds = hold_seconds
         self._positions: dict[int, tuple[int, int]] = {}
 
     async def run(self) -> int:
@@ -35,16 +42,39 @@ class Sweeper:
         await connection.execute(query("forget_deleted"))
         await connection.execute(query("thin_looks"), {"limit": self._batch})
         await connection.execute(query("forget_looks"))
+        for statement in ("trim_late", "trim_dead"):
+            await connection.execute(query(statement), {"keep": _KEPT_RECORDS})
         queues = await (await connection.execute(query("queues_with_retention"))).fetchall()
-        for queue_id, _, enabled, retention, completed, ttl in queues:
+        needs = await self._needs(connection, [int(str(row[0])) for row in queues])
+        for number, _, enabled, retention, completed, ttl in queues:
+            queue_id = int(str(number))
+            txid, id_ = needs.get(queue_id, _NOTHING)
+            params: dict[str, object] = {
+                "queue_id": queue_id,
+                "needs_txid": txid,
+                "needs_id": id_,
+                "hold_seconds": self._hold_seconds,
+            }
             ages = [int(str(age)) for age in ((retention if enabled else 0), ttl) if age]
             if ages:
-                removed += await self._repeat(
-                    connection, "sweep_old", {"queue_id": queue_id, "seconds": min(ages)}
-                )
+                removed += await self._repeat(connection, "sweep_old", {**params, "seconds": min(ages)})
             if enabled and completed:
-                removed += await self._sweep_completed(connection, int(str(queue_id)), int(str(completed)))
+                params["seconds"] = int(str(completed))
+                removed += await self._sweep_completed(connection, queue_id, params)
         return removed
+
+    async def _needs(
+        self, connection: AsyncConnection[tuple[object, ...]], queue_ids: list[int]
+    ) -> dict[int, tuple[int, int]]:
+        """From where on streams still need these queues."""
+        if not queue_ids:
+            return {}
+        params = {"queue_ids": queue_ids, "every": self._hold_seconds / _NOTES}
+        await connection.execute(query("note_floors"), params)
+        await connection.execute(query("forget_floors"))
+        cursor = await connection.execute(query("needed_positions"), {"queue_ids": queue_ids})
+        rows = [[int(str(value)) for value in row] for row in await cursor.fetchall()]
+        return {queue_id: (txid, id_) for queue_id, txid, id_ in rows}
 
     async def _repeat(
         self, connection: AsyncConnection[tuple[object, ...]], name: str, params: dict[str, object]
@@ -58,13 +88,13 @@ class Sweeper:
         return removed
 
     async def _sweep_completed(
-        self, connection: AsyncConnection[tuple[object, ...]], queue_id: int, seconds: int
+        self, connection: AsyncConnection[tuple[object, ...]], queue_id: int, params: dict[str, object]
     ) -> int:
         """Walk the queue's log once around, over several runs if need be."""
         removed = 0
         for _ in range(_MOST_BATCHES):
             txid, id_ = self._positions.get(queue_id, (0, 0))
-            params = {"queue_id": queue_id, "seconds": seconds, "txid": txid, "id": id_, "limit": self._batch}
+            params |= {"txid": txid, "id": id_, "limit": self._batch}
             row = await (await connection.execute(query("sweep_completed"), params)).fetchone()
             if row is None:
                 self._positions.pop(queue_id, None)

@@ -105,6 +105,7 @@ DECLARE
     v_txid bigint;
     v_id bigint;
     v_partitions bigint[];
+    v_now timestamptz;
 BEGIN
     SELECT * INTO g FROM queenspark.groups WHERE id = p_group_id;
     IF NOT EXISTS (
@@ -123,7 +124,7 @@ BEGIN
         END IF;
     END IF;
     SELECT count(*), (array_agg(t.txid ORDER BY t.txid DESC, t.id DESC))[1],
-           (array_agg(t.id ORDER BY t.txid DESC, t.id DESC))[1], array_agg(DISTINCT t.partition_id)
+           (array_agg(t.id ORDER BY t.txid DESC, t.id DESC))[1], array_agg(t.partition_id ORDER BY t.txid, t.id)
     INTO v_count, v_txid, v_id, v_partitions
     FROM (
         SELECT m.txid, m.id, m.partition_id FROM queenspark.messages m
@@ -135,10 +136,15 @@ BEGIN
         -- Another session has just seen them: their places are marked by now.
         RETURN 1;
     END IF;
+    v_now := clock_timestamp();
     INSERT INTO queenspark.places AS p
         (group_id, partition_id, available_at, cursor_txid, cursor_id, end_txid, end_id)
-    SELECT p_group_id, u.id, clock_timestamp(), g.start_txid, g.start_id, g.start_txid, g.start_id
-    FROM unnest(v_partitions) AS u(id)
+    SELECT p_group_id, u.id,
+           -- The place with the oldest message comes first.
+           v_now - make_interval(secs => (v_count - u.first) / 1e6), g.start_txid, g.start_id, g.start_txid, g.start_id
+    FROM (
+        SELECT x.id, min(x.n) AS first FROM unnest(v_partitions) WITH ORDINALITY AS x(id, n) GROUP BY x.id
+    ) u
     WHERE EXISTS (SELECT 1 FROM queenspark.partitions t WHERE t.id = u.id)
     ORDER BY u.id
     ON CONFLICT (group_id, partition_id) DO UPDATE SET available_at = excluded.available_at
@@ -241,10 +247,10 @@ $$;
 
 -- Hand out up to p_batch messages from up to p_partitions ready places of a group (or from one given partition).
 -- With p_auto_ack the messages are answered at once; otherwise they are leased under p_lease_id. A place hands out
--- no more than about p_bytes of payload at a time.
+-- no more than about p_bytes of payload at a time. A lease lasts for p_lease_ms or for the queue's lease time.
 CREATE FUNCTION queenspark.pop(
     p_group_id integer, p_batch integer, p_partitions integer, p_lease_id uuid, p_auto_ack boolean,
-    p_partition_id bigint DEFAULT NULL, p_bytes bigint DEFAULT 16777216
+    p_partition_id bigint DEFAULT NULL, p_bytes bigint DEFAULT 16777216, p_lease_ms bigint DEFAULT NULL
 ) RETURNS TABLE (
     message_id bigint, from_partition_id bigint, from_partition text, created_us bigint, is_encrypted boolean,
     retries integer, expired boolean, transaction text, trace text, body text
@@ -274,7 +280,7 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'group is gone' USING ERRCODE = 'QS001';
     END IF;
-    v_expires := v_now + make_interval(secs => q.lease_seconds);
+    v_expires := v_now + make_interval(secs => coalesce(p_lease_ms / 1000.0, q.lease_seconds));
     IF NOT p_auto_ack THEN
         -- A lease that a crash forgets is a lease that expired: nothing is lost, so no need to wait for the disk.
         PERFORM set_config('synchronous_commit', 'off', true);
@@ -684,7 +690,7 @@ END
 $$;
 
 -- Lengthen a live lease; never shortens it. p_seconds NULL: the queue's lease time.
-CREATE FUNCTION queenspark.extend(p_lease_id uuid, p_seconds integer, OUT places integer, OUT expires_at timestamptz)
+CREATE FUNCTION queenspark.extend(p_lease_id uuid, p_seconds double precision, OUT places integer, OUT expires_at timestamptz)
 LANGUAGE sql AS $$
     WITH live AS (
         SELECT p.group_id, p.partition_id, greatest(p.lease_expires_at,
@@ -802,4 +808,145 @@ BEGIN
     DELETE FROM queenspark.attempts a
     WHERE a.group_id = p_group_id AND (p_partition_id IS NULL OR a.partition_id = p_partition_id);
 END
+$$;
+
+-- Move a group of a window queue: in each partition to just before its first window that ends after a time, or
+-- to the end when there is none. Partitions that appear later follow the group's start. Leases are revoked; acks
+-- from before it are refused.
+CREATE FUNCTION queenspark.seek_windows(p_group_id integer, p_time timestamptz)
+RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+    g queenspark.groups%ROWTYPE;
+    v_horizon bigint;
+    v_now timestamptz := clock_timestamp();
+BEGIN
+    SELECT * INTO g FROM queenspark.groups WHERE id = p_group_id FOR NO KEY UPDATE;
+    -- Windows above the horizon are left to discovery, also those that can be seen already.
+    v_horizon := queenspark.horizon();
+    PERFORM 1 FROM queenspark.places p WHERE p.group_id = p_group_id ORDER BY p.partition_id FOR UPDATE;
+    INSERT INTO queenspark.places AS p
+        (group_id, partition_id, available_at, cursor_txid, cursor_id, end_txid, end_id)
+    SELECT p_group_id, t.id,
+           -- The oldest window first.
+           CASE WHEN w.txid IS NOT NULL
+               THEN v_now - make_interval(secs => (count(*) OVER () - rank() OVER (ORDER BY w.txid, w.id)) / 1e6) END,
+           coalesce(w.txid, v_horizon), coalesce(w.id - 1, 0), coalesce(w.txid, v_horizon), coalesce(w.id - 1, 0)
+    FROM queenspark.partitions t LEFT JOIN (
+        SELECT DISTINCT ON (m.partition_id) m.partition_id, m.txid, m.id FROM queenspark.messages m
+        WHERE m.queue_id = g.queue_id AND m.window_end > p_time AND m.txid < v_horizon
+        ORDER BY m.partition_id, m.txid, m.id
+    ) w ON w.partition_id = t.id
+    WHERE t.queue_id = g.queue_id ORDER BY t.id
+    ON CONFLICT (group_id, partition_id) DO UPDATE
+    SET available_at = coalesce(excluded.available_at, CASE WHEN p.returned > 0 THEN v_now END),
+        cursor_txid = excluded.cursor_txid, cursor_id = excluded.cursor_id, end_txid = excluded.end_txid,
+        end_id = excluded.end_id, pending = '{}', leased = '{}', lease_id = NULL, lease_expires_at = NULL,
+        retry_at = NULL;
+    UPDATE queenspark.groups SET seen_txid = v_horizon, seen_id = 0 WHERE id = p_group_id;
+    DELETE FROM queenspark.attempts a WHERE a.group_id = p_group_id;
+END
+$$;
+
+-- Messages of a partition or, without one, of a whole queue from one position to another, in the order of the log;
+-- only those created in [p_from_us, p_until_us), where these are given.
+CREATE FUNCTION queenspark.messages_between(
+    p_queue_id integer, p_partition text, p_first_txid bigint, p_first_id bigint, p_last_txid bigint, p_last_id bigint,
+    p_from_us bigint, p_until_us bigint, p_limit integer
+) RETURNS TABLE (
+    txid bigint, id bigint, partition_id bigint, created_us bigint, encrypted boolean, transaction_id text, payload text
+)
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+    v_partition_id bigint;
+BEGIN
+    IF p_partition IS NULL THEN
+        RETURN QUERY
+        SELECT m.txid, m.id, m.partition_id, c.us, m.encrypted, m.transaction_id::text, m.payload
+        FROM queenspark.messages m
+        CROSS JOIN LATERAL (SELECT (extract(epoch FROM m.created_at) * 1000000)::bigint AS us) c
+        WHERE m.queue_id = p_queue_id AND (m.txid, m.id) >= (p_first_txid, p_first_id)
+          AND (m.txid, m.id) <= (p_last_txid, p_last_id)
+          AND (p_from_us IS NULL OR (c.us >= p_from_us AND c.us < p_until_us))
+        ORDER BY m.txid, m.id LIMIT p_limit;
+    ELSE
+        SELECT t.id INTO v_partition_id FROM queenspark.partitions t
+        WHERE t.queue_id = p_queue_id AND t.name = p_partition;
+        RETURN QUERY
+        SELECT m.txid, m.id, m.partition_id, c.us, m.encrypted, m.transaction_id::text, m.payload
+        FROM queenspark.messages m
+        CROSS JOIN LATERAL (SELECT (extract(epoch FROM m.created_at) * 1000000)::bigint AS us) c
+        WHERE m.partition_id = v_partition_id AND (m.txid, m.id) >= (p_first_txid, p_first_id)
+          AND (m.txid, m.id) <= (p_last_txid, p_last_id)
+          AND (p_from_us IS NULL OR (c.us >= p_from_us AND c.us < p_until_us))
+        ORDER BY m.txid, m.id LIMIT p_limit;
+    END IF;
+END
+$$;
+
+-- How far each version of each stream has read each of its sources, and from where on it still needs them: from the
+-- earliest record of an open window, or from where the pipeline reads. What the pipeline does not know yet, it needs
+-- from its start. Positions are arrays here: they compare as positions do, and have a least one.
+CREATE FUNCTION queenspark.stream_reads()
+RETURNS TABLE (stream_id integer, version integer, queue_id integer, read bigint[], needs bigint[])
+LANGUAGE sql STABLE AS $$
+    WITH live AS (
+        SELECT DISTINCT ON (d.stream_id, d.version) d.stream_id, d.version, d.seq, d.body
+        FROM queenspark.definitions d JOIN queenspark.streams s ON s.id = d.stream_id
+        ORDER BY d.stream_id, d.version, d.seq DESC
+    ), pipeline AS (
+        SELECT p.state FROM queenspark.progress p ORDER BY p.epoch DESC, p.batch DESC LIMIT 1
+    ), opened AS (
+        SELECT o.stream_id, o.version, min(ARRAY[o.open_txid, o.open_id]) AS position
+        FROM queenspark.stream_stats o WHERE o.open_txid IS NOT NULL GROUP BY o.stream_id, o.version
+    ), known AS (
+        SELECT l.stream_id, l.version, l.body, o.position AS opened,
+               coalesce(p.state #> ARRAY['behind', l.stream_id || ':' || l.version],
+                        jsonb_build_array(p.state -> 'txid', p.state -> 'id')) AS at
+        FROM live l LEFT JOIN pipeline p ON (p.state ->> 'seq')::bigint >= l.seq
+        LEFT JOIN opened o ON o.stream_id = l.stream_id AND o.version = l.version
+        WHERE (l.body ->> 'until_us') IS NULL OR (l.body ->> 'until_us')::bigint > -(2::bigint ^ 62)
+    )
+    SELECT k.stream_id, k.version, s.queue_id, r.read, greatest(ARRAY[s.txid, s.id], least(r.read, k.opened))
+    FROM known k
+    CROSS JOIN LATERAL jsonb_to_recordset(k.body -> 'sources') AS s(queue_id integer, txid bigint, id bigint)
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN (k.at ->> 0) IS NULL THEN ARRAY[s.txid, s.id]
+               ELSE greatest(ARRAY[s.txid, s.id], ARRAY[(k.at ->> 0)::bigint, (k.at ->> 1)::bigint]) END AS read
+    ) r
+$$;
+
+-- The position of the oldest message of a queue that some group has not answered; NULL when there is none.
+CREATE FUNCTION queenspark.oldest_unanswered(p_queue_id integer) RETURNS bigint[]
+LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+    SELECT min(x.position) FROM queenspark.groups g CROSS JOIN LATERAL (
+        SELECT min((
+            SELECT ARRAY[m.txid, m.id] FROM queenspark.messages m
+            WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (p.cursor_txid, p.cursor_id)
+            ORDER BY m.txid, m.id LIMIT 1)) AS position
+        FROM queenspark.places p WHERE p.group_id = g.id AND p.available_at IS NOT NULL
+        UNION ALL (
+            SELECT ARRAY[m.txid, m.id] FROM queenspark.messages m
+            LEFT JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = m.partition_id
+            WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
+              AND (p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id))
+            ORDER BY m.txid, m.id LIMIT 1)
+    ) x WHERE g.queue_id = p_queue_id
+$$;
+
+-- From where on each stream still needs some queues: for what it has not sealed, and for windows that some group has
+-- not answered. For these, the last note from before the oldest of them says how far back their records can go.
+CREATE FUNCTION queenspark.stream_needs(p_queue_ids integer[])
+RETURNS TABLE (stream_id integer, queue_id integer, needs bigint[]) LANGUAGE sql STABLE AS $$
+    WITH reads AS MATERIALIZED (
+        SELECT r.stream_id, r.queue_id, min(r.needs) AS needs FROM queenspark.stream_reads() r
+        WHERE r.queue_id = ANY (p_queue_ids) GROUP BY r.stream_id, r.queue_id
+    ), unanswered AS MATERIALIZED (
+        SELECT s.id, queenspark.oldest_unanswered(s.queue_id) AS position FROM queenspark.streams s
+        WHERE s.id IN (SELECT r.stream_id FROM reads r)
+    )
+    SELECT r.stream_id, r.queue_id, least(r.needs, CASE WHEN u.position IS NOT NULL THEN coalesce((
+            SELECT ARRAY[f.txid, f.id] FROM queenspark.stream_floors f
+            WHERE f.stream_id = r.stream_id AND f.frontier <= u.position[1] ORDER BY f.frontier DESC LIMIT 1
+        ), ARRAY[0, 0]::bigint[]) END)
+    FROM reads r JOIN unanswered u ON u.id = r.stream_id
 $$;

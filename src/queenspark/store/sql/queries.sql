@@ -110,7 +110,8 @@ SELECT q.id, (SELECT count(*) FROM queenspark.messages m WHERE m.queue_id = q.id
 FROM queenspark.queues q WHERE %(queue_id)s::integer IS NULL OR q.id = %(queue_id)s
 
 -- name: pop
-SELECT * FROM queenspark.pop(%(group_id)s, %(batch)s, %(partitions)s, %(lease_id)s, %(auto_ack)s, %(partition_id)s)
+SELECT * FROM queenspark.pop(
+    %(group_id)s, %(batch)s, %(partitions)s, %(lease_id)s, %(auto_ack)s, %(partition_id)s, p_lease_ms => %(lease_ms)s)
 
 -- name: next_look
 SELECT above_horizon, wait_ms FROM queenspark.next_look(%(group_id)s, %(partition_id)s)
@@ -443,13 +444,16 @@ FROM queenspark.queues
 WHERE (retention_enabled AND (retention_seconds > 0 OR completed_retention_seconds > 0)) OR ttl_seconds IS NOT NULL
 
 -- name: sweep_old
--- The oldest messages of a queue, up to the first that is younger than the age.
+-- The oldest messages of a queue, up to the first that is younger than the age; those that a stream needs stay for
+-- a while longer.
 WITH candidates AS (
     SELECT m.ctid, m.created_at FROM queenspark.messages m
     WHERE m.queue_id = %(queue_id)s ORDER BY m.txid, m.id LIMIT %(limit)s
 )
 DELETE FROM queenspark.messages m USING candidates c
 WHERE m.ctid = c.ctid AND c.created_at < clock_timestamp() - make_interval(secs => %(seconds)s)
+  AND ((m.txid, m.id) < (%(needs_txid)s, %(needs_id)s)
+       OR c.created_at < clock_timestamp() - make_interval(secs => %(seconds)s + %(hold_seconds)s))
 
 -- name: sweep_completed
 -- Messages after a position that every group of the queue has answered and that are old enough. Returns how many
@@ -461,6 +465,8 @@ WITH candidates AS MATERIALIZED (
 ), deleted AS (
     DELETE FROM queenspark.messages m USING candidates c
     WHERE m.ctid = c.ctid AND c.created_at < clock_timestamp() - make_interval(secs => %(seconds)s)
+      AND ((m.txid, m.id) < (%(needs_txid)s, %(needs_id)s)
+           OR c.created_at < clock_timestamp() - make_interval(secs => %(seconds)s + %(hold_seconds)s))
       AND EXISTS (SELECT 1 FROM queenspark.groups g WHERE g.queue_id = %(queue_id)s)
       AND NOT EXISTS (
           SELECT 1 FROM queenspark.groups g
@@ -477,3 +483,294 @@ SELECT pg_notify('queenspark', %(message)s)
 
 -- name: ping
 SELECT current_setting('server_version')
+
+-- name: share_epoch
+-- The leader's epoch; it cannot change before this transaction ends.
+SELECT epoch FROM queenspark.pipeline FOR SHARE
+
+-- name: pushed_batch
+SELECT batch FROM queenspark.progress WHERE bucket = %(bucket)s AND buckets = %(buckets)s
+
+-- name: hold_window_queues
+-- Which of these queues exist; they cannot be deleted before this transaction ends.
+SELECT id, name FROM queenspark.queues WHERE id = ANY (%(ids)s) ORDER BY id FOR KEY SHARE
+
+-- name: begin_windows
+-- The time is taken after the transaction id, as with every push. It goes as text, which COPY reads.
+SELECT x.txid, clock_timestamp()::text FROM (SELECT queenspark.current_txid() AS txid OFFSET 0) x
+
+-- name: copy_windows
+COPY queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload, window_end)
+FROM STDIN WITH (FORMAT csv)
+
+-- name: same_windows
+-- Windows of which the log has a message with that transaction id.
+SELECT u.n::integer, m.payload
+FROM unnest(%(partition_ids)s::bigint[], %(transaction_ids)s::text[]) WITH ORDINALITY u(partition_id, transaction_id, n)
+JOIN queenspark.messages m ON m.partition_id = u.partition_id AND m.transaction_id = u.transaction_id
+
+-- name: last_revisions
+SELECT u.n::integer, max(substring(m.transaction_id FROM length(u.window_id) + 3)::bigint)
+FROM unnest(%(partition_ids)s::bigint[], %(window_ids)s::text[]) WITH ORDINALITY u(partition_id, window_id, n)
+JOIN queenspark.messages m ON m.partition_id = u.partition_id
+    AND m.transaction_id >= (u.window_id || ':r') COLLATE "C" AND m.transaction_id < (u.window_id || ':s') COLLATE "C"
+GROUP BY u.n
+
+-- name: add_late
+INSERT INTO queenspark.stream_late (stream_id, version, key, txid, id, time_us, closed_us, dropped)
+SELECT * FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[],
+    %(id)s::bigint[], %(time_us)s::bigint[], %(closed_us)s::bigint[], %(dropped)s::boolean[])
+
+-- name: add_dead
+INSERT INTO queenspark.stream_dead (stream_id, version, key, txid, id)
+SELECT * FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[],
+    %(id)s::bigint[])
+
+-- name: add_stats
+INSERT INTO queenspark.stream_stats AS s
+    (stream_id, version, bucket, watermark_us, open_windows, open_txid, open_id, records, windows, late, dropped, dead)
+SELECT u.stream, u.version, %(bucket)s, u.watermark_us, u.open_windows, u.open_txid, u.open_id, u.records, u.windows,
+       u.late, u.dropped, u.dead
+FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(watermark_us)s::bigint[], %(open_windows)s::bigint[],
+    %(open_txid)s::bigint[], %(open_id)s::bigint[], %(records)s::bigint[], %(windows)s::bigint[], %(late)s::bigint[],
+    %(dropped)s::bigint[], %(dead)s::bigint[])
+    AS u(stream, version, watermark_us, open_windows, open_txid, open_id, records, windows, late, dropped, dead)
+WHERE EXISTS (SELECT 1 FROM queenspark.streams x WHERE x.id = u.stream)
+ON CONFLICT (stream_id, version, bucket) DO UPDATE SET
+    watermark_us = excluded.watermark_us, open_windows = excluded.open_windows, open_txid = excluded.open_txid,
+    open_id = excluded.open_id, records = s.records + excluded.records, windows = s.windows + excluded.windows,
+    late = s.late + excluded.late, dropped = s.dropped + excluded.dropped, dead = s.dead + excluded.dead,
+    updated_at = clock_timestamp()
+
+-- name: set_progress
+INSERT INTO queenspark.progress (bucket, buckets, epoch, batch, state)
+VALUES (%(bucket)s, %(buckets)s, %(epoch)s, %(batch)s, %(state)s::jsonb)
+ON CONFLICT (bucket) DO UPDATE SET buckets = excluded.buckets, epoch = excluded.epoch, batch = excluded.batch,
+    state = excluded.state, updated_at = clock_timestamp()
+
+-- name: definitions_as_of
+SELECT DISTINCT ON (d.stream_id, d.version) d.seq, d.stream_id, d.version, d.body, d.created_at
+FROM queenspark.definitions d WHERE %(seq)s::bigint IS NULL OR d.seq <= %(seq)s
+ORDER BY d.stream_id, d.version, d.seq DESC
+
+-- name: latest_seq
+SELECT coalesce(max(seq), 0) FROM queenspark.definitions
+
+-- name: definition
+-- The newest row of a version, whether or not its stream still exists.
+SELECT d.seq, d.stream_id, d.version, d.body, d.created_at FROM queenspark.definitions d
+WHERE d.stream_id = %(stream_id)s AND d.version = %(version)s AND d.body IS NOT NULL ORDER BY d.seq DESC LIMIT 1
+
+-- name: lock_definitions
+-- Writers of definitions come one after the other, so that seq order is commit order.
+LOCK TABLE queenspark.definitions IN SHARE ROW EXCLUSIVE MODE
+
+-- name: add_definition
+INSERT INTO queenspark.definitions (stream_id, version, body) VALUES (%(stream_id)s, %(version)s, %(body)s::jsonb)
+RETURNING seq
+
+-- name: end_definitions
+-- A deleted stream: each of its versions gets a last row without a body.
+INSERT INTO queenspark.definitions (stream_id, version, body)
+SELECT DISTINCT d.stream_id, d.version, NULL::jsonb FROM queenspark.definitions d WHERE d.stream_id = %(stream_id)s
+
+-- name: now_us
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, queenspark.frontier()
+
+-- name: position_at
+SELECT a.txid, a.id
+FROM queenspark.position_at(%(queue_id)s, timestamptz 'epoch' + %(time_us)s * interval '1 microsecond') a
+
+-- name: find_stream
+SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
+       s.created_at, s.updated_at
+FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+WHERE (%(name)s::text IS NULL OR s.name = %(name)s) AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
+ORDER BY s.namespace, s.name
+
+-- name: add_window_queue
+-- Nothing when there is a queue of that name.
+INSERT INTO queenspark.queues (name, lease_seconds) VALUES (%(name)s, %(lease_seconds)s)
+ON CONFLICT (name) DO NOTHING RETURNING id
+
+-- name: add_stream
+INSERT INTO queenspark.streams (namespace, name, queue_id, partitioned, lease_timeout_ms, version)
+VALUES (%(namespace)s, %(name)s, %(queue_id)s, %(partitioned)s, %(lease_timeout_ms)s, 1) RETURNING id
+
+-- name: change_stream
+UPDATE queenspark.streams SET partitioned = %(partitioned)s, lease_timeout_ms = %(lease_timeout_ms)s,
+    version = %(version)s, updated_at = clock_timestamp()
+WHERE id = %(id)s
+
+-- name: change_window_lease
+UPDATE queenspark.queues SET lease_seconds = %(lease_seconds)s WHERE id = %(queue_id)s
+
+-- name: forget_stream
+WITH stats AS (DELETE FROM queenspark.stream_stats WHERE stream_id = %(id)s),
+     late AS (DELETE FROM queenspark.stream_late WHERE stream_id = %(id)s),
+     dead AS (DELETE FROM queenspark.stream_dead WHERE stream_id = %(id)s)
+DELETE FROM queenspark.stream_floors WHERE stream_id = %(id)s
+
+-- name: queue_ids
+SELECT name, id FROM queenspark.queues WHERE name = ANY (%(names)s)
+
+-- name: seek_windows
+SELECT queenspark.seek_windows(
+    %(group_id)s, timestamptz 'epoch' + %(time_us)s * interval '1 microsecond')
+
+-- name: window_messages
+-- The records between two positions of each source of a window, in the order of the log.
+SELECT m.txid, m.id, s.queue_id, m.partition_id, m.created_us, m.encrypted, m.transaction_id, m.payload
+FROM unnest(
+    %(queue_ids)s::integer[], %(first_txids)s::bigint[], %(first_ids)s::bigint[], %(last_txids)s::bigint[],
+    %(last_ids)s::bigint[]
+) AS s(queue_id, first_txid, first_id, last_txid, last_id)
+CROSS JOIN LATERAL queenspark.messages_between(
+    s.queue_id, %(partition)s, s.first_txid, s.first_id, s.last_txid, s.last_id, %(from_us)s, %(until_us)s, %(limit)s) m
+ORDER BY m.txid, m.id LIMIT %(limit)s
+
+-- name: dropped_records
+SELECT l.txid, l.id FROM queenspark.stream_late l
+WHERE l.dropped AND l.stream_id = %(stream_id)s AND l.version = %(version)s AND l.key = %(key)s
+
+-- name: leased_window
+-- The place of a live lease and the window that it covers; without one when it is answered already.
+SELECT g.name AS group, p.partition_id, g.queue_id, p.lease_expires_at, w.transaction_id, w.payload
+FROM queenspark.places p JOIN queenspark.groups g ON g.id = p.group_id
+JOIN queenspark.streams s ON s.queue_id = g.queue_id
+LEFT JOIN LATERAL (
+    SELECT m.transaction_id, m.payload FROM queenspark.messages m
+    WHERE m.partition_id = p.partition_id AND m.id = p.leased[1]
+      AND (m.txid, m.id) > (p.cursor_txid, p.cursor_id) AND (m.txid, m.id) <= (p.end_txid, p.end_id)
+    UNION ALL
+    SELECT d.transaction_id, d.payload FROM queenspark.dead_letters d
+    WHERE d.group_id = p.group_id AND d.id = p.leased[1] AND d.returned
+    LIMIT 1
+) w ON true
+WHERE p.lease_id = %(lease_id)s AND p.lease_expires_at > clock_timestamp()
+
+-- name: note_floors
+-- In one snapshot: what is not sealed yet, and the frontier. A window that is pushed after it has no earlier record.
+INSERT INTO queenspark.stream_floors (stream_id, frontier, txid, id)
+SELECT r.stream_id, queenspark.frontier(), (min(r.needs))[1], (min(r.needs))[2] FROM queenspark.stream_reads() r
+WHERE NOT EXISTS (
+    SELECT 1 FROM queenspark.stream_floors f
+    WHERE f.stream_id = r.stream_id AND f.at > clock_timestamp() - make_interval(secs => %(every)s))
+GROUP BY r.stream_id HAVING bool_or(r.queue_id = ANY (%(queue_ids)s))
+ON CONFLICT DO NOTHING
+
+-- name: forget_floors
+-- Of use are the last note from before the oldest unanswered window, and later ones.
+DELETE FROM queenspark.stream_floors f USING (
+    SELECT s.id, (
+        SELECT max(x.frontier) FROM queenspark.stream_floors x
+        WHERE x.stream_id = s.id AND x.frontier <= coalesce(u.position[1], 9223372036854775807)) AS used
+    FROM queenspark.streams s
+    CROSS JOIN LATERAL (SELECT queenspark.oldest_unanswered(s.queue_id) AS position OFFSET 0) u
+    WHERE EXISTS (SELECT 1 FROM queenspark.stream_floors x WHERE x.stream_id = s.id)
+) c WHERE f.stream_id = c.id AND f.frontier < c.used
+
+-- name: needed_positions
+SELECT n.queue_id, (min(n.needs))[1], (min(n.needs))[2] FROM queenspark.stream_needs(%(queue_ids)s) n GROUP BY n.queue_id
+
+-- name: trim_late
+DELETE FROM queenspark.stream_late l USING (
+    SELECT s.id, (SELECT x.at FROM queenspark.stream_late x WHERE x.stream_id = s.id
+                  ORDER BY x.at DESC OFFSET %(keep)s LIMIT 1) AS until
+    FROM queenspark.streams s
+) c WHERE l.stream_id = c.id AND l.at <= c.until
+
+-- name: trim_dead
+DELETE FROM queenspark.stream_dead l USING (
+    SELECT s.id, (SELECT x.at FROM queenspark.stream_dead x WHERE x.stream_id = s.id
+                  ORDER BY x.at DESC OFFSET %(keep)s LIMIT 1) AS until
+    FROM queenspark.streams s
+) c WHERE l.stream_id = c.id AND l.at <= c.until
+
+-- name: stream_state
+-- What the pipeline says of each stream, how far it is behind the log, and what retention keeps for it.
+SELECT s.id, x.watermark_us, coalesce(t.open_windows, 0)::bigint AS open_windows, coalesce(t.records, 0)::bigint AS records,
+       coalesce(t.windows, 0)::bigint AS windows, coalesce(t.late, 0)::bigint AS late,
+       coalesce(t.dropped, 0)::bigint AS dropped, coalesce(t.dead, 0)::bigint AS dead, t.updated_at AS sealed_at,
+       b.oldest AS unread_since, h.needs_since, h.held_since, clock_timestamp() AS now
+FROM queenspark.streams s
+LEFT JOIN LATERAL (
+    SELECT sum(a.open_windows) AS open_windows, sum(a.records) AS records, sum(a.windows) AS windows,
+           sum(a.late) AS late, sum(a.dropped) AS dropped, sum(a.dead) AS dead, max(a.updated_at) AS updated_at
+    FROM queenspark.stream_stats a WHERE a.stream_id = s.id
+) t ON true
+LEFT JOIN LATERAL (
+    SELECT min(a.watermark_us) AS watermark_us FROM queenspark.stream_stats a
+    WHERE a.stream_id = s.id AND a.version = s.version
+) x ON true
+LEFT JOIN (
+    SELECT r.stream_id, min(f.created_at) AS oldest FROM queenspark.stream_reads() r CROSS JOIN LATERAL (
+        SELECT m.created_at FROM queenspark.messages m
+        WHERE m.queue_id = r.queue_id AND (m.txid, m.id) > (r.read[1], r.read[2])
+        ORDER BY m.txid, m.id LIMIT 1) f
+    GROUP BY r.stream_id
+) b ON b.stream_id = s.id
+LEFT JOIN (
+    SELECT n.stream_id, min(f.created_at) AS needs_since,
+           min(f.created_at + make_interval(secs => q.age))
+               FILTER (WHERE f.created_at + make_interval(secs => q.age) < clock_timestamp()) AS held_since
+    FROM (
+        SELECT id, least(ttl_seconds, CASE WHEN retention_enabled THEN nullif(retention_seconds, 0) END,
+                         CASE WHEN retention_enabled THEN nullif(completed_retention_seconds, 0) END) AS age
+        FROM queenspark.queues
+    ) q JOIN queenspark.stream_needs((
+        SELECT array_agg(id) FROM queenspark.queues
+        WHERE retention_enabled AND (retention_seconds > 0 OR completed_retention_seconds > 0)
+           OR ttl_seconds IS NOT NULL
+    )) n ON n.queue_id = q.id
+    CROSS JOIN LATERAL (
+        SELECT m.created_at FROM queenspark.messages m
+        WHERE m.queue_id = n.queue_id AND (m.txid, m.id) >= (n.needs[1], n.needs[2])
+        ORDER BY m.txid, m.id LIMIT 1) f
+    GROUP BY n.stream_id
+) h ON h.stream_id = s.id
+WHERE %(id)s::integer IS NULL OR s.id = %(id)s
+
+-- name: stream_groups
+-- Groups of each stream's window queue with their live leases and their last ack.
+SELECT s.id, g.name, count(*) FILTER (WHERE cardinality(p.leased) > 0 AND p.lease_expires_at > clock_timestamp()) AS leases,
+       max(p.acked_at) AS acked_at
+FROM queenspark.streams s JOIN queenspark.groups g ON g.queue_id = s.queue_id
+LEFT JOIN queenspark.places p ON p.group_id = g.id
+WHERE %(id)s::integer IS NULL OR s.id = %(id)s GROUP BY s.id, g.id ORDER BY s.id, g.name
+
+-- name: stream_consumers
+-- The keys of each group: the last window that it answered, and how many up to it.
+SELECT g.name AS group, t.name AS key, w.window_end, w.total, p.acked_at
+FROM queenspark.groups g JOIN queenspark.places p ON p.group_id = g.id
+JOIN queenspark.partitions t ON t.id = p.partition_id
+CROSS JOIN LATERAL (
+    SELECT max(m.window_end) AS window_end, count(*) AS total FROM queenspark.messages m
+    WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (g.start_txid, g.start_id)
+      AND (m.txid, m.id) <= (p.end_txid, p.end_id) AND m.id <> ALL (p.pending)
+) w
+WHERE g.queue_id = %(queue_id)s ORDER BY g.name, t.name LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: list_late
+SELECT l.version, l.key, l.txid, l.id, l.time_us, l.closed_us, l.dropped, l.at, m.queue, m.partition,
+       m.transaction_id, m.created_at
+FROM queenspark.stream_late l LEFT JOIN LATERAL (
+    SELECT q.name AS queue, t.name AS partition, x.transaction_id, x.created_at FROM queenspark.messages x
+    JOIN queenspark.partitions t ON t.id = x.partition_id JOIN queenspark.queues q ON q.id = x.queue_id
+    WHERE x.queue_id = ANY (%(queue_ids)s) AND x.txid = l.txid AND x.id = l.id LIMIT 1
+) m ON true
+WHERE l.stream_id = %(id)s ORDER BY l.at DESC, l.txid DESC, l.id DESC LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: list_dead
+SELECT l.version, l.key, l.txid, l.id, l.at, m.queue, m.partition, m.transaction_id, m.created_at
+FROM queenspark.stream_dead l LEFT JOIN LATERAL (
+    SELECT q.name AS queue, t.name AS partition, x.transaction_id, x.created_at FROM queenspark.messages x
+    JOIN queenspark.partitions t ON t.id = x.partition_id JOIN queenspark.queues q ON q.id = x.queue_id
+    WHERE x.queue_id = ANY (%(queue_ids)s) AND x.txid = l.txid AND x.id = l.id LIMIT 1
+) m ON true
+WHERE l.stream_id = %(id)s ORDER BY l.at DESC, l.txid DESC, l.id DESC LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: pipeline_state
+SELECT p.holder, p.epoch, coalesce(p.expires_at > clock_timestamp(), false) AS active,
+       coalesce((SELECT jsonb_object_agg(x.key, x.value) FROM queenspark.pipeline_stats x), '{}') AS stats
+FROM queenspark.pipeline p

@@ -58,11 +58,14 @@ CREATE TABLE queenspark.messages (
     encrypted boolean NOT NULL DEFAULT false,
     transaction_id text COLLATE "C" NOT NULL,
     trace_id text,
-    payload text NOT NULL
+    payload text NOT NULL,
+    window_end timestamptz                              -- of windows only; seek goes by it
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.1);
 CREATE UNIQUE INDEX messages_partition ON queenspark.messages (partition_id, txid, id);
 CREATE UNIQUE INDEX messages_transaction ON queenspark.messages (partition_id, transaction_id);
 CREATE INDEX messages_log ON queenspark.messages (queue_id, txid, id) INCLUDE (partition_id);
+CREATE INDEX messages_window_end ON queenspark.messages (queue_id, window_end) INCLUDE (partition_id, txid, id)
+    WHERE window_end IS NOT NULL;
 
 -- Message ids are handed to brokers in blocks of 1,000, so that a push knows its ids before it inserts.
 CREATE SEQUENCE queenspark.message_blocks;
@@ -185,4 +188,114 @@ CREATE TABLE queenspark.staged (
     transaction_id text COLLATE "C" NOT NULL,
     trace_id text,
     payload text NOT NULL
+);
+
+-- A stream: a queue of windows. What its windows are stands in its definitions.
+CREATE TABLE queenspark.streams (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    namespace text NOT NULL,
+    name text NOT NULL,
+    queue_id integer NOT NULL UNIQUE REFERENCES queenspark.queues ON DELETE CASCADE,
+    partitioned boolean NOT NULL,
+    lease_timeout_ms bigint NOT NULL,
+    version integer NOT NULL,                           -- the newest
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    UNIQUE (namespace, name)
+);
+CREATE INDEX streams_name ON queenspark.streams (name);
+
+-- Every change of every stream, append-only; seq order is commit order. The definitions as of a seq are the rows
+-- with the largest seq up to it of each stream and version; a body of NULL: deleted.
+CREATE TABLE queenspark.definitions (
+    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    stream_id integer NOT NULL,
+    version integer NOT NULL,
+    body jsonb,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX definitions_version ON queenspark.definitions (stream_id, version, seq);
+
+-- One row: which pipeline process leads. Every transaction of the window sink names its epoch.
+CREATE TABLE queenspark.pipeline (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    epoch bigint NOT NULL DEFAULT 0,
+    holder text,
+    expires_at timestamptz
+);
+INSERT INTO queenspark.pipeline DEFAULT VALUES;
+
+-- What each bucket has pushed, written together with its windows. The state is the pipeline's own; of it, the
+-- store reads: txid, id (the position that the batch was read from), seq (definitions known then), and
+-- behind: {"stream:version": [txid, id]} (the same for streams that are still catching up).
+CREATE TABLE queenspark.progress (
+    bucket integer PRIMARY KEY,
+    buckets integer NOT NULL,
+    epoch bigint NOT NULL,
+    batch bigint NOT NULL,
+    state jsonb NOT NULL,
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (fillfactor = 50);
+
+CREATE TABLE queenspark.stream_stats (
+    stream_id integer NOT NULL,
+    version integer NOT NULL,
+    bucket integer NOT NULL,
+    -- As they are now.
+    watermark_us bigint,
+    open_windows bigint NOT NULL DEFAULT 0,
+    open_txid bigint,                                   -- the earliest record of an open window
+    open_id bigint,
+    -- Since the beginning.
+    records bigint NOT NULL DEFAULT 0,
+    windows bigint NOT NULL DEFAULT 0,
+    late bigint NOT NULL DEFAULT 0,
+    dropped bigint NOT NULL DEFAULT 0,
+    dead bigint NOT NULL DEFAULT 0,
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (stream_id, version, bucket)
+) WITH (fillfactor = 50);
+
+-- What the pipeline says of itself: throughput, latency, backpressure.
+CREATE TABLE queenspark.pipeline_stats (
+    key text PRIMARY KEY,
+    value jsonb NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (fillfactor = 50);
+
+-- Records that came when their window was sealed. The newest of each stream are kept.
+CREATE TABLE queenspark.stream_late (
+    stream_id integer NOT NULL,
+    version integer NOT NULL,
+    key text NOT NULL,
+    txid bigint NOT NULL,
+    id bigint NOT NULL,
+    time_us bigint NOT NULL,
+    closed_us bigint NOT NULL,
+    dropped boolean NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX stream_late_at ON queenspark.stream_late (stream_id, at);
+CREATE INDEX stream_late_dropped ON queenspark.stream_late (stream_id, version, key, txid, id) WHERE dropped;
+
+-- Records without a usable event time. The newest of each stream are kept.
+CREATE TABLE queenspark.stream_dead (
+    stream_id integer NOT NULL,
+    version integer NOT NULL,
+    key text NOT NULL,
+    txid bigint NOT NULL,
+    id bigint NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX stream_dead_at ON queenspark.stream_dead (stream_id, at);
+
+-- Notes for retention: a window that was not yet pushed at the frontier `frontier` has no record before the
+-- position (txid, id).
+CREATE TABLE queenspark.stream_floors (
+    stream_id integer NOT NULL,
+    frontier bigint NOT NULL,
+    txid bigint NOT NULL,
+    id bigint NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (stream_id, frontier)
 );

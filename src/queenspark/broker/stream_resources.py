@@ -1,0 +1,240 @@
+"""GET /api/v1/resources/streams…: what there is, how far it is, what is late; and deleting a stream."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from ..store.definitions import Body
+from ..store.streams import Stream
+from .broker import Broker
+from .http import Answer, Call, Route, json
+from .streams import find_stream
+from .times import iso
+from .window import shown_time
+
+_MS = 1000  # microseconds
+
+
+class NamespaceQuery(msgspec.Struct):
+    """The namespace of a stream; needed only when its name alone does not say which it is."""
+
+    namespace: str | None = None
+
+
+class RecordsQuery(NamespaceQuery):
+    """Which records of a stream."""
+
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+    offset: Annotated[int, Meta(ge=0, le=2**31)] = 0
+
+
+async def _stream(broker: Broker, call: Call) -> Stream:
+    return await find_stream(broker, call.path["stream"], call.query.namespace)
+
+
+def _age(now: datetime, since: datetime | None) -> float:
+    return round(max(0.0, (now - since).total_seconds()), 3) if since is not None else 0.0
+
+
+def progress_of(state: dict[str, Any]) -> dict[str, Any]:
+    """How far a stream is and what it has counted, as the API names it."""
+    mark = state["watermark_us"]
+    return {
+        "watermark": None if mark is None else shown_time(mark),
+        "lagSeconds": _age(state["now"], state["unread_since"]),
+        "openWindows": state["open_windows"],
+        "records": state["records"],
+        "sealedWindows": state["windows"],
+        "late": state["late"],
+        "dropped": state["dropped"],
+        "dead": state["dead"],
+        "updatedAt": iso(state["sealed_at"]),
+        "retention": {
+            "needsSince": iso(state["needs_since"]),
+            "heldSince": iso(state["held_since"]),
+            "heldSeconds": _age(state["now"], state["held_since"]),
+        },
+    }
+
+
+def _spec_of(body: Body | None) -> dict[str, Any]:
+    """The windows of a stream, as the API names them."""
+    spec = body.spec if body is not None else {}
+
+    def ms(name: str) -> int | None:
+        return None if spec.get(name) is None else int(spec[name]) // _MS
+
+    return {
+        "windowType": spec.get("kind"),
+        "windowDurationMs": ms("duration_us"),
+        "windowSlideMs": ms("slide_us"),
+        "windowGapMs": ms("gap_us"),
+        "windowSizeCount": spec.get("size"),
+        "windowSlideCount": spec.get("step"),
+        "windowGracePeriodMs": ms("grace_us") or 0,
+        "idleTimeoutMs": ms("idle_us"),
+        "eventTime": body.event_time if body is not None else None,
+        "late": spec.get("late", "process"),
+        "sourceQueues": [source.queue for source in body.sources] if body is not None else [],
+    }
+
+
+async def _described(broker: Broker, chosen: list[Stream], stream_id: int | None) -> list[dict[str, Any]]:
+    streams = broker.store.streams
+    groups: dict[int, list[dict[str, Any]]] = {}
+    for row in await streams.groups(stream_id):
+        groups.setdefault(row["id"], []).append(row)
+    states = {row["id"]: row for row in await streams.state(stream_id)}
+    shown = []
+    for stream in chosen:
+        own = groups.get(stream.id, [])
+        shown.append({
+            "id": str(stream.id),
+            "name": stream.name,
+            "namespace": stream.namespace,
+            "partitioned": stream.partitioned,
+            "version": stream.version,
+            "windowQueue": stream.queue,
+            **_spec_of(await streams.body(stream.id, stream.version)),
+            "windowLeaseTimeoutMs": stream.lease_timeout_ms,
+            "createdAt": iso(stream.created_at),
+            "updatedAt": iso(stream.updated_at),
+            "activeLeases": sum(row["leases"] for row in own),
+            "consumerGroups": [row["name"] for row in own],
+            **({"progress": progress_of(states[stream.id])} if stream.id in states else {}),
+        })  # fmt: skip
+    return shown
+
+
+async def list_streams(broker: Broker, call: Call) -> Answer:
+    """All streams, or those of a namespace."""
+    found = await broker.store.streams.find(namespace=call.query.namespace)
+    return json({"streams": await _described(broker, found, None)})
+
+
+async def get_stream(broker: Broker, call: Call) -> Answer:
+    """One stream, with the lag of its groups."""
+    stream = await _stream(broker, call)
+    (shown,) = await _described(broker, [stream], stream.id)
+    queue = await broker.store.catalog.queue(stream.queue)
+    lags = await broker.store.queues.lag(queue) if queue is not None else []
+    acked = {row["name"]: row["acked_at"] for row in await broker.store.streams.groups(stream.id)}
+    shown["groups"] = [
+        {
+            "name": row["name"],
+            "lag": row["lag"],
+            "processing": row["processing"],
+            "oldestUnackedAt": iso(row["oldest"]) if row["lag"] else None,
+            "lastAckedAt": iso(acked.get(row["name"])),
+        }
+        for row in lags
+    ]
+    return json(shown)
+
+
+async def stats(broker: Broker, _: Call) -> Answer:
+    """Counts over all streams, and what the pipeline says of itself."""
+    found = await broker.store.streams.find()
+    states = {row["id"]: progress_of(row) for row in await broker.store.streams.state()}
+    groups = await broker.store.streams.groups()
+    pipeline = await broker.store.streams.pipeline()
+    progress = list(states.values())
+    return json({
+        "streams": len(found),
+        "consumerGroups": len({row["name"] for row in groups}),
+        "activeLeases": sum(row["leases"] for row in groups),
+        **{
+            name: sum(row[name] for row in progress)
+            for name in ("openWindows", "records", "sealedWindows", "late", "dropped", "dead")
+        },
+        "lagSeconds": max((row["lagSeconds"] for row in progress), default=0.0),
+        "pipeline": {
+            "active": pipeline["active"],
+            "holder": pipeline["holder"] if pipeline["active"] else None,
+            "epoch": pipeline["epoch"],
+            **pipeline["stats"],
+        },
+        "byStream": [
+            {"id": str(stream.id), "name": stream.name, "namespace": stream.namespace, **states[stream.id]}
+            for stream in found
+            if stream.id in states
+        ],
+    })  # fmt: skip
+
+
+async def consumers(broker: Broker, call: Call) -> Answer:
+    """The keys of each group, with the last window that it answered."""
+    stream = await _stream(broker, call)
+    rows = await broker.store.streams.consumers(stream, call.query.limit, call.query.offset)
+    return json({
+        "consumers": [
+            {
+                "consumerGroup": row["group"],
+                "streamKey": row["key"],
+                "lastAckedWindowEnd": iso(row["window_end"]),
+                "totalWindowsConsumed": row["total"],
+                "lastConsumedAt": iso(row["acked_at"]),
+            }
+            for row in rows
+        ]
+    })  # fmt: skip
+
+
+def _record(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "key": row["key"],
+        "version": row["version"],
+        "messageId": str(row["id"]),
+        "queue": row["queue"],
+        "partition": row["partition"],
+        "transactionId": row["transaction_id"],
+        "createdAt": iso(row["created_at"]),
+        "seenAt": iso(row["at"]),
+    }
+
+
+async def late(broker: Broker, call: Call) -> Answer:
+    """Records that came when their window was sealed, the newest first."""
+    rows = await broker.store.streams.late(await _stream(broker, call), call.query.limit, call.query.offset)
+    return json({
+        "late": [
+            {
+                **_record(row),
+                "time": shown_time(row["time_us"]),
+                "closedUpTo": shown_time(row["closed_us"]),
+                "dropped": row["dropped"],
+            }
+            for row in rows
+        ]
+    })  # fmt: skip
+
+
+async def dead(broker: Broker, call: Call) -> Answer:
+    """Records without a usable event time, the newest first."""
+    rows = await broker.store.streams.dead(await _stream(broker, call), call.query.limit, call.query.offset)
+    return json({"dead": [_record(row) for row in rows]})
+
+
+async def delete(broker: Broker, call: Call) -> Answer:
+    """Delete a stream with its windows and groups; its source queues stay."""
+    stream = await _stream(broker, call)
+    existed = await broker.store.streams.delete(stream)
+    broker.bus.forget(stream.queue)
+    return json({"deleted": True, "name": stream.name, "namespace": stream.namespace, "existed": existed})
+
+
+_STREAMS = "/api/v1/resources/streams"
+
+ROUTES = [
+    Route("GET", _STREAMS, list_streams, "All streams", query=NamespaceQuery),
+    Route("GET", f"{_STREAMS}/stats", stats, "Counts over all streams, and the pipeline"),
+    Route("GET", f"{_STREAMS}/:stream", get_stream, "One stream", query=NamespaceQuery),
+    Route("GET", f"{_STREAMS}/:stream/consumers", consumers, "How far its groups are", query=RecordsQuery),
+    Route("GET", f"{_STREAMS}/:stream/late", late, "Late records", query=RecordsQuery),
+    Route("GET", f"{_STREAMS}/:stream/dead", dead, "Records without an event time", query=RecordsQuery),
+    Route("DELETE", f"{_STREAMS}/:stream", delete, "Delete a stream", query=NamespaceQuery),
+]

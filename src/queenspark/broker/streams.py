@@ -1,0 +1,412 @@
+"""POST /api/v1/stream/…: define streams, take windows, answer them, seek.
+
+Thin adapters over the queue's own groups, leases, retries and dead letters: a poll is a pop of one message of
+the stream's window queue.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from ..store.definitions import WINDOW_QUEUES, window_queue
+from ..store.delivery import Ack, Batch
+from ..store.hydration import Leased
+from ..store.streams import Stream, Wanted
+from ..windows.errors import SpecError
+from ..windows.event_time import steps
+from ..windows.spec import WindowSpec
+from .ack import settle
+from .broker import Broker
+from .errors import bad_request, not_found
+from .http import NOTHING, Answer, Call, Route, json
+from .limits import MOST_NAME, check_name
+from .parking import Lot
+from .times import iso, parse_time
+from .window import WindowMessage, page_of, parse_cursor, shown_window, to_message
+
+_MS = 1000  # microseconds
+_DURATION_MS = 60_000
+_MARGIN_SECONDS = 1.0  # a poll is answered so long before the client's own timeout
+_MOST_WINDOWS = 1000
+_PAGE = 1000
+_LONGEST_LEASE_MS = 86_400_000 * 365
+#: Fields of a spec as the wire names them.
+_FIELDS = {
+    "kind": "window_type",
+    "duration_us": "window_duration_ms",
+    "slide_us": "window_slide_ms",
+    "gap_us": "window_gap_ms",
+    "size": "window_size_count",
+    "step": "window_slide_count",
+    "grace_us": "window_grace_period_ms",
+    "idle_us": "idle_timeout_ms",
+}
+
+Whole = Annotated[int, Meta(ge=-(2**48), le=2**48)]
+LeaseMs = Annotated[int, Meta(ge=1, le=_LONGEST_LEASE_MS)]
+
+
+class DefineRequest(msgspec.Struct):
+    """A stream as it should be. What is not sent takes its default."""
+
+    name: str
+    namespace: str
+    source_queue_names: list[str] = []
+    partitioned: bool = False
+    window_type: Literal["tumbling", "sliding", "session", "count"] = "tumbling"
+    window_duration_ms: Whole | None = None
+    window_slide_ms: Whole | None = None
+    window_gap_ms: Whole | None = None
+    window_size_count: Whole | None = None
+    window_slide_count: Whole | None = None
+    window_grace_period_ms: Whole = 30_000
+    window_lease_timeout_ms: LeaseMs = 60_000
+    event_time: str | None = None
+    late: Literal["process", "warn", "drop"] = "process"
+    idle_timeout_ms: Whole | None = None
+    emit_empty: bool = False
+    start: str | None = None
+    reset: bool = False
+
+
+async def define(broker: Broker, call: Call) -> Answer:
+    """Make a stream, or make it what is wanted."""
+    request: DefineRequest = call.body
+    check_name("name", request.name)
+    check_name("namespace", request.namespace)
+    check_name("name", window_queue(request.namespace, request.name), MOST_NAME)
+    if not request.source_queue_names:
+        raise bad_request("source_queue_names is required: name at least one queue")
+    for queue in request.source_queue_names:
+        check_name("source_queue_names", queue)
+        if queue.startswith(WINDOW_QUEUES):
+            raise bad_request(
+                f"source_queue_names: {queue} holds the windows of a stream;"
+                " push what you make of them to a queue and name that"
+            )
+    stream = await broker.store.streams.define(
+        Wanted(
+            namespace=request.namespace,
+            name=request.name,
+            queues=tuple(dict.fromkeys(request.source_queue_names)),
+            partitioned=request.partitioned,
+            spec=_spec(request),
+            event_time=_path(request.event_time),
+            lease_timeout_ms=request.window_lease_timeout_ms,
+            start=_start(request.start),
+            reset=request.reset,
+        )
+    )
+    broker.bus.forget(stream.queue)
+    body = {"success": True, "stream_id": str(stream.id), "name": stream.name, "namespace": stream.namespace}
+    return json({**body, "version": stream.version}, 201)
+
+
+def _spec(request: DefineRequest) -> dict[str, Any]:
+    """The windows that a request asks for, or 400 that names the field as the wire does."""
+    duration = request.window_duration_ms
+    if duration is None and request.window_type in ("tumbling", "sliding"):
+        duration = _DURATION_MS
+    times: dict[str, Any] = {
+        "duration_us": duration,
+        "slide_us": request.window_slide_ms,
+        "gap_us": request.window_gap_ms,
+        "grace_us": request.window_grace_period_ms,
+        "idle_us": request.idle_timeout_ms,
+    }
+    try:
+        spec = WindowSpec(
+            kind=request.window_type,
+            size=request.window_size_count,
+            step=request.window_slide_count,
+            clock="ingest" if request.event_time is None else "event",
+            late=request.late,
+            emit_empty=request.emit_empty,
+            **{name: value * _MS for name, value in times.items() if value is not None},
+        )
+    except SpecError as error:
+        raise bad_request(_in_words_of_the_wire(str(error))) from error
+    decoded: dict[str, Any] = msgspec.json.decode(spec.to_json())
+    return decoded
+
+
+def _in_words_of_the_wire(reason: str) -> str:
+    if "_us" in reason:
+        reason = re.sub(r"-?\d{4,}", lambda number: str(int(number[0]) // _MS), reason)
+    return re.sub(r"\w+", lambda word: _FIELDS.get(word[0], word[0]), reason)
+
+
+def _path(text: str | None) -> str | None:
+    if text is None:
+        return None
+    if not text or len(text) > MOST_NAME or not all([*steps(text), text != "data."]):
+        raise bad_request("event_time must be a path into the payload, such as data.ts or data.order.at")
+    return text
+
+
+def _start(text: str | None) -> str | None:
+    if text is None or text in ("earliest", "latest"):
+        return text
+    time = parse_time("start", text)
+    if time is None:
+        raise bad_request("start must be earliest, latest or an ISO 8601 time")
+    return time.isoformat()
+
+
+async def find_stream(broker: Broker, name: str, namespace: str | None) -> Stream:
+    """The stream that a request means: 404 when there is none, 400 when the name alone does not say which."""
+    found = await broker.store.streams.named(name)
+    if namespace is not None:
+        found = [stream for stream in found if stream.namespace == namespace]
+    if not found:
+        raise not_found("Stream not found")
+    if len(found) > 1:
+        names = ", ".join(stream.namespace for stream in found)
+        raise bad_request(f"namespace is required: there is a stream {name} in each of {names}")
+    return found[0]
+
+
+class PollRequest(msgspec.Struct, rename="camel"):
+    """Which windows, and how long to wait for one."""
+
+    stream_name: str
+    consumer_group: str
+    timeout: Annotated[float, Meta(ge=0)] = 30_000
+    namespace: str | None = None
+    max_windows: Annotated[int, Meta(ge=1, le=_MOST_WINDOWS)] | None = None
+    max_messages: Annotated[int, Meta(ge=1, le=100_000)] | None = None
+
+
+async def poll(broker: Broker, call: Call) -> Answer:
+    """Lease the next window, or several of different keys, with their messages."""
+    request: PollRequest = call.body
+    stream = await find_stream(broker, request.stream_name, request.namespace)
+    group = check_name("consumerGroup", request.consumer_group)
+    broker.metrics.pop_requests.inc()
+
+    async def once() -> Batch | None:
+        if broker.modes.pop:
+            return None
+        return await broker.store.deliverer.pop(stream.queue, group, lease_ms=stream.lease_timeout_ms)
+
+    async def next_look() -> tuple[bool, float | None]:
+        return await broker.store.deliverer.next_look(stream.queue, group)
+
+    lot = Lot(stream.queue, (None, None), group, None)
+    version = broker.parking.version(lot)
+    gone = call.watch()
+    found = await once()
+    if found is None and request.timeout:
+        seconds = patience(request.timeout, broker.settings.max_wait_seconds)
+        found = await broker.parking.wait(lot, version, once, next_look, seconds, gone)
+    if found is None:
+        return NOTHING
+    batches = [found]
+    while len(batches) < (request.max_windows or 1) and (more := await once()) is not None:
+        batches.append(more)
+    return await _delivered(broker, request, stream, group, batches, gone.done)
+
+
+def patience(timeout_ms: float, most_seconds: float) -> float:
+    """How long a poll waits, in seconds: it is answered before the client gives up by itself."""
+    seconds = timeout_ms / 1000
+    return min(seconds - min(_MARGIN_SECONDS, seconds / 10), most_seconds)
+
+
+async def _delivered(
+    broker: Broker, request: PollRequest, stream: Stream, group: str, batches: list[Batch], gone: Any
+) -> Answer:
+    """The windows with their messages. When that fails or the client is gone, the leases are given back."""
+    windows: list[dict[str, Any]] = []
+    try:
+        for batch in batches:
+            windows.append(await _window(broker, request, stream, group, batch))
+    finally:
+        if gone() or len(windows) < len(batches):
+            for batch in batches:
+                broker.background(broker.give_back(batch))
+    if gone():
+        return NOTHING
+    broker.metrics.pops.inc(len(windows))
+    broker.metrics.lease_expiries.inc(sum(batch.messages[0].lease_expired for batch in batches))
+    return json({"windows": windows} if request.max_windows is not None else {"window": windows[0]})
+
+
+async def _window(
+    broker: Broker, request: PollRequest, stream: Stream, group: str, batch: Batch
+) -> dict[str, Any]:
+    message = batch.messages[0]
+    window = to_message(message.payload)
+    page = await page_of(broker, window, request.max_messages, None)
+    return shown_window(
+        window,
+        stream=stream.name,
+        namespace=stream.namespace,
+        leaseId=str(batch.lease_id),
+        leaseTimeoutMs=stream.lease_timeout_ms,
+        consumerGroup=group,
+        partitionId=str(message.partition_id),
+        transactionId=message.transaction_id,
+        retryCount=message.retries,
+        messages=page.messages,
+        **({} if page.next_cursor is None else {"nextCursor": page.next_cursor}),
+    )
+
+
+class WindowPageQuery(msgspec.Struct, rename="camel"):
+    """Where a page of messages begins, and how many it has."""
+
+    cursor: str | None = None
+    max_messages: Annotated[int, Meta(ge=1, le=100_000)] = _PAGE
+
+
+async def window_messages(broker: Broker, call: Call) -> Answer:
+    """More messages of a window that is leased."""
+    cursor = parse_cursor(call.query.cursor)
+    _, window = await _leased_window(broker, call.path["leaseId"])
+    if window is None:
+        raise not_found("Lease not found or expired")
+    page = await page_of(broker, window, call.query.max_messages, cursor)
+    return json({"windowId": window.id, "messages": page.messages, "nextCursor": page.next_cursor})
+
+
+async def _leased_window(broker: Broker, text: str) -> tuple[Leased | None, WindowMessage | None]:
+    try:
+        lease_id = UUID(text)
+    except ValueError:
+        return None, None
+    leased = await broker.store.hydration.leased(lease_id)
+    return leased, to_message(leased.payload) if leased is not None and leased.payload is not None else None
+
+
+class WindowAckRequest(msgspec.Struct, rename="camel"):
+    """The answer to a window."""
+
+    lease_id: str
+    window_id: str | None = None
+    success: bool = True
+    error: str | None = None
+
+
+async def ack(broker: Broker, call: Call) -> Answer:
+    """Answer a window: done, or to be tried again after a delay and at last a dead letter."""
+    request: WindowAckRequest = call.body
+    if not request.lease_id:
+        raise bad_request("Missing leaseId")
+    leased, window = await _leased_window(broker, request.lease_id)
+    if leased is None:
+        raise bad_request("Invalid or expired lease")
+    if window is None or leased.transaction_id is None:
+        # Answered before, under this very lease: harmless.
+        return json({"success": True, "acked": request.success})
+    if request.window_id is not None and request.window_id != window.id:
+        raise bad_request(f"windowId is {request.window_id}; the lease is on {window.id}")
+    answer = Ack(
+        leased.partition_id,
+        leased.transaction_id,
+        leased.group,
+        UUID(request.lease_id),
+        "completed" if request.success else "failed",
+        request.error.replace("\x00", "") if request.error is not None else None,
+    )
+    results = await broker.store.deliverer.ack([answer])
+    await settle(broker, [answer], results)
+    if not results[0].accepted:
+        raise bad_request("Invalid or expired lease")
+    return json({"success": True, "acked": request.success, "dlq": results[0].outcome == "dead"})
+
+
+class RenewRequest(msgspec.Struct):
+    """How long a lease should last from now."""
+
+    leaseId: str  # noqa: N815 - the wire has both spellings
+    extend_ms: LeaseMs = 30_000
+
+
+async def renew(broker: Broker, call: Call) -> Answer:
+    """Lengthen a lease; never shortens it."""
+    request: RenewRequest = call.body
+    try:
+        lease_id = UUID(request.leaseId)
+    except ValueError:
+        lease_id = None
+    found = None
+    if lease_id is not None:
+        found = await broker.store.deliverer.extend(lease_id, request.extend_ms / 1000)
+    if found is None:
+        raise not_found("Lease not found or expired")
+    return json({"success": True, "lease_expires_at": iso(found[1])})
+
+
+class StreamSeekRequest(msgspec.Struct, rename="camel"):
+    """Where to: the windows that end after a time."""
+
+    stream_name: str
+    consumer_group: str
+    timestamp: str
+    namespace: str | None = None
+
+
+async def seek(broker: Broker, call: Call) -> Answer:
+    """Move a group in a stream; leases are revoked, older acks refused."""
+    request: StreamSeekRequest = call.body
+    time = parse_time("timestamp", request.timestamp)
+    if time is None or not request.stream_name or not request.consumer_group:
+        raise bad_request(_SEEK)
+    group = check_name("consumerGroup", request.consumer_group)
+    stream = await find_stream(broker, request.stream_name, request.namespace)
+    await broker.store.streams.seek(stream, group, max(time, datetime(1, 1, 2, tzinfo=UTC)))
+    broker.bus.wake(stream.queue)
+    return json({"success": True, "consumerGroup": group, "timestamp": iso(time)})
+
+
+_SEEK = "Missing required parameters"
+_STREAM = "/api/v1/stream"
+
+ROUTES = [
+    Route(
+        "POST",
+        f"{_STREAM}/define",
+        define,
+        "Make a stream, or make it what is wanted",
+        body=DefineRequest,
+        messages={
+            "window_type": "window_type must be tumbling, sliding, session or count",
+            "late": "late must be process, warn or drop",
+            "window_lease_timeout_ms": f"window_lease_timeout_ms must be from 1 to {_LONGEST_LEASE_MS}",
+            "source_queue_names": "source_queue_names must be an array of queue names",
+        },
+        success=201,
+    ),
+    Route("POST", f"{_STREAM}/poll", poll, "Take the next window of a stream", body=PollRequest),
+    Route(
+        "GET",
+        f"{_STREAM}/window/:leaseId/messages",
+        window_messages,
+        "More messages of a window",
+        query=WindowPageQuery,
+    ),
+    Route(
+        "POST",
+        f"{_STREAM}/ack",
+        ack,
+        "Answer a window",
+        body=WindowAckRequest,
+        messages={"leaseId": "Missing leaseId", "": "Missing leaseId"},
+    ),
+    Route("POST", f"{_STREAM}/renew-lease", renew, "Lengthen the lease of a window", body=RenewRequest),
+    Route(
+        "POST",
+        f"{_STREAM}/seek",
+        seek,
+        "Move a group in a stream",
+        body=StreamSeekRequest,
+        messages=dict.fromkeys(("", "streamName", "consumerGroup", "timestamp"), _SEEK),
+    ),
+]

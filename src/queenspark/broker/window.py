@@ -1,0 +1,181 @@
+"""A window on its way to a consumer: what its message refers to, read from the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import polars as pl
+from msgspec import Raw
+
+from ..store.definitions import Body
+from ..store.hydration import Range, Record
+from ..windows.event_time import event_times
+from .broker import Broker
+from .errors import bad_request
+from .times import iso_us
+
+_PART = 2000  # records read at a time where not all of them are in the window
+_LAST_US = 253_402_300_799_999_999  # the end of the year 9999
+
+
+class WindowMessage(msgspec.Struct):
+    """The payload of a message of a window queue."""
+
+    id: str
+    stream: int
+    version: int
+    key: str
+    start: int
+    end: int
+    count: int
+    revision: int
+    sources: list[Range]
+    replaces: list[str] = []
+
+
+class WindowRecord(msgspec.Struct, gc=False):
+    """A record of a window."""
+
+    id: str
+    data: Raw
+    payload: Raw
+    created_at: str
+    createdAt: str  # noqa: N815 - the wire has both
+    queue: str
+    partition: str
+    transactionId: str  # noqa: N815
+
+
+class Page(NamedTuple):
+    """Records of a window, and where to go on when there are more."""
+
+    messages: list[WindowRecord]
+    next_cursor: str | None
+
+
+Cursor = tuple[int, int]
+
+to_message = msgspec.json.Decoder(WindowMessage).decode
+
+
+def parse_cursor(text: str | None) -> Cursor | None:
+    """The cursor of a page, or 400."""
+    if not text:
+        return None
+    txid, dash, id_ = text.partition("-")
+    if not (dash and txid.isascii() and txid.isdigit() and id_.isascii() and id_.isdigit()) or len(text) > 40:
+        raise bad_request("cursor must be the nextCursor of the page before")
+    return min(int(txid), 2**62), min(int(id_), 2**62)
+
+
+async def page_of(broker: Broker, window: WindowMessage, limit: int | None, after: Cursor | None) -> Page:
+    """The records of a window after a cursor, at most `limit`."""
+    body = await broker.store.streams.body(window.stream, window.version)
+    found = [] if body is None else await _records(broker, window, body, limit, after)
+    more = limit is not None and len(found) > limit
+    found = found[:limit]
+    names = await broker.store.catalog.names_of({record.partition_id for record in found})
+    cursor = f"{found[-1].txid}-{found[-1].id}" if more else None
+    return Page([_shown(record, *names.get(record.partition_id, ("", ""))) for record in found], cursor)
+
+
+async def _records(
+    broker: Broker, window: WindowMessage, body: Body, limit: int | None, after: Cursor | None
+) -> list[Record]:
+    """The window's records, one more than `limit` where there is one."""
+    inside = await _Inside.of(broker, window, body)
+    partition = window.key if body.partitioned else None
+    hydration = broker.store.hydration
+    ranges = _after(window.sources, after)
+    if limit is None:
+        return inside.only(await hydration.records(ranges, partition, inside.created, None))
+    found: list[Record] = []
+    part = limit + 1 if inside.everything else max(limit + 1, _PART)
+    while ranges and len(found) <= limit:
+        read = await hydration.records(ranges, partition, inside.created, part)
+        found += inside.only(read)
+        if len(read) < part:
+            break
+        ranges = _after(ranges, (read[-1].txid, read[-1].id))
+    return found[: limit + 1]
+
+
+def _after(ranges: Sequence[Range], cursor: Cursor | None) -> list[Range]:
+    """What of the ranges lies after a position."""
+    if cursor is None:
+        return list(ranges)
+    txid, id_ = cursor[0], cursor[1] + 1
+    cut = [
+        each._replace(first_txid=txid, first_id=id_)
+        if (each.first_txid, each.first_id) < (txid, id_)
+        else each
+        for each in ranges
+    ]
+    return [each for each in cut if (each.first_txid, each.first_id) <= (each.last_txid, each.last_id)]
+
+
+class _Inside(NamedTuple):
+    """Which of the records between a window's positions are in it."""
+
+    #: Created in this time: for windows by ingest time.
+    created: tuple[int, int] | None
+    #: With an event time at this path …
+    path: str | None
+    #: … that lies in this time, or anywhere: for count windows.
+    time: tuple[int, int] | None
+    dropped: set[Cursor]
+
+    @classmethod
+    async def of(cls, broker: Broker, window: WindowMessage, body: Body) -> _Inside:
+        kind, event = body.spec["kind"], body.event_time
+        time = None if kind == "count" else (window.start, window.end)
+        dropped: set[Cursor] = set()
+        if kind == "session":
+            dropped = await broker.store.hydration.dropped(window.stream, window.version, window.key)
+        return cls(time if event is None else None, event, time if event is not None else None, dropped)
+
+    @property
+    def everything(self) -> bool:
+        return self.path is None and not self.dropped
+
+    def only(self, records: list[Record]) -> list[Record]:
+        if self.dropped:
+            records = [record for record in records if (record.txid, record.id) not in self.dropped]
+        if self.path is None or not records:
+            return records
+        payloads = pl.Series([record.payload for record in records], dtype=pl.String)
+        times = event_times(payloads, self.path).to_list()
+        first, end = self.time or (-(2**62), 2**62)
+        return [
+            record
+            for record, time in zip(records, times, strict=True)
+            if time is not None and first <= time < end
+        ]
+
+
+def _shown(record: Record, partition: str, queue: str) -> WindowRecord:
+    data = Raw(record.payload.encode())
+    created = iso_us(record.created_us)
+    return WindowRecord(str(record.id), data, data, created, created, queue, partition, record.transaction_id)
+
+
+def shown_time(microseconds: int) -> str:
+    """The start or end of a window."""
+    return iso_us(min(microseconds, _LAST_US))
+
+
+def shown_window(window: WindowMessage, **more: Any) -> dict[str, Any]:
+    """What every window has on the wire, without its messages."""
+    return {
+        "id": window.id,
+        "key": window.key,
+        "start": shown_time(window.start),
+        "end": shown_time(window.end),
+        "count": window.count,
+        "revision": window.revision,
+        "version": window.version,
+        "replaces": window.replaces,
+        **more,
+    }

@@ -1,0 +1,92 @@
+"""Definitions of streams: the append-only log of every change, and what it says as of a moment.
+
+The pipeline's offset names the last `seq` that it knows; a batch that is run again asks for the definitions
+as of that seq and sees the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import psycopg
+
+from .queries import query
+
+WINDOW_QUEUES = "windows:"
+"""What the names of window queues begin with; no other queue's name may."""
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """A position in the log that divides two versions of a stream."""
+
+    txid: int
+    id: int
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A queue that a stream reads, from after a position."""
+
+    queue_id: int
+    queue: str
+    txid: int
+    id: int
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True):
+    """What a version of a stream is. `spec` is a WindowSpec as JSON."""
+
+    name: str
+    namespace: str
+    partitioned: bool
+    spec: dict[str, Any]
+    event_time: str | None
+    sources: tuple[Source, ...]
+    #: Where the stream begins: earliest, latest or an ISO time; a reset begins there again.
+    start: str = "earliest"
+    #: Only windows that start at or after this time come out.
+    from_us: int | None = None
+    #: Only windows that start before this time come out.
+    until_us: int | None = None
+    #: Records after this position belong to the next version.
+    until: Cut | None = None
+
+
+class Definition(msgspec.Struct, frozen=True):
+    """One row of the log of definitions."""
+
+    seq: int
+    stream_id: int
+    version: int
+    body: Body
+    created_at: datetime
+
+
+def to_definitions(rows: Iterable[tuple[Any, ...]]) -> list[Definition]:
+    """Definitions from rows of `definitions_as_of`; deleted ones are left out."""
+    return [
+        Definition(seq, stream_id, version, msgspec.convert(body, Body), created_at)
+        for seq, stream_id, version, body, created_at in rows
+        if body is not None
+    ]
+
+
+def definitions_as_of(
+    connection: psycopg.Connection[tuple[Any, ...]], seq: int | None = None
+) -> list[Definition]:
+    """The definitions of all streams and versions as of a seq, or now. For synchronous callers."""
+    return to_definitions(connection.execute(query("definitions_as_of"), {"seq": seq}).fetchall())
+
+
+def latest_seq(connection: psycopg.Connection[tuple[Any, ...]]) -> int:
+    """The seq of the last change, 0 before the first. For synchronous callers."""
+    row = connection.execute(query("latest_seq")).fetchone()
+    return int(row[0]) if row else 0
+
+
+def window_queue(namespace: str, name: str) -> str:
+    """The name of a stream's window queue."""
+    escaped = namespace.replace("%", "%25").replace("/", "%2F")
+    return f"{WINDOW_QUEUES}{escaped}/{name}"

@@ -1,0 +1,87 @@
+"""What a window message refers to: the records of the log that are in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from .database import Database
+from .encryption import Cipher
+
+
+class Record(NamedTuple):
+    """A message of a source queue."""
+
+    txid: int
+    id: int
+    queue_id: int
+    partition_id: int
+    created_us: int
+    encrypted: bool
+    transaction_id: str
+    payload: str
+
+
+class Range(NamedTuple):
+    """From one position of a source queue to another, both included."""
+
+    queue_id: int
+    first_txid: int
+    first_id: int
+    last_txid: int
+    last_id: int
+
+
+class Leased(NamedTuple):
+    """A live lease on a window; without a transaction id when it is answered already."""
+
+    group: str
+    partition_id: int
+    queue_id: int
+    expires_at: datetime
+    transaction_id: str | None
+    payload: str | None
+
+
+class Hydration:
+    """Reads the records of windows, and the windows of leases."""
+
+    def __init__(self, database: Database, cipher: Cipher) -> None:
+        self._database = database
+        self._cipher = cipher
+
+    async def records(
+        self,
+        ranges: Sequence[Range],
+        partition: str | None,
+        created: tuple[int, int] | None,
+        limit: int | None,
+    ) -> list[Record]:
+        """Records in the order of the log: of one partition name or of all, perhaps created within a time."""
+        columns: list[list[int]] = [list(column) for column in zip(*ranges, strict=True)] or [[]] * 5
+        names = ("queue_ids", "first_txids", "first_ids", "last_txids", "last_ids")
+        from_us, until_us = created or (None, None)
+        params = {
+            **dict(zip(names, columns, strict=True)),
+            "partition": partition,
+            "from_us": from_us,
+            "until_us": until_us,
+            "limit": limit,
+        }
+        rows = [Record(*row) for row in await self._database.rows("window_messages", params)]
+        return [self._readable(row) if row.encrypted else row for row in rows]
+
+    async def dropped(self, stream_id: int, version: int, key: str) -> set[tuple[int, int]]:
+        """Positions of a key's records that were left out because they were late."""
+        params = {"stream_id": stream_id, "version": version, "key": key}
+        return {(txid, id_) for txid, id_ in await self._database.rows("dropped_records", params)}
+
+    async def leased(self, lease_id: UUID) -> Leased | None:
+        """What a live lease covers."""
+        row = await self._database.row("leased_window", {"lease_id": lease_id})
+        return None if row is None else Leased(*row)
+
+    def _readable(self, record: Record) -> Record:
+        return record._replace(payload=self._cipher.decrypt(record.payload, record.transaction_id))

@@ -1,0 +1,332 @@
+"""Streams: define, redefine, reset, delete, seek, and what is known of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+from psycopg import AsyncConnection
+
+from .catalog import Catalog
+from .database import Database
+from .definitions import WINDOW_QUEUES, Body, Cut, Definition, Source, to_definitions, window_queue
+from .errors import Refused
+from .queries import query
+
+Connection = AsyncConnection[tuple[Any, ...]]
+
+_NEVER = -(2**62)  # before all times: nothing more comes out
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: What of a spec makes the shape of its windows. All else can change within a version.
+_SHAPE = ("kind", "clock", "duration_us", "slide_us", "gap_us", "size", "step")
+
+
+class Stream(msgspec.Struct, frozen=True, gc=False):
+    """A stream as stored; `queue` is its window queue."""
+
+    id: int
+    namespace: str
+    name: str
+    queue_id: int
+    queue: str
+    partitioned: bool
+    lease_timeout_ms: int
+    version: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream as somebody wants it. `spec` is a WindowSpec as JSON; `start` is for new ones and resets."""
+
+    namespace: str
+    name: str
+    queues: tuple[str, ...]
+    partitioned: bool
+    spec: dict[str, Any]
+    event_time: str | None
+    lease_timeout_ms: int
+    start: str | None = None
+    reset: bool = False
+
+
+class Streams:
+    """The streams of the database."""
+
+    def __init__(self, database: Database, catalog: Catalog) -> None:
+        self._database = database
+        self._catalog = catalog
+        self._by_name: dict[str, list[Stream]] = {}
+        self._bodies: dict[tuple[int, int], Body] = {}
+
+    async def define(self, wanted: Wanted) -> Stream:
+        """Make a stream, or make it what is wanted: within its version where that is possible."""
+        async with self._database.connection() as connection, connection.transaction():
+            await connection.execute(query("lock_definitions"))
+            change = _Change(connection, wanted, await _queue_ids(connection, wanted.queues))
+            stream = await self._locked(connection, wanted.namespace, wanted.name)
+            if stream is None:
+                await change.create()
+            else:
+                rows = await connection.execute(
+                    query("definition"), {"stream_id": stream.id, "version": stream.version}
+                )
+                await change.apply(stream, to_definitions(await rows.fetchall())[0])
+            stream = await self._locked(connection, wanted.namespace, wanted.name)
+        assert stream is not None
+        self.forget()
+        return stream
+
+    async def delete(self, stream: Stream) -> bool:
+        """Delete a stream with its windows and groups; whether it was there."""
+        async with self._database.connection() as connection, connection.transaction():
+            await connection.execute(query("lock_definitions"))
+            if await self._locked(connection, stream.namespace, stream.name) is None:
+                return False
+            await connection.execute(query("end_definitions"), {"stream_id": stream.id})
+            await connection.execute(query("delete_queue"), {"name": stream.queue})
+            await connection.execute(query("forget_stream"), {"id": stream.id})
+        self._catalog.forget(stream.queue)
+        self.forget()
+        return True
+
+    async def named(self, name: str) -> list[Stream]:
+        """The streams of that name, one in each namespace that has one."""
+        known = self._by_name.get(name)
+        if known is None:
+            known = await self.find(name)
+            if known:
+                self._by_name[name] = known
+        return known
+
+    async def find(self, name: str | None = None, namespace: str | None = None) -> list[Stream]:
+        """All streams (of a name, of a namespace)."""
+        params = {"name": name, "namespace": namespace}
+        return [Stream(**record) for record in await self._database.records("find_stream", params)]
+
+    async def body(self, stream_id: int, version: int) -> Body | None:
+        """What a version of a stream is; shape and clock never change within it."""
+        known = self._bodies.get((stream_id, version))
+        if known is None:
+            params = {"stream_id": stream_id, "version": version}
+            rows = await self._database.rows("definition", params)
+            if not rows:
+                return None
+            known = self._bodies[stream_id, version] = to_definitions(rows)[0].body
+        return known
+
+    async def as_of(self, seq: int | None = None) -> list[Definition]:
+        """The definitions of all streams and versions as of a seq, or now."""
+        return to_definitions(await self._database.rows("definitions_as_of", {"seq": seq}))
+
+    async def state(self, stream_id: int | None = None) -> list[dict[str, Any]]:
+        """What the pipeline says of each stream, how far it is behind, and what retention keeps for it."""
+        return await self._database.records("stream_state", {"id": stream_id})
+
+    async def groups(self, stream_id: int | None = None) -> list[dict[str, Any]]:
+        """Groups of each stream: id (the stream's), name, leases, acked_at."""
+        return await self._database.records("stream_groups", {"id": stream_id})
+
+    async def consumers(self, stream: Stream, limit: int = 1000, offset: int = 0) -> list[dict[str, Any]]:
+        """The keys of each group of a stream, with the last window that it answered."""
+        params = {"queue_id": stream.queue_id, "limit": limit, "offset": offset}
+        return await self._database.records("stream_consumers", params)
+
+    async def late(self, stream: Stream, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
+        """Late records, the newest first."""
+        return await self._records("list_late", stream, limit, offset)
+
+    async def dead(self, stream: Stream, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
+        """Records without a usable event time, the newest first."""
+        return await self._records("list_dead", stream, limit, offset)
+
+    async def pipeline(self) -> dict[str, Any]:
+        """Who leads, and what the pipeline says of itself: holder, epoch, active, stats."""
+        return (await self._database.records("pipeline_state"))[0]
+
+    async def _records(self, name: str, stream: Stream, limit: int, offset: int) -> list[dict[str, Any]]:
+        body = await self.body(stream.id, stream.version)
+        queue_ids = [source.queue_id for source in body.sources] if body is not None else []
+        params = {"id": stream.id, "queue_ids": queue_ids, "limit": limit, "offset": offset}
+        return await self._database.records(name, params)
+
+    async def seek(self, stream: Stream, group: str, time: datetime) -> None:
+        """Move a group to the first window of each key that ends after a time.
+
+        Where windows lie on a grid, the time is aligned down to it first. Leases are revoked, acks from
+        before are refused. The group is made if there is none.
+        """
+        body = await self.body(stream.id, stream.version)
+        time_us = (time - _EPOCH) // timedelta(microseconds=1)
+        if body is not None and (grid := _grid(body.spec)):
+            time_us = time_us // grid * grid
+        self._catalog.forget(stream.queue)
+        queue = await self._catalog.queue(stream.queue)
+        if queue is None:
+            return
+        params = {"group_id": await self._catalog.group_id(queue, group), "time_us": time_us}
+        await self._database.rows("seek_windows", params)
+
+    def forget(self, queue: str | None = None) -> None:
+        """Forget what is known of the stream of a window queue, or of all."""
+        if queue is None or queue.startswith(WINDOW_QUEUES):
+            self._by_name.clear()
+            self._bodies.clear()
+
+    async def _locked(self, connection: Connection, namespace: str, name: str) -> Stream | None:
+        rows = await connection.execute(query("find_stream"), {"namespace": namespace, "name": name})
+        row = await rows.fetchone()
+        return None if row is None else Stream(*row)
+
+
+class _Change:
+    """One call of define, under the lock of the definitions."""
+
+    def __init__(self, connection: Connection, wanted: Wanted, queue_ids: dict[str, int]) -> None:
+        self._connection = connection
+        self._wanted = wanted
+        self._queue_ids = queue_ids
+        self._lease_seconds = -(-wanted.lease_timeout_ms // 1000)
+
+    async def create(self) -> None:
+        wanted = self._wanted
+        queue = window_queue(wanted.namespace, wanted.name)
+        row = await self._row("add_window_queue", name=queue, lease_seconds=self._lease_seconds)
+        if row is None:
+            raise Refused(f"there is a queue {queue} that belongs to no stream: delete it first")
+        (stream_id,) = await self._row(
+            "add_stream", namespace=wanted.namespace, name=wanted.name, queue_id=row[0],
+            partitioned=wanted.partitioned, lease_timeout_ms=wanted.lease_timeout_ms,
+        ) or (0,)  # fmt: skip
+        start = wanted.start or "earliest"
+        await self._add(stream_id, 1, self._body(await self._begin(start), start))
+
+    async def apply(self, stream: Stream, current: Definition) -> None:
+        """Make an existing stream what is wanted."""
+        version = stream.version
+        body = self._body(await self._kept(current.body.sources), current.body.start)
+        if self._wanted.reset:
+            version += 1
+            await self._reset(stream.id, version, current.body)
+        elif _shape(body) != _shape(current.body):
+            version += 1
+            await self._reshape(stream.id, version, current.body)
+        else:
+            body = msgspec.structs.replace(body, from_us=current.body.from_us)
+            if body != current.body:
+                await self._add(stream.id, version, body)
+        wanted = self._wanted
+        await self._connection.execute(
+            query("change_stream"),
+            {
+                "id": stream.id,
+                "partitioned": wanted.partitioned,
+                "lease_timeout_ms": wanted.lease_timeout_ms,
+                "version": version,
+            },
+        )
+        await self._connection.execute(
+            query("change_window_lease"), {"queue_id": stream.queue_id, "lease_seconds": self._lease_seconds}
+        )
+
+    async def _reset(self, stream_id: int, version: int, old: Body) -> None:
+        """Begin again: nothing more comes out of the versions before."""
+        rows = await self._connection.execute(query("definitions_as_of"), {"seq": None})
+        for definition in to_definitions(await rows.fetchall()):
+            if definition.stream_id == stream_id and definition.body.until_us != _NEVER:
+                ended = msgspec.structs.replace(definition.body, until_us=_NEVER)
+                await self._add(stream_id, definition.version, ended)
+        start = self._wanted.start or old.start
+        await self._add(stream_id, version, self._body(await self._begin(start), start))
+
+    async def _reshape(self, stream_id: int, version: int, old: Body) -> None:
+        """A new version takes over at a boundary, so that no record is left out.
+
+        Where counting is involved, records are divided by position. Otherwise the old version gives out its
+        windows up to the next boundary of its grid, and the new one begins at or before it: at the boundary
+        of its own grid, or with sessions at once. Records in between are in a window of each version.
+        """
+        now_us, frontier = await self._now()
+        wanted = self._body((), old.start)
+        duration = int(wanted.spec.get("duration_us") or 0)
+        boundary = _next(now_us, int(old.spec.get("duration_us") or 0))
+        from_us = None
+        if "count" in (old.spec["kind"], wanted.spec["kind"]):
+            ended = msgspec.structs.replace(old, until=Cut(frontier, 0))
+            sources = await self._at(None)
+        else:
+            ended = msgspec.structs.replace(old, until_us=boundary)
+            if grid := _grid(wanted.spec):
+                from_us = boundary // grid * grid
+            sources = await self._at(min(now_us, boundary - duration) if duration else None)
+        await self._add(stream_id, version - 1, ended)
+        await self._add(stream_id, version, msgspec.structs.replace(wanted, sources=sources, from_us=from_us))
+
+    def _body(self, sources: tuple[Source, ...], start: str) -> Body:
+        wanted = self._wanted
+        return Body(
+            name=wanted.name, namespace=wanted.namespace, partitioned=wanted.partitioned, spec=wanted.spec,
+            event_time=wanted.event_time, sources=sources, start=start,
+        )  # fmt: skip
+
+    async def _kept(self, before: tuple[Source, ...]) -> tuple[Source, ...]:
+        """Sources that stay keep their position; added ones count from now."""
+        known = {source.queue_id: source for source in before}
+        added = await self._at(None)
+        return tuple(known.get(source.queue_id, source) for source in added)
+
+    async def _begin(self, start: str) -> tuple[Source, ...]:
+        if start == "earliest":
+            return tuple(Source(id_, name, 0, 0) for name, id_ in self._queue_ids.items())
+        if start == "latest":
+            return await self._at(None)
+        return await self._at((datetime.fromisoformat(start) - _EPOCH) // timedelta(microseconds=1))
+
+    async def _at(self, time_us: int | None) -> tuple[Source, ...]:
+        """The sources from the first record created at a time, or from the frontier."""
+        _, frontier = await self._now()
+        found = []
+        for name, id_ in self._queue_ids.items():
+            position = (frontier, 0)
+            if time_us is not None:
+                txid, number = await self._row("position_at", queue_id=id_, time_us=time_us) or position
+                position = (int(txid), int(number))
+            found.append(Source(id_, name, *position))
+        return tuple(found)
+
+    async def _now(self) -> tuple[int, int]:
+        now_us, frontier = await self._row("now_us") or (0, 0)
+        return int(now_us), int(frontier)
+
+    async def _add(self, stream_id: int, version: int, body: Body) -> None:
+        text = msgspec.json.encode(body).decode()
+        await self._row("add_definition", stream_id=stream_id, version=version, body=text)
+
+    async def _row(self, statement: str, /, **params: Any) -> tuple[Any, ...] | None:
+        return await (await self._connection.execute(query(statement), params)).fetchone()
+
+
+async def _queue_ids(connection: Connection, names: tuple[str, ...]) -> dict[str, int]:
+    """The ids of source queues by name, in the order in which they were named; or Refused."""
+    rows = await connection.execute(query("queue_ids"), {"names": list(names)})
+    found = {str(name): int(id_) for name, id_ in await rows.fetchall()}
+    if missing := [name for name in dict.fromkeys(names) if name not in found]:
+        raise Refused(
+            f"source_queue_names: {', '.join(missing)} {'does' if len(missing) == 1 else 'do'} not exist;"
+            " a push or /api/v1/configure makes a queue"
+        )
+    return {name: found[name] for name in names}
+
+
+def _shape(body: Body) -> tuple[Any, ...]:
+    return (body.partitioned, body.event_time, *(body.spec.get(name) for name in _SHAPE))
+
+
+def _grid(spec: dict[str, Any]) -> int:
+    """The distance of two windows' starts; 0 where windows lie on no grid."""
+    return int(spec.get("slide_us") or spec.get("duration_us") or 0)
+
+
+def _next(now_us: int, duration: int) -> int:
+    return (now_us // duration + 1) * duration if duration else now_us

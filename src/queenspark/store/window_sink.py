@@ -1,0 +1,241 @@
+"""The window sink: sealed windows into their window queues, exactly once for each batch of the pipeline.
+
+Synchronous: it runs in the tasks of the pipeline. A batch of a bucket is one transaction with the windows,
+the late and dead records, the stats and the bucket's progress; so a batch that is pushed again changes
+nothing, and a process that no longer leads can write nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+from uuid import uuid4
+
+import polars as pl
+import psycopg
+
+from .database import OPTIONS
+from .errors import DatabaseUnavailable, LostLeadership
+from .news import pack
+from .push import BLOCK
+from .queries import query
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+_MOST_KEYS = 500_000  # partition ids kept before starting over
+_COPY_ROWS = 20_000
+_TIMES = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # what seek can name: the years 1 to 9999
+_KNOWN = {"queue_id": pl.Int64, "key": pl.String, "partition_id": pl.Int64}
+_SOURCE = ("source", "first_txid", "first_id", "last_txid", "last_id")
+_COPIED = (
+    "txid", "id", "partition_id", "created_at", "queue_id", "transaction_id", "payload", "window_end",
+)  # fmt: skip
+_LATE = ("stream", "version", "key", "txid", "id", "time_us", "closed_us", "dropped")
+_DEAD = ("stream", "version", "key", "txid", "id")
+_STATS = (
+    "stream", "version", "watermark_us", "open_windows", "open_txid", "open_id", "records", "windows", "late",
+    "dropped", "dead",
+)  # fmt: skip
+
+
+class WindowSink:
+    """Pushes the windows of one task's buckets. Connects at the first push; close it in the end."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._opened: Connection | None = None
+        self._known = pl.DataFrame(schema=_KNOWN)
+        self._me = uuid4().hex[:8]
+
+    def push(
+        self,
+        epoch: int,
+        bucket: int,
+        buckets: int,
+        batch: int,
+        state: str,
+        windows: pl.DataFrame,
+        late: pl.DataFrame,
+        dead: pl.DataFrame,
+        stats: pl.DataFrame,
+    ) -> int:
+        """Push what a batch gave in one bucket; how many windows are new (none if it was pushed before).
+
+        Raises LostLeadership when `epoch` is not the leader's. `windows` go into the log in the order of the
+        rows. In `stats`, records, windows, late, dropped and dead are what the batch added; the others are
+        as they are now.
+        """
+        with self._connection() as connection:
+            with connection.transaction():
+                self._check_epoch(connection, epoch)
+                row = connection.execute(
+                    query("pushed_batch"), {"bucket": bucket, "buckets": buckets}
+                ).fetchone()
+                if row is not None and row[0] >= batch:
+                    return 0
+                pushed, queues = self._append(connection, windows)
+                self._note(connection, "add_late", late, _LATE)
+                self._note(connection, "add_dead", dead, _DEAD)
+                self._note(connection, "add_stats", stats, _STATS, bucket=bucket)
+                params = {
+                    "bucket": bucket,
+                    "buckets": buckets,
+                    "epoch": epoch,
+                    "batch": batch,
+                    "state": state,
+                }
+                connection.execute(query("set_progress"), params)
+            # Outside of the transaction, like a push: commits with notifications wait for each other.
+            if pushed:
+                for text in pack(self._me, queues):
+                    connection.execute(query("notify"), {"message": text})
+        return pushed
+
+    def close(self) -> None:
+        """Disconnect."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        known = self._known
+        try:
+            if self._opened is None or self._opened.closed:
+                self._opened = psycopg.connect(
+                    self._url, autocommit=True, options=OPTIONS, application_name="queenspark window sink"
+                )
+                self._opened.execute("SELECT queenspark.check_generation()")
+            yield self._opened
+        except BaseException as error:
+            self._known = known  # partitions that were made in a transaction that failed do not exist
+            if not isinstance(error, psycopg.OperationalError):
+                raise
+            self.close()
+            raise DatabaseUnavailable(f"the database is not available: {error}".strip()) from error
+
+    def _check_epoch(self, connection: Connection, epoch: int) -> None:
+        row = connection.execute(query("share_epoch")).fetchone()
+        if row is None or row[0] != epoch:
+            raise LostLeadership(f"epoch {epoch} has ended; the pipeline's is {row[0] if row else 'unknown'}")
+
+    def _append(self, connection: Connection, windows: pl.DataFrame) -> tuple[int, list[str]]:
+        """Insert the windows; how many are new, and their queues. Deleted streams get nothing."""
+        if windows.is_empty():
+            return 0, []
+        ids = windows["queue_id"].unique().to_list()
+        found = connection.execute(query("hold_window_queues"), {"ids": ids}).fetchall()
+        queues = {int(queue_id): str(name) for queue_id, name in found}
+        windows = windows.filter(pl.col("queue_id").is_in(list(queues))).cast({"queue_id": pl.Int64})
+        if windows.is_empty():
+            return 0, []
+        txid, created_at = connection.execute(query("begin_windows")).fetchone() or (0, "")
+        rows = self._with_partitions(connection, windows).with_columns(
+            id=self._ids(connection, windows.height),
+            txid=pl.lit(txid, dtype=pl.Int64),
+            created_at=pl.lit(created_at),
+        )
+        try:
+            with connection.transaction():
+                _copy(connection, _messages(rows))
+        except psycopg.errors.UniqueViolation:
+            rows = _revised(connection, rows)
+            _copy(connection, _messages(rows))
+        return rows.height, list(queues.values())
+
+    def _with_partitions(self, connection: Connection, windows: pl.DataFrame) -> pl.DataFrame:
+        on = ["queue_id", "key"]
+        missing = windows.select(on).unique().join(self._known, on=on, how="anti").sort(on)
+        if not missing.is_empty():
+            params = {"queue_ids": missing["queue_id"].to_list(), "names": missing["key"].to_list()}
+            found = connection.execute(query("find_partitions"), params).fetchall()
+            if len(found) < missing.height:
+                connection.execute(query("ensure_partitions"), params)
+                found = connection.execute(query("find_partitions"), params).fetchall()
+            if self._known.height > _MOST_KEYS:
+                self._known = self._known.join(windows, on=on, how="semi")
+            self._known = pl.concat([self._known, pl.DataFrame(found, schema=_KNOWN, orient="row")])
+        return windows.join(self._known, on=on, how="left", maintain_order="left")
+
+    def _ids(self, connection: Connection, count: int) -> pl.Series:
+        """So many new ids, rising."""
+        blocks = connection.execute(query("take_blocks"), {"count": -(-count // BLOCK)}).fetchall()
+        numbers = pl.Series([row[0] for row in blocks], dtype=pl.Int64).sort()
+        ids = pl.DataFrame({"first": numbers * BLOCK}).select(
+            pl.int_ranges(pl.col("first"), pl.col("first") + BLOCK).explode()
+        )
+        return ids.to_series().head(count)
+
+    def _note(
+        self,
+        connection: Connection,
+        statement: str,
+        rows: pl.DataFrame,
+        columns: tuple[str, ...],
+        **more: Any,
+    ) -> None:
+        if not rows.is_empty():
+            connection.execute(query(statement), {**more, **rows.select(columns).to_dict(as_series=False)})
+
+
+def _payload() -> pl.Expr:
+    ranges = pl.concat_list([pl.element().struct.field(name).cast(pl.Int64) for name in _SOURCE])
+    return pl.struct(
+        pl.col("window_id").alias("id"), "stream", "version", "key", pl.col("start_us").alias("start"),
+        pl.col("end_us").alias("end"), "count", "revision",
+        pl.col("sources").list.eval(ranges).alias("sources"), "replaces",
+    ).struct.json_encode()  # fmt: skip
+
+
+def _messages(rows: pl.DataFrame) -> pl.DataFrame:
+    """Windows as rows of the log, in the order in which everybody inserts: no two sinks can deadlock."""
+    end = pl.from_epoch(pl.col("end_us").clip(*_TIMES), "us").dt.to_string("%Y-%m-%d %H:%M:%S%.6f+00")
+    return rows.with_columns(
+        transaction_id=pl.format("{}:r{}", "window_id", "revision"), payload=_payload(), window_end=end
+    ).sort("partition_id", "transaction_id")
+
+
+def _copy(connection: Connection, messages: pl.DataFrame) -> None:
+    with connection.cursor() as cursor, cursor.copy(query("copy_windows")) as copy:
+        for part in messages.select(_COPIED).iter_slices(_COPY_ROWS):
+            copy.write(part.write_csv(include_header=False, quote_style="non_numeric"))
+
+
+def _revised(connection: Connection, rows: pl.DataFrame) -> pl.DataFrame:
+    """Windows without those that the log has already; others of which it has the id get its next revision.
+
+    The first happens when the pipeline rebuilds its state from the log, the second when a key was forgotten
+    and came back.
+    """
+    messages = _messages(rows).sort("id")
+    params = {
+        "partition_ids": messages["partition_id"].to_list(),
+        "transaction_ids": messages["transaction_id"].to_list(),
+    }
+    found = connection.execute(query("same_windows"), params).fetchall()
+    same = pl.DataFrame(found, schema={"n": pl.Int64, "there": pl.String}, orient="row")
+    messages = messages.with_row_index("n", offset=1).cast({"n": pl.Int64}).join(same, on="n", how="left")
+    messages = messages.filter(pl.col("there").is_null() | (pl.col("there") != pl.col("payload")))
+    twice = pl.col("transaction_id").is_duplicated()
+    window = ["partition_id", "window_id"]
+    taken = messages.filter(pl.col("there").is_not_null() | twice).select(window).unique()
+    params = {"partition_ids": taken["partition_id"].to_list(), "window_ids": taken["window_id"].to_list()}
+    found = connection.execute(query("last_revisions"), params).fetchall()
+    last = {int(n): int(revision) for n, revision in found}
+    taken = taken.with_columns(
+        last=pl.Series([last.get(n, 0) for n in range(1, taken.height + 1)], dtype=pl.Int64)
+    )
+    number = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over(window)
+    revision = pl.coalesce(pl.col("last") + number, pl.col("revision"))
+    messages = messages.sort("id").join(taken, on=window, how="left", maintain_order="left")
+    return messages.with_columns(revision=revision).select(rows.columns)

@@ -1,0 +1,149 @@
+"""Event times out of payloads: a path into JSON, to microseconds.
+
+A value is a time when it is an ISO 8601 string (with an offset or a Z; without one it is UTC) or a number:
+milliseconds since the epoch, fractions allowed. Everything else is no time: null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import polars as pl
+
+_FIRST = -62_135_596_800_000_000  # the year 1
+_END = 253_402_300_800_000_000  # the year 10000
+_MOST_MS = 10**15
+_SECOND = 1_000_000
+_ISO = (
+    r"^([0-9]{4})-([0-9]{2})-([0-9]{2})"
+    r"(?:[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]+))?)?"
+    r"(?:([Zz])|([+-])([0-9]{2}):?([0-9]{2})?)?)?$"
+)
+_NAMES = (
+    "year",
+    "month",
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "fraction",
+    "z",
+    "sign",
+    "off_hour",
+    "off_minute",
+)
+
+Find = Callable[[str], Any]
+
+
+def event_times(payloads: pl.Series, path: str) -> pl.Series:
+    """The event time of each payload (JSON text) in microseconds, or null.
+
+    The path is dotted, with numbers for places in lists: `ts`, `order.lines.0.at`. A leading `data.` means
+    the payload itself, so `data.ts` is `ts`.
+    """
+    find = _finder(path)
+    texts: list[str | None] = []
+    numbers: list[int | None] = []
+    for payload in payloads:
+        value = None if payload is None else find(payload)
+        texts.append(value if isinstance(value, str) else None)
+        numbers.append(_number(value))
+    micros = pl.Series("event_us", numbers, dtype=pl.Int64)
+    if any(text is not None for text in texts):
+        micros = micros.zip_with(micros.is_not_null(), _parsed(pl.Series("text", texts, dtype=pl.String)))
+    return micros.set(((micros < _FIRST) | (micros >= _END)).fill_null(False), None).alias("event_us")
+
+
+def steps(path: str) -> list[str]:
+    """The steps of a path, from the payload on."""
+    parts = path.split(".")
+    return parts[1:] if parts[0] == "data" else parts
+
+
+def _number(value: Any) -> int | None:
+    """Milliseconds as microseconds."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not -_MOST_MS < value < _MOST_MS:
+        return None
+    return value * 1000 if isinstance(value, int) else round(value * 1000)
+
+
+def _finder(path: str) -> Find:
+    """Finds the value at a path. What lies beside the path is skipped by the decoder, not built."""
+    names = steps(path)
+    fixed = next((n for n, name in enumerate(names) if name.isdigit()), len(names))
+    kind: Any = Any
+    for name in reversed(names[:fixed]):
+        kind = msgspec.defstruct("Step", [("value", kind | None, None)], rename={"value": name})
+    decode = msgspec.json.Decoder(kind).decode
+    rest = names[fixed:]
+
+    def find(payload: str) -> Any:
+        try:
+            value = decode(payload)
+        except msgspec.MsgspecError:
+            return None
+        for _ in range(fixed):
+            if value is None:
+                return None
+            value = value.value
+        for name in rest:
+            if isinstance(value, list):
+                value = value[int(name)] if name.isdigit() and int(name) < len(value) else None
+            else:
+                value = value.get(name) if isinstance(value, dict) else None
+        return value
+
+    return find
+
+
+def _parsed(texts: pl.Series) -> pl.Series:
+    """Microseconds of ISO 8601 texts, by the calendar's arithmetic: exact, and the same everywhere."""
+    parts = texts.to_frame().select(pl.col("text").str.extract_groups(_ISO).struct.rename_fields(_NAMES))
+    frame = parts.unnest("text")
+    whole = [name for name in _NAMES if name not in ("fraction", "z", "sign")]
+    frame = frame.with_columns(
+        *(pl.col(name).cast(pl.Int64).alias(name) for name in whole),
+        fraction=pl.col("fraction").fill_null("").str.slice(0, 6).str.pad_end(6, "0").cast(pl.Int64),
+        east=pl.when(pl.col("sign") == "-").then(-1).otherwise(1).cast(pl.Int64),
+    ).with_columns(pl.col("hour", "minute", "second", "off_hour", "off_minute").fill_null(0))
+    seconds = (
+        _days() * 86_400
+        + pl.col("hour") * 3600
+        + pl.col("minute") * 60
+        + pl.col("second")
+        - pl.col("east") * (pl.col("off_hour") * 3600 + pl.col("off_minute") * 60)
+    )
+    times = pl.when(_possible()).then(seconds * _SECOND + pl.col("fraction"))
+    return frame.select(times.alias("event_us"))["event_us"]
+
+
+def _days() -> pl.Expr:
+    """Days since the epoch; years are counted from March, so that the leap day is the last."""
+    year = pl.col("year") - (pl.col("month") <= 2).cast(pl.Int64)
+    month = (pl.col("month") + 9) % 12
+    of_year = (153 * month + 2) // 5 + pl.col("day") - 1
+    return year * 365 + year // 4 - year // 100 + year // 400 + of_year - 719_468
+
+
+def _possible() -> pl.Expr:
+    """Whether there is such a time."""
+    year, month = pl.col("year"), pl.col("month")
+    leap = ((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0)
+    short = (
+        pl.when(month == 2)
+        .then(28 + leap.cast(pl.Int64))
+        .otherwise(31 - month.is_in([4, 6, 9, 11]).cast(pl.Int64))
+    )
+    return (
+        (year >= 1)
+        & month.is_between(1, 12)
+        & pl.col("day").is_between(1, short)
+        & (pl.col("hour") <= 23)
+        & (pl.col("minute") <= 59)
+        & (pl.col("second") <= 59)
+        & (pl.col("off_hour") <= 23)
+        & (pl.col("off_minute") <= 59)
+    )

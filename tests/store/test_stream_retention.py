@@ -1,0 +1,168 @@
+"""Retention waits for streams: for what is open or unread, and for windows that nobody has answered yet."""
+
+import json
+from typing import Any
+
+import pytest
+
+from queenspark.store.streams import Stream
+from queenspark.store.sweeper import Sweeper
+from tests.store.desk import Desk
+from tests.store.test_retention import left
+from tests.store.test_streams import define
+from tests.streams.sealing import Pipeline, Position, minute
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def pipeline(desk: Desk) -> Any:
+    """A pipeline whose sink is closed afterwards."""
+    pipeline = Pipeline(desk.store.database.url)
+    yield pipeline
+    pipeline.sink.close()
+
+
+async def old_messages(desk: Desk, *names: str, **options: Any) -> dict[str, Position]:
+    """Messages whose time is over, each with a position of its own."""
+    await desk.configure(**(options or {"retentionSeconds": 60}))
+    for name in names:
+        await desk.push(name)
+    desk.age(100)
+    rows = desk.run("SELECT transaction_id, txid, id FROM queenspark.messages WHERE trace_id IS NULL")
+    return {name: (txid, id_) for name, txid, id_ in rows}
+
+
+def reads(stream: Stream, desk: Desk, position: Position, **more: Any) -> str:
+    """The pipeline's state: it has read up to a position and knows all definitions."""
+    ((seq,),) = desk.run("SELECT max(seq) FROM queenspark.definitions")
+    return json.dumps({"txid": position[0], "id": position[1], "seq": seq, **more})
+
+
+def opened(stream: Stream, position: Position | None) -> list[dict[str, Any]]:
+    txid, id_ = position or (None, None)
+    return [{"stream": stream.id, "version": stream.version, "open_txid": txid, "open_id": id_}]
+
+
+@pytest.mark.parametrize(
+    "options", [{"retentionSeconds": 60}, {"ttl": 60}, {"completedRetentionSeconds": 60}], ids=str
+)
+async def test_what_the_pipeline_has_not_read_stays(
+    desk: Desk, pipeline: Pipeline, options: dict[str, int]
+) -> None:
+    at = await old_messages(desk, "a", "b", "c", **options)
+    if "completedRetentionSeconds" in options:
+        await desk.popped()
+    stream = await define(desk)
+    assert await desk.store.sweeper.run() == 0
+    pipeline.push(state=reads(stream, desk, at["b"]))
+    # The position that the pipeline has read up to is needed itself: it may be run again.
+    assert await desk.store.sweeper.run() == 1
+    assert left(desk) == ["b", "c"]
+
+
+async def test_what_an_open_window_needs_stays(desk: Desk, pipeline: Pipeline) -> None:
+    at = await old_messages(desk, "a", "b", "c", "d")
+    stream = await define(desk)
+    pipeline.push(state=reads(stream, desk, at["d"]), stats=opened(stream, at["b"]))
+    await desk.store.sweeper.run()
+    assert left(desk) == ["b", "c", "d"]
+    pipeline.batch += 1
+    pipeline.push(state=reads(stream, desk, at["d"]), stats=opened(stream, None))
+    await desk.store.sweeper.run()
+    assert left(desk) == ["d"]
+
+
+async def test_a_stream_that_is_behind_keeps_what_it_has_yet_to_read(desk: Desk, pipeline: Pipeline) -> None:
+    at = await old_messages(desk, "a", "b", "c")
+    stream = await define(desk)
+    behind = {f"{stream.id}:1": list(at["b"])}
+    pipeline.push(state=reads(stream, desk, at["c"], behind=behind))
+    await desk.store.sweeper.run()
+    assert left(desk) == ["b", "c"]
+
+
+async def test_a_stream_that_the_pipeline_does_not_know_yet_keeps_its_history(
+    desk: Desk, pipeline: Pipeline
+) -> None:
+    at = await old_messages(desk, "a", "b", "c")
+    stream = await define(desk)
+    state = reads(stream, desk, at["c"])
+    await define(desk, name="later")
+    pipeline.push(state=state)
+    assert await desk.store.sweeper.run() == 0
+
+
+async def test_a_stream_that_begins_later_keeps_nothing_from_before(desk: Desk) -> None:
+    await old_messages(desk, "a", "b")
+    await define(desk, start="latest")
+    await desk.store.sweeper.run()
+    assert left(desk) == []
+
+
+async def test_windows_that_a_group_has_not_answered_keep_their_messages(
+    desk: Desk, pipeline: Pipeline
+) -> None:
+    at = await old_messages(desk, "a", "b", "c")
+    stream = await define(desk)
+    quick = Sweeper(desk.store.database, hold_seconds=3600)
+    # A first run notes what is open; then windows are sealed, and a group has not answered the second.
+    pipeline.push(state=reads(stream, desk, at["b"]), stats=opened(stream, at["b"]))
+    assert await quick.run() == 1
+    pipeline.batch += 1
+    pipeline.seal(
+        stream.id, stream.queue_id, minute("k", 1, sources=[(1, at["b"], at["b"])]),
+        state=reads(stream, desk, at["c"]), stats=opened(stream, None),
+    )  # fmt: skip
+    batch = await desk.pop(1, queue=stream.queue)
+    assert batch is not None
+    await quick.run()
+    assert [name for name in left(desk) if len(name) == 1] == ["b", "c"]
+    assert await desk.outcomes(batch) == ["completed"]
+    await quick.run()
+    assert [name for name in left(desk) if len(name) == 1] == ["c"]
+
+
+async def test_without_a_group_sealed_windows_keep_nothing(desk: Desk, pipeline: Pipeline) -> None:
+    at = await old_messages(desk, "a", "b")
+    stream = await define(desk)
+    pipeline.seal(stream.id, stream.queue_id, minute("k", 1), state=reads(stream, desk, at["b"]))
+    await desk.store.sweeper.run()
+    assert [name for name in left(desk) if len(name) == 1] == ["b"]
+
+
+async def test_retention_waits_no_longer_than_its_limit(desk: Desk) -> None:
+    await old_messages(desk, "a")
+    await define(desk)
+    assert await Sweeper(desk.store.database, hold_seconds=30).run() == 1
+    assert left(desk) == []
+
+
+async def test_how_far_retention_is_held_back_is_shown(desk: Desk, pipeline: Pipeline) -> None:
+    at = await old_messages(desk, "a", "b")
+    stream = await define(desk)
+    (state,) = await desk.store.streams.state()
+    assert 35 < state["now"].timestamp() - state["held_since"].timestamp() < 60
+    assert 95 < state["now"].timestamp() - state["unread_since"].timestamp() < 130
+    await desk.push("c")
+    ((txid, id_),) = desk.run("SELECT txid, id FROM queenspark.messages WHERE transaction_id = 'c'")
+    pipeline.push(state=reads(stream, desk, (txid, id_)), stats=opened(stream, None))
+    (state,) = await desk.store.streams.state(stream.id)
+    assert state["held_since"] is None
+    assert state["unread_since"] is None
+    assert at["b"] < (txid, id_)
+
+
+async def test_only_the_newest_late_and_dead_records_are_kept(
+    desk: Desk, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await desk.push("m")
+    stream = await define(desk)
+    monkeypatch.setattr("queenspark.store.sweeper._KEPT_RECORDS", 2)
+    for n in range(4):
+        place = {"stream": stream.id, "version": 1, "key": "k", "txid": n, "id": n}
+        pipeline.batch += 1
+        pipeline.push(late=[{**place, "time_us": 0, "closed_us": 0, "dropped": False}], dead=[place])
+    await desk.store.sweeper.run()
+    for table in ("stream_late", "stream_dead"):
+        assert desk.run(f"SELECT txid FROM queenspark.{table} ORDER BY txid") == [(2,), (3,)]

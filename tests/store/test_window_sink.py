@@ -1,0 +1,206 @@
+"""The window sink: every window once, whatever is tried again, and nothing from a leader that was."""
+
+import json
+import time
+from typing import Any
+
+import polars as pl
+import psycopg
+import pytest
+
+from queenspark.store.definitions import window_queue
+from queenspark.store.errors import DatabaseUnavailable, LostLeadership
+from tests.store.desk import Desk
+from tests.streams.sealing import MINUTE, Pipeline, Sealed, minute
+
+pytestmark = pytest.mark.anyio
+
+QUEUE = window_queue("ns", "s")
+
+
+@pytest.fixture
+def queue_id(desk: Desk) -> int:
+    """A window queue."""
+    return int(desk.run("INSERT INTO queenspark.queues (name) VALUES (%s) RETURNING id", QUEUE)[0][0])
+
+
+@pytest.fixture
+def pipeline(desk: Desk) -> Any:
+    """A pipeline whose sink is closed afterwards."""
+    pipeline = Pipeline(desk.store.database.url)
+    yield pipeline
+    pipeline.sink.close()
+
+
+def windows(desk: Desk) -> list[tuple[str, str]]:
+    """Partition and transaction id of every message, in the order of the log."""
+    found = desk.run(
+        "SELECT t.name, m.transaction_id FROM queenspark.messages m"
+        " JOIN queenspark.partitions t ON t.id = m.partition_id ORDER BY m.txid, m.id"
+    )
+    return [(key, name) for key, name in found]
+
+
+async def test_windows_go_into_the_log_in_row_order(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
+    rows = [minute("b", 2), minute("a", 1), minute("b", 1), minute("a", 2)]
+    assert pipeline.seal(7, queue_id, *rows) == 4
+    assert windows(desk) == [
+        ("b", "7:b:120000:180000:r1"), ("a", "7:a:60000:120000:r1"), ("b", "7:b:60000:120000:r1"),
+        ("a", "7:a:120000:180000:r1"),
+    ]  # fmt: skip
+
+
+async def test_a_window_message_says_what_is_in_it(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
+    key = 'ü"\\,\n\t\\.'
+    sealed = Sealed(
+        key, -1, MINUTE + 1, [(3, (5, 6), (7, 8)), (4, (1, 2), (3, 4))], 9, 2, 3, ["x", "y"], ":5-6"
+    )
+    pipeline.seal(7, queue_id, sealed)
+    ((payload, end, encrypted),) = desk.run(
+        "SELECT payload, window_end, encrypted FROM queenspark.messages WHERE queue_id = %s", queue_id
+    )
+    assert json.loads(payload) == {
+        "id": f"7:{key}:-1:60000:v3:5-6", "stream": 7, "version": 3, "key": key, "start": -1,
+        "end": MINUTE + 1, "count": 9, "revision": 2, "sources": [[3, 5, 6, 7, 8], [4, 1, 2, 3, 4]],
+        "replaces": ["x", "y"],
+    }  # fmt: skip
+    assert end.timestamp() == 60.000001
+    assert not encrypted
+
+
+async def test_a_batch_that_is_pushed_again_changes_nothing(
+    desk: Desk, queue_id: int, pipeline: Pipeline
+) -> None:
+    stats = [{"stream": 7, "version": 1, "records": 5}]
+    desk.run(
+        "INSERT INTO queenspark.streams (namespace, name, queue_id, partitioned, lease_timeout_ms, version)"
+        " OVERRIDING SYSTEM VALUE VALUES ('ns', 's', %s, true, 1, 1)",
+        queue_id,
+    )
+    stats[0]["stream"] = desk.run("SELECT id FROM queenspark.streams")[0][0]
+    assert pipeline.seal(7, queue_id, minute("a", 1), batch=4, stats=stats, state='{"x": 1}') == 1
+    before = windows(desk)
+    assert pipeline.seal(7, queue_id, minute("a", 1), batch=4, stats=stats) == 0
+    assert pipeline.seal(7, queue_id, minute("a", 9), batch=3, stats=stats) == 0
+    assert windows(desk) == before
+    assert desk.run("SELECT records FROM queenspark.stream_stats") == [(5,)]
+    assert desk.run("SELECT batch, state FROM queenspark.progress") == [(4, {"x": 1})]
+    assert pipeline.seal(7, queue_id, minute("a", 2), batch=5, stats=stats) == 1
+    assert desk.run("SELECT records FROM queenspark.stream_stats") == [(10,)]
+
+
+async def test_each_bucket_has_its_own_progress(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
+    assert pipeline.seal(7, queue_id, minute("a", 1), batch=1, bucket=0, buckets=2) == 1
+    assert pipeline.seal(7, queue_id, minute("b", 1), batch=1, bucket=1, buckets=2) == 1
+    # Another number of buckets is another way to cut the keys: nothing can be told from the old rows.
+    assert pipeline.seal(7, queue_id, minute("c", 1), batch=1, bucket=0, buckets=4) == 1
+    assert len(windows(desk)) == 3
+
+
+async def test_who_no_longer_leads_can_write_nothing(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
+    desk.run("UPDATE queenspark.pipeline SET epoch = 1")
+    with pytest.raises(LostLeadership):
+        pipeline.seal(7, queue_id, minute("a", 1))
+    assert windows(desk) == []
+    pipeline.epoch = 1
+    assert pipeline.seal(7, queue_id, minute("a", 1)) == 1
+
+
+async def test_a_take_over_waits_for_a_push_under_way(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
+    with desk.connect() as connection:
+        connection.execute("SELECT epoch FROM queenspark.pipeline FOR SHARE")
+        with psycopg.connect(desk.store.database.url, options="-c lock_timeout=100ms") as other:
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                other.execute("UPDATE queenspark.pipeline SET epoch = epoch + 1")
+            other.rollback()
+        assert pipeline.seal(7, queue_id, minute("a", 1)) == 1
+
+
+async def test_a_window_that_came_back_gets_the_next_revision(
+    desk: Desk, queue_id: int, pipeline: Pipeline
+) -> None:
+    pipeline.seal(7, queue_id, minute("a", 1, count=3), minute("a", 1, count=4, revision=2))
+    assert pipeline.seal(7, queue_id, minute("a", 1, count=1), minute("b", 1)) == 2
+    assert [name for _, name in windows(desk)] == [
+        "7:a:60000:120000:r1", "7:a:60000:120000:r2", "7:a:60000:120000:r3", "7:b:60000:120000:r1",
+    ]  # fmt: skip
+    payloads = desk.run("SELECT payload FROM queenspark.messages ORDER BY txid, id")
+    assert [(json.loads(text)["revision"], json.loads(text)["count"]) for (text,) in payloads] == [
+        (1, 3), (2, 4), (3, 1), (1, 1),
+    ]  # fmt: skip
+
+
+async def test_one_batch_may_bring_a_window_twice(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
+    assert pipeline.seal(7, queue_id, minute("a", 1, count=3), minute("a", 1, count=2)) == 2
+    assert [name for _, name in windows(desk)] == ["7:a:60000:120000:r1", "7:a:60000:120000:r2"]
+
+
+async def test_a_window_that_is_there_already_is_not_pushed_again(
+    desk: Desk, queue_id: int, pipeline: Pipeline
+) -> None:
+    rows = [minute("a", 1, count=3), minute("a", 2)]
+    pipeline.seal(7, queue_id, *rows)
+    assert pipeline.seal(7, queue_id, *rows, minute("a", 3)) == 1
+    assert len(windows(desk)) == 3
+
+
+async def test_a_deleted_stream_gets_nothing(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
+    pipeline.seal(7, queue_id, minute("a", 1))
+    await desk.store.queues.delete(QUEUE)
+    assert pipeline.seal(7, queue_id, minute("a", 2)) == 0
+    stats = [{"stream": 7, "version": 1, "records": 5}]
+    pipeline.seal(7, queue_id, minute("a", 3), stats=stats)
+    assert desk.run("SELECT count(*) FROM queenspark.stream_stats") == [(0,)]
+
+
+async def test_partitions_of_a_failed_push_are_not_remembered(
+    desk: Desk, queue_id: int, pipeline: Pipeline
+) -> None:
+    pipeline.batch = 1
+    with pytest.raises(psycopg.Error):
+        pipeline.seal(7, queue_id, minute("a", 1), state="no JSON")
+    assert pipeline.seal(7, queue_id, minute("a", 1)) == 1
+    assert windows(desk) == [("a", "7:a:60000:120000:r1")]
+
+
+async def test_a_lost_connection_is_opened_again(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
+    pipeline.seal(7, queue_id, minute("a", 1))
+    desk.run(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE application_name = 'queenspark window sink' AND datname = current_database()"
+    )
+    with pytest.raises(DatabaseUnavailable):
+        pipeline.seal(7, queue_id, minute("a", 2), batch=2)
+    assert pipeline.seal(7, queue_id, minute("a", 2), batch=2) == 1
+
+
+async def test_late_and_dead_records_and_stats_are_noted(
+    desk: Desk, queue_id: int, pipeline: Pipeline
+) -> None:
+    place = {"stream": 7, "version": 1, "key": "a", "txid": 1, "id": 2}
+    pipeline.seal(7, queue_id, late=[{**place, "time_us": 3, "closed_us": 4, "dropped": True}], dead=[place])
+    assert desk.run(
+        "SELECT stream_id, key, txid, id, time_us, closed_us, dropped FROM queenspark.stream_late"
+    ) == [(7, "a", 1, 2, 3, 4, True)]
+    assert desk.run("SELECT stream_id, version, key, txid, id FROM queenspark.stream_dead") == [
+        (7, 1, "a", 1, 2)
+    ]
+
+
+async def test_a_parked_listener_hears_of_it(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
+    with psycopg.connect(desk.store.database.url, autocommit=True) as connection:
+        connection.execute("LISTEN queenspark")
+        pipeline.seal(7, queue_id, minute("a", 1))
+        (heard,) = connection.notifies(timeout=5, stop_after=1)
+    assert json.loads(heard.payload)["wake"] == [QUEUE]
+
+
+async def test_many_windows_are_quick(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
+    count = 20_000
+    rows = [minute(f"k{n % 2000}", n // 2000, sources=[(1, (n, n), (n, n))]) for n in range(count)]
+    began = time.monotonic()
+    assert pipeline.seal(7, queue_id, *rows) == count
+    assert time.monotonic() - began < 20
+    ids = pl.Series([row[0] for row in desk.run("SELECT id FROM queenspark.messages ORDER BY txid, id")])
+    assert ids.is_sorted()
+    assert ids.n_unique() == count

@@ -1,0 +1,1 @@
+"""Tests of streams: the store, the HTTP API, retention, and the published client."""

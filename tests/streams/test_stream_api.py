@@ -1,0 +1,311 @@
+"""The stream endpoints: what is refused and how, waiting, leases, resources, names that are taken."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from queenspark.broker.streams import patience
+from tests.broker_process import Broker
+from tests.conftest import StartBroker
+from tests.streams.sealing import minute
+from tests.streams.stream_api import StreamApi, short
+from tests.wire.api import Api, answered, push_operation, refused
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"name": None}, "name: Expected str, got null"),
+        ({"name": ""}, "name must not be empty"),
+        ({"name": "a\nb"}, "name must not contain control characters"),
+        ({"name": "x" * 250}, "name is"),
+        ({"namespace": ""}, "namespace must not be empty"),
+        ({"source_queue_names": []}, "source_queue_names is required"),
+        ({"source_queue_names": "q"}, "source_queue_names must be an array"),
+        ({"source_queue_names": [1]}, "source_queue_names must be an array"),
+        ({"source_queue_names": ["windows:a/b"]}, "source_queue_names: windows:a/b holds the windows"),
+        ({"partitioned": "yes"}, "partitioned"),
+        ({"window_type": "hopping"}, "window_type must be tumbling, sliding, session or count"),
+        ({"window_duration_ms": 0}, "window_duration_ms is 0; it must be at least 1"),
+        ({"window_duration_ms": -60000}, "window_duration_ms is -60000; it must be at least 1"),
+        ({"window_duration_ms": 2**60}, "window_duration_ms"),
+        ({"window_duration_ms": 1.5}, "window_duration_ms"),
+        ({"window_slide_ms": 5}, "window_slide_ms has no meaning for tumbling windows; leave it out"),
+        ({"window_type": "sliding"}, "window_slide_ms is required for sliding windows"),
+        (
+            {"window_type": "sliding", "window_slide_ms": 90_000},
+            "window_slide_ms is 90000; it must not be larger than window_duration_ms",
+        ),
+        ({"window_type": "session"}, "window_gap_ms is required for session windows"),
+        ({"window_type": "session", "window_gap_ms": 0}, "window_gap_ms is 0"),
+        ({"window_type": "count"}, "window_size_count is required for count windows"),
+        (
+            {"window_type": "count", "window_size_count": 2, "window_slide_count": 3},
+            "window_slide_count is 3; it must not be larger than window_size_count",
+        ),
+        ({"window_grace_period_ms": -5}, "window_grace_period_ms is -5; it must not be negative"),
+        ({"window_lease_timeout_ms": 0}, "window_lease_timeout_ms must be from 1"),
+        ({"idle_timeout_ms": -1}, "idle_timeout_ms is -1"),
+        ({"event_time": ""}, "event_time must be a path"),
+        ({"event_time": "a..b"}, "event_time must be a path"),
+        ({"event_time": "data."}, "event_time must be a path"),
+        ({"late": "maybe"}, "late must be process, warn or drop"),
+        ({"emit_empty": True}, "emit_empty is not possible yet"),
+        ({"start": "yesterday"}, "start must be an ISO 8601 time"),
+        ({"start": ""}, "start must be earliest, latest or an ISO 8601 time"),
+    ],
+)
+def test_a_wrong_field_is_named(stream: StreamApi, api: Api, fields: dict[str, Any], error: str) -> None:
+    api.configure(stream.queue)
+    assert refused(stream.try_define(**fields), 400).startswith(error)
+    assert stream.try_poll().status_code == 404
+
+
+@pytest.mark.parametrize("field", ["name", "namespace"])
+def test_a_missing_field_is_named(stream: StreamApi, api: Api, field: str) -> None:
+    body = stream.request()
+    del body[field]
+    assert refused(api.post("/api/v1/stream/define", body), 400) == f"{field} is required"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"window_type": "sliding", "window_slide_ms": 10_000},
+        {"window_type": "session", "window_gap_ms": 5000},
+        {"window_type": "count", "window_size_count": 10, "window_slide_count": 5},
+        {"event_time": "data.order.lines.0.at", "late": "warn", "idle_timeout_ms": 0},
+        {"start": "latest"},
+        {"start": "2026-01-31T12:00:00+02:00"},
+        {"unknown": "is ignored"},
+    ],
+)
+def test_what_can_be_defined(stream: StreamApi, fields: dict[str, Any]) -> None:
+    answer = stream.define(**fields)
+    assert answer == {
+        "success": True, "stream_id": str(stream.id), "name": stream.name, "namespace": "tests", "version": 1,
+    }  # fmt: skip
+    shown = stream.resource()
+    assert shown["windowType"] == fields.get("window_type", "tumbling")
+    assert shown["eventTime"] == fields.get("event_time")
+
+
+@pytest.mark.parametrize("missing", ["streamName", "consumerGroup"])
+def test_a_poll_says_what_is_missing(stream: StreamApi, api: Api, missing: str) -> None:
+    body = {"streamName": stream.name, "consumerGroup": "g"}
+    del body[missing]
+    assert refused(api.post("/api/v1/stream/poll", body), 400) == f"{missing} is required"
+
+
+@pytest.mark.parametrize("field", [{"maxWindows": 0}, {"maxMessages": 0}, {"timeout": -1}])
+def test_a_poll_refuses_impossible_numbers(stream: StreamApi, field: dict[str, Any]) -> None:
+    stream.define()
+    assert next(iter(field)) in refused(stream.try_poll(**field), 400)
+
+
+def test_acks_and_renewals_without_a_lease(stream: StreamApi, api: Api) -> None:
+    assert refused(api.post("/api/v1/stream/ack", {"windowId": "x"}), 400) == "Missing leaseId"
+    assert refused(api.post("/api/v1/stream/ack", {"leaseId": ""}), 400) == "Missing leaseId"
+    for lease in ("nonsense", "00000000-0000-0000-0000-000000000000"):
+        body = {"windowId": "x", "leaseId": lease, "success": True}
+        assert refused(api.post("/api/v1/stream/ack", body), 400) == "Invalid or expired lease"
+        response = api.post("/api/v1/stream/renew-lease", {"leaseId": lease})
+        assert refused(response, 404) == "Lease not found or expired"
+
+
+def test_an_ack_of_another_window_is_refused(stream: StreamApi) -> None:
+    stream.define(partitioned=True)
+    stream.seal(minute("k", 1))
+    window = stream.poll()
+    assert "windowId" in refused(stream.try_ack({**window, "id": "other"}), 400)
+    stream.ack(window)
+
+
+def test_an_ordinary_lease_is_no_lease_of_a_window(stream: StreamApi, api: Api) -> None:
+    api.push(stream.queue, 1)
+    (message,) = api.take(stream.queue)
+    body = {"leaseId": message["leaseId"], "success": True}
+    assert refused(api.post("/api/v1/stream/ack", body), 400) == "Invalid or expired lease"
+    api.complete([message])
+
+
+@pytest.mark.parametrize("missing", ["streamName", "consumerGroup", "timestamp"])
+def test_a_seek_without_what_it_needs(stream: StreamApi, api: Api, missing: str) -> None:
+    body = {"streamName": stream.name, "consumerGroup": "g", "timestamp": "2026-01-31T12:00:00Z"}
+    assert refused(api.post("/api/v1/stream/seek", body), 404) == "Stream not found"
+    for wrong in ({**body, missing: ""}, {key: body[key] for key in body if key != missing}):
+        assert refused(api.post("/api/v1/stream/seek", wrong), 400) == "Missing required parameters"
+
+
+def test_a_poll_waits_for_a_window(stream: StreamApi) -> None:
+    stream.define(partitioned=True)
+    with ThreadPoolExecutor(1) as pool:
+        polled = pool.submit(stream.poll, timeout=20_000)
+        stream.seal(minute("k", 1))
+        began = time.monotonic()
+        assert short(polled.result()) == "k1"
+        assert time.monotonic() - began < 2
+
+
+def test_a_poll_is_answered_before_the_client_gives_up(stream: StreamApi) -> None:
+    assert [patience(timeout, 60) for timeout in (0, 1000, 30_000, 120_000)] == [0, 0.9, 29, 60]
+    stream.define()
+    assert stream.try_poll(timeout=50).status_code == 204
+
+
+def test_a_poll_gets_what_an_ack_at_another_broker_set_free(
+    stream: StreamApi, shared_broker: Broker, broker: StartBroker
+) -> None:
+    stream.define(partitioned=True)
+    stream.seal(minute("k", 1), minute("k", 2))
+    window = stream.poll()
+    other = broker(database_url=shared_broker.database_url)
+    with Api(other.url) as api, ThreadPoolExecutor(1) as pool:
+        polled = pool.submit(stream.poll, timeout=20_000)
+        assert api.post("/api/v1/stream/ack", {"leaseId": window["leaseId"], "success": True}).json() == {
+            "success": True,
+            "acked": True,
+            "dlq": False,
+        }
+        assert short(polled.result()) == "k2"
+        # What is redefined or deleted here is known there.
+        answered(api.post("/api/v1/stream/define", stream.request(partitioned=True, namespace="b")), 201)
+        deadline = time.monotonic() + 5
+        while stream.try_poll().status_code != 400 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert "namespace is required" in refused(stream.try_poll(), 400)
+
+
+def test_pop_maintenance_stops_polls(stream: StreamApi, broker: StartBroker) -> None:
+    own = broker()
+    with Api(own.url) as api:
+        mine = StreamApi(api, own.database_url)
+        mine.define(partitioned=True)
+        mine.seal(minute("k", 1))
+        api.post("/api/v1/system/maintenance/pop", {"enabled": True})
+        assert mine.empty()
+        api.post("/api/v1/system/maintenance/pop", {"enabled": False})
+        assert mine.drain() == ["k1"]
+        mine.close()
+
+
+def test_names_of_window_queues_are_taken(api: Api) -> None:
+    name = "windows:tests/x"
+    assert "windows:" in refused(api.push_items([{"queue": name, "payload": 1}]), 400)
+    assert "windows:" in refused(api.post("/api/v1/configure", {"queue": name}), 400)
+    body = {"operations": [push_operation(name, 1)]}
+    assert "windows:" in refused(api.post("/api/v1/transaction", body), 400)
+    assert "windows:" in refused(api.delete("/api/v1/resources/queues/windows%3Atests%2Fx"), 400)
+    options = {"queue": "q", "options": {"deadLetterQueue": name}}
+    assert "windows:" in refused(api.post("/api/v1/configure", options), 400)
+    assert api.pop(name, subscriptionMode="new").status_code == 204
+    assert api.get("/api/v1/resources/queues/windows%3Atests%2Fx").status_code == 404
+
+
+def test_streams_are_listed_with_what_they_are(stream: StreamApi, api: Api) -> None:
+    stream.define(partitioned=True, window_grace_period_ms=5000)
+    stream.seal(minute("k", 1))
+    stream.poll("readers")
+    (shown,) = [
+        each for each in api.read("/api/v1/resources/streams")["streams"] if each["name"] == stream.name
+    ]
+    expected = {
+        "id": str(stream.id), "namespace": "tests", "partitioned": True, "windowType": "tumbling",
+        "windowDurationMs": 60_000, "windowGracePeriodMs": 5000, "windowLeaseTimeoutMs": 60_000,
+        "sourceQueues": [stream.queue], "activeLeases": 1, "consumerGroups": ["readers"], "version": 1,
+    }  # fmt: skip
+    assert {name: shown[name] for name in expected} == expected
+    assert shown["createdAt"] <= shown["updatedAt"]
+    elsewhere = api.read("/api/v1/resources/streams", namespace="elsewhere")["streams"]
+    assert all(each["namespace"] == "elsewhere" for each in elsewhere)
+
+
+def test_a_stream_shows_the_lag_of_its_groups(stream: StreamApi) -> None:
+    stream.define(partitioned=True)
+    stream.seal(minute("a", 1), minute("a", 2), minute("b", 1))
+    stream.ack(stream.poll("readers"))
+    (group,) = stream.resource()["groups"]
+    assert (group["name"], group["lag"]) == ("readers", 2)
+    assert group["lastAckedAt"] is not None
+
+
+def test_a_stream_shows_what_the_pipeline_says(stream: StreamApi, api: Api) -> None:
+    stream.define()
+    (record,) = stream.push(1)
+    stats = {
+        "stream": stream.id, "version": 1, "watermark_us": 60_000_000, "open_windows": 2, "records": 9,
+        "windows": 4, "late": 3, "dropped": 2, "dead": 1,
+    }  # fmt: skip
+    stream.seal(stats=[stats])
+    progress = stream.resource()["progress"]
+    expected = {
+        "watermark": "1970-01-01T00:01:00.000Z", "openWindows": 2, "records": 9, "sealedWindows": 4,
+        "late": 3, "dropped": 2, "dead": 1,
+    }  # fmt: skip
+    assert {name: progress[name] for name in expected} == expected
+    assert progress["lagSeconds"] > 0
+    totals = api.read("/api/v1/resources/streams/stats")
+    assert totals["streams"] >= 1
+    assert totals["records"] >= 9
+    assert stream.id in [int(each["id"]) for each in totals["byStream"]]
+    assert set(totals["pipeline"]) >= {"active", "holder", "epoch"}
+    assert record.data == 1
+
+
+def test_consumers_show_how_far_each_key_is(stream: StreamApi) -> None:
+    stream.define(partitioned=True)
+    stream.seal(minute("a", 1), minute("a", 2), minute("b", 1))
+    for _ in range(2):
+        stream.ack(stream.poll("readers"))
+    stream.poll("readers")
+    rows = stream.resource("consumers")["consumers"]
+    assert [(row["consumerGroup"], row["streamKey"], row["totalWindowsConsumed"]) for row in rows] == [
+        ("readers", "a", 1), ("readers", "b", 1),
+    ]  # fmt: skip
+    assert rows[0]["lastAckedWindowEnd"] == "1970-01-01T00:02:00.000Z"
+    assert rows[0]["lastConsumedAt"] is not None
+
+
+def test_late_and_dead_records_are_shown_with_their_message(stream: StreamApi) -> None:
+    stream.define(partitioned=True, event_time="at")
+    first, second = stream.push(1, 2)
+    place = {"stream": stream.id, "version": 1, "key": "p"}
+    late = [
+        {**place, "txid": record.position[0], "id": record.position[1], "time_us": 0, "closed_us": 1_000_000,
+         "dropped": record is second}
+        for record in (first, second)
+    ]  # fmt: skip
+    dead = [{**place, "txid": first.position[0], "id": first.position[1]}, {**place, "txid": 1, "id": 1}]
+    stream.seal(late=late, dead=dead)
+    shown = stream.resource("late")["late"]
+    assert sorted(each["dropped"] for each in shown) == [False, True]
+    assert {each["queue"] for each in shown} == {stream.queue}
+    assert {each["closedUpTo"] for each in shown} == {"1970-01-01T00:00:01.000Z"}
+    assert len(stream.resource("late", limit=1)["late"]) == 1
+    gone, known = sorted(stream.resource("dead")["dead"], key=lambda each: each["queue"] or "")
+    assert (known["queue"], known["partition"], known["key"]) == (stream.queue, "p", "p")
+    assert gone["queue"] is None
+
+
+def test_a_deleted_stream_is_gone(stream: StreamApi, api: Api) -> None:
+    stream.define(partitioned=True)
+    stream.seal(minute("k", 1))
+    window = stream.poll()
+    assert answered(api.delete(f"/api/v1/resources/streams/{stream.name}"), 200)["deleted"]
+    assert refused(stream.try_poll(), 404) == "Stream not found"
+    assert refused(stream.try_ack(window), 400) == "Invalid or expired lease"
+    assert api.delete(f"/api/v1/resources/streams/{stream.name}").status_code == 404
+    assert api.get(f"/api/v1/resources/queues/{stream.queue}").status_code == 200
+    # Defined again, it is another stream.
+    before = stream.id
+    stream.define(partitioned=True)
+    assert stream.id != before
+    assert stream.empty()
+
+
+def test_unknown_streams_are_not_found(api: Api) -> None:
+    for path in ("", "/consumers", "/late", "/dead"):
+        assert refused(api.get(f"/api/v1/resources/streams/no-such{path}"), 404) == "Stream not found"
