@@ -28,6 +28,7 @@ from .time_windows import TimeWindows
 
 _STREAM = ["stream", "version"]
 _DEAD = [*_STREAM, "key", "txid", "id"]
+_COUNTERS = {"g": pl.Int64, "late": pl.Int64, "dropped": pl.Int64}
 _LATE_LOG = {
     "stream": pl.Int64, "version": pl.Int32, "key": pl.String, "txid": pl.Int64, "id": pl.Int64,
     "time_us": pl.Int64, "closed_us": pl.Int64,
@@ -48,12 +49,16 @@ class Report:
     def __init__(self, state: State, steps: list[_Step]) -> None:
         self._state = state
         self._steps = steps
-        self.late: dict[Stream, int] = {}
+        self.late: dict[Stream, int] = {}  # since the beginning
         self.dropped: dict[Stream, int] = {}
+        self.late_now: dict[Stream, int] = {}  # in this step
+        self.dropped_now: dict[Stream, int] = {}
         self.watermark: dict[Stream, int] = {}
         for step in steps:
             for stream, version, late, dropped in step.named_counters().iter_rows():
                 self.late[stream, version], self.dropped[stream, version] = late, dropped
+            for stream, version, late, dropped in step.named_counters(step.counted()).iter_rows():
+                self.late_now[stream, version], self.dropped_now[stream, version] = late, dropped
             self.watermark |= step.watermarks()
 
     @cached_property
@@ -83,8 +88,9 @@ class Result(NamedTuple):
 
     state: State
     rows: list[pl.DataFrame]
-    dead: pl.DataFrame
-    late_log: pl.DataFrame
+    dead: pl.DataFrame  # records without a time
+    late_log: pl.DataFrame  # late records of streams that warn
+    dropped: pl.DataFrame  # late records that are left out of a window, of all streams
     report: Report
 
 
@@ -119,6 +125,7 @@ class Engine:
             [frame for step in steps for frame in step.emitted() if not frame.is_empty()],
             pl.concat([batch.clear().select(_DEAD), *(step.dead for step in steps)]),
             pl.concat([pl.DataFrame(schema=_LATE_LOG), *(step.late_log() for step in steps)]),
+            pl.concat([pl.DataFrame(schema=_LATE_LOG), *(step.dropped() for step in steps)]),
             Report(after, steps),
         )
 
@@ -261,33 +268,42 @@ class _Step:
 
     def late_log(self) -> pl.DataFrame:
         """Late records that were processed with a warning."""
-        position = (
-            (pl.col("pos") // 2**64).cast(pl.Int64).alias("txid"),
-            (pl.col("pos") % 2**64).cast(pl.Int64).alias("id"),
-        )
-        frames = [judged.late for judged in self._judged] if self.spec.late == "warn" else []
+        return self._named([judged.late for judged in self._judged] if self.spec.late == "warn" else [])
+
+    def dropped(self) -> pl.DataFrame:
+        """Late records that were left out."""
+        return self._named([judged.dropped for judged in self._judged])
+
+    def _named(self, frames: list[pl.DataFrame]) -> pl.DataFrame:
         frames = [frame for frame in frames if not frame.is_empty()]
         if not frames:
             return pl.DataFrame(schema=_LATE_LOG)
-        named = self._directory.name(pl.concat(frames))
-        return named.select(*_STREAM, "key", *position, time_us=pl.col("t"), closed_us=pl.col("closed"))
+        return self._directory.name(pl.concat(frames)).select(
+            *_STREAM,
+            "key",
+            (pl.col("pos") // 2**64).cast(pl.Int64).alias("txid"),
+            (pl.col("pos") % 2**64).cast(pl.Int64).alias("id"),
+            time_us=pl.col("t"),
+            closed_us=pl.col("closed"),
+        )
+
+    def counted(self) -> pl.DataFrame:
+        """Late and dropped records by stream, in this step."""
+        counts = [
+            getattr(judged, name).select(
+                stream_of(pl.col("k")).alias("g"),
+                late=pl.lit(int(name == "late"), dtype=pl.Int64),
+                dropped=pl.lit(int(name == "dropped"), dtype=pl.Int64),
+            )
+            for judged in self._judged
+            for name in ("late", "dropped")
+        ]
+        return _summed([pl.DataFrame(schema=_COUNTERS), *counts])
 
     def counters(self) -> pl.DataFrame:
         """Late and dropped records by stream, since the beginning."""
-        kinds = {"g": pl.Int64, "late": pl.Int64, "dropped": pl.Int64}
-        tables = [self._counters if self._counters is not None else pl.DataFrame(schema=kinds)]
-        for name in ("late", "dropped"):
-            for judged in self._judged:
-                counted = (
-                    getattr(judged, name)
-                    .group_by(stream_of(pl.col("k")).alias("g"))
-                    .agg(pl.len().cast(pl.Int64).alias(name))
-                )
-                other = "dropped" if name == "late" else "late"
-                tables.append(
-                    counted.with_columns(pl.lit(0, dtype=pl.Int64).alias(other)).select(list(kinds))
-                )
-        return pl.concat(tables).group_by("g").agg(pl.col("late").sum(), pl.col("dropped").sum())
+        before = [] if self._counters is None else [self._counters]
+        return _summed([self.counted(), *before])
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """The tables of the next state."""
@@ -354,9 +370,14 @@ class _Step:
         named = lowest.join(self._directory.streams, on="g").select(*_STREAM, "mark")
         return {(stream, version): mark for stream, version, mark in named.iter_rows()}
 
-    def named_counters(self) -> pl.DataFrame:
+    def named_counters(self, counters: pl.DataFrame | None = None) -> pl.DataFrame:
         """The counters by stream and version."""
-        return self.counters().join(self._directory.streams, on="g").select(*_STREAM, "late", "dropped")
+        counters = self.counters() if counters is None else counters
+        return counters.join(self._directory.streams, on="g").select(*_STREAM, "late", "dropped")
+
+
+def _summed(counters: list[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat(counters).group_by("g").agg(pl.col("late").sum(), pl.col("dropped").sum())
 
 
 def _highest(numbers: pl.Series) -> int:
