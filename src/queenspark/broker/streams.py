@@ -25,7 +25,8 @@ from .ack import settle
 from .broker import Broker
 from .errors import bad_request, not_found
 from .http import NOTHING, Answer, Call, Route, json
-from .limits import MOST_NAME, check_name
+from ..store.names import MOST_NAME
+from .limits import check_name
 from .parking import Lot
 from .times import iso, parse_time
 from .window import WindowMessage, page_of, parse_cursor, shown_window, to_message
@@ -80,7 +81,7 @@ async def define(broker: Broker, call: Call) -> Answer:
     request: DefineRequest = call.body
     check_name("name", request.name)
     check_name("namespace", request.namespace)
-    check_name("name", window_queue(request.namespace, request.name), MOST_NAME)
+    check_name("name", window_queue(request.namespace, request.name))
     if not request.source_queue_names:
         raise bad_request("source_queue_names is required: name at least one queue")
     for queue in request.source_queue_names:

@@ -86,7 +86,7 @@ class LogReader:
         It lies below the horizon: nothing will ever appear at or before it that is not there now.
         """
         ((horizon,),) = self._rows(query("horizon"))
-        last = self._last(queue_ids, after, Position(horizon - 1, LARGEST))
+        last = self.last(queue_ids, after, Position(horizon - 1, LARGEST))
         if last is None or limit is None:
             return last
         return self._nth(queue_ids, after, last, limit) or last
@@ -104,18 +104,25 @@ class LogReader:
             left = deadline - time.monotonic()
             if end is not None or left <= 0:
                 return end
-            if self._last(queue_ids, after, END) is None:
+            if self.last(queue_ids, after, END) is None:
                 self.wait(left)
             else:
                 time.sleep(min(pause, left))
                 pause = min(2 * pause, _ABOVE_HORIZON_LONGEST)
 
-    def cuts(self, queue_ids: Sequence[int], after: Position, upto: Position, rows: int) -> list[Position]:
-        """Positions within a range that cut it into parts of `rows` messages, the last one of fewer."""
-        cuts = []
+    def cuts(
+        self, queue_ids: Sequence[int], after: Position, upto: Position, rows: int, most: int | None = None
+    ) -> list[Position]:
+        """Positions within a range, `most` of them, that cut it into parts of `rows` messages.
+
+        The last part may have fewer messages, or more when there are `most` cuts.
+        """
+        cuts: list[Position] = []
         cut = self._nth(queue_ids, after, upto, rows)
         while cut is not None and cut < upto:
             cuts.append(cut)
+            if len(cuts) == most:
+                break
             cut = self._nth(queue_ids, cut, upto, rows)
         return cuts
 
@@ -171,7 +178,8 @@ class LogReader:
             raise DatabaseUnavailable(f"the listening connection broke: {error}") from error
         return False
 
-    def _last(self, queue_ids: Sequence[int], after: Position, upto: Position) -> Position | None:
+    def last(self, queue_ids: Sequence[int], after: Position, upto: Position) -> Position | None:
+        """The last message within a range, if there is one."""
         rows = self._rows(query("log_last"), {"queue_ids": list(queue_ids), **_between(after, upto)})
         return Position(*rows[0]) if rows else None
 
@@ -233,7 +241,8 @@ class LogReader:
     def _lookup(self, statement: str, params: dict[str, Any] | None) -> list[tuple[Any, ...]]:
         if self._lookups is None or self._lookups.closed:
             self._lookups = self._connect(_LOOKUP_OPTIONS)
-        return self._lookups.execute(statement.encode(), params).fetchall()
+        cursor = self._lookups.execute(statement.encode(), params)
+        return cursor.fetchall() if cursor.description else []
 
     def _listen(self) -> psycopg.Connection[tuple[Any, ...]]:
         if self._listener is None or self._listener.closed:

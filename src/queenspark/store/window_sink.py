@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
+import msgspec
 import polars as pl
 import psycopg
 
@@ -54,8 +55,7 @@ class WindowSink:
         epoch: int,
         bucket: int,
         buckets: int,
-        batch: int,
-        state: str,
+        end: dict[str, Any],
         windows: pl.DataFrame,
         late: pl.DataFrame,
         dead: pl.DataFrame,
@@ -63,30 +63,30 @@ class WindowSink:
     ) -> int:
         """Push what a batch gave in one bucket; how many windows are new (none if it was pushed before).
 
-        Raises LostLeadership when `epoch` is not the leader's. `windows` go into the log in the order of the
+        `end` is the end of the batch: `run` and `n` (the batch's number in its run), the position `txid` and
+        `id`, safe time `tick`, `seq` of the definitions, and `behind`, the streams that are not there yet. A
+        run that begins again from the log gives out the same windows as the one before up to where that
+        one came; they are left out. Raises LostLeadership when `epoch` is not the leader's. `windows` go into the log in the order of the
         rows. In `stats`, records, windows, late, dropped and dead are what the batch added; the others are
         as they are now.
         """
         with self._connection() as connection:
             with connection.transaction():
                 self._check_epoch(connection, epoch)
-                row = connection.execute(
-                    query("pushed_batch"), {"bucket": bucket, "buckets": buckets}
-                ).fetchone()
-                if row is not None and row[0] >= batch:
+                row = connection.execute(query("progress"), {"bucket": bucket}).fetchone()
+                before = row[1] if row is not None and row[0] == buckets else None
+                if before is not None and before["run"] == end["run"] and end["n"] <= before["n"]:
                     return 0
-                pushed, queues = self._append(connection, windows)
-                self._note(connection, "add_late", late, _LATE)
-                self._note(connection, "add_dead", dead, _DEAD)
-                self._note(connection, "add_stats", stats, _STATS, bucket=bucket)
-                params = {
-                    "bucket": bucket,
-                    "buckets": buckets,
-                    "epoch": epoch,
-                    "batch": batch,
-                    "state": state,
-                }
-                connection.execute(query("set_progress"), params)
+                if before is not None and before["run"] != end["run"] and _place(end) <= _place(before):
+                    pushed, queues = self._append(connection, _unknown(connection, windows, before))
+                else:
+                    pushed, queues = self._append(connection, windows)
+                    self._note(connection, "add_late", late, _LATE)
+                    self._note(connection, "add_dead", dead, _DEAD)
+                    self._note(connection, "add_stats", stats, _STATS, bucket=bucket)
+                    params = {"bucket": bucket, "buckets": buckets, "epoch": epoch, "batch": end["n"]}
+                    state = msgspec.json.encode(end).decode()
+                    connection.execute(query("set_progress"), {**params, "state": state})
             # Outside of the transaction, like a push: commits with notifications wait for each other.
             if pushed:
                 for text in pack(self._me, queues):
@@ -186,6 +186,20 @@ class WindowSink:
     ) -> None:
         if not rows.is_empty():
             connection.execute(query(statement), {**more, **rows.select(columns).to_dict(as_series=False)})
+
+
+def _place(end: dict[str, Any]) -> tuple[int, int, int]:
+    return int(end["txid"]), int(end["id"]), int(end["tick"])
+
+
+def _unknown(connection: Connection, windows: pl.DataFrame, before: dict[str, Any]) -> pl.DataFrame:
+    """The windows that an earlier run cannot have pushed, although it came this far."""
+    if windows.is_empty():
+        return windows
+    found = connection.execute(query("versions_as_of"), {"seq": before["seq"]}).fetchall()
+    done = [row for row in found if f"{row[0]}:{row[1]}" not in before["behind"]]
+    known = pl.DataFrame(done, schema={"stream": pl.Int64, "version": pl.Int32}, orient="row")
+    return windows.join(known, on=["stream", "version"], how="anti", maintain_order="left")
 
 
 def _payload() -> pl.Expr:

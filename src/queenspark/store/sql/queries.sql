@@ -488,8 +488,11 @@ SELECT current_setting('server_version')
 -- The leader's epoch; it cannot change before this transaction ends.
 SELECT epoch FROM queenspark.pipeline FOR SHARE
 
--- name: pushed_batch
-SELECT batch FROM queenspark.progress WHERE bucket = %(bucket)s AND buckets = %(buckets)s
+-- name: progress
+SELECT buckets, state FROM queenspark.progress WHERE bucket = %(bucket)s
+
+-- name: versions_as_of
+SELECT DISTINCT stream_id, version FROM queenspark.definitions WHERE seq <= %(seq)s
 
 -- name: hold_window_queues
 -- Which of these queues exist; they cannot be deleted before this transaction ends.
@@ -774,3 +777,36 @@ WHERE l.stream_id = %(id)s ORDER BY l.at DESC, l.txid DESC, l.id DESC LIMIT %(li
 SELECT p.holder, p.epoch, coalesce(p.expires_at > clock_timestamp(), false) AS active,
        coalesce((SELECT jsonb_object_agg(x.key, x.value) FROM queenspark.pipeline_stats x), '{}') AS stats
 FROM queenspark.pipeline p
+
+-- name: pipeline_news
+-- What the streams query has to know before a batch. Every message created before the tick lies below the horizon.
+SELECT (SELECT coalesce(max(seq), 0) FROM queenspark.definitions),
+       h.horizon,
+       (SELECT (extract(epoch FROM l.at) * 1000000)::bigint FROM queenspark.looks l
+        WHERE l.txid < h.horizon ORDER BY l.at DESC LIMIT 1),
+       (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+       (SELECT min((p.state ->> 'next_close')::bigint) FROM queenspark.progress p WHERE p.state ->> 'run' = %(run)s),
+       (SELECT jsonb_agg(DISTINCT jsonb_build_array(p.state -> 'txid', p.state -> 'id', p.state -> 'tick'))
+        FROM queenspark.progress p WHERE p.state ->> 'run' <> %(run)s)
+FROM (SELECT queenspark.horizon() AS horizon OFFSET 0) h
+
+-- name: window_queue_ids
+SELECT id, queue_id FROM queenspark.streams
+
+-- name: lead_pipeline
+-- Become or stay the leader. A new leader begins a new epoch, which ends the old one's.
+WITH led AS (
+    UPDATE queenspark.pipeline
+    SET epoch = epoch + CASE WHEN holder = %(holder)s AND expires_at > clock_timestamp() THEN 0 ELSE 1 END,
+        holder = %(holder)s, expires_at = clock_timestamp() + make_interval(secs => %(seconds)s)
+    WHERE holder IS NULL OR holder = %(holder)s OR expires_at <= clock_timestamp()
+    RETURNING epoch
+)
+SELECT coalesce((SELECT epoch FROM led), p.epoch), EXISTS (SELECT 1 FROM led) FROM queenspark.pipeline p
+
+-- name: resign_pipeline
+UPDATE queenspark.pipeline SET holder = NULL, expires_at = NULL WHERE holder = %(holder)s RETURNING epoch
+
+-- name: set_pipeline_stats
+INSERT INTO queenspark.pipeline_stats (key, value) VALUES (%(key)s, %(value)s::jsonb)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = clock_timestamp() RETURNING key

@@ -1,0 +1,61 @@
+"""What the pipeline asks the database and tells it, beside the log: synchronous, for Spark's processes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .definitions import Definition, to_definitions
+from .log import LogReader
+from .queries import query
+
+
+class News(NamedTuple):
+    """What there is to know before a batch."""
+
+    seq: int  # the last change of the definitions
+    horizon: int  # everything below it is final
+    tick: int | None  # the safe time that goes with the horizon, in microseconds
+    now: int  # the database's clock, in microseconds
+    next_close: int | None  # when the next open window of this run wants to be sealed
+    floors: list[tuple[int, int, int]]  # how far earlier runs have pushed: txid, id, tick
+
+
+class Leader(NamedTuple):
+    """Who leads."""
+
+    epoch: int
+    is_mine: bool
+
+
+class PipelineStore(LogReader):
+    """The log, the definitions of streams and the pipeline's own rows."""
+
+    def news(self, run: str) -> News:
+        """What is new for the query of that run."""
+        ((seq, horizon, tick, now, next_close, floors),) = self._rows(query("pipeline_news"), {"run": run})
+        return News(seq, horizon, tick, now, next_close, [tuple(floor) for floor in floors or []])
+
+    def look(self) -> None:
+        """Note the time, so that safe time can move."""
+        self._do(query("look"), {"every": 0.0})
+
+    def definitions(self, seq: int) -> tuple[list[Definition], dict[int, int]]:
+        """The definitions as of a change, and the window queues of the streams."""
+        rows = self._rows(query("definitions_as_of"), {"seq": seq})
+        return to_definitions(rows), dict(self._rows(query("window_queue_ids")))
+
+    def lead(self, holder: str, seconds: float) -> Leader:
+        """Become or stay the leader for some seconds, unless somebody else leads."""
+        ((epoch, is_mine),) = self._rows(query("lead_pipeline"), {"holder": holder, "seconds": seconds})
+        return Leader(epoch, is_mine)
+
+    def resign(self, holder: str) -> None:
+        """Let somebody else lead at once."""
+        self._do(query("resign_pipeline"), {"holder": holder})
+
+    def say(self, key: str, value: str) -> None:
+        """Tell the brokers something about the pipeline, as JSON."""
+        self._do(query("set_pipeline_stats"), {"key": key, "value": value})
+
+    def _do(self, statement: str, params: dict[str, Any]) -> None:
+        self._rows(statement, params)
