@@ -75,6 +75,12 @@ class Settings:
     spark_shuffle_partitions: int = _setting(
         4, "parts of a shuffle; a streaming query keeps the number that it began with", at_least=1
     )
+    spark_max_rows: int = _setting(
+        400_000, "most messages that the streams query reads in one batch", at_least=1
+    )
+    spark_checkpoint: str | None = _setting(
+        None, "where the streams query keeps its state: any path of Hadoop; else a folder of the data folder"
+    )
     drain_seconds: float = _setting(10.0, "time that a stopping broker gives to requests in flight")
     log_level: str = _setting("info", "how much is logged", choices=("debug", "info", "warning", "error"))
     url: str = _setting("http://127.0.0.1:6632", "broker that the commands of the command line talk to")

@@ -8,6 +8,7 @@ import typer
 from queenspark.cli import dlq, groups, queues
 from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.output import say
+from queenspark.cli.pipeline import pipeline
 from queenspark.cli.pop import pop
 from queenspark.cli.push import push
 from queenspark.cli.seek import seek
@@ -36,6 +37,7 @@ def version() -> None:
 
 app.command(rich_help_panel=RUN)(up)
 app.command(rich_help_panel=RUN)(serve)
+app.command(rich_help_panel=RUN)(pipeline)
 app.command(rich_help_panel=RUN)(migrate)
 app.command(rich_help_panel=RUN)(version)
 app.command(rich_help_panel=USE)(push)

@@ -31,9 +31,9 @@ def serve(
     from queenspark.broker import server
 
     settings = Settings.from_env(database_url=database_url, host=host, port=port)
-    _require_database(settings)
+    require_database(settings)
     if exit_with_parent:
-        threading.Thread(target=_stop_when_stdin_ends, daemon=True).start()
+        threading.Thread(target=stop_when_stdin_ends, daemon=True).start()
     try:
         code = server.run(settings)
     except server.StartError as error:
@@ -46,7 +46,7 @@ def migrate(database_url: DatabaseUrl = None) -> None:
     from queenspark.store import migrate as migrations
     from queenspark.store.errors import StoreError
 
-    url = _require_database(Settings.from_env(database_url=database_url))
+    url = require_database(Settings.from_env(database_url=database_url))
     try:
         applied = migrations.migrate(url)
     except (StoreError, migrations.SchemaTooNew) as error:
@@ -54,7 +54,8 @@ def migrate(database_url: DatabaseUrl = None) -> None:
     say(f"Applied {', '.join(applied)}." if applied else "The schema is up to date.")
 
 
-def _require_database(settings: Settings) -> str:
+def require_database(settings: Settings) -> str:
+    """The database's URL, or a failure that says how to give one."""
     if settings.database_url is None:
         raise Failure(
             "There is no database: set QUEENSPARK_DATABASE_URL, or let `queenspark up` start one.", Exit.USAGE
@@ -62,7 +63,7 @@ def _require_database(settings: Settings) -> str:
     return settings.database_url
 
 
-def _stop_when_stdin_ends() -> None:
+def stop_when_stdin_ends() -> None:
     """The parent holds the other end of stdin: when it dies, however it dies, stdin ends."""
     while os.read(0, 1024):
         pass

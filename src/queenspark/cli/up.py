@@ -17,6 +17,7 @@ from rich.table import Table
 from queenspark.cli.broker_process import BrokerProcess
 from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.output import out, say
+from queenspark.cli.pipeline_process import PipelineProcess
 from queenspark.cli.serve import Host, Port
 from queenspark.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from queenspark.settings import Settings
@@ -31,7 +32,7 @@ def up(
     host: Host = None,
     port: Port = None,
 ) -> None:
-    """Start PostgreSQL and a broker on this machine and keep them running until Ctrl-C or SIGTERM.
+    """Start PostgreSQL, a broker and the pipeline on this machine, until Ctrl-C or SIGTERM.
 
     With QUEENSPARK_DATABASE_URL set, that PostgreSQL is used and none is started.
     """
@@ -39,11 +40,14 @@ def up(
     with _stopped_by_signals() as stopping, ExitStack() as running:
         try:
             postgres = EmbeddedPostgres(settings.data_dir) if settings.database_url is None else None
-            broker = BrokerProcess(settings, postgres.url if postgres else str(settings.database_url))
-            stopping.hurry = broker.kill
+            url = postgres.url if postgres else str(settings.database_url)
+            broker, pipeline = BrokerProcess(settings, url), PipelineProcess(settings, url)
+            stopping.hurry = lambda: (broker.kill(), pipeline.kill())
             _start(settings, postgres, broker, running)
-            _show(settings, postgres, broker)
-            _watch(postgres, broker)
+            running.callback(pipeline.stop)
+            pipeline.spawn()
+            _show(settings, postgres, broker, pipeline)
+            _watch(postgres, broker, pipeline)
         except EmbeddedPostgresError as error:
             raise Failure(str(error), Exit.USAGE) from None
         finally:
@@ -72,7 +76,7 @@ class _Stopping:
 
     def __init__(self) -> None:
         self.begun = False
-        self.hurry: Callable[[], None] = lambda: None
+        self.hurry: Callable[[], object] = lambda: None
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.begun:
@@ -93,7 +97,9 @@ def _stopped_by_signals() -> Iterator[_Stopping]:
         say("Stopped.")
 
 
-def _show(settings: Settings, postgres: EmbeddedPostgres | None, broker: BrokerProcess) -> None:
+def _show(
+    settings: Settings, postgres: EmbeddedPostgres | None, broker: BrokerProcess, pipeline: PipelineProcess
+) -> None:
     """Say where things are and what to try first."""
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="bold")
@@ -103,7 +109,7 @@ def _show(settings: Settings, postgres: EmbeddedPostgres | None, broker: BrokerP
         "data",
         str(settings.data_dir.absolute()) if postgres else "in the PostgreSQL of QUEENSPARK_DATABASE_URL",
     )
-    facts.add_row("logs", "\n".join(str(path) for path in _logs(postgres, broker)))
+    facts.add_row("logs", "\n".join(str(path) for path in _logs(postgres, broker, pipeline)))
     body = """'{"items":[{"queue":"hello","payload":{"n":1}}]}'"""
     facts.add_row("try", f"curl {broker.url}/api/v1/push -H 'Content-Type: application/json' -d {body}")
     facts.add_row("", f"curl '{broker.url}/api/v1/pop/queue/hello?autoAck=true'")
@@ -111,12 +117,15 @@ def _show(settings: Settings, postgres: EmbeddedPostgres | None, broker: BrokerP
     out().print(Panel(facts, title="Queenspark is up", border_style="green", expand=False))
 
 
-def _logs(postgres: EmbeddedPostgres | None, broker: BrokerProcess) -> list[Path]:
-    return [broker.log_file] if postgres is None else [broker.log_file, postgres.data_dir.log_file]
+def _logs(
+    postgres: EmbeddedPostgres | None, broker: BrokerProcess, pipeline: PipelineProcess
+) -> list[Path]:
+    logs = [broker.log_file, pipeline.log_file]
+    return logs if postgres is None else [*logs, postgres.data_dir.log_file]
 
 
-def _watch(postgres: EmbeddedPostgres | None, broker: BrokerProcess) -> None:
-    """Wait for a signal; when a child ends by itself, everything ends."""
+def _watch(postgres: EmbeddedPostgres | None, broker: BrokerProcess, pipeline: PipelineProcess) -> None:
+    """Wait for a signal; when PostgreSQL or the broker ends by itself, everything ends."""
     try:
         while True:
             time.sleep(LOOK_SECONDS)
@@ -124,6 +133,7 @@ def _watch(postgres: EmbeddedPostgres | None, broker: BrokerProcess) -> None:
                 raise Failure(f"PostgreSQL ended; its log: {postgres.data_dir.log_file}")
             if not broker.running:
                 raise Failure(f"The broker ended; its log: {broker.log_file}")
+            pipeline.look()
     except KeyboardInterrupt:
         say("Stopping.")
         raise

@@ -13,5 +13,9 @@ class SparkNotStarted(PipelineError):
     """Spark did not start; the message says where it says why."""
 
 
+class SparkEnded(PipelineError):
+    """Spark's Java process has died; this process cannot go on."""
+
+
 class OptionError(PipelineError, ValueError):
     """An option or a column of the data source cannot be used; the message names it and says what to do."""

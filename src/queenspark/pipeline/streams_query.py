@@ -6,6 +6,7 @@ import msgspec
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import hash as spark_hash
 from pyspark.sql.functions import lit, pmod
+from pyspark.sql.functions import sum as sum_
 from pyspark.sql.streaming import StreamingQuery
 
 from .stream_source import NAME, StreamsDataSource, StreamsOptions
@@ -29,8 +30,10 @@ def start_streams(
     windows = source.groupBy("bucket").transformWithStateInPandas(
         WindowProcessor(url, epoch, buckets), OUTPUT, "append", "none"
     )
+    sums = [sum_(name).alias(name) for name in ("records", "windows", "open_windows", "state_bytes")]
     return (
-        windows.writeStream.format("noop")
+        windows.observe("batch", *sums)
+        .writeStream.format("noop")
         .queryName("streams")
         .option("checkpointLocation", checkpoint)
         .outputMode("append")

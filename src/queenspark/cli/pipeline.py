@@ -1,0 +1,47 @@
+"""`queenspark pipeline`: Spark, which cuts the streams into windows."""
+
+import logging
+import signal
+import threading
+from typing import Annotated
+
+import typer
+
+from queenspark.cli.exits import Failure
+from queenspark.cli.serve import DatabaseUrl, require_database, stop_when_stdin_ends
+from queenspark.settings import Settings
+
+
+def pipeline(
+    database_url: DatabaseUrl = None,
+    master: Annotated[
+        str | None,
+        typer.Option("--master", help="Where Spark runs (default: local[*], this machine)."),
+    ] = None,
+    exit_with_parent: Annotated[
+        bool, typer.Option("--exit-with-parent", hidden=True, help="Stop when stdin ends.")
+    ] = False,
+) -> None:
+    """Run the pipeline: Spark, which cuts the streams into windows.
+
+    One pipeline leads; further ones stand by and take over when it dies. SIGTERM stops it.
+    """
+    from queenspark.pipeline.errors import PipelineError
+    from queenspark.pipeline.runner import Pipeline
+    from queenspark.store.errors import StoreError
+
+    settings = Settings.from_env(database_url=database_url, spark_master=master)
+    url = require_database(settings)
+    logging.basicConfig(
+        level=settings.log_level.upper(), format="%(asctime)s %(levelname)-7s %(message)s", force=True
+    )
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    running = Pipeline(settings, url)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: running.stop())
+    if exit_with_parent:
+        threading.Thread(target=stop_when_stdin_ends, daemon=True).start()
+    try:
+        running.run()
+    except (PipelineError, StoreError) as error:
+        raise Failure(str(error)) from None

@@ -1,0 +1,156 @@
+"""The pipeline process: stands by or leads, runs the streams query, starts it again when it fails."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from time import monotonic
+from typing import Any
+
+import msgspec
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from ..settings import Settings, decode_key
+from ..store.errors import StoreError
+from ..store.pipeline import PipelineStore
+from .errors import SparkEnded
+from .leadership import Leadership
+from .session import start_session
+from .streams_query import start_streams
+
+log = logging.getLogger("queenspark.pipeline")
+
+STAND_BY_SECONDS = 1.0
+_LOOK_SECONDS = 0.25
+_PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+_GOOD_BATCHES = 3  # after so many the query counts as well again
+
+
+class Pipeline:
+    """Runs until it is told to stop."""
+
+    def __init__(self, settings: Settings, url: str) -> None:
+        self._settings = settings
+        self._url = url
+        self._stop = threading.Event()
+        self._spark: SparkSession | None = None
+        self._last_batch = monotonic()
+
+    def stop(self) -> None:
+        """End `run` soon; may be called from a signal handler."""
+        self._stop.set()
+
+    def run(self) -> None:
+        """Stand by and lead, by turns; raises SparkEnded when Spark itself has died."""
+        log.info("starting Spark on %s", self._settings.spark_master)
+        self._spark = start_session(self._settings)
+        leadership = Leadership(self._url)
+        log.info("Spark %s is up", self._spark.version)
+        try:
+            was_waiting = False
+            while not self._stop.is_set():
+                try:
+                    leader = leadership.claim()
+                except StoreError as error:
+                    log.warning("%s", error)
+                    self._stop.wait(STAND_BY_SECONDS)
+                    continue
+                if leader.is_mine:
+                    self._lead(leadership, leader.epoch)
+                    was_waiting = False
+                elif not was_waiting:
+                    log.info("standing by: another pipeline leads")
+                    was_waiting = True
+                self._stop.wait(STAND_BY_SECONDS)
+        finally:
+            leadership.resign()
+            self._end_spark()
+
+    def _lead(self, leadership: Leadership, epoch: int) -> None:
+        log.info("leading, epoch %d", epoch)
+        failures = 0
+        with leadership.kept(epoch) as lost, PipelineStore(self._url) as store:
+            while not self._stop.is_set() and not lost.is_set():
+                query = self._start(epoch)
+                reason, batches = self._watch(query, lost, store)
+                if reason is None:
+                    break
+                failures = 0 if batches >= _GOOD_BATCHES else failures + 1
+                pause = _PAUSES[min(failures, len(_PAUSES) - 1)]
+                log.error("the streams query failed, again in %.1f s: %s", pause, reason)
+                self._stop.wait(pause)
+        if lost.is_set():
+            log.warning("no longer leading, epoch %d", epoch)
+
+    def _start(self, epoch: int) -> StreamingQuery:
+        assert self._spark is not None
+        settings = self._settings
+        key = settings.encryption_key
+        return start_streams(
+            self._spark,
+            self._url,
+            epoch=epoch,
+            checkpoint=settings.spark_checkpoint or str(settings.data_dir.absolute() / "checkpoint" / "streams"),
+            max_rows=settings.spark_max_rows,
+            encryption_key=decode_key(key) if key else None,
+        )
+
+    def _watch(
+        self, query: StreamingQuery, lost: threading.Event, store: PipelineStore
+    ) -> tuple[str | None, int]:
+        """Wait for the query to end; why it failed, if it did, and how many batches it had."""
+        seen = -1
+        batches = 0
+        try:
+            while query.isActive and not self._stop.is_set() and not lost.is_set():
+                self._stop.wait(_LOOK_SECONDS)
+                progress = query.lastProgress
+                if progress is not None and progress["batchId"] != seen:
+                    seen = progress["batchId"]
+                    batches += 1
+                    self._tell(store, progress)
+            failure = query.exception()
+            if query.isActive:
+                query.stop()
+        except (Py4JError, ConnectionError, OSError) as error:
+            raise SparkEnded("Spark's Java process ended") from error
+        return (None if failure is None else _plain(str(failure))), batches
+
+    def _tell(self, store: PipelineStore, progress: Any) -> None:
+        """Let the brokers know how the query does."""
+        counted = (progress["observedMetrics"] or {}).get("batch")
+        records = int(counted["records"] or 0) if counted is not None else 0
+        seconds = int(progress["durationMs"].get("triggerExecution", 0)) / 1000
+        now = monotonic()
+        since, self._last_batch = now - self._last_batch, now
+        said = {
+            "batch": progress["batchId"],
+            "records": records,
+            "windows": int(counted["windows"] or 0) if counted is not None else 0,
+            "openWindows": int(counted["open_windows"] or 0) if counted is not None else 0,
+            "stateBytes": int(counted["state_bytes"] or 0) if counted is not None else 0,
+            "batchSeconds": seconds,
+            "inputRowsPerSecond": round(records / max(since, seconds, 0.001), 1),
+            "processedRowsPerSecond": round(records / max(seconds, 0.001), 1),
+        }
+        try:
+            store.say("query", msgspec.json.encode(said).decode())
+        except StoreError as error:
+            log.warning("%s", error)
+
+    def _end_spark(self) -> None:
+        if self._spark is not None:
+            try:
+                self._spark.stop()
+            except (Py4JError, ConnectionError, OSError):
+                pass  # it has ended already
+
+
+def _plain(text: str) -> str:
+    """The one line of a failure of Spark that says what happened."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if "queenspark." in line and "Error" in line or ": " in line]
+    errors = [line for line in telling if not line.startswith(("at ", "File ", "==="))]
+    return (errors[-1] if errors else lines[0] if lines else "no reason given")[:500]
