@@ -78,14 +78,14 @@ class LogReader:
 
     def queues(self, names: Sequence[str]) -> dict[str, int]:
         """The ids of those of these queues that exist."""
-        return dict(self._rows(query("queue_ids"), {"names": list(names)}))
+        return dict(self._rows(query("log_queue_ids"), {"names": list(names)}))
 
     def end(self, queue_ids: Sequence[int], after: Position, limit: int | None = None) -> Position | None:
         """The last position to read now, at most `limit` messages after another; None when nothing is new.
 
         It lies below the horizon: nothing will ever appear at or before it that is not there now.
         """
-        ((horizon,),) = self._rows(query("horizon"))
+        ((horizon,),) = self._rows(query("log_horizon"))
         last = self._last(queue_ids, after, Position(horizon - 1, LARGEST))
         if last is None or limit is None:
             return last
@@ -144,7 +144,7 @@ class LogReader:
 
     def frontier(self) -> Position:
         """The position before everything that is pushed from now on."""
-        ((txid,),) = self._rows(query("frontier"))
+        ((txid,),) = self._rows(query("log_frontier"))
         return Position(txid, 0)
 
     def earliest(self, queue_id: int) -> Position | None:
@@ -154,7 +154,7 @@ class LogReader:
 
     def position_at(self, queue_id: int, moment: datetime) -> Position:
         """The position just before the first message of a queue that was created at or after a time."""
-        ((txid, id_),) = self._rows(query("position_at"), {"queue_id": queue_id, "time": moment})
+        ((txid, id_),) = self._rows(query("log_position_at"), {"queue_id": queue_id, "time": moment})
         return Position(txid, id_)
 
     def wait(self, seconds: float) -> bool:
