@@ -122,7 +122,7 @@ class LogReader:
     def read(
         self, queue_ids: Sequence[int], after: Position, upto: Position, *, payload: bool
     ) -> Iterator[pa.RecordBatch]:
-        """Messages after one position and up to another, in no particular order.
+        """Messages after one position and up to another: batch after batch, but unsorted within a batch.
 
         Columns: txid, id, queue_id, partition, created_us; with `payload` also transaction_id, encrypted and
         payload. Messages of a partition that was deleted are left out.
@@ -208,7 +208,8 @@ class LogReader:
         try:
             with self._bulk.cursor() as cursor:
                 cursor.execute(statement)
-                return [_with_microseconds(batch) for batch in cursor.fetch_record_batch()]
+                table = cursor.fetch_arrow_table().combine_chunks()
+                return [_with_microseconds(batch) for batch in table.to_batches()]
         except adbc.Error:
             # It does not tell whether the connection can still be used.
             self._bulk.close()
