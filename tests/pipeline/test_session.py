@@ -90,11 +90,17 @@ except SparkNotStarted as error:
 
 
 def start(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Start Spark in a process of its own, with nothing but these settings."""
+    """Start Spark in a process of its own, beside another Spark, with nothing but these settings."""
     variables = {f"QUEENSPARK_{name.upper()}": value for name, value in settings.items()}
     return subprocess.run(
         [sys.executable, "-c", START],
-        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "QUEENSPARK_DATA_DIR": str(folder), **variables},
+        env={
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(folder),
+            "SPARK_HOME": "/another/spark",
+            "QUEENSPARK_DATA_DIR": str(folder),
+            **variables,
+        },
         capture_output=True,
         text=True,
         check=True,

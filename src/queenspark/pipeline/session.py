@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
+import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -89,6 +90,8 @@ def is_local(master: str) -> bool:
 def _prepare_environment(master: str) -> None:
     """What Spark reads from the environment; its child processes inherit it."""
     os.environ["JAVA_HOME"] = str(find_java_home())
+    # Another Spark on this machine would be of another version than this PySpark.
+    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if is_local(master):
         os.environ["PYSPARK_PYTHON"] = sys.executable

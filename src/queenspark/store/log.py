@@ -78,14 +78,14 @@ class LogReader:
 
     def queues(self, names: Sequence[str]) -> dict[str, int]:
         """The ids of those of these queues that exist."""
-        return dict(self._rows(query("queue_ids"), {"names": list(names)}))
+        return dict(self._rows(query("log_queue_ids"), {"names": list(names)}))
 
     def end(self, queue_ids: Sequence[int], after: Position, limit: int | None = None) -> Position | None:
         """The last position to read now, at most `limit` messages after another; None when nothing is new.
 
         It lies below the horizon: nothing will ever appear at or before it that is not there now.
         """
-        ((horizon,),) = self._rows(query("horizon"))
+        ((horizon,),) = self._rows(query("log_horizon"))
         last = self.last(queue_ids, after, Position(horizon - 1, LARGEST))
         if last is None or limit is None:
             return last
@@ -129,7 +129,7 @@ class LogReader:
     def read(
         self, queue_ids: Sequence[int], after: Position, upto: Position, *, payload: bool
     ) -> Iterator[pa.RecordBatch]:
-        """Messages after one position and up to another, in no particular order.
+        """Messages after one position and up to another: batch after batch, but unsorted within a batch.
 
         Columns: txid, id, queue_id, partition, created_us; with `payload` also transaction_id, encrypted and
         payload. Messages of a partition that was deleted are left out.
@@ -151,7 +151,7 @@ class LogReader:
 
     def frontier(self) -> Position:
         """The position before everything that is pushed from now on."""
-        ((txid,),) = self._rows(query("frontier"))
+        ((txid,),) = self._rows(query("log_frontier"))
         return Position(txid, 0)
 
     def earliest(self, queue_id: int) -> Position | None:
@@ -161,7 +161,7 @@ class LogReader:
 
     def position_at(self, queue_id: int, moment: datetime) -> Position:
         """The position just before the first message of a queue that was created at or after a time."""
-        ((txid, id_),) = self._rows(query("position_at"), {"queue_id": queue_id, "time": moment})
+        ((txid, id_),) = self._rows(query("log_position_at"), {"queue_id": queue_id, "time": moment})
         return Position(txid, id_)
 
     def wait(self, seconds: float) -> bool:
@@ -216,7 +216,8 @@ class LogReader:
         try:
             with self._bulk.cursor() as cursor:
                 cursor.execute(statement)
-                return [_with_microseconds(batch) for batch in cursor.fetch_record_batch()]
+                table = cursor.fetch_arrow_table().combine_chunks()
+                return [_with_microseconds(batch) for batch in table.to_batches()]
         except adbc.Error:
             # It does not tell whether the connection can still be used.
             self._bulk.close()

@@ -39,9 +39,6 @@ ON CONFLICT (name) DO NOTHING
 -- name: find_queues
 SELECT * FROM queenspark.queues WHERE name = ANY (%(names)s)
 
--- name: queue_ids
-SELECT name, id FROM queenspark.queues WHERE name = ANY (%(names)s)
-
 -- name: ensure_partitions
 INSERT INTO queenspark.partitions (queue_id, name)
 SELECT u.queue_id, u.name FROM unnest(%(queue_ids)s::integer[], %(names)s::text[]) AS u(queue_id, name)
@@ -359,13 +356,16 @@ SELECT q.name, m.txid, m.id FROM queenspark.queues q CROSS JOIN LATERAL (
     SELECT txid, id FROM queenspark.messages WHERE queue_id = q.id ORDER BY txid DESC, id DESC LIMIT 1) m
 WHERE q.name = ANY (%(names)s)
 
--- name: horizon
+-- name: log_queue_ids
+SELECT name, id FROM queenspark.queues WHERE name = ANY (%(names)s)
+
+-- name: log_horizon
 SELECT queenspark.horizon()
 
--- name: frontier
+-- name: log_frontier
 SELECT queenspark.frontier()
 
--- name: position_at
+-- name: log_position_at
 SELECT txid, id FROM queenspark.position_at(%(queue_id)s, %(time)s)
 
 -- name: log_first
