@@ -144,6 +144,16 @@ async def test_a_window_that_is_there_already_is_not_pushed_again(
     assert len(windows(desk)) == 3
 
 
+async def test_a_pipeline_may_number_its_batches_anew(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
+    pipeline.seal(7, queue_id, minute("a", 1), batch=9)
+    assert pipeline.seal(7, queue_id, minute("a", 1), minute("a", 2), batch=0) == 0
+    pipeline.sink.begin_again(0)
+    assert pipeline.seal(7, queue_id, minute("a", 1), minute("a", 2), batch=0) == 1
+    assert [name for _, name in windows(desk)] == ["7:a:60000:120000:r1", "7:a:120000:180000:r1"]
+    with pytest.raises(LostLeadership):
+        pipeline.sink.begin_again(5)
+
+
 async def test_a_deleted_stream_gets_nothing(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
     pipeline.seal(7, queue_id, minute("a", 1))
     await desk.store.queues.delete(QUEUE)

@@ -93,6 +93,16 @@ class WindowSink:
                     connection.execute(query("notify"), {"message": text})
         return pushed
 
+    def begin_again(self, epoch: int) -> None:
+        """Forget what was pushed, for a pipeline whose batches are numbered anew (its checkpoint is gone).
+
+        Windows that it rebuilds are recognised by their content, so they are not pushed a second time.
+        """
+        with self._connection() as connection, connection.transaction():
+            self._check_epoch(connection, epoch)
+            connection.execute(query("forget_progress"))
+            connection.execute(query("forget_open"))
+
     def close(self) -> None:
         """Disconnect."""
         if self._opened is not None:

@@ -505,6 +505,12 @@ VALUES (%(bucket)s, %(buckets)s, %(epoch)s, %(batch)s, %(state)s::jsonb)
 ON CONFLICT (bucket) DO UPDATE SET buckets = excluded.buckets, epoch = excluded.epoch, batch = excluded.batch,
     state = excluded.state, updated_at = clock_timestamp()
 
+-- name: forget_progress
+DELETE FROM queenspark.progress
+
+-- name: forget_open
+UPDATE queenspark.stream_stats SET watermark_us = NULL, open_windows = 0, open_txid = NULL, open_id = NULL
+
 -- name: definitions_as_of
 SELECT DISTINCT ON (d.stream_id, d.version) d.seq, d.stream_id, d.version, d.body, d.created_at
 FROM queenspark.definitions d WHERE %(seq)s::bigint IS NULL OR d.seq <= %(seq)s
