@@ -144,6 +144,20 @@ async def test_a_window_that_is_there_already_is_not_pushed_again(
     assert len(windows(desk)) == 3
 
 
+async def test_a_run_that_begins_again_leaves_out_what_the_one_before_has_pushed(
+    desk: Desk, queue_id: int, pipeline: Pipeline
+) -> None:
+    desk.run("INSERT INTO queenspark.definitions (stream_id, version, body) VALUES (7, 1, '{}'), (7, 2, '{}')")
+    behind = json.dumps({"seq": 2, "behind": {"7:2": [0, 0, 0]}})
+    pipeline.seal(7, queue_id, minute("a", 1), batch=9, state=behind)
+    desk.run("DELETE FROM queenspark.messages")
+    pipeline.run = "second"
+    again = [minute("a", 1), minute("a", 1, version=2)]
+    assert pipeline.seal(7, queue_id, *again, batch=5) == 1
+    assert pipeline.seal(7, queue_id, minute("a", 2), batch=10) == 1
+    assert [name for _, name in windows(desk)] == ["7:a:60000:120000:v2:r1", "7:a:120000:180000:r1"]
+
+
 async def test_a_deleted_stream_gets_nothing(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
     pipeline.seal(7, queue_id, minute("a", 1))
     await desk.store.queues.delete(QUEUE)
@@ -158,7 +172,7 @@ async def test_partitions_of_a_failed_push_are_not_remembered(
 ) -> None:
     pipeline.batch = 1
     with pytest.raises(psycopg.Error):
-        pipeline.seal(7, queue_id, minute("a", 1), state="no JSON")
+        pipeline.seal(7, queue_id, minute("a", 1), stats=[{"stream": 2**40, "version": 1}])
     assert pipeline.seal(7, queue_id, minute("a", 1)) == 1
     assert windows(desk) == [("a", "7:a:60000:120000:r1")]
 

@@ -1,5 +1,6 @@
 """Windows pushed as the pipeline will push them: through the window sink, from a leader's epoch."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +61,7 @@ class Pipeline:
         self.epoch = epoch
         self.bucket = bucket
         self.batch = 0
+        self.run = "first"
 
     def seal(
         self,
@@ -86,9 +88,10 @@ class Pipeline:
         stats: Sequence[dict[str, Any]] = (),
     ) -> int:
         """Push one batch of one bucket."""
+        end = {"run": self.run, "n": self.batch, "txid": 0, "id": 0, "tick": self.batch, "seq": 0, "behind": {}}
         counts = dict.fromkeys(("open_windows", "records", "windows", "late", "dropped", "dead"), 0)
         return self.sink.push(
-            self.epoch, self.bucket if bucket is None else bucket, buckets, self.batch, state,
+            self.epoch, self.bucket if bucket is None else bucket, buckets, end | json.loads(state),
             pl.DataFrame(schema=WINDOWS) if windows is None else windows,
             pl.DataFrame(list(late), schema=LATE),
             pl.DataFrame(list(dead), schema=DEAD),

@@ -88,6 +88,7 @@ def test_a_session_leaves_out_what_was_dropped_as_late(stream: StreamApi) -> Non
         "id": id_,
         "time_us": 0,
         "closed_us": 0,
+        "dropped": True,
     }
     window = stream.over(records, start_us=NOON * 1000, end_us=NOON * 1000 + MINUTE)
     stream.seal(window, late=[late])

@@ -167,3 +167,42 @@ class Broker:
         if holder is not None:
             labels = (str(holder["pid"]), holder["application"], holder["state"])
             metrics.horizon_held.labels(*labels).set(holder["seconds"] or 0)
+        await self._measure_streams()
+
+    async def _measure_streams(self) -> None:
+        metrics = self.metrics
+        states = {state["id"]: state for state in await self.store.streams.state()}
+        gauges = {
+            metrics.stream_open: "open_windows",
+            metrics.stream_records: "records",
+            metrics.stream_sealed: "windows",
+            metrics.stream_late: "late",
+            metrics.stream_dropped: "dropped",
+            metrics.stream_dead: "dead",
+        }
+        ages = {metrics.stream_lag: "unread_since", metrics.stream_held: "held_since"}
+        for gauge in (metrics.stream_watermark, *gauges, *ages):
+            gauge.clear()
+        for stream in await self.store.streams.find():
+            labels = (stream.namespace, stream.name)
+            if (state := states.get(stream.id)) is None:
+                continue
+            if state["watermark_us"] is not None:
+                metrics.stream_watermark.labels(*labels).set(state["watermark_us"] / 1e6)
+            for gauge, name in gauges.items():
+                gauge.labels(*labels).set(state[name])
+            for gauge, name in ages.items():
+                since = state[name]
+                gauge.labels(*labels).set((state["now"] - since).total_seconds() if since is not None else 0)
+        await self._measure_pipeline()
+
+    async def _measure_pipeline(self) -> None:
+        metrics = self.metrics
+        pipeline = await self.store.streams.pipeline()
+        query = pipeline["stats"].get("query", {}) if pipeline["active"] else {}
+        arriving, able = (float(query.get(f"{name}RowsPerSecond") or 0) for name in ("input", "processed"))
+        metrics.pipeline_active.set(pipeline["active"])
+        metrics.pipeline_input.set(arriving)
+        metrics.pipeline_processed.set(able)
+        metrics.pipeline_batch.set(float(query.get("batchSeconds") or 0))
+        metrics.pipeline_backpressure.set(arriving / able if able else 0)

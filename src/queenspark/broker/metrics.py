@@ -48,6 +48,26 @@ class Metrics:
             registry=self.registry,
         )
 
+        self.stream_watermark = self._of_stream("watermark_seconds", "Watermark, as seconds since the epoch")
+        self.stream_lag = self._of_stream("lag_seconds", "Age of the oldest record that was not read yet")
+        self.stream_open = self._of_stream("open_windows", "Windows that are not sealed yet")
+        self.stream_records = self._of_stream("records", "Records that were read")
+        self.stream_sealed = self._of_stream("sealed_windows", "Windows that were sealed")
+        self.stream_late = self._of_stream("late_records", "Records that came when their window was sealed")
+        self.stream_dropped = self._of_stream("dropped_records", "Late records that were left out")
+        self.stream_dead = self._of_stream("dead_records", "Records without a usable event time")
+        self.stream_held = self._of_stream("retention_held_seconds", "How long retention has been held back")
+        self.pipeline_active = self._gauge("pipeline_active", "Whether a pipeline process leads")
+        self.pipeline_input = self._gauge("pipeline_input_rows_per_second", "Records that come in")
+        self.pipeline_processed = self._gauge("pipeline_processed_rows_per_second", "Records it can process")
+        self.pipeline_batch = self._gauge("pipeline_batch_seconds", "Time of the last batch")
+        self.pipeline_backpressure = self._gauge(
+            "pipeline_backpressure_ratio", "Input rate over processing rate; above 1 it falls behind"
+        )
+
+    def _of_stream(self, name: str, text: str) -> Gauge:
+        return Gauge(f"queenspark_stream_{name}", text, ["namespace", "stream"], registry=self.registry)
+
     def _counter(self, name: str, text: str) -> Counter:
         return Counter(f"queenspark_{name}", text, registry=self.registry)
 

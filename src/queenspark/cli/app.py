@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from queenspark.cli import dlq, groups, queues
+from queenspark.cli import dlq, groups, queues, streams
 from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.output import say
 from queenspark.cli.pipeline import pipeline
@@ -16,6 +16,7 @@ from queenspark.cli.serve import migrate, serve
 from queenspark.cli.status import status
 from queenspark.cli.tail import tail
 from queenspark.cli.up import up
+from queenspark.cli.windows import windows
 from queenspark.settings import SettingsError
 
 app = typer.Typer(
@@ -43,8 +44,10 @@ app.command(rich_help_panel=RUN)(version)
 app.command(rich_help_panel=USE)(push)
 app.command(rich_help_panel=USE)(pop)
 app.command(rich_help_panel=USE)(tail)
+app.command(rich_help_panel=USE)(windows)
 app.command(rich_help_panel=LOOK)(status)
 app.add_typer(queues.app, name="queues", rich_help_panel=LOOK)
+app.add_typer(streams.app, name="streams", rich_help_panel=LOOK)
 app.add_typer(groups.app, name="groups", rich_help_panel=LOOK)
 app.add_typer(dlq.app, name="dlq", rich_help_panel=LOOK)
 app.command(rich_help_panel=LOOK)(seek)

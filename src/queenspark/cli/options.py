@@ -15,3 +15,8 @@ Group = Annotated[
 ]
 Partition = Annotated[str | None, typer.Option("--partition", metavar="NAME", help="Only this partition.")]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
+StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="The stream's name.")]
+Namespace = Annotated[
+    str | None,
+    typer.Option("--namespace", metavar="NAME", help="Its namespace; needed when two have that name."),
+]

@@ -29,7 +29,7 @@ def seek(
         raise Failure("Say where to seek: --to-end, --to-beginning or --to TIME.", Exit.USAGE)
     body: dict[str, Any]
     if to is not None:
-        body = {"timestamp": _timestamp(to)}
+        body = {"timestamp": timestamp(to)}
     else:
         body = {"toEnd": True} if to_end else {"toBeginning": True}
     path = ["consumer-groups", group, "queues", queue]
@@ -45,7 +45,8 @@ def seek(
     )
 
 
-def _timestamp(text: str) -> str:
+def timestamp(text: str) -> str:
+    """A time that a person gave, as the broker takes it."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -7,6 +7,7 @@ milliseconds since the epoch, fractions allowed. Everything else is no time: nul
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ _FIRST = -62_135_596_800_000_000  # the year 1
 _END = 253_402_300_800_000_000  # the year 10000
 _MOST_MS = 10**15
 _SECOND = 1_000_000
+_NUMBERS = (int, float)  # not bool, which is an int to Python and none to JSON
 _ISO = (
     r"^([0-9]{4})-([0-9]{2})-([0-9]{2})"
     r"(?:[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]+))?)?"
@@ -47,10 +49,10 @@ def event_times(payloads: pl.Series, path: str) -> pl.Series:
     find = _finder(path)
     texts: list[str | None] = []
     numbers: list[int | None] = []
-    for payload in payloads:
-        value = None if payload is None else find(payload)
-        texts.append(value if isinstance(value, str) else None)
-        numbers.append(_number(value))
+    for payload in payloads.to_list():
+        value: Any = None if payload is None else find(payload)
+        texts.append(value if type(value) is str else None)
+        numbers.append(_number(value) if type(value) in _NUMBERS else None)
     micros = pl.Series("event_us", numbers, dtype=pl.Int64)
     if any(text is not None for text in texts):
         micros = micros.zip_with(micros.is_not_null(), _parsed(pl.Series("text", texts, dtype=pl.String)))
@@ -63,11 +65,9 @@ def steps(path: str) -> list[str]:
     return parts[1:] if parts[0] == "data" else parts
 
 
-def _number(value: Any) -> int | None:
+def _number(value: float) -> int | None:
     """Milliseconds as microseconds."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not -_MOST_MS < value < _MOST_MS:
-        return None
-    return value * 1000 if isinstance(value, int) else round(value * 1000)
+    return round(value * 1000) if -_MOST_MS < value < _MOST_MS else None
 
 
 def _finder(path: str) -> Find:
@@ -78,17 +78,14 @@ def _finder(path: str) -> Find:
     for name in reversed(names[:fixed]):
         kind = msgspec.defstruct("Step", [("value", kind | None, None)], rename={"value": name})
     decode = msgspec.json.Decoder(kind).decode
+    walk: Callable[[Any], Any] = attrgetter(".".join(["value"] * fixed)) if fixed else _itself
     rest = names[fixed:]
 
     def find(payload: str) -> Any:
         try:
-            value = decode(payload)
-        except msgspec.MsgspecError:
+            value = walk(decode(payload))
+        except (msgspec.MsgspecError, AttributeError):  # something else than an object on the way
             return None
-        for _ in range(fixed):
-            if value is None:
-                return None
-            value = value.value
         for name in rest:
             if isinstance(value, list):
                 value = value[int(name)] if name.isdigit() and int(name) < len(value) else None
@@ -97,6 +94,10 @@ def _finder(path: str) -> Find:
         return value
 
     return find
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _parsed(texts: pl.Series) -> pl.Series:

@@ -1,0 +1,178 @@
+"""`queenspark streams`: list, look at, define, move and delete streams."""
+
+from typing import Annotated, Any
+
+import typer
+
+from queenspark.cli.broker_api import BrokerApi
+from queenspark.cli.confirm import confirm
+from queenspark.cli.noun import noun
+from queenspark.cli.options import AsJson, Namespace, StreamName, Url, Yes
+from queenspark.cli.output import out, print_facts, print_json, print_table, records_of, say
+from queenspark.cli.seek import timestamp
+
+app = noun("List, look at, define, move and delete streams.")
+
+COLUMNS = [
+    ("stream", "name"),
+    ("namespace", "namespace"),
+    ("windows", "windowType"),
+    ("version", "version"),
+    ("watermark", "progress.watermark"),
+    ("behind, s", "progress.lagSeconds"),
+    ("open", "progress.openWindows"),
+    ("sealed", "progress.sealedWindows"),
+    ("late", "progress.late"),
+    ("dropped", "progress.dropped"),
+    ("dead", "progress.dead"),
+    ("leases", "activeLeases"),
+]
+GROUPS = [
+    ("group", "name"),
+    ("lag", "lag"),
+    ("processing", "processing"),
+    ("oldest", "oldestUnackedAt"),
+    ("last ack", "lastAckedAt"),
+]
+
+
+@app.command("list")
+def list_streams(namespace: Namespace = None, url: Url = None, as_json: AsJson = False) -> None:
+    """List the streams (also: just `queenspark streams`)."""
+    with BrokerApi(url) as broker:
+        answer = broker.get("resources", "streams", query={"namespace": namespace})
+    if as_json:
+        return print_json(answer)
+    streams = records_of(answer, "streams")
+    if not streams:
+        return say("There is no stream yet; define one with `queenspark streams define`.")
+    return print_table(streams, COLUMNS)
+
+
+@app.command("show")
+def show_stream(
+    stream: StreamName, namespace: Namespace = None, url: Url = None, as_json: AsJson = False
+) -> None:
+    """Show everything about one stream: its windows, its watermark, the lag of its groups."""
+    with BrokerApi(url) as broker:
+        answer = broker.get("resources", "streams", stream, query={"namespace": namespace})
+    if as_json:
+        return print_json(answer)
+    groups = records_of(answer, "groups")
+    facts = {name: value for name, value in answer.items() if name not in ("groups", "consumerGroups")}
+    print_facts({name: value for name, value in facts.items() if value is not None})
+    if groups:
+        out().print()
+        print_table(groups, GROUPS)
+    return None
+
+
+@app.command("define")
+def define_stream(
+    stream: StreamName,
+    source: Annotated[list[str], typer.Option(metavar="QUEUE", help="A queue to read; give several.")],
+    namespace: Annotated[str, typer.Option(metavar="NAME", help="The namespace.")] = "default",
+    partitioned: Annotated[
+        bool, typer.Option("--partitioned/--global", help="Windows for each partition name, or over all.")
+    ] = False,
+    tumbling: Annotated[float | None, typer.Option(metavar="SECONDS", help="Tumbling windows.")] = None,
+    sliding: Annotated[float | None, typer.Option(metavar="SECONDS", help="Sliding windows.")] = None,
+    slide: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Distance of two sliding windows.")
+    ] = None,
+    session: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Sessions that end with such a silence.")
+    ] = None,
+    count: Annotated[int | None, typer.Option(metavar="N", help="Windows of N records.")] = None,
+    step: Annotated[int | None, typer.Option(metavar="N", help="Records between two such windows.")] = None,
+    grace: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="How long to wait for stragglers; 30.")
+    ] = None,
+    lease: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="How long a consumer has for a window; 60.")
+    ] = None,
+    event_time: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Where in the payload the time is; the creation time.")
+    ] = None,
+    late: Annotated[
+        str | None, typer.Option(metavar="POLICY", help="What to do with late records: process, warn, drop.")
+    ] = None,
+    idle: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Silence after which the clock seals windows.")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option(metavar="WHERE", help="Where it begins: earliest, latest or a time.")
+    ] = None,
+    reset: Annotated[bool, typer.Option("--reset", help="Read the history again, as a new version.")] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Define a stream, or make it anew what the options say; what is not given takes its default."""
+    kinds = {"sliding": sliding, "session": session, "count": count}
+    kind = next((name for name, value in kinds.items() if value is not None), "tumbling")
+    given: dict[str, Any] = {
+        "window_duration_ms": _ms(sliding if sliding is not None else tumbling),
+        "window_slide_ms": _ms(slide),
+        "window_gap_ms": _ms(session),
+        "window_size_count": count,
+        "window_slide_count": step,
+        "window_grace_period_ms": _ms(grace),
+        "window_lease_timeout_ms": _ms(lease),
+        "event_time": event_time,
+        "late": late,
+        "idle_timeout_ms": _ms(idle),
+        "start": start,
+    }
+    body: dict[str, Any] = {
+        "name": stream,
+        "namespace": namespace,
+        "source_queue_names": source,
+        "partitioned": partitioned,
+        "window_type": kind,
+        "reset": reset,
+    }
+    body |= {name: value for name, value in given.items() if value is not None}
+    with BrokerApi(url) as broker:
+        answer = broker.post("stream", "define", body=body)
+    if as_json:
+        return print_json(answer)
+    return say(f"The stream {stream} is defined, version {answer['version']}.")
+
+
+def _ms(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1000)
+
+
+@app.command("seek")
+def seek_stream(
+    stream: StreamName,
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")],
+    to: Annotated[str, typer.Option(metavar="TIME", help="An ISO time: windows that end after it come.")],
+    namespace: Namespace = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move a group to the windows that end after a time."""
+    body = {"streamName": stream, "consumerGroup": group, "timestamp": timestamp(to), "namespace": namespace}
+    with BrokerApi(url) as broker:
+        answer = broker.post("stream", "seek", body=body)
+    if as_json:
+        return print_json(answer)
+    return say(f"The group {group} is at {body['timestamp']} of {stream}.")
+
+
+@app.command("delete")
+def delete_stream(
+    stream: StreamName,
+    namespace: Namespace = None,
+    yes: Yes = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a stream with all its windows; the queues that it reads stay."""
+    confirm(f"Delete the stream {stream} with all its windows?", yes)
+    with BrokerApi(url) as broker:
+        answer = broker.delete("resources", "streams", stream, query={"namespace": namespace})
+    if as_json:
+        return print_json(answer)
+    return say(f"The stream {stream} is deleted.")
