@@ -84,7 +84,7 @@ async def test_a_batch_that_is_pushed_again_changes_nothing(
     assert pipeline.seal(7, queue_id, minute("a", 9), batch=3, stats=stats) == 0
     assert windows(desk) == before
     assert desk.run("SELECT records FROM queenspark.stream_stats") == [(5,)]
-    assert desk.run("SELECT batch, state FROM queenspark.progress") == [(4, {"x": 1})]
+    assert desk.run("SELECT batch, state ->> 'x' FROM queenspark.progress") == [(4, "1")]
     assert pipeline.seal(7, queue_id, minute("a", 2), batch=5, stats=stats) == 1
     assert desk.run("SELECT records FROM queenspark.stream_stats") == [(10,)]
 
@@ -147,7 +147,9 @@ async def test_a_window_that_is_there_already_is_not_pushed_again(
 async def test_a_run_that_begins_again_leaves_out_what_the_one_before_has_pushed(
     desk: Desk, queue_id: int, pipeline: Pipeline
 ) -> None:
-    desk.run("INSERT INTO queenspark.definitions (stream_id, version, body) VALUES (7, 1, '{}'), (7, 2, '{}')")
+    desk.run(
+        "INSERT INTO queenspark.definitions (stream_id, version, body) VALUES (7, 1, '{}'), (7, 2, '{}')"
+    )
     behind = json.dumps({"seq": 2, "behind": {"7:2": [0, 0, 0]}})
     pipeline.seal(7, queue_id, minute("a", 1), batch=9, state=behind)
     desk.run("DELETE FROM queenspark.messages")

@@ -88,7 +88,8 @@ class Pipeline:
         stats: Sequence[dict[str, Any]] = (),
     ) -> int:
         """Push one batch of one bucket."""
-        end = {"run": self.run, "n": self.batch, "txid": 0, "id": 0, "tick": self.batch, "seq": 0, "behind": {}}
+        end = {"run": self.run, "n": self.batch, "tick": self.batch}
+        end |= {"txid": 0, "id": 0, "seq": 0, "behind": {}}
         counts = dict.fromkeys(("open_windows", "records", "windows", "late", "dropped", "dead"), 0)
         return self.sink.push(
             self.epoch, self.bucket if bucket is None else bucket, buckets, end | json.loads(state),

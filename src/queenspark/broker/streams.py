@@ -17,6 +17,7 @@ from msgspec import Meta
 from ..store.definitions import WINDOW_QUEUES, window_queue
 from ..store.delivery import Ack, Batch
 from ..store.hydration import Leased
+from ..store.names import MOST_NAME
 from ..store.streams import Stream, Wanted
 from ..windows.errors import SpecError
 from ..windows.event_time import steps
@@ -25,7 +26,6 @@ from .ack import settle
 from .broker import Broker
 from .errors import bad_request, not_found
 from .http import NOTHING, Answer, Call, Route, json
-from ..store.names import MOST_NAME
 from .limits import check_name
 from .parking import Lot
 from .times import iso, parse_time

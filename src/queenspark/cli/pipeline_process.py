@@ -14,7 +14,11 @@ class PipelineProcess(ChildProcess):
 
     def __init__(self, settings: Settings, database_url: str) -> None:
         super().__init__(
-            "pipeline", settings, STOP_SECONDS, database_url=database_url, data_dir=settings.data_dir.absolute()
+            "pipeline",
+            settings,
+            STOP_SECONDS,
+            database_url=database_url,
+            data_dir=settings.data_dir.absolute(),
         )
         self._again_at: float | None = None
 

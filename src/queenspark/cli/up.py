@@ -42,7 +42,7 @@ def up(
             postgres = EmbeddedPostgres(settings.data_dir) if settings.database_url is None else None
             url = postgres.url if postgres else str(settings.database_url)
             broker, pipeline = BrokerProcess(settings, url), PipelineProcess(settings, url)
-            stopping.hurry = lambda: (broker.kill(), pipeline.kill())
+            stopping.hurry = [broker.kill, pipeline.kill]
             _start(settings, postgres, broker, running)
             running.callback(pipeline.stop)
             pipeline.spawn()
@@ -76,11 +76,12 @@ class _Stopping:
 
     def __init__(self) -> None:
         self.begun = False
-        self.hurry: Callable[[], object] = lambda: None
+        self.hurry: list[Callable[[], None]] = []
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.begun:
-            self.hurry()
+            for hurry in self.hurry:
+                hurry()
             return
         self.begun = True
         raise KeyboardInterrupt
@@ -117,9 +118,7 @@ def _show(
     out().print(Panel(facts, title="Queenspark is up", border_style="green", expand=False))
 
 
-def _logs(
-    postgres: EmbeddedPostgres | None, broker: BrokerProcess, pipeline: PipelineProcess
-) -> list[Path]:
+def _logs(postgres: EmbeddedPostgres | None, broker: BrokerProcess, pipeline: PipelineProcess) -> list[Path]:
     logs = [broker.log_file, pipeline.log_file]
     return logs if postgres is None else [*logs, postgres.data_dir.log_file]
 

@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from uuid import uuid4
 
 from ..store.errors import StoreError
@@ -59,8 +59,6 @@ class Leadership:
 
     def resign(self) -> None:
         """Let a standby take over at once."""
-        try:
+        with suppress(StoreError):  # then the lease runs out
             self._store.resign(self.holder)
-        except StoreError:
-            pass  # then the lease runs out
         self._store.close()

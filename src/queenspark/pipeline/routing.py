@@ -29,9 +29,7 @@ _ODD = 0x9E3779B97F4A7C15
 class Router:
     """Routes the messages of one range."""
 
-    def __init__(
-        self, definitions: Definitions, read: Range, buckets: Sequence[int], cipher: Cipher
-    ) -> None:
+    def __init__(self, definitions: Definitions, read: Range, buckets: Sequence[int], cipher: Cipher) -> None:
         self._buckets = pl.Series("bucket", buckets, dtype=pl.Int32)
         self._cipher = cipher
         routes = []

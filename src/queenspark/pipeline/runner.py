@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
 import msgspec
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from ..settings import Settings, decode_key
 from ..store.errors import StoreError
@@ -92,7 +93,8 @@ class Pipeline:
             self._spark,
             self._url,
             epoch=epoch,
-            checkpoint=settings.spark_checkpoint or str(settings.data_dir.absolute() / "checkpoint" / "streams"),
+            checkpoint=settings.spark_checkpoint
+            or str(settings.data_dir.absolute() / "checkpoint" / "streams"),
             max_rows=settings.spark_max_rows,
             encryption_key=decode_key(key) if key else None,
         )
@@ -114,7 +116,7 @@ class Pipeline:
             failure = query.exception()
             if query.isActive:
                 query.stop()
-        except (Py4JError, ConnectionError, OSError) as error:
+        except (Py4JError, OSError) as error:
             raise SparkEnded("Spark's Java process ended") from error
         return (None if failure is None else _plain(str(failure))), batches
 
@@ -142,15 +144,13 @@ class Pipeline:
 
     def _end_spark(self) -> None:
         if self._spark is not None:
-            try:
+            with suppress(Py4JError, OSError):  # it may have ended already
                 self._spark.stop()
-            except (Py4JError, ConnectionError, OSError):
-                pass  # it has ended already
 
 
 def _plain(text: str) -> str:
     """The one line of a failure of Spark that says what happened."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if "queenspark." in line and "Error" in line or ": " in line]
+    telling = [line for line in lines if ("queenspark." in line and "Error" in line) or ": " in line]
     errors = [line for line in telling if not line.startswith(("at ", "File ", "==="))]
     return (errors[-1] if errors else lines[0] if lines else "no reason given")[:500]

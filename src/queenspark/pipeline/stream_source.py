@@ -86,7 +86,7 @@ def definitions_of(url: str, seq: int) -> Definitions:
 
 
 class _Reach(NamedTuple):
-    """How far can be read: the position, the safe time there, about how many messages, and whether it is not all."""
+    """How far can be read: position, safe time there, about how many messages; early if there are more."""
 
     position: Position
     tick: int

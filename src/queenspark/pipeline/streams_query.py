@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import hash as spark_hash
 from pyspark.sql.functions import lit, pmod
 from pyspark.sql.functions import sum as sum_
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from .stream_source import NAME, StreamsDataSource, StreamsOptions
 from .window_processor import OUTPUT, WindowProcessor

@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 import pandas as pd
 import polars as pl
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.streaming.stateful_processor import TimerValues
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from ..store.window_sink import WindowSink
 from ..windows import Engine, Result, State
@@ -47,7 +46,10 @@ class WindowProcessor(StatefulProcessor):
         self._state = handle.getValueState("state", "engine binary")
 
     def handleInputRows(  # noqa: N802 - Spark's name
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues  # noqa: N803
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Advance the engine, push what it gives out, keep its state."""
         ends, packed = [], []
@@ -105,7 +107,9 @@ def _windows(result: Result, definitions: Definitions) -> pl.DataFrame:
     """What is pushed: windows that belong to their version, with the queue that they go to."""
     frames = [frame.select(_WINDOW) for frame in result.rows]
     queues = pl.DataFrame(
-        list(definitions.window_queues.items()), schema={"stream": pl.Int64, "queue_id": pl.Int64}, orient="row"
+        list(definitions.window_queues.items()),
+        schema={"stream": pl.Int64, "queue_id": pl.Int64},
+        orient="row",
     )
     if not frames:
         return pl.DataFrame(schema={"queue_id": pl.Int64})

@@ -66,9 +66,10 @@ class WindowSink:
         `end` is the end of the batch: `run` and `n` (the batch's number in its run), the position `txid` and
         `id`, safe time `tick`, `seq` of the definitions, and `behind`, the streams that are not there yet. A
         run that begins again from the log gives out the same windows as the one before up to where that
-        one came; they are left out. Raises LostLeadership when `epoch` is not the leader's. `windows` go into the log in the order of the
-        rows. In `stats`, records, windows, late, dropped and dead are what the batch added; the others are
-        as they are now.
+        one came; they are left out. Raises LostLeadership when `epoch` is not the leader's.
+
+        `windows` go into the log in the order of the rows. In `stats`, records, windows, late, dropped and
+        dead are what the batch added; the others are as they are now.
         """
         with self._connection() as connection:
             with connection.transaction():

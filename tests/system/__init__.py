@@ -1,0 +1,1 @@
+"""The whole system: push over HTTP, Spark, poll."""

@@ -1,0 +1,89 @@
+"""The pipeline as a process of its own, as the tests start, stop and kill it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tests.broker_process import clean_environment
+from tests.processes import descendants, gone
+
+LOG_LINES = 100
+
+
+class PipelineProcess:
+    """`queenspark pipeline` against a database, with a data folder of its own."""
+
+    def __init__(self, database_url: str, folder: Path, **settings: Any) -> None:
+        self.database_url = database_url
+        self.folder = folder
+        self.log_file = folder / "pipeline.log"
+        chosen = {"spark_master": "local[2]", "spark_shuffle_partitions": 2, **settings}
+        self._environment = clean_environment(database_url=database_url, data_dir=folder, **chosen)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.process: subprocess.Popen[bytes]
+
+    def start(self) -> None:
+        """Start it; it leads when the database says so."""
+        with self.log_file.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "queenspark", "pipeline"],
+                env=self._environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def wait_until_leading(self, within: float = 120.0) -> None:
+        """Wait until this process leads."""
+        deadline = time.monotonic() + within
+        while not self._leads():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"the pipeline did not start:\n{self.log()}")
+            time.sleep(0.1)
+
+    def _leads(self) -> bool:
+        with psycopg.connect(self.database_url) as connection:
+            row = connection.execute(
+                "SELECT holder FROM queenspark.pipeline WHERE expires_at > clock_timestamp()"
+            ).fetchone()
+        return row is not None and f":{self.process.pid}:" in row[0]
+
+    @property
+    def java(self) -> int:
+        """The process id of Spark's JVM."""
+        for pid in descendants(self.process.pid):
+            if Path(f"/proc/{pid}/comm").read_text().strip() == "java":
+                return pid
+        raise RuntimeError("there is no JVM")
+
+    def kill(self) -> None:
+        """Kill driver, JVM and workers, as a power cut would."""
+        pids = [self.process.pid, *descendants(self.process.pid)]
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+        while not all(map(gone, pids)):
+            time.sleep(0.01)
+
+    def stop(self, within: float = 60.0) -> None:
+        """Stop it as an operator does."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(within)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise
+
+    def log(self) -> str:
+        """The end of what it logged."""
+        lines = self.log_file.read_text(errors="replace").splitlines()
+        return "\n".join(lines[-LOG_LINES:])

@@ -1,0 +1,187 @@
+"""A broker and a pipeline over one database, and streams of one's own in it."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+
+from tests.system.pipeline_process import PipelineProcess
+from tests.windows.oracle import Record, Row, Spec, Tick, answer
+from tests.wire.api import Api, Json, answered
+
+GLOBAL = "__GLOBAL__"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def microseconds(text: str) -> int:
+    """A time of the wire."""
+    return (datetime.fromisoformat(text) - EPOCH) // timedelta(microseconds=1)
+
+
+@dataclass
+class Stream:
+    """A stream as a test has defined it."""
+
+    name: str
+    queues: list[str]
+    id: int
+    partitioned: bool
+    spec: Spec
+    event_time: str | None = None
+    defined: Json = field(default_factory=dict)
+
+
+class System:
+    """What users see of a running system."""
+
+    def __init__(self, api: Api, database_url: str, pipeline: PipelineProcess) -> None:
+        self.api = api
+        self.database_url = database_url
+        self.pipeline = pipeline
+
+    def run(self, statement: str, *params: Any) -> list[tuple[Any, ...]]:
+        """A statement of the test's own."""
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            cursor = connection.execute(statement, params or None)
+            return cursor.fetchall() if cursor.description else []
+
+    def define(
+        self,
+        kind: str,
+        *,
+        queues: int = 1,
+        partitioned: bool = True,
+        grace_ms: int = 0,
+        event_time: str | None = None,
+        name: str | None = None,
+        sources: Sequence[str] | None = None,
+        **fields: Any,
+    ) -> Stream:
+        """Define a stream over queues of its own, or over given ones."""
+        tag = uuid4().hex[:8]
+        names = list(sources) if sources else [f"q{number}-{tag}" for number in range(queues)]
+        for queue in names:
+            self.api.configure(queue)
+        body = {
+            "name": name or f"s-{tag}", "namespace": "tests", "source_queue_names": names,
+            "partitioned": partitioned, "window_type": kind, "window_grace_period_ms": grace_ms,
+            "event_time": event_time, **fields,
+        }  # fmt: skip
+        given = {key: value for key, value in body.items() if value is not None}
+        found = answered(self.api.post("/api/v1/stream/define", given), 201)
+        return Stream(
+            str(body["name"]), names, int(found["stream_id"]), partitioned, spec_of(given), event_time, given
+        )
+
+    def records(self, stream: Stream, event_us: Callable[[Any], int | None] | None = None) -> list[Record]:
+        """All messages of a stream's queues as the oracle wants them, in the order of the log."""
+        rows = self.run(
+            "SELECT m.txid, m.id, m.queue_id, p.name, (extract(epoch FROM m.created_at) * 1000000)::bigint,"
+            " m.payload::jsonb FROM queenspark.messages m"
+            " JOIN queenspark.partitions p ON p.id = m.partition_id"
+            " JOIN queenspark.queues q ON q.id = m.queue_id WHERE q.name = ANY (%s) ORDER BY m.txid, m.id",
+            stream.queues,
+        )
+        return [
+            Record(
+                stream.id,
+                partition if stream.partitioned else GLOBAL,
+                txid,
+                id_,
+                created,
+                event_us(payload) if event_us is not None else None,
+                source=queue_id,
+            )
+            for txid, id_, queue_id, partition, created, payload in rows
+        ]
+
+    def expected(self, stream: Stream, records: list[Record], tick_us: int) -> list[Row]:
+        """The windows that the oracle sees, once safe time has come to `tick_us`."""
+        return answer({(stream.id, 1): stream.spec}, [*records, Tick(tick_us)]).rows
+
+    def sealed(self, stream: Stream) -> list[Json]:
+        """The windows in a stream's window queue, in the order of the log."""
+        rows = self.run(
+            "SELECT m.payload::jsonb FROM queenspark.messages m"
+            " JOIN queenspark.streams s ON s.queue_id = m.queue_id WHERE s.id = %s ORDER BY m.txid, m.id",
+            stream.id,
+        )
+        return [row[0] for row in rows]
+
+    def poll(self, stream: Stream, group: str = "g", timeout: int = 1000, **more: Any) -> Json | None:
+        """One window, or None."""
+        body = {"streamName": stream.name, "consumerGroup": group, "timeout": timeout, **more}
+        response = self.api.post("/api/v1/stream/poll", body)
+        return None if response.status_code == 204 else answered(response, 200)["window"]
+
+    def ack(self, window: Json, *, success: bool = True) -> None:
+        """Answer a window."""
+        body = {"windowId": window["id"], "leaseId": window["leaseId"], "success": success}
+        assert answered(self.api.post("/api/v1/stream/ack", body), 200)["acked"]
+
+    def drain(self, stream: Stream, count: int, group: str = "g", within: float = 60.0) -> list[Json]:
+        """Take and ack windows until there were so many."""
+        windows: list[Json] = []
+        deadline = time.monotonic() + within
+        while len(windows) < count and time.monotonic() < deadline:
+            window = self.poll(stream, group)
+            if window is not None:
+                self.ack(window)
+                windows.append(window)
+        return windows
+
+    def wait_for(self, stream: Stream, count: int, within: float = 60.0) -> list[Json]:
+        """Wait until so many windows are sealed."""
+        deadline = time.monotonic() + within
+        while len(found := self.sealed(stream)) < count and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return found
+
+
+def spec_of(defined: Json) -> Spec:
+    """The oracle's spec of a definition of the wire."""
+    grace = defined["window_grace_period_ms"] * 1000
+    idle = max(grace, 10_000_000)
+    if "idle_timeout_ms" in defined:
+        idle = defined["idle_timeout_ms"] * 1000
+    names = {
+        "duration_us": "window_duration_ms", "slide_us": "window_slide_ms", "gap_us": "window_gap_ms",
+    }  # fmt: skip
+    return Spec(
+        kind=defined["window_type"],
+        clock="event" if "event_time" in defined else "ingest",
+        grace_us=grace,
+        idle_us=idle,
+        late=defined.get("late", "process"),
+        keep_us=max(600_000_000, idle),
+        emit_empty=defined.get("emit_empty", False),
+        size=defined.get("window_size_count"),
+        step=defined.get("window_slide_count"),
+        **{field: defined[name] * 1000 for field, name in names.items() if name in defined},
+    )
+
+
+def as_rows(windows: Iterable[Json]) -> list[tuple[Any, ...]]:
+    """Windows of a window queue, to compare with those of the oracle."""
+    return sorted(
+        (
+            window["key"], window["id"], window["start"], window["end"], window["count"], window["revision"],
+            tuple(tuple(source) for source in window["sources"]), tuple(sorted(window["replaces"])),
+        )
+        for window in windows
+    )  # fmt: skip
+
+
+def oracle_rows(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
+    """The same of the oracle's."""
+    return sorted(
+        (
+            row.key, row.window_id, row.start_us, row.end_us, row.count, row.revision, row.sources,
+            row.replaces,
+        )
+        for row in rows
+    )  # fmt: skip
