@@ -187,3 +187,16 @@ def test_idle_partitions_make_a_pop_no_dearer(large: Connection) -> None:
     pop = "SELECT * FROM queenspark.pop(%s, 10, 1, gen_random_uuid(), false)"
     (_, many), (_, few) = run(large, pop, 1), run(large, pop, 2)
     assert many.buffers <= 2 * few.buffers
+
+
+@pytest.mark.parametrize(
+    ("partition", "first", "last", "count"), [("p6", 0, 1_000_000, 10), (None, 500, 501, 200)]
+)
+def test_the_records_of_a_window_are_read_by_index(
+    large: Connection, partition: str | None, first: int, last: int, count: int
+) -> None:
+    statement = "SELECT * FROM queenspark.messages_between(1, %s, %s, 0, %s, 2000000, NULL, NULL, NULL)"
+    rows, read = run(large, statement, partition, first, last)
+    assert len(rows) == count
+    assert read.whole_tables == 0
+    assert read.rows <= count + 10

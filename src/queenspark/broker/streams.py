@@ -7,6 +7,7 @@ the stream's window queue.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -221,7 +222,12 @@ def patience(timeout_ms: float, most_seconds: float) -> float:
 
 
 async def _delivered(
-    broker: Broker, request: PollRequest, stream: Stream, group: str, batches: list[Batch], gone: Any
+    broker: Broker,
+    request: PollRequest,
+    stream: Stream,
+    group: str,
+    batches: list[Batch],
+    gone: Callable[[], bool],
 ) -> Answer:
     """The windows with their messages. When that fails or the client is gone, the leases are given back."""
     windows: list[dict[str, Any]] = []
