@@ -72,7 +72,7 @@ def test_event_time(system: System, kind: str, late: str) -> None:
     found = system.wait_for(stream, len(expected))
     assert as_rows(found) == oracle_rows(expected)
     dead = system.api.read(f"/api/v1/resources/streams/{stream.name}/dead")
-    assert len(dead["records"]) == sum(record.event_us is None for record in records)
+    assert len(dead["dead"]) == sum(record.event_us is None for record in records)
 
 
 def test_the_last_window_is_delivered_soon_after_its_end(system: System) -> None:

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 
 from ..settings import Settings, decode_key, variable
+from ..store.definitions import WINDOW_QUEUES
 from ..store.names import name_fault
 from .errors import OptionError
 
-WINDOWS_PREFIX = "windows:"
 READ_OPTIONS = ("url", "queue", "queues", "start", "maxRowsPerTrigger")
 WRITE_OPTIONS = ("url", "queue", "name")
 _OF_SPARK = ("path", "checkpointLocation", "queryName")  # given to every data source
@@ -62,9 +62,9 @@ class WriteOptions:
         queue = given.get("queue", "")
         if fault := name_fault(queue):
             raise OptionError(f"option queue {fault}: give the name of the queue to write to")
-        if queue.startswith(WINDOWS_PREFIX):
+        if queue.startswith(WINDOW_QUEUES):
             raise OptionError(
-                f"option queue is {queue!r}: names that begin with {WINDOWS_PREFIX!r} belong to streams;"
+                f"option queue is {queue!r}: names that begin with {WINDOW_QUEUES!r} belong to streams;"
                 " choose another name"
             )
         return cls(

@@ -24,7 +24,7 @@ from ..store.pipeline import News, PipelineStore
 from ..store.position import LARGEST, Position
 from ..windows.layout import NEVER
 from .definitions import Definitions
-from .offset import Offset, Place, Stream, name_of
+from .offset import Offset, Place, name_of
 from .routing import Router, pack
 from .stream_plan import Range, cohorts, live_start, ranges, starts
 
@@ -143,42 +143,36 @@ class StreamsReader(DataSourceStreamReader):
         now = self._definitions(news.seq)
         at = starts(start, self._definitions(start.seq), now)
         floor = min((floor for floor in news.floors if floor > (*start.position, start.tick)), default=None)
-        live = self._live(now, at.live, start, news, most, floor)
+        upto = Position(news.horizon - 1, LARGEST)
+        if floor is not None:
+            # A run that begins again stops just where the one before it has stopped, so that what it gives
+            # out up to there is the same, and known to be.
+            upto = min(upto, Position(floor[0], floor[1]))
+            news = news._replace(tick=floor[2] if news.tick is None else min(news.tick, floor[2]))
+        live = self._reach(now.queues(at.live), live_start(now, at.live, start), upto, start.tick, news, most)
+        # Those that catch up now have read as far as the others; the safe time is for all of them.
+        upto = live.position if live.is_early else upto
+        position = max(start.position, live.position if live.messages else start.position)
+        if floor is not None and not live.is_early:
+            position = max(position, upto)
         read = live.messages
         behind: dict[str, Place] = {}
         for after, streams in cohorts(at.behind).items():
             _, _, tick = start.behind.get(name_of(min(streams)), (*after, NEVER))
-            queues = now.queues(streams)
-            reach = self._reach(queues, after, live.position, tick, news, max(most - read, SPLIT_ROWS))
+            reach = self._reach(now.queues(streams), after, upto, tick, news, max(most - read, SPLIT_ROWS))
             read += reach.messages
             if reach.is_early:
                 behind |= {name_of(stream): (*reach.position, reach.tick) for stream in streams}
+            elif reach.messages:
+                position = max(position, reach.position)
         closes = news.next_close is not None and live.tick >= news.next_close
         changed = news.seq != start.seq or behind.keys() != start.behind.keys()
         if not (read or at.added or closes or changed or floor is not None):
             return None
         return Offset(
-            run=start.run, n=start.n + 1, txid=live.position.txid, id=live.position.id, tick=live.tick,
-            seq=news.seq, behind=behind,
+            run=start.run, n=start.n + 1, txid=position.txid, id=position.id, tick=live.tick, seq=news.seq,
+            behind=behind,
         )  # fmt: skip
-
-    def _live(
-        self, now: Definitions, live: set[Stream], start: Offset, news: News, most: int, floor: Place | None
-    ) -> _Reach:
-        """How far the streams that are not behind can read.
-
-        A run that begins again stops just where the one before it has stopped, so that what it gives out up
-        to there is the same, and known to be.
-        """
-        after = live_start(now, live, start)
-        upto = Position(news.horizon - 1, LARGEST)
-        if floor is not None:
-            upto = min(upto, Position(floor[0], floor[1]))
-            news = news._replace(tick=floor[2] if news.tick is None else min(news.tick, floor[2]))
-        reach = self._reach(now.queues(live), after, upto, start.tick, news, most)
-        if reach.is_early or reach.messages:
-            return reach
-        return reach._replace(position=start.position if floor is None else max(start.position, upto))
 
     def _reach(
         self, queues: list[int], after: Position, upto: Position, tick: int, news: News, most: int

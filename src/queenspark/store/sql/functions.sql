@@ -894,7 +894,9 @@ LANGUAGE sql STABLE AS $$
         FROM queenspark.definitions d JOIN queenspark.streams s ON s.id = d.stream_id
         ORDER BY d.stream_id, d.version, d.seq DESC
     ), pipeline AS (
-        SELECT p.state FROM queenspark.progress p ORDER BY p.epoch DESC, p.batch DESC LIMIT 1
+        -- The bucket that is least far.
+        SELECT p.state FROM queenspark.progress p
+        ORDER BY (p.state ->> 'txid')::bigint, (p.state ->> 'id')::bigint, p.batch LIMIT 1
     ), opened AS (
         SELECT o.stream_id, o.version, min(ARRAY[o.open_txid, o.open_id]) AS position
         FROM queenspark.stream_stats o WHERE o.open_txid IS NOT NULL GROUP BY o.stream_id, o.version

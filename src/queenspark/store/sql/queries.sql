@@ -546,6 +546,8 @@ ON CONFLICT (stream_id, version, bucket) DO UPDATE SET
     updated_at = clock_timestamp()
 
 -- name: set_progress
+-- What a pipeline with another number of buckets has left goes.
+WITH others AS (DELETE FROM queenspark.progress WHERE buckets <> %(buckets)s)
 INSERT INTO queenspark.progress (bucket, buckets, epoch, batch, state)
 VALUES (%(bucket)s, %(buckets)s, %(epoch)s, %(batch)s, %(state)s::jsonb)
 ON CONFLICT (bucket) DO UPDATE SET buckets = excluded.buckets, epoch = excluded.epoch, batch = excluded.batch,

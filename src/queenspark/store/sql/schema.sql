@@ -225,9 +225,10 @@ CREATE TABLE queenspark.pipeline (
 );
 INSERT INTO queenspark.pipeline DEFAULT VALUES;
 
--- What each bucket has pushed, written together with its windows. The state is the pipeline's own; of it, the
--- store reads: txid, id (the position that the batch was read from), seq (definitions known then), and
--- behind: {"stream:version": [txid, id]} (the same for streams that are still catching up).
+-- What each bucket has pushed, written together with its windows. The state is the end of its last batch: run and
+-- n (the batch's number in it), txid and id (the position that was read to), tick (safe time there), seq (definitions
+-- known then), behind: {"stream:version": [txid, id, tick]} (the same for streams that are still catching up), and
+-- next_close, when its next window wants to be sealed.
 CREATE TABLE queenspark.progress (
     bucket integer PRIMARY KEY,
     buckets integer NOT NULL,
