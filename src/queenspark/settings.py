@@ -76,7 +76,7 @@ class Settings:
         4, "parts of a shuffle; a streaming query keeps the number that it began with", at_least=1
     )
     spark_max_rows: int = _setting(
-        400_000, "most messages that the streams query reads in one batch", at_least=1
+        800_000, "most messages that the streams query reads in one batch", at_least=1
     )
     spark_checkpoint: str | None = _setting(
         None, "where the streams query keeps its state: any path of Hadoop; else a folder of the data folder"
