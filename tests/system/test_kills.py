@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -20,18 +19,21 @@ from tests.system.load import (
     event_us,
     expected_taken,
     fingerprint,
-    sealed_counts,
     wait_until,
 )
 from tests.system.pipeline_process import PipelineProcess
 from tests.system.system import Stream, System, as_rows, oracle_rows
-from tests.windows.oracle import Row
+from tests.windows.oracle import Record, Row
 from tests.wire.api import Api
 
 pytestmark = [pytest.mark.crash, pytest.mark.xdist_group("spark")]
 
 FAR_AWAY = 4 * 10**15  # microseconds: no window is open then
 SEED = 4
+COUNT_KEPT = (
+    "SELECT count(*) FROM queenspark.messages m JOIN queenspark.queues q ON q.id = m.queue_id"
+    " WHERE q.name IN ('left-kept', 'right-kept')"
+)
 
 
 @pytest.fixture(scope="module")
@@ -150,8 +152,8 @@ def lose_checkpoint(system: System) -> None:
 
 SMALL = [kill_half_pushed, lose_checkpoint]
 FULL = [
-    kill_all, kill_half_pushed, kill_driver, kill_uncommitted, kill_java, lose_checkpoint, kill_all, kill_uncommitted,
-    kill_driver, kill_half_pushed,
+    kill_all, kill_half_pushed, kill_driver, kill_uncommitted, kill_java, lose_checkpoint, kill_all,
+    kill_uncommitted, kill_driver, kill_half_pushed,
 ]  # fmt: skip
 
 
@@ -194,3 +196,74 @@ def test_every_window_once_whatever_is_killed(victim: System, full_size: bool) -
         " ON q.id = m.queue_id WHERE q.name IN ('left', 'right')"
     )
     assert pushed == messages
+
+
+@pytest.mark.timeout(300)
+def test_what_retention_removed_does_not_come_again(victim: System) -> None:
+    """With the checkpoint gone, and windows and messages that were answered gone too, nothing comes twice.
+
+    A window that was open then is sealed although nothing is pushed any more.
+    """
+    chance = random.Random(SEED)
+    streams = define_all_kinds(victim, scale=1, tag="-kept")
+    streams += [victim.define("count", sources=["left-kept"], window_size_count=size) for size in (5, 20)]
+    silent = victim.define("tumbling", sources=["silent"], grace_ms=0, window_duration_ms=30_000)
+    for stream in [*streams, silent]:
+        stream.spec = replace(stream.spec, aggregates=(("sum", "n", "n"),))
+    numbers = iter(range(1_000_000))
+
+    def push(queue: str, key: int) -> None:
+        victim.api.push(queue, {"n": next(numbers), "at": int(time.time() * 1000)}, partition=f"k{key}")
+
+    victim.pipeline.wait_until_leading()
+    records: dict[str, dict[tuple[int, int], Record]] = {stream.name: {} for stream in [*streams, silent]}
+
+    def note_records() -> None:
+        for stream in [*streams, silent]:
+            time_of = event_us if stream.event_time else None
+            found = victim.records(stream, time_of, fingerprint)
+            records[stream.name] |= {(record.txid, record.id): record for record in found}
+
+    def expected(stream: Stream) -> list[Row]:
+        return victim.expected(stream, list(records[stream.name].values()), FAR_AWAY)
+
+    with Consumers(victim.api.url) as consumers:
+        for stream in [*streams, silent]:
+            consumers.consume(stream, "a")
+
+        def all_taken(some: list[Stream]) -> bool:
+            consumers.check()
+            return all(consumers.taken(stream, "a").total() >= len(expected(stream)) for stream in some)
+
+        for _ in range(150):
+            push(chance.choice(("left-kept", "left-kept", "right-kept")), chance.randrange(4))
+            time.sleep(0.01)
+        note_records()
+        assert wait_until(lambda: all_taken(streams), within=60), victim.pipeline.log()
+        ((before,),) = victim.run(COUNT_KEPT)
+        for queue in ("left-kept", "right-kept"):
+            victim.api.configure(queue, retentionSeconds=1)
+        victim.run(
+            "UPDATE queenspark.queues SET retention_enabled = true, completed_retention_seconds = 1"
+            " WHERE id IN (SELECT queue_id FROM queenspark.streams)"
+        )
+        assert wait_until(lambda: victim.run(COUNT_KEPT)[0][0] < before, within=30)
+        push("silent", 0)
+        note_records()
+        time.sleep(3)
+        ((left,),) = victim.run(COUNT_KEPT)
+        victim.pipeline.kill()
+        shutil.rmtree(victim.pipeline.checkpoint)
+        victim.pipeline.start()
+        victim.pipeline.wait_until_leading()
+        assert wait_until(lambda: all_taken([silent]), within=60), victim.pipeline.log()
+        for number in range(150):
+            push(chance.choice(("left-kept", "left-kept", "right-kept")), chance.randrange(5))
+            time.sleep(0.01)
+            if number % 10 == 9:  # before they are removed in their turn
+                note_records()
+        wait_until(lambda: all_taken(streams), within=60)
+        time.sleep(1)  # what is there twice comes now
+    for stream in [*streams, silent]:
+        assert consumers.taken(stream, "a") == expected_taken(expected(stream)), stream.defined
+    assert left < before / 2, "retention has removed hardly anything"
