@@ -173,7 +173,7 @@ class StreamsReader(DataSourceStreamReader):
             return None
         return Offset(
             run=start.run, n=start.n + 1, txid=position.txid, id=position.id, tick=live.tick, seq=news.seq,
-            behind=behind,
+            behind=behind, again=floor is not None,
         )  # fmt: skip
 
     def _reach(
