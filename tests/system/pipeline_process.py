@@ -73,6 +73,30 @@ class PipelineProcess:
         while not all(map(gone, pids)):
             time.sleep(0.01)
 
+    def kill_java(self, within: float = 30.0) -> int:
+        """Kill the JVM alone; the driver notices and ends: with which code."""
+        return self._kill_alone(self.java, within)
+
+    def kill_driver(self, within: float = 30.0) -> None:
+        """Kill the driver alone; JVM and workers notice and end."""
+        self._kill_alone(self.process.pid, within)
+
+    def _kill_alone(self, pid: int, within: float) -> int:
+        deadline = time.monotonic() + within
+        pids = [self.process.pid, *descendants(self.process.pid)]
+        os.kill(pid, signal.SIGKILL)
+        code = self.process.wait(within)
+        while left := [pid for pid in pids if not gone(pid)]:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"processes {left} did not end:\n{self.log()}")
+            time.sleep(0.05)
+        return code
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where the streams query keeps its state."""
+        return self.folder / "checkpoint" / "streams"
+
     def stop(self, within: float = 60.0) -> None:
         """Stop it as an operator does."""
         if self.process.poll() is None:

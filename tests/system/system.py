@@ -77,7 +77,12 @@ class System:
             str(body["name"]), names, int(found["stream_id"]), partitioned, spec_of(given), event_time, given
         )
 
-    def records(self, stream: Stream, event_us: Callable[[Any], int | None] | None = None) -> list[Record]:
+    def records(
+        self,
+        stream: Stream,
+        event_us: Callable[[Any], int | None] | None = None,
+        value: Callable[[Any], int] | None = None,
+    ) -> list[Record]:
         """All messages of a stream's queues as the oracle wants them, in the order of the log."""
         rows = self.run(
             "SELECT m.txid, m.id, m.queue_id, p.name, (extract(epoch FROM m.created_at) * 1000000)::bigint,"
@@ -94,7 +99,8 @@ class System:
                 id_,
                 created,
                 event_us(payload) if event_us is not None else None,
-                source=queue_id,
+                {"n": value(payload)} if value is not None else {},
+                queue_id,
             )
             for txid, id_, queue_id, partition, created, payload in rows
         ]

@@ -19,7 +19,8 @@ class Offset(msgspec.Struct, frozen=True, kw_only=True):
 
     Everything up to the position (txid, id) was read, and safe time was `tick` then. Streams that have still
     to catch up have places of their own, by "id:version". `seq` is the last change of the definitions that
-    was known. A run is the life of a checkpoint, and `n` counts its batches.
+    was known. A run is the life of a checkpoint, and `n` counts its batches; `again` says that an earlier run
+    has come to this batch's end, or further.
     """
 
     run: str
@@ -29,6 +30,7 @@ class Offset(msgspec.Struct, frozen=True, kw_only=True):
     tick: int = NEVER
     seq: int = 0
     behind: dict[str, Place] = {}
+    again: bool = False
 
     @classmethod
     def first(cls) -> Offset:

@@ -9,7 +9,8 @@ from time import monotonic
 from typing import Any
 
 import msgspec
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -74,8 +75,13 @@ class Pipeline:
         failures = 0
         with leadership.kept(epoch) as lost, PipelineStore(self._url) as store:
             while not self._stop.is_set() and not lost.is_set():
-                query = self._start(epoch)
-                reason, batches = self._watch(query, lost, store)
+                try:
+                    query = self._start(epoch)
+                    reason, batches = self._watch(query, lost, store)
+                except (Py4JJavaError, PySparkException) as error:
+                    reason, batches = _plain(str(error)), 0
+                except (Py4JError, OSError) as error:
+                    raise SparkEnded("Spark's Java process ended") from error
                 if reason is None:
                     break
                 failures = 0 if batches >= _GOOD_BATCHES else failures + 1
@@ -105,19 +111,16 @@ class Pipeline:
         """Wait for the query to end; why it failed, if it did, and how many batches it had."""
         seen = -1
         batches = 0
-        try:
-            while query.isActive and not self._stop.is_set() and not lost.is_set():
-                self._stop.wait(_LOOK_SECONDS)
-                progress = query.lastProgress
-                if progress is not None and progress["batchId"] != seen:
-                    seen = progress["batchId"]
-                    batches += 1
-                    self._tell(store, progress)
-            failure = query.exception()
-            if query.isActive:
-                query.stop()
-        except (Py4JError, OSError) as error:
-            raise SparkEnded("Spark's Java process ended") from error
+        while query.isActive and not self._stop.is_set() and not lost.is_set():
+            self._stop.wait(_LOOK_SECONDS)
+            progress = query.lastProgress
+            if progress is not None and progress["batchId"] != seen:
+                seen = progress["batchId"]
+                batches += 1
+                self._tell(store, progress)
+        failure = query.exception()
+        if query.isActive:
+            query.stop()
         return (None if failure is None else _plain(str(failure))), batches
 
     def _tell(self, store: PipelineStore, progress: Any) -> None:

@@ -167,11 +167,13 @@ class StreamsReader(DataSourceStreamReader):
                 position = max(position, reach.position)
         closes = news.next_close is not None and live.tick >= news.next_close
         changed = news.seq != start.seq or behind.keys() != start.behind.keys()
-        if not (read or at.added or closes or changed or floor is not None):
+        # Only with its first batch beyond the run before it does a run say which windows it has open.
+        takes_over = bool(news.floors) and live.tick > start.tick
+        if not (read or at.added or closes or changed or takes_over or floor is not None):
             return None
         return Offset(
             run=start.run, n=start.n + 1, txid=position.txid, id=position.id, tick=live.tick, seq=news.seq,
-            behind=behind,
+            behind=behind, again=floor is not None,
         )  # fmt: skip
 
     def _reach(

@@ -26,6 +26,9 @@ OUTPUT = "bucket int, records long, windows long, open_windows long, state_bytes
 _WINDOW = [
     "stream", "version", "key", "window_id", "start_us", "end_us", "count", "revision", "sources", "replaces",
 ]  # fmt: skip
+_COUNTING = {
+    "stream": pl.Int64, "version": pl.Int32, "partitioned": pl.Boolean, "size": pl.Int64, "step": pl.Int64,
+}  # fmt: skip
 _STATS = {
     "stream": pl.Int64, "version": pl.Int32, "watermark_us": pl.Int64, "open_windows": pl.Int64,
     "open_txid": pl.Int64, "open_id": pl.Int64, "records": pl.Int64, "windows": pl.Int64, "late": pl.Int64,
@@ -59,6 +62,8 @@ class WindowProcessor(StatefulProcessor):
         end = msgspec.json.decode(ends[0], type=Offset)
         records = unpack(packed)
         definitions = definitions_of(self._url, end.seq)
+        if end.again:
+            records = self._without_counted(int(key[0]), end, definitions, records)
         known = self._state.get()
         state = State.from_bytes(known[0]) if known is not None else None
         alive = definitions.alive(end.tick)
@@ -75,6 +80,29 @@ class WindowProcessor(StatefulProcessor):
                 "state_bytes": [result.report.state_bytes],
             }
         )
+
+    def _without_counted(
+        self, bucket: int, end: Offset, definitions: Definitions, records: pl.DataFrame
+    ) -> pl.DataFrame:
+        """Without what lies before the windows that the run before has left open, where windows count."""
+        counting = [
+            (*stream, row.body.partitioned, spec.rows, spec.each)
+            for stream, row in definitions.by_stream.items()
+            if (spec := definitions.specs[stream]).kind == "count"
+        ]
+        if not counting or records.is_empty():
+            return records
+        streams = pl.DataFrame(counting, schema=_COUNTING, orient="row")
+        sink = sink_of_this_process(self._url)
+        count = len(self._buckets)
+        floors = sink.counted_from(self._buckets.index(bucket), count, end.to_json(), streams)
+        floor = records.select("stream", "version", "key", "txid", "id").join(
+            floors, on=["stream", "version", "key"], how="left", maintain_order="left"
+        )
+        behind = (pl.col("txid") < pl.col("from_txid")) | (
+            (pl.col("txid") == pl.col("from_txid")) & (pl.col("id") < pl.col("from_id"))
+        )
+        return records.filter(floor.select(~behind.fill_null(False)).to_series())
 
     def _push(
         self, bucket: int, end: Offset, definitions: Definitions, records: pl.DataFrame, result: Result

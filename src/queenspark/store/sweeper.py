@@ -5,6 +5,7 @@ from __future__ import annotations
 from psycopg import AsyncConnection
 
 from .database import Database
+from .definitions import WINDOW_QUEUES
 from .queries import query
 
 _LOCK = 0x7173737765657020  # one sweeper at a time
@@ -46,7 +47,7 @@ class Sweeper:
             await connection.execute(query(statement), {"keep": _KEPT_RECORDS})
         queues = await (await connection.execute(query("queues_with_retention"))).fetchall()
         needs = await self._needs(connection, [int(str(row[0])) for row in queues])
-        for number, _, enabled, retention, completed, ttl in queues:
+        for number, name, enabled, retention, completed, ttl in queues:
             queue_id = int(str(number))
             txid, id_ = needs.get(queue_id, _NOTHING)
             params: dict[str, object] = {
@@ -54,6 +55,7 @@ class Sweeper:
                 "needs_txid": txid,
                 "needs_id": id_,
                 "hold_seconds": self._hold_seconds,
+                "windows": str(name).startswith(WINDOW_QUEUES),
             }
             ages = [int(str(age)) for age in ((retention if enabled else 0), ttl) if age]
             if ages:

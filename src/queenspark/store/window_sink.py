@@ -29,6 +29,9 @@ _MOST_KEYS = 500_000  # partition ids kept before starting over
 _COPY_ROWS = 20_000
 _TIMES = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # what seek can name: the years 1 to 9999
 _KNOWN = {"queue_id": pl.Int64, "key": pl.String, "partition_id": pl.Int64}
+_COUNTED = {
+    "stream": pl.Int64, "version": pl.Int32, "key": pl.String, "from_txid": pl.Int64, "from_id": pl.Int64,
+}  # fmt: skip
 _SOURCE = ("source", "first_txid", "first_id", "last_txid", "last_id")
 _COPIED = (
     "txid", "id", "partition_id", "created_at", "queue_id", "transaction_id", "payload", "window_end",
@@ -93,6 +96,25 @@ class WindowSink:
                 for text in pack(self._me, queues):
                     connection.execute(query("notify"), {"message": text})
         return pushed
+
+    def counted_from(
+        self, bucket: int, buckets: int, end: dict[str, Any], streams: pl.DataFrame
+    ) -> pl.DataFrame:
+        """Where keys of count windows go on in a run that begins again: stream, version, key, txid, id.
+
+        `streams` has stream, version, partitioned, size and step. Nothing for streams that an earlier run
+        had not come this far with, and nothing beyond the place to which it came.
+        """
+        with self._connection() as connection:
+            row = connection.execute(query("progress"), {"bucket": bucket}).fetchone()
+            before = row[1] if row is not None and row[0] == buckets else None
+            if before is None or before["run"] == end["run"] or _place(end) > _place(before):
+                return pl.DataFrame(schema=_COUNTED)
+            names = [f"{name}s" if name != "partitioned" else name for name in streams.columns]
+            known = streams.join(_known(connection, before), on=["stream", "version"], how="semi")
+            params = known.rename(dict(zip(streams.columns, names, strict=True))).to_dict(as_series=False)
+            found = connection.execute(query("counted_from"), params).fetchall()
+        return pl.DataFrame(found, schema=_COUNTED, orient="row")
 
     def close(self) -> None:
         """Disconnect."""
@@ -197,10 +219,15 @@ def _unknown(connection: Connection, windows: pl.DataFrame, before: dict[str, An
     """The windows that an earlier run cannot have pushed, although it came this far."""
     if windows.is_empty():
         return windows
+    known = _known(connection, before)
+    return windows.join(known, on=["stream", "version"], how="anti", maintain_order="left")
+
+
+def _known(connection: Connection, before: dict[str, Any]) -> pl.DataFrame:
+    """The streams and versions that an earlier run had come this far with."""
     found = connection.execute(query("versions_as_of"), {"seq": before["seq"]}).fetchall()
     done = [row for row in found if f"{row[0]}:{row[1]}" not in before["behind"]]
-    known = pl.DataFrame(done, schema={"stream": pl.Int64, "version": pl.Int32}, orient="row")
-    return windows.join(known, on=["stream", "version"], how="anti", maintain_order="left")
+    return pl.DataFrame(done, schema={"stream": pl.Int64, "version": pl.Int32}, orient="row")
 
 
 def _payload() -> pl.Expr:

@@ -445,7 +445,7 @@ WHERE (retention_enabled AND (retention_seconds > 0 OR completed_retention_secon
 
 -- name: sweep_old
 -- The oldest messages of a queue, up to the first that is younger than the age; those that a stream needs stay for
--- a while longer.
+-- a while longer. The last window of each key stays: it says where the key goes on when the pipeline begins again.
 WITH candidates AS (
     SELECT m.ctid, m.created_at FROM queenspark.messages m
     WHERE m.queue_id = %(queue_id)s ORDER BY m.txid, m.id LIMIT %(limit)s
@@ -454,10 +454,13 @@ DELETE FROM queenspark.messages m USING candidates c
 WHERE m.ctid = c.ctid AND c.created_at < clock_timestamp() - make_interval(secs => %(seconds)s)
   AND ((m.txid, m.id) < (%(needs_txid)s, %(needs_id)s)
        OR c.created_at < clock_timestamp() - make_interval(secs => %(seconds)s + %(hold_seconds)s))
+  AND (NOT %(windows)s OR EXISTS (
+      SELECT 1 FROM queenspark.messages l
+      WHERE l.partition_id = m.partition_id AND (l.txid, l.id) > (m.txid, m.id)))
 
 -- name: sweep_completed
--- Messages after a position that every group of the queue has answered and that are old enough. Returns how many
--- were deleted and the last position that was looked at.
+-- Messages after a position that every group of the queue has answered and that are old enough; not the last window
+-- of a key. Returns how many were deleted and the last position that was looked at.
 WITH candidates AS MATERIALIZED (
     SELECT m.ctid, m.txid, m.id, m.partition_id, m.created_at FROM queenspark.messages m
     WHERE m.queue_id = %(queue_id)s AND (m.txid, m.id) > (%(txid)s, %(id)s)
@@ -468,6 +471,9 @@ WITH candidates AS MATERIALIZED (
       AND ((m.txid, m.id) < (%(needs_txid)s, %(needs_id)s)
            OR c.created_at < clock_timestamp() - make_interval(secs => %(seconds)s + %(hold_seconds)s))
       AND EXISTS (SELECT 1 FROM queenspark.groups g WHERE g.queue_id = %(queue_id)s)
+      AND (NOT %(windows)s OR EXISTS (
+          SELECT 1 FROM queenspark.messages l
+          WHERE l.partition_id = m.partition_id AND (l.txid, l.id) > (m.txid, m.id)))
       AND NOT EXISTS (
           SELECT 1 FROM queenspark.groups g
           LEFT JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = c.partition_id
@@ -493,6 +499,31 @@ SELECT buckets, state FROM queenspark.progress WHERE bucket = %(bucket)s
 
 -- name: versions_as_of
 SELECT DISTINCT stream_id, version FROM queenspark.definitions WHERE seq <= %(seq)s
+
+-- name: counted_from
+-- Count windows go on where the last window of their key says, whatever retention has removed before it: from its
+-- first record if all of it is there, and otherwise from the first one that the next window has too.
+SELECT c.stream, c.version, p.name, coalesce(r.next[1], w.last[1]), coalesce(r.next[2], w.last[2] + 1)
+FROM unnest(%(streams)s::integer[], %(versions)s::integer[], %(partitioned)s::boolean[], %(sizes)s::bigint[],
+    %(steps)s::bigint[]) AS c(stream, version, partitioned, size, step)
+JOIN queenspark.streams s ON s.id = c.stream
+JOIN queenspark.partitions p ON p.queue_id = s.queue_id
+CROSS JOIN LATERAL (
+    SELECT m.payload::jsonb AS payload FROM queenspark.messages m
+    WHERE m.partition_id = p.id ORDER BY m.txid DESC, m.id DESC LIMIT 1) m
+CROSS JOIN LATERAL (
+    SELECT max(ARRAY[(x ->> 3)::bigint, (x ->> 4)::bigint]) AS last
+    FROM jsonb_array_elements(m.payload -> 'sources') x) w
+CROSS JOIN LATERAL (
+    SELECT min(ARRAY[x.txid, x.id])
+               FILTER (WHERE x.n <= CASE WHEN x.count >= c.size THEN c.size ELSE c.size - c.step END) AS next
+    FROM (
+        SELECT b.txid, b.id, row_number() OVER (ORDER BY b.txid DESC, b.id DESC) AS n, count(*) OVER () AS count
+        FROM jsonb_array_elements(m.payload -> 'sources') x CROSS JOIN LATERAL queenspark.messages_between(
+            (x ->> 0)::integer, CASE WHEN c.partitioned THEN p.name END, (x ->> 1)::bigint, (x ->> 2)::bigint,
+            (x ->> 3)::bigint, (x ->> 4)::bigint, NULL, NULL, NULL) b
+    ) x) r
+WHERE (m.payload ->> 'version')::integer = c.version
 
 -- name: hold_window_queues
 -- Which of these queues exist; they cannot be deleted before this transaction ends.
