@@ -101,7 +101,8 @@ def wait_for_records(machine: Machine, stream: int, count: int, within: float = 
     with psycopg.connect(machine.database_url, autocommit=True) as connection:
         while time.monotonic() < deadline:
             row = connection.execute(
-                "SELECT coalesce(sum(records), 0) FROM queenspark.stream_stats WHERE stream_id = %s", (stream,)
+                "SELECT coalesce(sum(records), 0) FROM queenspark.stream_stats WHERE stream_id = %s",
+                (stream,),
             ).fetchone()
             if row is not None and row[0] >= count:
                 return time.monotonic()

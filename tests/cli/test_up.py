@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -83,6 +84,42 @@ def test_it_starts_everything_says_where_and_ends_without_a_trace(up: StartUp, h
     code, said = running.end(how)
     assert (code, "Stopped." in said, "Traceback" in said) == (0, True, False)
     assert [pid for pid in children if not gone(pid)] == []
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("moment", ["Java starts", "Spark starts", "the pipeline leads"])
+def test_ctrl_c_ends_spark_within_seconds(up: StartUp, moment: str) -> None:
+    running = up().wait_until_up()
+
+    def has_come() -> bool:
+        if moment == "the pipeline leads":
+            stats = httpx2.get(f"{running.url}/api/v1/resources/streams/stats").json()
+            return bool(stats["pipeline"]["active"])
+        return "java" in map(command_of, descendants(running.process.pid))
+
+    eventually(has_come, within=60)
+    if moment == "Spark starts":
+        time.sleep(2)  # it takes several seconds, and does not say when it begins
+    children = descendants(running.process.pid)
+    begin = time.monotonic()
+    code, said = running.end(signal.SIGINT)
+    assert time.monotonic() - begin < 8
+    assert (code, "Traceback" in said) == (0, False)
+    assert "Traceback" not in text_of(running.data_dir / "pipeline.log")
+    # Workers of Spark end when they notice that Java has.
+    eventually(lambda: all(gone(pid) for pid in children), within=3)
+
+
+def command_of(pid: int) -> str:
+    return text_of(Path(f"/proc/{pid}/comm")).strip()
+
+
+def text_of(path: Path) -> str:
+    """What is in a file, if it is there."""
+    try:
+        return path.read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def test_what_was_pushed_is_there_after_a_restart(up: StartUp, command: Command, queue: str) -> None:

@@ -52,7 +52,10 @@ from tests.wire.api import Api, answered, push_operation, refused
         ({"event_time": "a..b"}, "event_time must be a path"),
         ({"event_time": "data."}, "event_time must be a path"),
         ({"late": "maybe"}, "late must be process, warn or drop"),
-        ({"emit_empty": True}, "emit_empty is not possible yet"),
+        (
+            {"emit_empty": True, "window_type": "session", "window_gap_ms": 5},
+            "emit_empty has a meaning only for final tumbling and sliding windows",
+        ),
         ({"start": "yesterday"}, "start must be an ISO 8601 time"),
         ({"start": ""}, "start must be earliest, latest or an ISO 8601 time"),
     ],

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -14,6 +14,7 @@ from tests.windows.oracle import Record, Row, Spec, Tick, answer
 from tests.wire.api import Api, Json, answered
 
 GLOBAL = "__GLOBAL__"
+FAR_AWAY = 10**15  # microseconds
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -105,9 +106,28 @@ class System:
             for txid, id_, queue_id, partition, created, payload in rows
         ]
 
-    def expected(self, stream: Stream, records: list[Record], tick_us: int) -> list[Row]:
-        """The windows that the oracle sees, once safe time has come to `tick_us`."""
-        return answer({(stream.id, 1): stream.spec}, [*records, Tick(tick_us)]).rows
+    def now_us(self) -> int:
+        """The database's clock."""
+        ((now,),) = self.run("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+        return int(now)
+
+    def expected(
+        self, stream: Stream, records: list[Record], tick_us: int | None = None, version: int = 1
+    ) -> list[Row]:
+        """The windows that the oracle sees once safe time has come to `tick_us`, or far beyond."""
+        tick = Tick(self.now_us() + FAR_AWAY if tick_us is None else tick_us)
+        own = [replace(record, version=version) for record in records]
+        return answer({(stream.id, version): stream.spec}, [*own, tick]).rows
+
+    def redefine(self, stream: Stream, **fields: Any) -> Stream:
+        """Define a stream again: as it was, but for these fields."""
+        wanted = {**stream.defined, **fields}
+        given = {key: value for key, value in wanted.items() if value is not None}
+        answered(self.api.post("/api/v1/stream/define", given), 201)
+        return replace(
+            stream, queues=given["source_queue_names"], partitioned=given["partitioned"],
+            spec=spec_of(given), defined=given,
+        )  # fmt: skip
 
     def sealed(self, stream: Stream) -> list[Json]:
         """The windows in a stream's window queue, in the order of the log."""
@@ -138,6 +158,13 @@ class System:
             if window is not None:
                 self.ack(window)
                 windows.append(window)
+        return windows
+
+    def take_all(self, stream: Stream, count: int, group: str = "g") -> list[Json]:
+        """Take and ack so many windows; there must be no more."""
+        windows = self.drain(stream, count, group)
+        assert len(windows) == count
+        assert self.poll(stream, group, timeout=500) is None
         return windows
 
     def wait_for(self, stream: Stream, count: int, within: float = 60.0) -> list[Json]:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 from queenspark.settings import Settings, variable
 
@@ -38,23 +39,23 @@ class ChildProcess:
             )
 
     def stop(self) -> None:
-        """Stop the process: gracefully, or by force when it takes longer than it may."""
+        """Stop the process: gracefully, or by force when it takes longer than it may or leaves something."""
         if self._process is None:
             return
         if self.running:
             self._process.send_signal(signal.SIGTERM)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(self._patience)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            self._process.wait()
+        self.kill()
+        self._process.wait()
         if self._process.stdin is not None:
             self._process.stdin.close()
 
     def kill(self) -> None:
-        """End the process at once."""
+        """End the process at once, and what it has started."""
         if self._process is not None:
-            self._process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def last_words(self) -> str:
         """The last line of its log."""

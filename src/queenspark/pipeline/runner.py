@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..store.errors import StoreError
 from ..store.pipeline import PipelineStore
 from .errors import SparkEnded
 from .leadership import Leadership
-from .session import start_session
+from .session import end_session, start_session
 from .streams_query import start_streams
 
 log = logging.getLogger("queenspark.pipeline")
@@ -37,17 +38,36 @@ class Pipeline:
         self._settings = settings
         self._url = url
         self._stop = threading.Event()
+        self._is_starting = False
         self._spark: SparkSession | None = None
         self._last_batch = monotonic()
 
     def stop(self) -> None:
-        """End `run` soon; may be called from a signal handler."""
+        """End `run` soon; for signal handlers, which run in the thread that `run` is in."""
         self._stop.set()
+        if self._is_starting:
+            self._is_starting = False
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def _starting(self) -> Iterator[None]:
+        """What takes several seconds and can be left half done: a signal interrupts it."""
+        self._is_starting = True
+        try:
+            if self._stop.is_set():
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._is_starting = False
 
     def run(self) -> None:
         """Stand by and lead, by turns; raises SparkEnded when Spark itself has died."""
         log.info("starting Spark on %s", self._settings.spark_master)
-        self._spark = start_session(self._settings)
+        try:
+            with self._starting():
+                self._spark = start_session(self._settings)
+        except KeyboardInterrupt:
+            return
         leadership = Leadership(self._url)
         log.info("Spark %s is up", self._spark.version)
         try:
@@ -66,9 +86,11 @@ class Pipeline:
                     log.info("standing by: another pipeline leads")
                     was_waiting = True
                 self._stop.wait(STAND_BY_SECONDS)
+        except KeyboardInterrupt:
+            pass
         finally:
             leadership.resign()
-            self._end_spark()
+            end_session(self._spark)
 
     def _lead(self, leadership: Leadership, epoch: int) -> None:
         log.info("leading, epoch %d", epoch)
@@ -76,7 +98,8 @@ class Pipeline:
         with leadership.kept(epoch) as lost, PipelineStore(self._url) as store:
             while not self._stop.is_set() and not lost.is_set():
                 try:
-                    query = self._start(epoch)
+                    with self._starting():
+                        query = self._start(epoch)
                     reason, batches = self._watch(query, lost, store)
                 except (Py4JJavaError, PySparkException) as error:
                     reason, batches = _plain(str(error)), 0
@@ -144,11 +167,6 @@ class Pipeline:
             store.say("query", msgspec.json.encode(said).decode())
         except StoreError as error:
             log.warning("%s", error)
-
-    def _end_spark(self) -> None:
-        if self._spark is not None:
-            with suppress(Py4JError, OSError):  # it may have ended already
-                self._spark.stop()
 
 
 def _plain(text: str) -> str:

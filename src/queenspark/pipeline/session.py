@@ -6,8 +6,10 @@ Spark's log, and whatever Java prints, go to `spark/spark.log` in the data folde
 """
 
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -27,6 +29,7 @@ from .properties import read_properties
 _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _LOOPBACK = "127.0.0.1"
 _LAST_LINES = 5
+_END_SECONDS = 5.0
 # On one machine Java mostly hands blobs from process to process: its optimising compiler and its parallel
 # collector take more from the two or four cores than they give.
 _SMALL_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
@@ -69,6 +72,23 @@ def start_session(
                 f"Spark did not start with {chosen['spark.master']}: {_last_lines(log_file, begin, error)}\n"
                 f"All of it is in {log_file}."
             ) from error
+
+
+def end_session(spark: SparkSession) -> None:
+    """Stop Spark and its Java process, also when that has died already."""
+    gateway = SparkContext._gateway
+    with suppress(Py4JError, OSError):
+        spark.stop()
+    process = getattr(gateway, "proc", None)
+    if process is None:
+        return
+    # Java ends when its standard input does; so nothing is left when this process is gone.
+    process.stdin.close()
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def session_properties(settings: Settings, log4j_configuration: Path) -> dict[str, str]:

@@ -23,6 +23,7 @@ from .routing import unpack
 from .stream_source import definitions_of
 
 OUTPUT = "bucket int, records long, windows long, open_windows long, state_bytes long"
+_STREAM = ("stream", "version")
 _WINDOW = [
     "stream", "version", "key", "window_id", "start_us", "end_us", "count", "revision", "sources", "replaces",
 ]  # fmt: skip
@@ -69,7 +70,8 @@ class WindowProcessor(StatefulProcessor):
         alive = definitions.alive(end.tick)
         engine = Engine({stream: definitions.specs[stream] for stream in alive})
         result = engine.advance(state, records, {stream: end.place(stream)[2] for stream in alive})
-        windows = self._push(int(key[0]), end, definitions, records, result)
+        over = (_streams(state) & definitions.by_stream.keys()) - alive.keys()
+        windows = self._push(int(key[0]), end, definitions, records, result, over)
         self._state.update((result.state.to_bytes(),))
         yield pd.DataFrame(
             {
@@ -105,7 +107,13 @@ class WindowProcessor(StatefulProcessor):
         return records.filter(floor.select(~behind.fill_null(False)).to_series())
 
     def _push(
-        self, bucket: int, end: Offset, definitions: Definitions, records: pl.DataFrame, result: Result
+        self,
+        bucket: int,
+        end: Offset,
+        definitions: Definitions,
+        records: pl.DataFrame,
+        result: Result,
+        over: set[Stream],
     ) -> int:
         windows = _windows(result, definitions)
         next_close = result.report.next_close_us
@@ -118,7 +126,7 @@ class WindowProcessor(StatefulProcessor):
             windows,
             _late(result),
             result.dead,
-            _stats(records, windows, result),
+            _stats(records, windows, result, over),
         )
 
     def close(self) -> None:
@@ -167,15 +175,25 @@ def _late(result: Result) -> pl.DataFrame:
     return pl.concat([warned, result.dropped.with_columns(dropped=pl.lit(True))])
 
 
-def _stats(records: pl.DataFrame, windows: pl.DataFrame, result: Result) -> pl.DataFrame:
-    """Numbers of the streams that the batch had something for."""
+def _streams(state: State | None) -> set[Stream]:
+    """The streams and versions of which something is kept."""
+    tables = state.tables.values() if state is not None else ()
+    return {
+        (stream, version) for each in tables for stream, version in each["streams"].select(*_STREAM).rows()
+    }
+
+
+def _stats(records: pl.DataFrame, windows: pl.DataFrame, result: Result, over: set[Stream]) -> pl.DataFrame:
+    """Numbers of the streams that the batch had something for, and of those that are over with it."""
     report = result.report
     counts: dict[str, dict[Stream, int]] = {
         "records": _count(records), "windows": _count(windows), "dead": _count(result.dead),
         "late": report.late_now, "dropped": report.dropped_now,
     }  # fmt: skip
     rows = []
-    for stream in sorted({stream for of_streams in counts.values() for stream in of_streams}):
+    # Windows outside of their version's bounds are not pushed, but no longer open either.
+    sealed = {stream for frame in result.rows for stream in _count(frame)}
+    for stream in sorted(sealed.union(over, *counts.values())):
         open_ = report.open.get(stream)
         rows.append(
             {
@@ -194,5 +212,5 @@ def _stats(records: pl.DataFrame, windows: pl.DataFrame, result: Result) -> pl.D
 def _count(rows: pl.DataFrame) -> dict[Stream, int]:
     if rows.is_empty():
         return {}
-    counted = rows.group_by("stream", "version").agg(pl.len())
+    counted = rows.group_by(_STREAM).agg(pl.len())
     return {(stream, version): count for stream, version, count in counted.iter_rows()}

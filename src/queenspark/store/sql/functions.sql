@@ -884,7 +884,7 @@ END
 $$;
 
 -- How far each version of each stream has read each of its sources, and from where on it still needs them: from the
--- earliest record of an open window, or from where the pipeline reads. What the pipeline does not know yet, it needs
+-- earliest record of an open window, or from the one after the last that was read. What the pipeline does not know yet, it needs
 -- from its start. Positions are arrays here: they compare as positions do, and have a least one.
 CREATE FUNCTION queenspark.stream_reads()
 RETURNS TABLE (stream_id integer, version integer, queue_id integer, read bigint[], needs bigint[])
@@ -908,7 +908,8 @@ LANGUAGE sql STABLE AS $$
         LEFT JOIN opened o ON o.stream_id = l.stream_id AND o.version = l.version
         WHERE (l.body ->> 'until_us') IS NULL OR (l.body ->> 'until_us')::bigint > -(2::bigint ^ 62)
     )
-    SELECT k.stream_id, k.version, s.queue_id, r.read, greatest(ARRAY[s.txid, s.id], least(r.read, k.opened))
+    SELECT k.stream_id, k.version, s.queue_id, r.read,
+           greatest(ARRAY[s.txid, s.id], least(ARRAY[r.read[1], r.read[2] + 1], k.opened))
     FROM known k
     CROSS JOIN LATERAL jsonb_to_recordset(k.body -> 'sources') AS s(queue_id integer, txid bigint, id bigint)
     CROSS JOIN LATERAL (
