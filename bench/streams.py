@@ -3,10 +3,15 @@
 Run by `make bench`. Beside the drain stands a plain Spark query over the same messages.
 """
 
+import subprocess
+import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +20,9 @@ import psycopg
 import typer
 from rich.console import Console
 
+from bench.cpu import tree_seconds
 from bench.machine import Machine, running_machine
+from bench.wrk import WrkError, run_wrk
 from queenspark.cli.pipeline_process import PipelineProcess
 from queenspark.settings import Settings
 
@@ -88,8 +95,8 @@ def running_pipeline(machine: Machine) -> Iterator[PipelineProcess]:
         pipeline = PipelineProcess(Settings(data_dir=Path(folder)), machine.database_url)
         pipeline.spawn()
         try:
-            fill(machine, "warm-up", 20_000, 100)
-            wait_for_records(machine, define(machine, "warm-up", "warm-up"), 20_000)
+            fill(machine, "warm-up", 400_000, KEYS)
+            wait_for_records(machine, define(machine, "warm-up", "warm-up"), 400_000)
             yield pipeline
         finally:
             pipeline.stop()
@@ -118,12 +125,126 @@ def drain(machine: Machine, messages: int) -> float:
     return messages / (wait_for_records(machine, stream, messages) - began)
 
 
-def main(messages: Annotated[int, typer.Option(help="Size of the backlog.")] = MESSAGES) -> None:
+def sealed(machine: Machine, stream: str, keys: int, messages: int) -> None:
+    """Seal windows of so many keys, by the pipeline."""
+    fill(machine, stream, messages, keys)
+    number = define(machine, stream, stream)
+    wait_for_records(machine, number, messages)
+    with psycopg.connect(machine.database_url, autocommit=True) as connection:
+        while connection.execute(
+            "SELECT 1 FROM queenspark.stream_stats WHERE stream_id = %s AND open_windows > 0 LIMIT 1",
+            (number,),
+        ).fetchone():
+            time.sleep(0.1)
+
+
+def deliveries(machine: Machine, stream: str, consumers: int, seconds: float) -> float:
+    """Windows a second that consumers of one group poll and ack."""
+    machine.settle()
+    report = run_wrk(
+        "windows", machine.url, stream, "bench", threads=consumers, connections=consumers, seconds=seconds
+    )
+    if report["failed"] or not report["acked"]:
+        raise WrkError(f"not everything was acked: {report}")
+    return float(report["acked"]) / float(report["seconds"])
+
+
+def delays(machine: Machine, seconds: float, *, streams: int = 10, rate: int = 2_000) -> list[float]:
+    """Seconds from the end of each window, and its grace, to its delivery."""
+    grace = 0.5
+    names = [f"delay-{number}" for number in range(streams)]
+    for name in names:
+        post(machine, "/api/v1/configure", {"queue": name})
+        define(machine, name, name, window_duration_ms=2_000, window_grace_period_ms=int(grace * 1000))
+    found: list[float] = []
+    over = time.time() + seconds
+    workers = [threading.Thread(target=_produce, args=(machine, names, rate, over))]
+    workers += [
+        threading.Thread(target=_consume, args=(machine, name, grace, over + 8, found)) for name in names
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return sorted(found)
+
+
+def _produce(machine: Machine, queues: list[str], rate: int, until: float) -> None:
+    batch = 100
+    at = time.time()
+    with httpx2.Client(base_url=machine.url, timeout=30.0) as client:
+        for number in count():
+            if at > until:
+                return
+            items = [
+                {"queue": queues[(number + n) % len(queues)], "partition": f"k{n % 20}", "payload": n}
+                for n in range(batch)
+            ]
+            client.post("/api/v1/push", json={"items": items}).raise_for_status()
+            at += batch / rate
+            time.sleep(max(0.0, at - time.time()))
+
+
+def _consume(machine: Machine, stream: str, grace: float, until: float, found: list[float]) -> None:
+    body = {
+        "streamName": stream,
+        "consumerGroup": "bench",
+        "timeout": 2_000,
+        "maxWindows": 50,
+        "maxMessages": 1,
+    }
+    with httpx2.Client(base_url=machine.url, timeout=30.0) as client:
+        while time.time() < until:
+            response = client.post("/api/v1/stream/poll", json=body)
+            now = time.time()
+            if response.status_code == httpx2.codes.NO_CONTENT:
+                continue
+            for window in response.raise_for_status().json()["windows"]:
+                found.append(now - datetime.fromisoformat(window["end"]).timestamp() - grace)
+                answer = {"leaseId": window["leaseId"], "success": True}
+                client.post("/api/v1/stream/ack", json=answer).raise_for_status()
+
+
+def idle_cores(machine: Machine, pipeline: PipelineProcess, seconds: float) -> float:
+    """Cores that the pipeline uses while nothing happens."""
+    before = tree_seconds(pipeline.pid)
+    time.sleep(seconds)
+    return (tree_seconds(pipeline.pid) - before) / seconds
+
+
+def plain_spark(machine: Machine) -> float:
+    """Messages a second of a plain query of Spark that counts the same windows, in a process of its own."""
+    script = [sys.executable, "-m", "bench.plain_spark", machine.database_url, "backlog"]
+    done = subprocess.run(script, capture_output=True, text=True, check=True)
+    return float(done.stdout.split()[-1])
+
+
+def main(
+    messages: Annotated[int, typer.Option(help="Size of the backlog.")] = MESSAGES,
+    seconds: Annotated[float, typer.Option(help="How long each measurement lasts.")] = 20.0,
+) -> None:
     """Measure and print."""
     console = Console(width=120)
-    with running_machine() as machine, running_pipeline(machine):
-        rate = drain(machine, messages)
-        console.print(f"a backlog of {messages:,} messages, {KEYS:,} keys: {rate:,.0f} messages/s")
+    with running_machine() as machine:
+        with running_pipeline(machine) as pipeline:
+            rate = drain(machine, messages)
+            console.print(f"drain of {messages:,} messages, {KEYS:,} keys: {rate:,.0f} messages/s")
+            found = delays(machine, seconds)
+            middle, most = found[len(found) // 2], found[int(len(found) * 0.99)]
+            console.print(f"delay of {len(found):,} windows: p50 {middle:.2f} s, p99 {most:.2f} s")
+            sealed(machine, "keys", 10_000, 200_000)
+            console.print(
+                f"8 consumers, 10,000 keys: {deliveries(machine, 'keys', 8, seconds):,.0f} windows/s"
+            )
+            sealed(machine, "few", 100, 100_000)
+            sealed(machine, "many", 100_000, 100_000)
+            few, many = (deliveries(machine, name, 1, 5.0) for name in ("few", "many"))
+            console.print(
+                f"a poll and ack: {1000 / few:.2f} ms with 100 keys, {1000 / many:.2f} ms with 100,000"
+            )
+            time.sleep(5)
+            console.print(f"idle: {100 * idle_cores(machine, pipeline, 15.0):.1f} % of a core")
+        console.print(f"plain Spark over the same backlog: {plain_spark(machine):,.0f} messages/s")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,12 @@ class ChildProcess:
         """Whether the process is alive."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        assert self._process is not None
+        return self._process.pid
+
     def spawn(self) -> None:
         """Start the process."""
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
