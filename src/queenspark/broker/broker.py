@@ -17,6 +17,7 @@ from ..store.maintenance import Modes
 from .bus import Bus
 from .errors import ApiError
 from .gather import Gatherer
+from .leases import Leases
 from .metrics import Metrics
 from .parking import Parking
 
@@ -42,6 +43,7 @@ class Broker:
         )
         self.metrics = Metrics()
         self.metrics.pool_size.set(settings.pool_size)
+        self.leases = Leases()
         self.parking = Parking(self.give_back, self._in_scope)
         self.gatherer = Gatherer(self.store.pusher.push, settings.push_lanes)
         self.bus = Bus(self.store.database, self.parking.wake, self.store.forget)

@@ -27,6 +27,7 @@ from .ack import settle
 from .broker import Broker
 from .errors import bad_request, not_found
 from .http import NOTHING, Answer, Call, Route, json
+from .leases import Lease
 from .limits import check_name
 from .parking import Lot
 from .times import iso, parse_time
@@ -250,6 +251,8 @@ async def _window(
 ) -> dict[str, Any]:
     message = batch.messages[0]
     window = to_message(message.payload)
+    lease = Lease(message.partition_id, message.transaction_id, group, window.id)
+    broker.leases.remember(str(batch.lease_id), lease)
     page = await page_of(broker, window, request.max_messages, None)
     return shown_window(
         window,
@@ -306,18 +309,21 @@ async def ack(broker: Broker, call: Call) -> Answer:
     request: WindowAckRequest = call.body
     if not request.lease_id:
         raise bad_request("Missing leaseId")
-    leased, window = await _leased_window(broker, request.lease_id)
-    if leased is None:
-        raise bad_request("Invalid or expired lease")
-    if window is None or leased.transaction_id is None:
-        # Answered before, under this very lease: harmless.
-        return json({"success": True, "acked": request.success})
-    if request.window_id is not None and request.window_id != window.id:
-        raise bad_request(f"windowId is {request.window_id}; the lease is on {window.id}")
+    lease = broker.leases.take(request.lease_id)
+    if lease is None:
+        leased, window = await _leased_window(broker, request.lease_id)
+        if leased is None:
+            raise bad_request("Invalid or expired lease")
+        if window is None or leased.transaction_id is None:
+            # Answered before, under this very lease: harmless.
+            return json({"success": True, "acked": request.success})
+        lease = Lease(leased.partition_id, leased.transaction_id, leased.group, window.id)
+    if request.window_id is not None and request.window_id != lease.window_id:
+        raise bad_request(f"windowId is {request.window_id}; the lease is on {lease.window_id}")
     answer = Ack(
-        leased.partition_id,
-        leased.transaction_id,
-        leased.group,
+        lease.partition_id,
+        lease.transaction_id,
+        lease.group,
         UUID(request.lease_id),
         "completed" if request.success else "failed",
         request.error.replace("\x00", "") if request.error is not None else None,
