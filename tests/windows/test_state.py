@@ -80,3 +80,18 @@ def test_what_a_stream_left_behind_goes_with_it() -> None:
     left = Engine({(2, 1): spec}).advance(state, batch(0).clear(), 40_000)
     assert left.report.open_windows == 3
     assert Engine({}).advance(left.state, batch(0).clear(), 40_000).state.tables == {}
+
+
+def test_the_next_close_of_empty_windows_is_when_a_tick_gives_one_out() -> None:
+    """Also with event time, where silence has to be long enough: otherwise somebody would ask in vain."""
+    for more in ({}, {"clock": "event", "idle_us": 300_000, "grace_us": 5_000}):
+        spec = WindowSpec(kind="tumbling", duration_us=50_000, emit_empty=True, **more)  # type: ignore[arg-type]
+        engine = Engine({(1, 1): spec})
+        state, safe = engine.advance(None, batch(0), 40_000).state, 40_000
+        for _ in range(8):
+            due = engine.advance(state, batch(0).clear(), safe).report.next_close_us
+            assert due is not None
+            assert not engine.advance(state, batch(0).clear(), due - 1).rows
+            result = engine.advance(state, batch(0).clear(), due)
+            assert result.rows
+            state, safe = result.state, due

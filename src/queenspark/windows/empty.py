@@ -77,11 +77,9 @@ class EmptyWindows:
         """These keys are new again."""
         self.table = self.table.join(keys, on=KEY, how="anti")
 
-    def next_end(self) -> int | None:
-        """When the next empty window of a key that has no record before then will end."""
-        start = self._after(pl.col("upto"))
-        due = self.table.filter(
-            (pl.col("last") > NEVER) & (start <= pl.col("last") + MOST * self._spec.slide)
-        ).select(pl.max_horizontal(start, pl.col("last") + self._spec.slide).min() + self._spec.duration)
-        found = due.item()
-        return None if found is None else int(found)
+    def next_ends(self) -> pl.DataFrame:
+        """When the next empty window of each key ends, if no record comes before: `k` and `end`."""
+        start = pl.max_horizontal(self._after(pl.col("upto")), pl.col("last") + self._spec.slide)
+        waiting = self.table.filter(pl.col("last") > NEVER).with_columns(start=start)
+        reached = pl.col("start") <= pl.col("last") + MOST * self._spec.slide
+        return waiting.filter(reached).select("k", end=pl.col("start") + self._spec.duration)

@@ -346,18 +346,21 @@ class _Step:
 
     def next_close(self) -> int | None:
         """The earliest time at which safe time can seal a window."""
+        tables = []
         table = self._open()
-        ends: list[int] = []
         if table is not None and not isinstance(self.windows, CountWindows):
-            closes = pl.col("end") + self.spec.grace_us
-            if isinstance(self._clock, EventClock):
-                table = table.join(self._clock.table, on="k", how="left")
-                closes = pl.max_horizontal(closes, pl.col("l") + self.spec.idle)
-            ends.append(int(table.select(closes.min()).item()))
+            tables.append(table.select("k", "end"))
         if isinstance(self.windows, TimeWindows) and self.windows.empty is not None:
-            end = self.windows.empty.next_end()
-            ends += [] if end is None else [end + self.spec.grace_us]
-        return min(ends, default=None)
+            tables.append(self.windows.empty.next_ends())
+        if not tables:
+            return None
+        ends = pl.concat(tables)
+        closes = pl.col("end") + self.spec.grace_us
+        if isinstance(self._clock, EventClock):
+            ends = ends.join(self._clock.table, on="k", how="left")
+            closes = pl.max_horizontal(closes, pl.col("l") + self.spec.idle)
+        found = ends.select(closes.min()).item()
+        return None if found is None else int(found)
 
     def watermarks(self) -> dict[Stream, int]:
         """How far each stream is closed: with event time, its slowest key."""
