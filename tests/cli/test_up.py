@@ -97,17 +97,17 @@ def test_ctrl_c_ends_spark_within_seconds(up: StartUp, moment: str) -> None:
             return bool(stats["pipeline"]["active"])
         return "java" in map(command_of, descendants(running.process.pid))
 
-    eventually(has_come, within=60)
+    eventually(has_come, within=120)
     if moment == "Spark starts":
         time.sleep(2)  # it takes several seconds, and does not say when it begins
     children = descendants(running.process.pid)
     begin = time.monotonic()
     code, said = running.end(signal.SIGINT)
-    assert time.monotonic() - begin < 8
+    assert time.monotonic() - begin < 15
     assert (code, "Traceback" in said) == (0, False)
     assert "Traceback" not in text_of(running.data_dir / "pipeline.log")
     # Workers of Spark end when they notice that Java has.
-    eventually(lambda: all(gone(pid) for pid in children), within=3)
+    eventually(lambda: all(gone(pid) for pid in children), within=10)
 
 
 def command_of(pid: int) -> str:

@@ -79,6 +79,7 @@ def _spec_of(body: Body | None) -> dict[str, Any]:
         "idleTimeoutMs": ms("idle_us"),
         "eventTime": body.event_time if body is not None else None,
         "late": spec.get("late", "process"),
+        "emitEmpty": spec.get("emit_empty", False),
         "sourceQueues": [source.queue for source in body.sources] if body is not None else [],
     }
 

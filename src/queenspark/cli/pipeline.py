@@ -35,7 +35,8 @@ def pipeline(
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)-7s %(message)s", force=True
     )
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what it has to say is raised, too
+    # What others have to say, with stack traces, is raised too, and told in a sentence.
+    logging.getLogger().handlers[0].addFilter(logging.Filter("queenspark"))
     running = Pipeline(settings, url)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: running.stop())

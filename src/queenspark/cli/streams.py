@@ -100,6 +100,9 @@ def define_stream(
     idle: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Silence after which the clock seals windows.")
     ] = None,
+    emit_empty: Annotated[
+        bool, typer.Option("--emit-empty", help="Seal windows without a record, too.")
+    ] = False,
     start: Annotated[
         str | None, typer.Option(metavar="WHERE", help="Where it begins: earliest, latest or a time.")
     ] = None,
@@ -129,6 +132,7 @@ def define_stream(
         "source_queue_names": source,
         "partitioned": partitioned,
         "window_type": kind,
+        "emit_empty": emit_empty,
         "reset": reset,
     }
     body |= {name: value for name, value in given.items() if value is not None}
