@@ -36,6 +36,8 @@ def pipeline(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)-7s %(message)s", force=True
     )
     logging.getLogger("py4j").setLevel(logging.ERROR)
+    # It logs with the root logger as well, tracebacks of a JVM that is gone; we say that in a line of ours.
+    logging.getLogger().addFilter(lambda record: record.module != "java_gateway")
     running = Pipeline(settings, url)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: running.stop())
