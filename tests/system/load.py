@@ -68,7 +68,10 @@ class Threads:
 
 
 class Producers(Threads):
-    """Several producers with so many messages to push, about so many a second, in batches of all sizes."""
+    """Several producers with so many messages to push, about so many a second, in batches of all sizes.
+
+    With `allow` they push at that pace only as many as they are allowed to, and the others drop by drop.
+    """
 
     def __init__(
         self,
@@ -88,13 +91,18 @@ class Producers(Threads):
         self._numbers = iter(range(messages))
         self._lock = threading.Lock()
         self._left = messages
+        self._brisk = messages
         self._pause = 20 * count / per_second  # a batch has 20 messages on average
         for number in range(count):
             self.run(self._produce, random.Random(f"{seed} {number}"))
 
+    def allow(self, messages: int) -> None:
+        """Let them push so many of the messages that are left; then only drop by drop."""
+        self._brisk = messages
+
     def finish(self) -> None:
         """Push what is left without pauses."""
-        self._pause = 0
+        self._brisk, self._pause = self._left, 0
         while self._left:
             self.check()
             time.sleep(0.02)
@@ -103,14 +111,16 @@ class Producers(Threads):
         with Api(self._url) as api:
             while not self.stopped.is_set():
                 with self._lock:
-                    numbers = list(islice(self._numbers, chance.choice((1, 5, 14, 60))))
+                    is_brisk = self._brisk > 0
+                    numbers = list(islice(self._numbers, chance.choice((1, 5, 14, 60)) if is_brisk else 1))
+                    self._brisk -= len(numbers)
                 if not numbers:
                     return
                 response = api.push_items([self._item(chance, number) for number in numbers])
                 assert response.status_code == 201, response.text
                 with self._lock:
                     self._left -= len(numbers)
-                time.sleep(self._pause * chance.uniform(0, 2))
+                time.sleep(self._pause * chance.uniform(0, 2) if is_brisk else 0.2)
 
     def _item(self, chance: random.Random, number: int) -> Json:
         at: Any = int(time.time() * 1000) + chance.choice((0, 0, 0, 40, -50, -900, -7000))

@@ -43,12 +43,13 @@ class PipelineProcess:
     def wait_until_leading(self, within: float = 120.0) -> None:
         """Wait until this process leads."""
         deadline = time.monotonic() + within
-        while not self._leads():
+        while not self.leads():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the pipeline did not start:\n{self.log()}")
             time.sleep(0.1)
 
-    def _leads(self) -> bool:
+    def leads(self) -> bool:
+        """Whether this process leads now."""
         with psycopg.connect(self.database_url) as connection:
             row = connection.execute(
                 "SELECT holder FROM queenspark.pipeline WHERE expires_at > clock_timestamp()"

@@ -175,6 +175,7 @@ def test_every_window_once_whatever_is_killed(victim: System, full_size: bool) -
             consumers.consume(stream, "a")
         consumers.consume(streams[0], "b", consumers=2)
         for kill in kills:
+            producers.allow(messages // (len(kills) + 1))
             victim.pipeline.wait_until_leading()
             if chance.random() < 0.7:  # else perhaps even before the first batch is done
                 before = batches(victim)

@@ -1,4 +1,4 @@
-"""Leases of windows that this broker has handed out, so that an ack need not ask the database what it is for."""
+"""Leases of windows that this broker handed out: an ack need not ask the database what it is for."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ class Leadership:
 
     def claim(self) -> Leader:
         """Try to lead; says in which epoch, and whether it is ours."""
+        self._store.end_stuck_pushes(self.holder)
         return self._store.lead(self.holder, LEASE_SECONDS)
 
     @contextmanager

@@ -49,6 +49,10 @@ class PipelineStore(LogReader):
         ((epoch, is_mine),) = self._rows(query("lead_pipeline"), {"holder": holder, "seconds": seconds})
         return Leader(epoch, is_mine)
 
+    def end_stuck_pushes(self, holder: str) -> None:
+        """End what a leader whose lease is over has begun to push, unless the holder is that leader."""
+        self._do(query("end_stuck_pushes"), {"holder": holder})
+
     def resign(self, holder: str) -> None:
         """Let somebody else lead at once."""
         self._do(query("resign_pipeline"), {"holder": holder})

@@ -837,6 +837,13 @@ WITH led AS (
 )
 SELECT coalesce((SELECT epoch FROM led), p.epoch), EXISTS (SELECT 1 FROM led) FROM queenspark.pipeline p
 
+-- name: end_stuck_pushes
+-- A push shares the leader's row until it ends, so that nobody takes over in its midst. One that a frozen process has
+-- begun and that is still under way when the lease is over would keep everybody out.
+SELECT pg_terminate_backend(a.pid) FROM queenspark.pipeline p JOIN pg_stat_activity a ON a.xact_start < p.expires_at
+WHERE p.expires_at <= clock_timestamp() AND p.holder <> %(holder)s AND a.datname = current_database()
+  AND a.application_name = 'queenspark window sink'
+
 -- name: resign_pipeline
 UPDATE queenspark.pipeline SET holder = NULL, expires_at = NULL WHERE holder = %(holder)s RETURNING epoch
 
