@@ -55,12 +55,13 @@ def print_table(records: Iterable[Mapping[str, Any]], columns: Sequence[Column])
 
 
 def print_facts(record: Mapping[str, Any]) -> None:
-    """Print one record as lines of name and value; what lies deeper gets a name with dots."""
+    """Print one record as lines of name and value, if it has one; what lies deeper gets a name with dots."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in _flat(record):
-        table.add_row(Text(name), Text(cell(value)))
+        if value is not None:
+            table.add_row(Text(name), Text(cell(value)))
     out().print(table)
 
 
@@ -82,6 +83,8 @@ def cell(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:,.1f}"
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return ", ".join(value)
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 

@@ -59,8 +59,7 @@ def show_stream(
     if as_json:
         return print_json(answer)
     groups = records_of(answer, "groups")
-    facts = {name: value for name, value in answer.items() if name not in ("groups", "consumerGroups")}
-    print_facts({name: value for name, value in facts.items() if value is not None})
+    print_facts({name: value for name, value in answer.items() if name not in ("groups", "consumerGroups")})
     if groups:
         out().print()
         print_table(groups, GROUPS)

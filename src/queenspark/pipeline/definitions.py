@@ -41,6 +41,13 @@ class Definitions:
         spec = self.specs[stream]
         return row.body.until_us + spec.duration + spec.gap + spec.grace_us + spec.idle + spec.keep < tick
 
+    def last_us(self, stream: Stream) -> int | None:
+        """From when on records are in no window that the version gives out, where the clock alone tells."""
+        body, spec = self.by_stream[stream].body, self.specs[stream]
+        if body.until_us is None or spec.clock == "event" or not spec.duration:
+            return None
+        return body.until_us + spec.duration
+
     def begin(self, stream: Stream) -> Position:
         """The position after which a stream begins to read."""
         sources = self.by_stream[stream].body.sources

@@ -21,9 +21,8 @@ RECORD = {
 _ROUTE = {
     "queue_id": pl.Int32, "stream": pl.Int64, "version": pl.Int32, "partitioned": pl.Boolean,
     "path": pl.String, "after_txid": pl.Int64, "after_id": pl.Int64, "until_txid": pl.Int64,
-    "until_id": pl.Int64,
+    "until_id": pl.Int64, "before_us": pl.Int64,
 }  # fmt: skip
-_ODD = 0x9E3779B97F4A7C15
 
 
 class Router:
@@ -36,15 +35,16 @@ class Router:
         for stream in sorted(read.streams):
             body = definitions.by_stream[stream].body
             until = (body.until.txid, body.until.id) if body.until is not None else (None, None)
+            ends = (*until, definitions.last_us(stream))
             routes += [
-                (source.queue_id, *stream, body.partitioned, body.event_time, source.txid, source.id, *until)
+                (source.queue_id, *stream, body.partitioned, body.event_time, source.txid, source.id, *ends)
                 for source in body.sources
                 if source.queue_id in read.queues
             ]
         self._routes = pl.DataFrame(routes, schema=_ROUTE, orient="row")
         self._cut = any(
             (txid, id_) > read.after for txid, id_ in self._routes.select("after_txid", "after_id").rows()
-        ) or bool(self._routes["until_txid"].count())
+        ) or bool(self._routes["until_txid"].count() + self._routes["before_us"].count())
         self._paths = self._routes.drop_nulls("path").select("queue_id", "path").unique().sort("path").rows()
 
     @property
@@ -111,7 +111,8 @@ def _within() -> pl.Expr:
     txid, id_ = pl.col("txid"), pl.col("id")
     begun = (txid > pl.col("after_txid")) | ((txid == pl.col("after_txid")) & (id_ > pl.col("after_id")))
     goes_on = (txid < pl.col("until_txid")) | ((txid == pl.col("until_txid")) & (id_ <= pl.col("until_id")))
-    return begun & goes_on.fill_null(True)
+    is_early = pl.col("created_us") < pl.col("before_us")
+    return begun & goes_on.fill_null(True) & is_early.fill_null(True)
 
 
 def pack(records: pl.DataFrame) -> bytes:
