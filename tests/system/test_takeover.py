@@ -43,7 +43,7 @@ class Pair:
             self._pipelines.append(started)
         (leader,) = self._leaders()
         (other,) = [each for each in self._pipelines if each is not leader]
-        assert wait_until(lambda: "standing by" in other.log(), within=60), other.log()
+        assert wait_until(lambda: "ready to take over" in other.log(), within=60), other.log()
         self.seal()
         return leader, other
 
