@@ -20,8 +20,9 @@ from ..store.errors import StoreError
 from ..store.pipeline import PipelineStore
 from .errors import SparkEnded
 from .leadership import Leadership
-from .session import end_session, start_session
+from .session import end_session, is_local, start_session
 from .streams_query import start_streams
+from .warm_up import WarmUp
 
 log = logging.getLogger("queenspark.pipeline")
 
@@ -71,6 +72,7 @@ class Pipeline:
         leadership = Leadership(self._url)
         log.info("Spark %s is up", self._spark.version)
         try:
+            warm_up: WarmUp | None = None
             was_waiting = False
             while not self._stop.is_set():
                 try:
@@ -80,11 +82,17 @@ class Pipeline:
                     self._stop.wait(STAND_BY_SECONDS)
                     continue
                 if leader.is_mine:
+                    if warm_up is not None:
+                        warm_up.stop()
                     self._lead(leadership, leader.epoch)
                     was_waiting = False
                 elif not was_waiting:
                     log.info("standing by: another pipeline leads")
                     was_waiting = True
+                    if warm_up is None and is_local(self._settings.spark_master):
+                        warm_up = WarmUp(self._spark)
+                elif warm_up is not None:
+                    warm_up.look()
                 self._stop.wait(STAND_BY_SECONDS)
         except KeyboardInterrupt:
             pass

@@ -217,7 +217,7 @@ class StreamsReader(DataSourceStreamReader):
         options = self._options
         if partition.end is not None:
             for bucket in options.buckets:
-                yield _batch(bucket, partition.end, None)
+                yield one_row(bucket, partition.end, None)
         if partition.read is None:
             return
         definitions = definitions_of(options.url, partition.seq)
@@ -226,12 +226,13 @@ class StreamsReader(DataSourceStreamReader):
         read = partition.read
         for batch in store.read(read.queues, read.after, read.upto, payload=router.needs_payload):
             for bucket, records in router.route(batch):
-                yield _batch(bucket, None, pack(records))
+                yield one_row(bucket, None, pack(records))
 
     def stop(self) -> None:
         """Disconnect."""
         self._store.close()
 
 
-def _batch(bucket: int, end: str | None, records: bytes | None) -> pa.RecordBatch:
+def one_row(bucket: int, end: str | None, records: bytes | None) -> pa.RecordBatch:
+    """A row for Spark."""
     return pa.record_batch([[bucket], [end], [records]], schema=_ARROW)
