@@ -167,3 +167,22 @@ async def test_only_the_newest_late_and_dead_records_are_kept(
     await desk.store.sweeper.run()
     for table in ("stream_late", "stream_dead"):
         assert desk.run(f"SELECT txid FROM queenspark.{table} ORDER BY txid") == [(2,), (3,)]
+
+
+@pytest.mark.parametrize("age", ["retention_seconds", "completed_retention_seconds"])
+async def test_the_last_window_of_each_key_stays(desk: Desk, pipeline: Pipeline, age: str) -> None:
+    """It says where the key's count windows go on if the pipeline has to begin again."""
+    await desk.push("a")
+    stream = await define(desk)
+    windows = [minute("a", 1), minute("b", 1), minute("b", 2), minute("c", 1)]
+    pipeline.seal(stream.id, stream.queue_id, *windows)
+    while (batch := await desk.pop(queue=stream.queue)) is not None:
+        await desk.ack(batch)
+    desk.run(
+        f"UPDATE queenspark.queues SET retention_enabled = true, {age} = 60 WHERE name LIKE 'windows:%%'"
+    )
+    desk.age(100)
+    sweeper = Sweeper(desk.store.database, batch=2)
+    assert await sweeper.run() == 1
+    found = desk.run("SELECT window_end FROM queenspark.messages WHERE window_end IS NOT NULL ORDER BY id")
+    assert [end.minute for (end,) in found] == [2, 3, 2]

@@ -448,15 +448,15 @@ WHERE (retention_enabled AND (retention_seconds > 0 OR completed_retention_secon
 -- a while longer. The last window of each key stays: it says where the key goes on when the pipeline begins again.
 WITH candidates AS (
     SELECT m.ctid, m.created_at FROM queenspark.messages m
-    WHERE m.queue_id = %(queue_id)s ORDER BY m.txid, m.id LIMIT %(limit)s
+    WHERE m.queue_id = %(queue_id)s AND (NOT %(windows)s OR EXISTS (
+        SELECT 1 FROM queenspark.messages l
+        WHERE l.partition_id = m.partition_id AND (l.txid, l.id) > (m.txid, m.id)))
+    ORDER BY m.txid, m.id LIMIT %(limit)s
 )
 DELETE FROM queenspark.messages m USING candidates c
 WHERE m.ctid = c.ctid AND c.created_at < clock_timestamp() - make_interval(secs => %(seconds)s)
   AND ((m.txid, m.id) < (%(needs_txid)s, %(needs_id)s)
        OR c.created_at < clock_timestamp() - make_interval(secs => %(seconds)s + %(hold_seconds)s))
-  AND (NOT %(windows)s OR EXISTS (
-      SELECT 1 FROM queenspark.messages l
-      WHERE l.partition_id = m.partition_id AND (l.txid, l.id) > (m.txid, m.id)))
 
 -- name: sweep_completed
 -- Messages after a position that every group of the queue has answered and that are old enough; not the last window
