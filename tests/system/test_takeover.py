@@ -35,22 +35,24 @@ class Pair:
 
     def ready(self) -> tuple[PipelineProcess, PipelineProcess]:
         """Who leads and who stands by; whoever is missing is started."""
-        self._pipelines = [each for each in self._pipelines if each.process.poll() is None]
-        while len(self._pipelines) < 2:
-            folder = self._folder / f"pipeline-{time.monotonic_ns()}"
-            checkpoint = self._folder / "checkpoint"
-            started = PipelineProcess(self.system.database_url, folder, spark_checkpoint=checkpoint)
-            started.start()
-            self._pipelines.append(started)
-        (leader,) = self._leaders()
+        leader = self.leader(of=2)
         (other,) = [each for each in self._pipelines if each is not leader]
         assert wait_until(lambda: "ready to take over" in other.log(), within=60), other.log()
         self.seal()
         return leader, other
 
-    def _leaders(self) -> list[PipelineProcess]:
+    def leader(self, of: int = 1) -> PipelineProcess:
+        """Who leads, of so many at least."""
+        self._pipelines = [each for each in self._pipelines if each.process.poll() is None]
+        while len(self._pipelines) < of:
+            folder = self._folder / f"pipeline-{time.monotonic_ns()}"
+            checkpoint = self._folder / "checkpoint"
+            started = PipelineProcess(self.system.database_url, folder, spark_checkpoint=checkpoint)
+            started.start()
+            self._pipelines.append(started)
         wait_until(lambda: any(each.leads() for each in self._pipelines), within=120)
-        return [each for each in self._pipelines if each.leads()]
+        (leader,) = [each for each in self._pipelines if each.leads()]
+        return leader
 
     def push(self) -> None:
         """Push one more message."""
@@ -151,8 +153,8 @@ def test_a_standby_takes_over_from_a_killed_leader(pair: Pair, full_size: bool) 
 
 def test_without_its_jvm_the_process_ends_and_says_so(pair: Pair) -> None:
     """Whoever watches over it can start it again."""
-    leader, standby = pair.ready()
-    standby.kill()
+    leader = pair.leader()
+    pair.seal()
     assert leader.kill_java() == 1
     log = leader.log()
     assert log.splitlines()[-1] == "Spark's Java process ended"
