@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -103,13 +104,12 @@ def pair(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPathFactory) 
 def test_a_frozen_leader_cannot_write_any_more(pair: Pair) -> None:
     """It freezes in the midst of a push; when it thaws, it finds that another one leads, and stands by."""
     leader, standby = pair.ready()
-    pids = [leader.process.pid, *descendants(leader.process.pid)]
     with psycopg.connect(pair.system.database_url) as connection:
         pair.push()
         connection.execute("SELECT 1 FROM queenspark.progress WHERE bucket = 1 FOR UPDATE")
         assert wait_until(lambda: is_waiting(pair.system), within=30), leader.log()
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+        pids = [leader.process.pid, *descendants(leader.process.pid)]
+        send(signal.SIGSTOP, pids)
     begin = time.monotonic()
     try:
         standby.wait_until_leading(within=30)
@@ -118,8 +118,7 @@ def test_a_frozen_leader_cannot_write_any_more(pair: Pair) -> None:
         assert window is not None, standby.log()
         pair.system.ack(window)
     finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
+        send(signal.SIGCONT, pids)
     assert took < 12
     assert wait_until(lambda: "no longer leading" in leader.log(), within=30), leader.log()
     assert wait_until(lambda: leader.log().rstrip().endswith("another pipeline leads"), within=30)
@@ -159,6 +158,13 @@ def test_without_its_jvm_the_process_ends_and_says_so(pair: Pair) -> None:
     log = leader.log()
     assert log.splitlines()[-1] == "Spark's Java process ended"
     assert "py4j" not in log
+
+
+def send(number: signal.Signals, pids: list[int]) -> None:
+    """Send a signal to those of these processes that are still there."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def is_waiting(system: System) -> bool:
