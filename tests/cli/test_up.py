@@ -21,11 +21,12 @@ from tests.wire.deadline import eventually
 class Up:
     """A running `queenspark up`."""
 
-    def __init__(self, data_dir: Path, port: int, database_url: str | None = None) -> None:
+    def __init__(self, data_dir: Path, port: int, database_url: str | None, *, pipeline: bool) -> None:
         self.data_dir = data_dir
         self.url = f"http://127.0.0.1:{port}"
         settings = {"database_url": database_url} if database_url else {}
         command = [sys.executable, "-m", "queenspark", "up", "--data-dir", str(data_dir), "--port", str(port)]
+        command += [] if pipeline else ["--no-pipeline"]
         self.process = subprocess.Popen(
             command,
             env=clean_environment(**settings),
@@ -60,8 +61,8 @@ def up(folder: Path) -> Iterator[StartUp]:
     """Starts `queenspark up`s, and ends those that the test has not ended."""
     started: list[Up] = []
 
-    def start(port: int | None = None, database_url: str | None = None) -> Up:
-        started.append(Up(folder / "data", port or free_port(), database_url))
+    def start(port: int | None = None, database_url: str | None = None, *, pipeline: bool = False) -> Up:
+        started.append(Up(folder / "data", port or free_port(), database_url, pipeline=pipeline))
         return started[-1]
 
     yield start
@@ -89,7 +90,7 @@ def test_it_starts_everything_says_where_and_ends_without_a_trace(up: StartUp, h
 @pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("moment", ["Java starts", "Spark starts", "the pipeline leads"])
 def test_ctrl_c_ends_spark_within_seconds(up: StartUp, moment: str) -> None:
-    running = up().wait_until_up()
+    running = up(pipeline=True).wait_until_up()
 
     def has_come() -> bool:
         if moment == "the pipeline leads":

@@ -31,9 +31,18 @@ def running_system(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPat
         pipeline.start()
         pipeline.wait_until_leading()
         with Api(broker.url) as api:
-            yield System(api, url, pipeline)
+            system = System(api, url, pipeline)
+            warm_up(system)
+            yield system
         pipeline.stop()
         broker.stop()
+
+
+def warm_up(system: System) -> None:
+    """Let a first window be sealed: the first batch takes several seconds."""
+    stream = system.define("tumbling", window_duration_ms=100)
+    system.api.push(stream.queues[0], 1)
+    assert system.wait_for(stream, 1, within=120), system.pipeline.log()
 
 
 def _move_elsewhere(url: str) -> None:

@@ -31,6 +31,9 @@ def up(
     ] = None,
     host: Host = None,
     port: Port = None,
+    with_pipeline: Annotated[
+        bool, typer.Option("--pipeline/--no-pipeline", help="Without it there are queues, but no windows.")
+    ] = True,
 ) -> None:
     """Start PostgreSQL, a broker and the pipeline on this machine, until Ctrl-C or SIGTERM.
 
@@ -44,10 +47,11 @@ def up(
             broker, pipeline = BrokerProcess(settings, url), PipelineProcess(settings, url)
             stopping.hurry = [broker.kill, pipeline.kill]
             _start(settings, postgres, broker, running)
-            running.callback(pipeline.stop)
-            pipeline.spawn()
+            if with_pipeline:
+                running.callback(pipeline.stop)
+                pipeline.spawn()
             _show(settings, postgres, broker, pipeline)
-            _watch(postgres, broker, pipeline)
+            _watch(postgres, broker, pipeline if with_pipeline else None)
         except EmbeddedPostgresError as error:
             raise Failure(str(error), Exit.USAGE) from None
         finally:
@@ -123,7 +127,9 @@ def _logs(postgres: EmbeddedPostgres | None, broker: BrokerProcess, pipeline: Pi
     return logs if postgres is None else [*logs, postgres.data_dir.log_file]
 
 
-def _watch(postgres: EmbeddedPostgres | None, broker: BrokerProcess, pipeline: PipelineProcess) -> None:
+def _watch(
+    postgres: EmbeddedPostgres | None, broker: BrokerProcess, pipeline: PipelineProcess | None
+) -> None:
     """Wait for a signal; when PostgreSQL or the broker ends by itself, everything ends."""
     try:
         while True:
@@ -132,7 +138,8 @@ def _watch(postgres: EmbeddedPostgres | None, broker: BrokerProcess, pipeline: P
                 raise Failure(f"PostgreSQL ended; its log: {postgres.data_dir.log_file}")
             if not broker.running:
                 raise Failure(f"The broker ended; its log: {broker.log_file}")
-            pipeline.look()
+            if pipeline is not None:
+                pipeline.look()
     except KeyboardInterrupt:
         say("Stopping.")
         raise
