@@ -14,6 +14,8 @@ from tests.broker_process import clean_environment
 from tests.system.system import System
 from tests.wire.deadline import eventually
 
+pytestmark = pytest.mark.long
+
 Queenspark = Callable[..., subprocess.CompletedProcess[str]]
 
 
