@@ -11,7 +11,7 @@ WORKERS ?= 2
 ARGS ?=
 LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11 \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
-SOURCES := src tests $(wildcard bench)
+SOURCES := src tests bench tools $(wildcard examples)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup up test test-long check format bench lock clean
@@ -31,6 +31,7 @@ test-long: $(READY) ## run every test at full size
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --full-size $(ARGS)
 
 check: $(READY) ## check format, lint, types and import contracts
+	@$(BIN)/python tools/sync_client.py --check
 	@$(BIN)/ruff format --check $(SOURCES)
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/mypy $(SOURCES)
@@ -39,6 +40,7 @@ check: $(READY) ## check format, lint, types and import contracts
 format: $(READY) ## format the code and fix what lint can fix
 	@$(BIN)/ruff check --fix-only $(SOURCES)
 	@$(BIN)/ruff format $(SOURCES)
+	@$(BIN)/python tools/sync_client.py
 
 bench: $(READY) ## measure this machine
 	@$(BIN)/python -m bench $(ARGS)
@@ -49,7 +51,7 @@ lock: $(READY) ## resolve the dependencies anew and pin them with hashes
 
 clean: ## remove .venv, caches and build results (never data)
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	@find src tests $(wildcard bench) -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements/dev.txt requirements/queen-0.14.txt pyproject.toml
 	@test -n '$(PYTHON)' || { \

@@ -1,5 +1,21 @@
-"""Queenspark: a partitioned, durable message queue on PostgreSQL."""
+"""Queenspark: queues on PostgreSQL, and windows over them on Spark.
 
+The client's names are here: `from queenspark import Queen, AsyncQueen`. They are loaded when they are first
+asked for, so that the other parts do without them.
+"""
+
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .client import *  # noqa: F403
 
 __version__ = version("queenspark")
+
+
+def __getattr__(name: str) -> Any:
+    client = import_module("queenspark.client")
+    if name in client.__all__:
+        return getattr(client, name)
+    raise AttributeError(f"module 'queenspark' has no attribute {name!r}")

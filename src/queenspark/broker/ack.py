@@ -198,7 +198,8 @@ async def transaction(broker: Broker, call: Call) -> Answer:
     try:
         pushed, answers = await broker.store.transactions.run(items, acks, leases, staging=broker.modes.push)
     except TransactionRefused as refusal:
-        return json({"transactionId": name, "success": False, "results": [], "error": str(refusal)})
+        refused = {"success": False, "results": [], "error": str(refusal), "code": refusal.code}
+        return json({"transactionId": name, **refused})
     for queue in {item.queue for item in items}:
         broker.bus.wake(queue)
     await settle(broker, acks, answers)

@@ -65,6 +65,7 @@ class Popped(msgspec.Struct, rename="camel"):
     partition: str
     partition_id: str
     lease_id: str
+    lease_timeout_ms: int
     consumer_group: str | None
     partitions_claimed: int
     messages: list[PoppedMessage]
@@ -180,6 +181,7 @@ def _popped(broker: Broker, query: PopQuery, found: Batch, group: str, batch: in
         first.partition,
         first.partition_id,
         lease_id,
+        queue.lease_seconds * 1000,
         shown_group,
         len({message.partition_id for message in messages}),
         messages,

@@ -26,7 +26,11 @@ class QueueFull(StoreError):
 
 
 class TransactionRefused(StoreError):
-    """A transaction was refused and changed nothing."""
+    """A transaction was refused and changed nothing; `code` is the outcome of the ack that was refused."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class ChangedMeanwhile(StoreError):

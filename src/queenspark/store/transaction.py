@@ -70,13 +70,15 @@ class Transactions:
                 cursor = await connection.execute(query("require_leases"), {"lease_ids": list(leases)})
                 live = {row[0] for row in await cursor.fetchall()}
                 if not live.issuperset(required_leases):
-                    raise TransactionRefused("a required lease has expired, was taken over or does not exist")
+                    raise TransactionRefused(
+                        "a required lease has expired, was taken over or does not exist", "stale"
+                    )
             # Places are locked before any message is inserted: the lock order of the whole store.
             answers = await self._deliverer.answer(connection, acks, final=True)
             for ack, answer in zip(acks, answers, strict=True):
                 if not answer.accepted or answer.outcome == "repeated":
                     raise TransactionRefused(
-                        f"ack of {ack.transaction_id} refused: {REASONS[answer.outcome]}"
+                        f"ack of {ack.transaction_id} refused: {REASONS[answer.outcome]}", answer.outcome
                     )
             pushed: list[Pushed] | None = None if items else []
             if items and staging:

@@ -1,0 +1,82 @@
+"""The client: queues, streams, consumers and transactions over HTTP, asynchronous and synchronous.
+
+`aio` is written by hand; `sync` is made from it. The rest knows neither tasks nor threads.
+"""
+
+from .aggregation import Groups
+from .aio.admin import AsyncAdmin
+from .aio.consumer import AsyncConsumer
+from .aio.message import AsyncBatch, AsyncLeasedMessage
+from .aio.queen import AsyncQueen
+from .aio.queue import AsyncQueue
+from .aio.stream import AsyncStream
+from .aio.transaction import AsyncTransaction
+from .aio.window import AsyncWindow
+from .dead_letters import DeadLetter
+from .duration import Duration
+from .errors import (
+    BufferFull,
+    InvalidValue,
+    LeaseLost,
+    NotFound,
+    NotSent,
+    QueenError,
+    QueueFull,
+    Refused,
+    TooLarge,
+    TransactionRefused,
+    Unavailable,
+    Unreachable,
+)
+from .events import Event
+from .messages import Message, Messages
+from .outgoing import Outgoing, Pushed
+from .sync.admin import Admin
+from .sync.consumer import Consumer
+from .sync.message import Batch, LeasedMessage
+from .sync.queen import Queen
+from .sync.queue import Queue
+from .sync.stream import Stream
+from .sync.transaction import Transaction
+from .sync.window import Window
+
+__all__ = [
+    "Admin",
+    "AsyncAdmin",
+    "AsyncBatch",
+    "AsyncConsumer",
+    "AsyncLeasedMessage",
+    "AsyncQueen",
+    "AsyncQueue",
+    "AsyncStream",
+    "AsyncTransaction",
+    "AsyncWindow",
+    "Batch",
+    "BufferFull",
+    "Consumer",
+    "DeadLetter",
+    "Duration",
+    "Event",
+    "Groups",
+    "InvalidValue",
+    "LeaseLost",
+    "LeasedMessage",
+    "Message",
+    "Messages",
+    "NotFound",
+    "NotSent",
+    "Outgoing",
+    "Pushed",
+    "Queen",
+    "QueenError",
+    "Queue",
+    "QueueFull",
+    "Refused",
+    "Stream",
+    "TooLarge",
+    "Transaction",
+    "TransactionRefused",
+    "Unavailable",
+    "Unreachable",
+    "Window",
+]

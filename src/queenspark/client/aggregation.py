@@ -1,0 +1,86 @@
+"""Aggregates over the values at a path, and grouping by them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+Number = int | float
+Group = TypeVar("Group")
+
+
+def numbers(values: Iterable[Any]) -> list[Number]:
+    """The numbers among values; true and false are none."""
+    return [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+
+
+def total(found: list[Number]) -> Number:
+    """The sum: exact for whole numbers, without drift for others."""
+    return sum(found) if all(isinstance(value, int) for value in found) else math.fsum(found)
+
+
+def _average(found: list[Number]) -> float | None:
+    return total(found) / len(found) if found else None
+
+
+def _percentile(share: float) -> Callable[[list[Number]], Number | None]:
+    def of(found: list[Number]) -> Number | None:
+        if not found:
+            return None
+        ordered = sorted(found)
+        place = share * (len(ordered) - 1)
+        below = math.floor(place)
+        above = min(below + 1, len(ordered) - 1)
+        return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+    return of
+
+
+#: What can be made of the numbers at a path. Nothing but `sum` has an answer without numbers.
+OVER_NUMBERS: dict[str, Callable[[list[Number]], Number | None]] = {
+    "sum": total,
+    "avg": _average,
+    "min": lambda found: min(found, default=None),
+    "max": lambda found: max(found, default=None),
+    "p50": _percentile(0.5),
+    "p95": _percentile(0.95),
+    "p99": _percentile(0.99),
+}
+
+
+def token(value: Any) -> tuple[str, Any]:
+    """What tells JSON values apart: 1 and 1.0 are one number, 1 and true are not one value."""
+    if isinstance(value, bool):
+        return "boolean", value
+    if isinstance(value, dict | list):
+        return "json", msgspec.json.encode(value, order="sorted")
+    return "plain", value
+
+
+class Groups(Mapping[Any, Group], Generic[Group]):
+    """Groups by the value that they have in common, in the order of their first message.
+
+    0, '', False and None are keys like any other, and 0 is not False. A key may be a list or an object.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[str, Any], tuple[Any, Group]] = {}
+
+    def __getitem__(self, key: Any) -> Group:
+        return self._groups[token(key)][1]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (key for key, _ in self._groups.values())
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __repr__(self) -> str:
+        return f"Groups({', '.join(f'{key!r}: {group!r}' for key, group in self._groups.values())})"
+
+    def add(self, key: Any, make: Callable[[], Group]) -> Group:
+        """The group of a key, made if there is none yet."""
+        return self._groups.setdefault(token(key), (key, make()))[1]

@@ -1,0 +1,116 @@
+"""A consumer of a stream: takes windows, handles them, answers them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ..duration import Duration, seconds
+from ..errors import TransactionRefused
+from ..events import Listener
+from ..wire import Polled
+from .crew import AsyncCrew, answer_under, attempt, reason_of
+from .session import AsyncSession
+from .transaction import AsyncTransaction
+from .window import AsyncWindow
+
+
+class AsyncConsumer:
+    """One member of a consumer group of a stream. Each window goes to one member, again if it fails."""
+
+    def __init__(
+        self, session: AsyncSession, stream: str, group: str, namespace: str | None, on_event: Listener | None
+    ) -> None:
+        self._session = session
+        self._stream = stream
+        self._group = group
+        self._namespace = namespace
+        self._on_event = on_event
+        self._crews: list[AsyncCrew[AsyncWindow]] = []
+
+    async def poll(self, *, wait: Duration = 30, max_messages: int | None = None) -> AsyncWindow | None:
+        """Take the next window under a lease; None when none came within `wait`.
+
+        With `max_messages` a large window comes in pages: go through `window.pages()`.
+        """
+        return await self._poll(seconds("wait", wait), max_messages)
+
+    async def process(
+        self,
+        handler: Callable[[AsyncWindow], object],
+        *,
+        concurrency: int = 1,
+        limit: int | None = None,
+        idle: Duration | None = None,
+        auto_ack: bool = True,
+        into: str | None = None,
+    ) -> None:
+        """Call `handler` with each window, until `limit` windows, `idle` time, `stop()` or Ctrl-C.
+
+        A window is acked when the handler returns, and nacked with the reason when it raises. Its lease is
+        renewed at a third of its time while the handler works. SIGINT and SIGTERM end it after the windows in
+        hand.
+
+        With `into`, what the handler returns (a payload, a list, or None for nothing) is pushed to that queue
+        in one transaction with the ack: exactly once. The partition is the window's key, unless an `Outgoing`
+        has its own.
+        """
+
+        async def do(window: AsyncWindow) -> Exception | None:
+            result, failure = await attempt(handler, window)
+            if window.answered:
+                return failure
+            if failure is not None:
+                await answer_under(window.lease, partial(window.nack, reason_of(failure)))
+            elif into is not None and result is not None:
+                try:
+                    await answer_under(window.lease, partial(self._hand_over, window, into, result))
+                except TransactionRefused as refused:
+                    return refused
+            elif auto_ack:
+                await answer_under(window.lease, window.ack)
+            return failure
+
+        crew: AsyncCrew[AsyncWindow] = AsyncCrew(
+            self._stream,
+            self._group,
+            self._session.keeper,
+            take=self._take,
+            do=do,
+            each_take=1,
+            concurrency=concurrency,
+            limit=limit,
+            idle=None if idle is None else seconds("idle", idle),
+            listener=self._on_event,
+        )
+        self._crews.append(crew)
+        try:
+            await self._session.run(crew)
+        finally:
+            self._crews.remove(crew)
+
+    def stop(self) -> None:
+        """End `process` after the windows in hand. May be called in a handler."""
+        for crew in self._crews:
+            crew.stop()
+
+    async def _hand_over(self, window: AsyncWindow, queue: str, result: Any) -> None:
+        transaction = AsyncTransaction(self._session.transport).ack(window).queue(queue)
+        await transaction.partition(window.key).push(result).commit()
+
+    async def _poll(self, wait: float, max_messages: int | None = None) -> AsyncWindow | None:
+        body = {
+            "streamName": self._stream,
+            "consumerGroup": self._group,
+            "namespace": self._namespace,
+            "timeout": round(wait * 1000),
+            "maxMessages": max_messages,
+        }
+        polled: Polled | None = await self._session.call(
+            "POST", "stream", "poll", body=body, patience=wait, kind=Polled
+        )
+        return None if polled is None else AsyncWindow(self._session.transport, polled.window)
+
+    async def _take(self, most: int, wait: float) -> AsyncWindow | None:
+        return await self._poll(wait)

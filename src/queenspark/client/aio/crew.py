@@ -1,0 +1,193 @@
+"""The workers of a consumer: take, handle under a lease that is kept alive, answer, again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+from ..brokers import delay
+from ..errors import PASSING, LeaseLost, QueenError
+from ..events import Event, Kind, Listener
+from ..work import Budget
+from .leases import AsyncKeeper, AsyncLease
+from .tasks import Event as Flag
+from .tasks import Task, call, sleep, stopped_by_signals
+
+#: How long one request waits for something to take: a consumer that is told to stop waits no longer.
+_WAIT_SECONDS = 1.0
+
+
+class AsyncDelivery(Protocol):
+    """What a consumer takes: a window, or a batch of messages."""
+
+    lease: AsyncLease
+
+    @property
+    def id(self) -> str:
+        """What tells it apart."""
+
+    def __len__(self) -> int:
+        """How many messages it has."""
+
+
+D = TypeVar("D", bound=AsyncDelivery)
+Take = Callable[[int, float], Awaitable[D | None]]
+
+
+async def attempt(handler: Callable[..., Any], *arguments: Any) -> tuple[Any, Exception | None]:
+    """What a handler returns, or what it raised."""
+    try:
+        return await call(handler, *arguments), None
+    except Exception as error:  # noqa: BLE001 - whatever a handler raises means: not done
+        return None, error
+
+
+def reason_of(failure: Exception) -> str:
+    """What a nack says about an exception."""
+    return f"{type(failure).__name__}: {failure}"
+
+
+async def answer_under(lease: AsyncLease, send: Callable[[], Awaitable[None]]) -> None:
+    """Answer until a broker takes it, or until the lease has ended by itself.
+
+    Handling and answering are separate steps: an answer that does not get through never becomes another
+    answer.
+    """
+    failures = 0
+    while True:
+        try:
+            await send()
+        except PASSING:
+            failures += 1
+            pause = delay(failures)
+            if time.monotonic() + pause >= lease.ends:
+                raise
+            await sleep(pause)
+        else:
+            return
+
+
+class AsyncCrew(Generic[D]):
+    """Workers that share a budget.
+
+    `take(most, seconds)` waits for a delivery; `do` handles and answers it, and returns what the handler
+    raised.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        group: str | None,
+        keeper: AsyncKeeper,
+        *,
+        take: Take[D],
+        do: Callable[[D], Awaitable[Exception | None]],
+        each_take: int,
+        concurrency: int,
+        limit: int | None,
+        idle: float | None,
+        listener: Listener | None,
+    ) -> None:
+        self._name = name
+        self._group = group
+        self._keeper = keeper
+        self._take = take
+        self._do = do
+        self._each_take = each_take
+        self._concurrency = concurrency
+        self._budget = Budget(limit, idle)
+        self._listener = listener
+        self._stop = Flag()
+
+    def stop(self) -> None:
+        """Take nothing more; what is in hand is finished."""
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Work until the budget is used up, `stop` is called, or SIGINT or SIGTERM comes."""
+        with stopped_by_signals(self.stop):
+            workers = [Task(self._work) for _ in range(self._concurrency)]
+            error: BaseException | None = None
+            try:
+                for worker in workers:
+                    try:
+                        await worker.join()
+                    except QueenError as failure:
+                        error = error or failure
+            except BaseException:
+                self.stop()
+                for worker in workers:
+                    worker.cancel()
+                raise
+            if error is not None:
+                raise error
+
+    async def _work(self) -> None:
+        failures = 0
+        while not self._stop.is_set():
+            claimed = self._budget.claim(self._each_take)
+            if not claimed:
+                return
+            delivery = None
+            try:
+                delivery = await self._take(claimed, self._budget.wait(_WAIT_SECONDS))
+                failures = 0
+            except PASSING as error:
+                failures += 1
+                self._tell("unreachable", error=error)
+                await self._stop.wait(delay(failures))
+            except QueenError:
+                self.stop()
+                raise
+            finally:
+                self._budget.settle(claimed, 0 if delivery is None else len(delivery))
+            if delivery is not None:
+                try:
+                    await self._in_hand(delivery)
+                finally:
+                    self._budget.handled()
+
+    async def _in_hand(self, delivery: D) -> None:
+        began = time.monotonic()
+        size, lease = len(delivery), delivery.lease
+
+        def tell(kind: Kind, error: BaseException | None = None) -> None:
+            self._tell(kind, delivery.id, size, time.monotonic() - began, error)
+
+        def renewed(error: QueenError | None) -> None:
+            if error is None:
+                tell("renewed")
+            else:
+                tell("lost" if isinstance(error, LeaseLost) else "unreachable", error)
+
+        tell("delivered")
+        async with self._keeper.keeping(lease, renewed):
+            try:
+                failure = await self._do(delivery)
+            except LeaseLost as lost:
+                tell("lost", lost)
+            except QueenError as error:
+                tell("unanswered", error)
+            else:
+                tell("done" if failure is None else "failed", failure)
+
+    def _tell(
+        self,
+        kind: Kind,
+        id_: str = "",
+        messages: int = 0,
+        seconds: float = 0.0,
+        error: BaseException | None = None,
+    ) -> None:
+        if self._listener is not None:
+            event = Event(
+                kind=kind,
+                name=self._name,
+                group=self._group,
+                id=id_,
+                messages=messages,
+                seconds=seconds,
+                error=error,
+            )
+            self._listener(event)

@@ -1,0 +1,288 @@
+"""A queue: push to it, pop from it, consume it, look after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Any, Literal, Self
+
+from ..dead_letters import DeadLetter, DeadLetters
+from ..duration import Duration, milliseconds, seconds, whole_seconds
+from ..errors import InvalidValue
+from ..events import Listener
+from ..outgoing import Pushed, items
+from ..times import as_time
+from ..wire import Popped
+from .crew import AsyncCrew, answer_under, attempt, reason_of
+from .message import AsyncBatch, AsyncLeasedMessage, answer, batch_of
+from .session import AsyncSession
+
+Start = Literal["earliest", "latest"] | datetime | str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsyncQueue:
+    """A queue, and how to push to it and consume it. Each setting gives a new object."""
+
+    _session: AsyncSession
+    name: str
+    _namespace: str | None = None
+    _task: str | None = None
+    _partition: str | None = None
+    _group: str | None = None
+    _batch: int = 1
+    _auto_ack: bool = True
+    _each: bool = False
+    _concurrency: int = 1
+    _limit: int | None = None
+    _idle: float | None = None
+    _start: Start = "earliest"
+    _buffered: bool = False
+
+    def namespace(self, name: str) -> Self:
+        """The namespace that `create` puts it into."""
+        return replace(self, _namespace=name)
+
+    def task(self, name: str) -> Self:
+        """The task that `create` gives it."""
+        return replace(self, _task=name)
+
+    def partition(self, name: str) -> Self:
+        """Only this partition: push to it, or take from it. Without it a push goes to `Default`."""
+        return replace(self, _partition=name)
+
+    def group(self, name: str) -> Self:
+        """Consume as this group, which has its own place. Without it all consumers share one."""
+        return replace(self, _group=name)
+
+    def start(self, where: Start) -> Self:
+        """Where a new group begins: `earliest` (the default), `latest`, or a time."""
+        return replace(self, _start=where)
+
+    def batch(self, size: int) -> Self:
+        """Take up to so many messages at a time; they are of one partition."""
+        return replace(self, _batch=_at_least_one("batch", size))
+
+    def each(self) -> Self:
+        """`consume` calls the handler with one message at a time, and answers each by itself."""
+        return replace(self, _each=True)
+
+    def auto_ack(self, on: bool) -> Self:
+        """Whether `consume` acks what its handler has returned from (the default); else the handler acks."""
+        return replace(self, _auto_ack=on)
+
+    def concurrency(self, workers: int) -> Self:
+        """`consume` handles so many batches at the same time, of different partitions."""
+        return replace(self, _concurrency=_at_least_one("concurrency", workers))
+
+    def limit(self, messages: int) -> Self:
+        """`consume` ends after so many messages."""
+        return replace(self, _limit=_at_least_one("limit", messages))
+
+    def idle(self, duration: Duration) -> Self:
+        """`consume` ends when nothing came for so long."""
+        return replace(self, _idle=seconds("idle", duration))
+
+    def buffered(self) -> Self:
+        """Pushes are gathered and sent together; `queen.flush()` and closing wait for them."""
+        return replace(self, _buffered=True)
+
+    async def create(
+        self,
+        *,
+        lease_time: Duration | None = None,
+        retry_limit: int | None = None,
+        retry_delay: Duration | None = None,
+        ttl: Duration | None = None,
+        max_size: int | None = None,
+        priority: int | None = None,
+        delayed_processing: Duration | None = None,
+        window_buffer: Duration | None = None,
+        retention: Duration | None = None,
+        completed_retention: Duration | None = None,
+        encryption: bool | None = None,
+        dead_letter_queue: bool | str | None = None,
+        max_wait_time: Duration | None = None,
+    ) -> dict[str, Any]:
+        """Create the queue, or change it; returns all its options. What is not given takes its default."""
+        options: dict[str, Any] = {
+            "retryLimit": retry_limit,
+            "maxSize": max_size,
+            "priority": priority,
+            "encryptionEnabled": encryption,
+            "deadLetterQueue": dead_letter_queue,
+            "retryDelay": None if retry_delay is None else milliseconds("retry_delay", retry_delay),
+        }
+        in_seconds = {
+            "leaseTime": ("lease_time", lease_time),
+            "ttl": ("ttl", ttl),
+            "delayedProcessing": ("delayed_processing", delayed_processing),
+            "windowBuffer": ("window_buffer", window_buffer),
+            "retentionSeconds": ("retention", retention),
+            "completedRetentionSeconds": ("completed_retention", completed_retention),
+            "maxWaitTimeSeconds": ("max_wait_time", max_wait_time),
+        }
+        for option, (argument, value) in in_seconds.items():
+            options[option] = None if value is None else whole_seconds(argument, value)
+        body = {
+            "queue": self.name,
+            "namespace": self._namespace,
+            "task": self._task,
+            "options": {option: value for option, value in options.items() if value is not None},
+        }
+        answer: dict[str, Any] = await self._session.call("POST", "configure", body=_given(body))
+        options_now: dict[str, Any] = answer["options"]
+        return options_now
+
+    async def push(self, payloads: Any, *, transaction_id: str | None = None) -> list[Pushed]:
+        """Push one payload, or each of a list; what is answered is stored. Buffered pushes return [].
+
+        Give an `Outgoing` for a message with its own transaction id, partition or trace id. A push is
+        repeated until a broker answers, and stored once.
+        """
+        made = items(self.name, self._partition, payloads, transaction_id)
+        if self._buffered:
+            await self._session.buffer.add(made)
+            return []
+        return await self._session.push(made)
+
+    async def pop(self, *, wait: Duration = 0, auto_ack: bool = False) -> AsyncBatch:
+        """Take up to `batch` messages under a lease; empty when none came within `wait`.
+
+        With `auto_ack` they are acked when they are handed out: what gets lost on the way is lost.
+        """
+        return await self._pop(self._batch, seconds("wait", wait), auto_ack=auto_ack)
+
+    async def consume(self, handler: Callable[[Any], object], *, on_event: Listener | None = None) -> None:
+        """Call `handler` with each batch, or message after `each()`, until `limit`, `idle` or Ctrl-C.
+
+        A batch is acked when the handler returns, and nacked with the reason when it raises. The lease is
+        renewed while the handler works. SIGINT and SIGTERM end it after what is in hand.
+        """
+        crew: AsyncCrew[AsyncBatch] = AsyncCrew(
+            self.name,
+            self._group,
+            self._session.keeper,
+            take=self._take,
+            do=self._each_message(handler) if self._each else self._whole(handler),
+            each_take=self._batch,
+            concurrency=self._concurrency,
+            limit=self._limit,
+            idle=self._idle,
+            listener=on_event,
+        )
+        await self._session.run(crew)
+
+    async def seek(self, to: Literal["beginning", "end"] | datetime | str) -> None:
+        """Move the group: to the beginning, to the end, or to the first message at or after a time."""
+        if self._group is None:
+            raise InvalidValue("seek needs a group: queue(name).group(name).seek(…)")
+        body: dict[str, Any]
+        if to in ("beginning", "end"):
+            body = {"toBeginning": True} if to == "beginning" else {"toEnd": True}
+        else:
+            body = {"timestamp": as_time("to", to)}
+        place = [] if self._partition is None else ["partitions", self._partition]
+        await self._session.call(
+            "POST", "consumer-groups", self._group, "queues", self.name, *place, "seek", body=body
+        )
+
+    async def describe(self) -> dict[str, Any]:
+        """Its options, partitions, groups and counts, as the broker shows them."""
+        shown: dict[str, Any] = await self._session.call("GET", "resources", "queues", self.name)
+        return shown
+
+    async def delete(self) -> bool:
+        """Delete it with all that it holds; whether it was there."""
+        answer = await self._session.call("DELETE", "resources", "queues", self.name)
+        return bool(answer["existed"])
+
+    async def dead_letters(self, *, limit: int = 100, offset: int = 0) -> list[DeadLetter]:
+        """Its dead letters (of the group and partition, if they are set), the newest first."""
+        query = {**self._dead(), "limit": limit, "offset": offset}
+        found: DeadLetters = await self._session.call("GET", "dlq", query=query, kind=DeadLetters)
+        return found.messages
+
+    async def retry_dead_letters(self) -> int:
+        """Put its dead letters back: their groups get them again. How many there were."""
+        answer = await self._session.call("POST", "dlq", "retry", query=self._dead())
+        return int(answer["count"])
+
+    async def delete_dead_letters(self) -> int:
+        """Delete its dead letters for good. How many there were."""
+        answer = await self._session.call("DELETE", "dlq", query=self._dead())
+        return int(answer["count"])
+
+    def _dead(self) -> dict[str, Any]:
+        return {"queue": self.name, "consumerGroup": self._group, "partition": self._partition}
+
+    async def _pop(self, most: int, wait: float, *, auto_ack: bool = False) -> AsyncBatch:
+        path = ["pop", "queue", self.name]
+        if self._partition is not None:
+            path += ["partition", self._partition]
+        query = {
+            "batch": most,
+            "consumerGroup": self._group,
+            "autoAck": auto_ack or None,
+            "wait": wait > 0 or None,
+            "timeout": round(wait * 1000) if wait > 0 else None,
+            "subscriptionMode": "new" if self._start == "latest" else None,
+            "subscriptionFrom": None
+            if self._start in ("earliest", "latest")
+            else as_time("start", self._start),
+        }
+        popped: Popped | None = await self._session.call(
+            "GET", *path, query=query, patience=wait, kind=Popped
+        )
+        return batch_of(self._session.transport, popped)
+
+    async def _take(self, most: int, wait: float) -> AsyncBatch | None:
+        batch = await self._pop(most, wait)
+        return batch if len(batch) else None
+
+    def _whole(self, handler: Callable[[AsyncBatch], object]) -> Any:
+        async def do(batch: AsyncBatch) -> Exception | None:
+            _, failure = await attempt(handler, batch)
+            if failure is not None:
+                await answer_under(batch.lease, partial(batch.nack, reason_of(failure)))
+            elif self._auto_ack:
+                await answer_under(batch.lease, batch.ack)
+            return failure
+
+        return do
+
+    def _each_message(self, handler: Callable[[AsyncLeasedMessage], object]) -> Any:
+        async def do(batch: AsyncBatch) -> Exception | None:
+            for message in batch:
+                _, failure = await attempt(handler, message)
+                if failure is not None:
+                    give_back = partial(_give_back, batch, message, reason_of(failure))
+                    await answer_under(batch.lease, give_back)
+                    return failure
+                if self._auto_ack and not message.answered:
+                    await answer_under(batch.lease, message.ack)
+            return None
+
+        return do
+
+
+async def _give_back(batch: AsyncBatch, failed: AsyncLeasedMessage, reason: str) -> None:
+    """Nack a message. Those behind it wait with it: they are of its partition, which has an order."""
+    rest = batch[batch.index(failed) + 1 :]
+    unanswered = [message for message in rest if not message.answered]
+    if unanswered:
+        await answer(unanswered, "retry")
+    if not failed.answered:
+        await failed.nack(reason)
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _at_least_one(name: str, value: int) -> int:
+    if type(value) is not int or value < 1:
+        raise InvalidValue(f"{name} is {value!r}: give a whole number, at least 1")
+    return value

@@ -1,0 +1,136 @@
+"""Requests to the broker: failover, retries of what is safe to repeat, and clear errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import httpx2
+import msgspec
+
+from ..brokers import Brokers, delay
+from ..errors import InvalidValue, QueenError, Unreachable, refusal
+from .tasks import sleep
+
+_NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+_JSON = {"Content-Type": "application/json"}
+
+
+class AsyncTransport:
+    """Speaks HTTP to one of several brokers."""
+
+    def __init__(self, brokers: Brokers, *, timeout: float, retries: int) -> None:
+        self._brokers = brokers
+        self._timeout = timeout
+        #: How often a failed request is sent again.
+        self.retries = retries
+        local = httpx2.URL(brokers.current).host in _LOCAL
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
+        self._http = httpx2.AsyncClient(trust_env=not local, limits=limits)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def call(
+        self,
+        method: str,
+        *path: str,
+        kind: Any = Any,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        patience: float = 0.0,
+        repeatable: bool = True,
+        retries: int | None = None,
+    ) -> Any:
+        """The broker's answer as `kind`, None for 204. Retried when it failed in a way that may pass.
+
+        `patience` is how long the broker may take on purpose. What is not `repeatable` is sent again only
+        when it certainly did not arrive.
+        """
+        content = None if body is None else msgspec.json.encode(body)
+        parameters = {name: _text(value) for name, value in (query or {}).items() if value is not None}
+        where = "/".join(quote(part, safe="") for part in ("api", "v1", *path))
+        most = self.retries if retries is None else retries
+        failures = 0
+        maybe_done = False
+        while True:
+            url = self._brokers.current
+            try:
+                response = await self._http.request(
+                    method,
+                    f"{url}/{where}",
+                    params=parameters,
+                    content=content,
+                    headers=_JSON if content is not None else None,
+                    timeout=self._timeout + patience,
+                )
+                return _read(response, url, kind)
+            except httpx2.InvalidURL as error:
+                raise InvalidValue(f"url is {url!r}: {error}") from None
+            except httpx2.TransportError as error:
+                self._brokers.leave(url)
+                sent = not isinstance(error, _NEVER_SENT)
+                maybe_done = maybe_done or sent
+                failure: QueenError = Unreachable(_no_answer(url, error), maybe_done=maybe_done)
+                again = repeatable or not sent
+                pause = 0.0
+            except _Passing as passing:
+                if passing.status != httpx2.codes.TOO_MANY_REQUESTS:
+                    self._brokers.leave(url)
+                failure = passing.error
+                again = repeatable
+                pause = passing.pause
+            failures += 1
+            if not again or failures > most:
+                raise failure from None
+            if failures % len(self._brokers) == 0:
+                await sleep(max(pause, delay(failures)))
+
+
+class _Passing(Exception):
+    """An answer after which the same request may succeed."""
+
+    def __init__(self, error: QueenError, status: int, pause: float) -> None:
+        super().__init__()
+        self.error = error
+        self.status = status
+        self.pause = pause
+
+
+def _read(response: httpx2.Response, url: str, kind: Any) -> Any:
+    status = response.status_code
+    if status == httpx2.codes.NO_CONTENT:
+        return None
+    if status < httpx2.codes.BAD_REQUEST:
+        try:
+            return msgspec.json.decode(response.content, type=kind)
+        except msgspec.MsgspecError as error:
+            raise QueenError(f"the answer of {url} is not that of a Queenspark broker: {error}") from None
+    try:
+        answer = msgspec.json.decode(response.content)
+    except msgspec.DecodeError:
+        answer = {}
+    told = answer if isinstance(answer, dict) else {}
+    refused = refusal(
+        status,
+        str(told.get("error") or f"{url} answered with status {status}"),
+        str(told.get("code") or "error"),
+    )
+    if status == httpx2.codes.TOO_MANY_REQUESTS or status >= httpx2.codes.INTERNAL_SERVER_ERROR:
+        pause = response.headers.get("Retry-After", "")
+        raise _Passing(refused, status, min(float(pause), 5.0) if pause.isdecimal() else 0.0)
+    raise refused
+
+
+def _no_answer(url: str, error: httpx2.TransportError) -> str:
+    if isinstance(error, httpx2.TimeoutException):
+        return f"the broker at {url} did not answer in time"
+    reason = str(error) or type(error).__name__
+    return f"no broker answers at {url} ({reason}): start one with `queenspark up`, or give another url"
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

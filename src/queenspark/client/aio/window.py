@@ -1,0 +1,193 @@
+"""A window that a consumer has in hand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..aggregation import Groups
+from ..duration import Duration
+from ..errors import InvalidValue, LeaseLost, Refused
+from ..messages import Message, Messages
+from ..wire import SealedWindow, WindowPage
+from .leases import AsyncLease
+from .transport import AsyncTransport
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+T = TypeVar("T")
+
+
+class AsyncWindow:
+    """The messages of one key between two times, leased to this consumer until it answers."""
+
+    def __init__(self, transport: AsyncTransport, sealed: SealedWindow) -> None:
+        self._transport = transport
+        self._sealed = sealed
+        self.lease = AsyncLease(transport, sealed.lease_id, sealed.lease_timeout_ms / 1000)
+        #: Its messages, in the order of the log; of a paged window the first page.
+        self.messages: Messages[Message] = Messages(sealed.messages)
+        self.answered = False
+
+    @property
+    def id(self) -> str:
+        """The same for every group and after every restart: good as a key for what you store."""
+        return self._sealed.id
+
+    @property
+    def stream(self) -> str:
+        """The stream's name."""
+        return self._sealed.stream
+
+    @property
+    def namespace(self) -> str:
+        """The stream's namespace."""
+        return self._sealed.namespace
+
+    @property
+    def group(self) -> str:
+        """The consumer group that it was delivered to."""
+        return self._sealed.consumer_group
+
+    @property
+    def key(self) -> str:
+        """The partition's name, or `__GLOBAL__`."""
+        return self._sealed.key
+
+    @property
+    def start(self) -> datetime:
+        """Its first moment."""
+        return self._sealed.start
+
+    @property
+    def end(self) -> datetime:
+        """The first moment that is not in it."""
+        return self._sealed.end
+
+    @property
+    def count(self) -> int:
+        """How many messages it has."""
+        return self._sealed.count
+
+    @property
+    def revision(self) -> int:
+        """1, and more when late messages came after it was sealed."""
+        return self._sealed.revision
+
+    @property
+    def version(self) -> int:
+        """The version of the stream's definition."""
+        return self._sealed.version
+
+    @property
+    def retries(self) -> int:
+        """How often it failed before."""
+        return self._sealed.retry_count
+
+    @property
+    def replaces(self) -> list[str]:
+        """The ids of sessions that late messages merged into this one."""
+        return self._sealed.replaces
+
+    @property
+    def all_messages(self) -> Messages[Message]:
+        """All its messages. Of a window that was polled with `max_messages`, use `pages`."""
+        if self._sealed.next_cursor is not None:
+            raise InvalidValue(f"window {self.id} was polled with max_messages: go through pages()")
+        return self.messages
+
+    async def pages(self) -> AsyncIterator[Messages[Message]]:
+        """Its messages, a page of `max_messages` at a time."""
+        yield self.messages
+        cursor, size = self._sealed.next_cursor, len(self.messages)
+        while cursor is not None:
+            page = await self._transport.call(
+                "GET",
+                "stream",
+                "window",
+                self.lease.id,
+                "messages",
+                query={"cursor": cursor, "maxMessages": size},
+                kind=WindowPage,
+            )
+            yield Messages(page.messages)
+            cursor = page.next_cursor
+
+    async def ack(self) -> None:
+        """It is done and does not come again to this group. Repeating it changes nothing."""
+        await self._answer(success=True)
+
+    async def nack(self, reason: str = "") -> None:
+        """It failed: it comes again after a delay, and after the retry limit it is a dead letter."""
+        await self._answer(success=False, reason=reason)
+
+    async def renew(self, duration: Duration | None = None) -> None:
+        """Lengthen the lease, by default to its whole time from now. `process` does so by itself."""
+        await self.lease.renew(duration)
+
+    def as_ack(self) -> dict[str, Any]:
+        """The answer to it, as a transaction wants it."""
+        return {
+            "transactionId": self._sealed.transaction_id,
+            "partitionId": self._sealed.partition_id,
+            "leaseId": self.lease.id,
+            "consumerGroup": self.group,
+            "status": "completed",
+        }
+
+    def filter(self, keep: Callable[[Message], object]) -> Messages[Message]:
+        """The messages for which `keep` is true."""
+        return self.all_messages.filter(keep)
+
+    def map(self, make: Callable[[Message], T]) -> list[T]:
+        """What `make` returns for each message."""
+        return self.all_messages.map(make)
+
+    def values(self, path: str) -> list[Any]:
+        """The values at a path such as `data.user`, of the messages that have one."""
+        return self.all_messages.values(path)
+
+    def group_by(self, path: str) -> Groups[Messages[Message]]:
+        """The messages by the value at a path; those without one are in the group None."""
+        return self.all_messages.group_by(path)
+
+    def aggregate(self, **wanted: Any) -> dict[str, Any]:
+        """Count, sum, avg, min, max, p50, p95, p99 and distinct: as `Messages.aggregate`."""
+        return self.all_messages.aggregate(**wanted)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The messages as an Arrow table."""
+        return self.all_messages.to_arrow()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The messages as a pandas frame."""
+        return self.all_messages.to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        """The messages as a polars frame."""
+        return self.all_messages.to_polars()
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        span = f"{self.start.isoformat()} to {self.end.isoformat()}"
+        return f"<window of {self.stream}, {self.key}: {span}, {self.count} messages>"
+
+    async def _answer(self, *, success: bool, reason: str | None = None) -> None:
+        body = {"leaseId": self.lease.id, "windowId": self.id, "success": success, "error": reason}
+        try:
+            await self._transport.call("POST", "stream", "ack", body=body)
+        except Refused as refused:
+            if refused.status != 400:
+                raise
+            self.answered = True
+            raise LeaseLost(f"the answer to window {self.id} was refused: {refused}") from None
+        self.answered = True

@@ -1,0 +1,52 @@
+"""Which broker to ask, and how long to wait before asking again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from threading import Lock
+
+from .errors import InvalidValue
+
+_FIRST_DELAY = 0.1
+_LONGEST_DELAY = 5.0
+
+
+class Brokers:
+    """Brokers of one database: any of them can answer; the one that answered last is asked first."""
+
+    def __init__(self, urls: str | Sequence[str]) -> None:
+        self._urls = [_checked(url) for url in ([urls] if isinstance(urls, str) else urls)]
+        if not self._urls:
+            raise InvalidValue("url is empty: give the URL of a broker, such as http://127.0.0.1:6632")
+        self._current = 0
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._urls)
+
+    def __str__(self) -> str:
+        return ", ".join(self._urls)
+
+    @property
+    def current(self) -> str:
+        """The broker to ask now."""
+        return self._urls[self._current]
+
+    def leave(self, url: str) -> None:
+        """This one gave no answer: ask the next one, unless somebody has moved on already."""
+        with self._lock:
+            if self._urls[self._current] == url:
+                self._current = (self._current + 1) % len(self._urls)
+
+
+def _checked(url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise InvalidValue(f"url is {url!r}: give a URL such as http://127.0.0.1:6632")
+    return url.rstrip("/")
+
+
+def delay(failures: int) -> float:
+    """Seconds to wait after so many failures in a row: doubling, and different for everybody who waits."""
+    longest = min(_LONGEST_DELAY, _FIRST_DELAY * 2.0 ** min(failures - 1, 10))
+    return random.uniform(longest / 2, longest)

@@ -1,0 +1,57 @@
+"""Durations as people give them: seconds, a timedelta, or a text such as "5m" or "1h30m"."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import timedelta
+
+from .errors import InvalidValue
+
+Duration = int | float | timedelta | str
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_WHOLE = re.compile(rf"(?:{_PART.pattern})+")
+
+
+def seconds(name: str, value: Duration) -> float:
+    """A duration in seconds; `name` is the argument that an error speaks of."""
+    found = _read(value)
+    if found is None or not math.isfinite(found) or found < 0:
+        raise InvalidValue(
+            f'{name} is {value!r}: give seconds, a timedelta, or a text such as "30s", "5m", "1h30m"'
+        )
+    return found
+
+
+def milliseconds(name: str, value: Duration) -> int:
+    """A duration in whole milliseconds; what is finer is refused, not rounded away."""
+    exact = seconds(name, value) * 1000
+    if abs(exact - round(exact)) > 1e-6:
+        raise InvalidValue(f"{name} is {value!r}: it must be whole milliseconds")
+    return round(exact)
+
+
+def whole_seconds(name: str, value: Duration) -> int:
+    """A duration in whole seconds."""
+    exact = seconds(name, value)
+    if exact != round(exact):
+        raise InvalidValue(f"{name} is {value!r}: it must be whole seconds")
+    return round(exact)
+
+
+def _read(value: Duration) -> float | None:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    text = value.replace(" ", "")
+    if _WHOLE.fullmatch(text):
+        return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,91 @@
+"""Everything that the client raises, in one tree.
+
+```
+QueenError
+├── InvalidValue          an argument makes no sense (also a ValueError); nothing was sent
+├── Unreachable           no broker gave a whole answer
+├── Refused               the broker answered no
+│   ├── NotFound          there is no such queue, stream, group or message
+│   ├── TooLarge          the request or a payload is too large
+│   ├── QueueFull         the queue has reached its max_size; later there may be room
+│   └── Unavailable       the broker cannot answer now, for instance because PostgreSQL is away
+├── LeaseLost             the lease is over: the message or window goes, or went, to another consumer
+├── TransactionRefused    nothing of the transaction happened
+├── BufferFull            the push buffer had no room for too long
+└── NotSent               items of the push buffer could not be sent
+```
+"""
+
+from __future__ import annotations
+
+
+class QueenError(Exception):
+    """The root of all errors of the client."""
+
+
+class InvalidValue(QueenError, ValueError):
+    """An argument makes no sense; the message names it and says what to give."""
+
+
+class Unreachable(QueenError):
+    """No broker gave a whole answer. `maybe_done` says whether the request may have been carried out."""
+
+    def __init__(self, message: str, *, maybe_done: bool) -> None:
+        super().__init__(message)
+        self.maybe_done = maybe_done
+
+
+class Refused(QueenError):
+    """The broker answered no; the message is the broker's."""
+
+    def __init__(self, message: str, status: int, code: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+class NotFound(Refused):
+    """There is no such queue, stream, group or message."""
+
+
+class TooLarge(Refused):
+    """The request or a payload is too large."""
+
+
+class QueueFull(Refused):
+    """The queue has reached its `max_size`; later there may be room."""
+
+
+class Unavailable(Refused):
+    """The broker cannot answer now."""
+
+
+class LeaseLost(QueenError):
+    """The lease is over: the message or window goes, or went, to another consumer."""
+
+
+class TransactionRefused(QueenError):
+    """Nothing of the transaction happened."""
+
+
+class BufferFull(QueenError):
+    """The push buffer had no room for too long; nothing of this push was taken."""
+
+
+class NotSent(QueenError):
+    """Items of the push buffer could not be sent; `payloads` are what was refused for good."""
+
+    def __init__(self, message: str, payloads: list[object]) -> None:
+        super().__init__(message)
+        self.payloads = payloads
+
+
+#: Errors after which the same request may succeed.
+PASSING = (Unreachable, Unavailable, QueueFull)
+
+
+def refusal(status: int, message: str, code: str) -> Refused:
+    """The error that stands for an answer of the broker."""
+    kinds: dict[int, type[Refused]] = {404: NotFound, 413: TooLarge, 429: QueueFull}
+    kind = Unavailable if status >= 500 else kinds.get(status, Refused)
+    return kind(message, status, code)

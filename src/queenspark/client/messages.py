@@ -1,0 +1,136 @@
+"""Messages as data: what they hold, and how to filter, group and aggregate them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+import msgspec
+
+from .aggregation import OVER_NUMBERS, Groups, numbers, token
+from .paths import MISSING, Path
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+T = TypeVar("T")
+Paths = str | Sequence[str]
+
+
+class Message(msgspec.Struct, rename="camel", kw_only=True):
+    """A message: its payload, and where and when it was stored."""
+
+    id: str
+    transaction_id: str
+    queue: str
+    partition: str
+    data: Any
+    created_at: datetime
+
+
+M_co = TypeVar("M_co", bound=Message, covariant=True)
+
+
+class Messages(Sequence[M_co], Generic[M_co]):
+    """Messages in the order of the log."""
+
+    def __init__(self, messages: Iterable[M_co]) -> None:
+        self._messages = list(messages)
+
+    @overload
+    def __getitem__(self, index: int) -> M_co: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[M_co]: ...
+    def __getitem__(self, index: int | slice) -> M_co | list[M_co]:
+        return self._messages[index]
+
+    def __iter__(self) -> Iterator[M_co]:
+        return iter(self._messages)
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} messages>"
+
+    def filter(self, keep: Callable[[M_co], object]) -> Messages[M_co]:
+        """The messages for which `keep` is true."""
+        return Messages(message for message in self if keep(message))
+
+    def map(self, make: Callable[[M_co], T]) -> list[T]:
+        """What `make` returns for each message."""
+        return [make(message) for message in self]
+
+    def values(self, path: str) -> list[Any]:
+        """The values at a path such as `data.user`, of the messages that have one."""
+        at = Path(path)
+        return [value for message in self if (value := at.of(message)) is not MISSING]
+
+    def group_by(self, path: str) -> Groups[Messages[M_co]]:
+        """The messages by the value at a path; those without one are in the group None."""
+        at = Path(path)
+        groups: Groups[Messages[M_co]] = Groups()
+        for message in self:
+            value = at.of(message)
+            group: Messages[M_co] = groups.add(None if value is MISSING else value, lambda: Messages([]))
+            group._messages.append(message)
+        return groups
+
+    def aggregate(
+        self,
+        *,
+        count: bool = False,
+        sum: Paths = (),  # noqa: A002 - as in SQL
+        avg: Paths = (),
+        min: Paths = (),  # noqa: A002
+        max: Paths = (),  # noqa: A002
+        p50: Paths = (),
+        p95: Paths = (),
+        p99: Paths = (),
+        distinct: Paths = (),
+    ) -> dict[str, Any]:
+        """What was asked for: `{"count": 3, "sum": {"data.amount": 12.5}, …}`.
+
+        Sums, averages, extremes and percentiles are over the numbers at a path; messages without a number
+        there do not count. Without any number the answer is None, and 0 for a sum. `distinct` is the number
+        of different values.
+        """
+        wanted = {"sum": sum, "avg": avg, "min": min, "max": max, "p50": p50, "p95": p95, "p99": p99}
+        answer: dict[str, Any] = {"count": len(self)} if count else {}
+        for name, paths in wanted.items():
+            if paths:
+                answer[name] = {path: OVER_NUMBERS[name](numbers(self.values(path))) for path in _each(paths)}
+        if distinct:
+            answer["distinct"] = {
+                path: len({token(value) for value in self.values(path)}) for path in _each(distinct)
+            }
+        return answer
+
+    def to_arrow(self) -> pyarrow.Table:
+        """A table: a row for each message, a column for each field of the payloads (`data.user`).
+
+        Payloads that are no objects are in a column `data`. A column whose values have no common type has
+        them as JSON text.
+        """
+        from .tables import to_arrow
+
+        return to_arrow(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The table as a pandas frame."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        """The table as a polars frame."""
+        import polars
+
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+
+def _each(paths: Paths) -> Sequence[str]:
+    return [paths] if isinstance(paths, str) else paths

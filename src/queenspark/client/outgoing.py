@@ -1,0 +1,75 @@
+"""What a producer hands over: payloads, and items with more than a payload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from msgspec import Raw
+
+from .errors import InvalidValue
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message to push, with its own partition, transaction id or trace id."""
+
+    payload: Any
+    partition: str | None = None
+    transaction_id: str | None = None
+    trace_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """What became of a pushed message. A duplicate was stored before, under the same transaction id."""
+
+    message_id: str
+    transaction_id: str
+    partition_id: str
+    duplicate: bool
+
+
+class Item(msgspec.Struct, rename="camel", omit_defaults=True):
+    """A message on its way to the broker."""
+
+    queue: str
+    payload: Raw
+    transaction_id: str
+    partition: str = "Default"
+    trace_id: str | None = None
+
+
+def items(queue: str, partition: str | None, payloads: Any, transaction_id: str | None = None) -> list[Item]:
+    """The items of a push: a list is many messages, anything else is one.
+
+    An item without a transaction id gets one here, so that sending it again stores it once.
+    """
+    many: Iterable[Any] = payloads if isinstance(payloads, list | tuple) else [payloads]
+    made = [_item(queue, partition, each) for each in many]
+    if transaction_id is not None:
+        if len(made) != 1:
+            raise InvalidValue(
+                f"transaction_id is for one message and there are {len(made)}:"
+                " push Outgoing(payload, transaction_id=…) for each"
+            )
+        made[0].transaction_id = transaction_id
+    return made
+
+
+def _item(queue: str, partition: str | None, given: Any) -> Item:
+    one = given if isinstance(given, Outgoing) else Outgoing(given)
+    try:
+        payload = Raw(msgspec.json.encode(one.payload))
+    except (TypeError, ValueError) as error:
+        raise InvalidValue(f"payload cannot be written as JSON: {error}") from error
+    return Item(
+        queue=queue,
+        payload=payload,
+        transaction_id=one.transaction_id or str(uuid4()),
+        partition=one.partition or partition or "Default",
+        trace_id=one.trace_id,
+    )

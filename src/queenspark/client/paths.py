@@ -1,0 +1,45 @@
+"""Dotted paths into a message: `data.user`, `data.items.0.price`, `partition`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from .errors import InvalidValue
+
+FIELDS = ("data", "id", "queue", "partition", "transaction_id", "created_at")
+
+
+class _Missing:
+    """There is nothing at the path; null is something."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = _Missing()
+
+
+class Path:
+    """A path that was read once, to be looked up in many messages."""
+
+    def __init__(self, text: str) -> None:
+        first, *self._steps = text.split(".")
+        if first not in FIELDS or not all(self._steps) or (self._steps and first != "data"):
+            others = ", ".join(FIELDS[1:])
+            raise InvalidValue(
+                f"path is {text!r}: give a path into the payload such as data.user, or one of {others}"
+            )
+        self.text = text
+        self._field = first
+
+    def of(self, message: Any) -> Any:
+        """The value at this path, or MISSING."""
+        value = getattr(message, self._field)
+        for step in self._steps:
+            if isinstance(value, dict) and step in value:
+                value = value[step]
+            elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+                value = value[int(step)]
+            else:
+                return MISSING
+        return value

@@ -1,0 +1,59 @@
+# Made from aio/admin.py by `make format`: change that file, not this one.
+"""Looking at a whole system, and looking after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .session import Session
+
+
+class Admin:
+    """What concerns no single queue or stream. Answers are the broker's own, as in the HTTP API."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def status(self) -> dict[str, Any]:
+        """Everything at a glance."""
+        return self._get("status")
+
+    def queues(self, *, namespace: str | None = None, task: str | None = None) -> list[dict[str, Any]]:
+        """All queues with their counts."""
+        query = {"namespace": namespace, "task": task}
+        return self._list("queues", "resources", "queues", query=query)
+
+    def streams(self, *, namespace: str | None = None) -> list[dict[str, Any]]:
+        """All streams with their progress."""
+        return self._list("streams", "resources", "streams", query={"namespace": namespace})
+
+    def stream_stats(self) -> dict[str, Any]:
+        """Counts over all streams, and the pipeline."""
+        return self._get("resources", "streams", "stats")
+
+    def groups(self) -> list[dict[str, Any]]:
+        """All consumer groups, an entry for each queue of a group, with their lag."""
+        return self._list("consumerGroups", "consumer-groups")
+
+    def delete_group(self, group: str, *, queue: str | None = None) -> int:
+        """Delete a group, on all queues or on one. How many entries there were."""
+        place = [] if queue is None else ["queues", queue]
+        answer = self._session.call("DELETE", "consumer-groups", group, *place)
+        return int(answer["count"])
+
+    def push_maintenance(self, on: bool) -> None:
+        """Switch push maintenance: pushes are accepted, and appended to the log when it ends."""
+        self._session.call("POST", "system", "maintenance", body={"enabled": on})
+
+    def pop_maintenance(self, on: bool) -> None:
+        """Switch pop maintenance: nothing is handed out."""
+        self._session.call("POST", "system", "maintenance", "pop", body={"enabled": on})
+
+    def _get(self, *path: str) -> dict[str, Any]:
+        answer: dict[str, Any] = self._session.call("GET", *path)
+        return answer
+
+    def _list(self, name: str, *path: str, query: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+        answer = self._session.call("GET", *path, query=query)
+        found: list[dict[str, Any]] = answer[name]
+        return found

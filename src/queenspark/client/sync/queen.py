@@ -1,0 +1,95 @@
+# Made from aio/queen.py by `make format`: change that file, not this one.
+"""The client's front door."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from ..brokers import Brokers
+from ..duration import Duration, seconds
+from ..events import Listener
+from .admin import Admin
+from .consumer import Consumer
+from .queue import Queue
+from .session import Session
+from .stream import Stream
+from .transaction import Transaction
+from .transport import Transport
+
+_URL = "http://127.0.0.1:6632"
+
+
+class Queen:
+    """A client of Queenspark: queues, streams, consumers and transactions.
+
+    `url` is a broker, or several brokers of one database: when one does not answer, the next is asked.
+    Without it, `QUEENSPARK_URL` is, or the broker of `queenspark up` on this machine. `timeout` bounds the
+    wait for an answer. What is safe to repeat is repeated `retries` times. `buffer_size`, `linger` and
+    `buffer_wait` are for buffered pushes: how many may wait, how long they are gathered, and how long a push
+    waits for room.
+    """
+
+    def __init__(
+        self,
+        url: str | Sequence[str] | None = None,
+        *,
+        timeout: Duration = 30,
+        retries: int = 5,
+        buffer_size: int = 10_000,
+        linger: Duration = "20ms",
+        buffer_wait: Duration = 30,
+    ) -> None:
+        brokers = Brokers(url or os.environ.get("QUEENSPARK_URL", "").strip() or _URL)
+        transport = Transport(brokers, timeout=seconds("timeout", timeout), retries=retries)
+        self._session = Session(
+            transport,
+            buffer_size=buffer_size,
+            linger=seconds("linger", linger),
+            patience=seconds("buffer_wait", buffer_wait),
+        )
+
+    def queue(self, name: str) -> Queue:
+        """A queue, to push to it, pop from it and consume it."""
+        return Queue(_session=self._session, name=name)
+
+    def stream(self, name: str, namespace: str = "default") -> Stream:
+        """A stream, to define it and to look after it."""
+        return Stream(_session=self._session, name=name, namespace=namespace)
+
+    def consumer(
+        self, stream: str, group: str, *, namespace: str | None = None, on_event: Listener | None = None
+    ) -> Consumer:
+        """A consumer of a stream's windows. The namespace is needed when two have a stream of that name."""
+        return Consumer(self._session, stream, group, namespace, on_event)
+
+    def transaction(self) -> Transaction:
+        """Acks and pushes that happen together or not at all."""
+        return Transaction(self._session.transport)
+
+    @property
+    def admin(self) -> Admin:
+        """Looking at a whole system, and looking after it."""
+        return Admin(self._session)
+
+    def flush(self) -> None:
+        """Wait until all buffered pushes are stored; NotSent when some could not be."""
+        self._session.buffer.flush()
+
+    def stop(self) -> None:
+        """End all consumers of this client after what they have in hand."""
+        self._session.stop()
+
+    def close(self) -> None:
+        """End the consumers, send what is buffered, close the connections."""
+        self._session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

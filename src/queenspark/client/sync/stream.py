@@ -1,0 +1,138 @@
+# Made from aio/stream.py by `make format`: change that file, not this one.
+"""A stream: define it, look at it, move its groups, delete it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal, Self
+
+from ..duration import Duration, milliseconds
+from ..errors import InvalidValue
+from ..times import as_time
+from .session import Session
+
+LatePolicy = Literal["process", "warn", "drop"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """A stream as it should be. Each setting gives a new object; `define` makes it so."""
+
+    _session: Session
+    name: str
+    namespace: str
+    _definition: dict[str, Any] = field(default_factory=dict)
+
+    def sources(self, queues: Sequence[str]) -> Self:
+        """The queues that it joins."""
+        if isinstance(queues, str):
+            raise InvalidValue(f"sources is {queues!r}: give a list of queues")
+        return self._with(source_queue_names=list(queues))
+
+    def partitioned(self, on: bool = True) -> Self:
+        """Windows for each partition name by itself; else one for all messages together."""
+        return self._with(partitioned=on)
+
+    def tumbling_time(self, duration: Duration) -> Self:
+        """Windows of this length, one after the other."""
+        return self._window("tumbling", window_duration_ms=milliseconds("duration", duration))
+
+    def sliding_time(self, duration: Duration, slide: Duration) -> Self:
+        """Windows of this length, a new one every `slide`."""
+        return self._window(
+            "sliding",
+            window_duration_ms=milliseconds("duration", duration),
+            window_slide_ms=milliseconds("slide", slide),
+        )
+
+    def session(self, gap: Duration) -> Self:
+        """Windows that end when a key was silent for this long."""
+        return self._window("session", window_gap_ms=milliseconds("gap", gap))
+
+    def count(self, size: int, slide: int | None = None) -> Self:
+        """Windows of so many messages of a key, a new one every `slide` messages (default: `size`)."""
+        return self._window("count", window_size_count=size, window_slide_count=slide)
+
+    def grace_period(self, duration: Duration) -> Self:
+        """How long after its end a window waits for late messages (default: 30 s)."""
+        return self._with(window_grace_period_ms=milliseconds("grace_period", duration))
+
+    def lease_timeout(self, duration: Duration) -> Self:
+        """How long a consumer has a window before it goes to another (default: 60 s)."""
+        return self._with(window_lease_timeout_ms=milliseconds("lease_timeout", duration))
+
+    def event_time(self, path: str) -> Self:
+        """Cut by the time at this path of the payload, such as `data.ts`, not by the time of the push."""
+        return self._with(event_time=path)
+
+    def late(self, policy: LatePolicy) -> Self:
+        """What happens to messages that come after their window: `process` (default), `warn`, `drop`."""
+        return self._with(late=policy)
+
+    def idle_timeout(self, duration: Duration) -> Self:
+        """With event time: how long a key is silent before its windows close."""
+        return self._with(idle_timeout_ms=milliseconds("idle_timeout", duration))
+
+    def emit_empty(self, on: bool = True) -> Self:
+        """Deliver windows without messages too."""
+        return self._with(emit_empty=on)
+
+    def start(self, where: Literal["earliest", "latest"] | datetime | str) -> Self:
+        """Where a new stream begins in its queues: `earliest` (the default), `latest`, or a time."""
+        return self._with(start=where if where in ("earliest", "latest") else as_time("start", where))
+
+    def define(self, *, reset: bool = False) -> Self:
+        """Make the stream, or make it what is wanted. With `reset` history is windowed anew."""
+        if not self._definition.get("source_queue_names"):
+            raise InvalidValue("sources is missing: stream(name).sources([queue, …])")
+        body = {"name": self.name, "namespace": self.namespace, **self._definition, "reset": reset}
+        self._session.call("POST", "stream", "define", body=body, repeatable=not reset)
+        return self
+
+    def seek(self, group: str, time: datetime | str) -> None:
+        """Move a group: it gets the windows that end after this time, again or for the first time."""
+        body = {
+            "streamName": self.name,
+            "namespace": self.namespace,
+            "consumerGroup": group,
+            "timestamp": as_time("time", time),
+        }
+        self._session.call("POST", "stream", "seek", body=body)
+
+    def describe(self) -> dict[str, Any]:
+        """Its definition, progress and groups, as the broker shows them."""
+        shown: dict[str, Any] = self._get()
+        return shown
+
+    def late_messages(self, *, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
+        """Messages that came late and were logged or dropped, the newest first."""
+        found: list[dict[str, Any]] = (self._get("late", limit=limit, offset=offset))["late"]
+        return found
+
+    def dead_messages(self, *, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
+        """Messages without a usable event time, the newest first."""
+        found: list[dict[str, Any]] = (self._get("dead", limit=limit, offset=offset))["dead"]
+        return found
+
+    def delete(self) -> bool:
+        """Delete it with its windows; whether it was there."""
+        query = {"namespace": self.namespace}
+        answer = self._session.call("DELETE", "resources", "streams", self.name, query=query)
+        return bool(answer["existed"])
+
+    def _get(self, *more: str, **query: Any) -> Any:
+        where = ("resources", "streams", self.name, *more)
+        return self._session.call("GET", *where, query={"namespace": self.namespace, **query})
+
+    def _with(self, **more: Any) -> Self:
+        return replace(self, _definition={**self._definition, **more})
+
+    def _window(self, kind: str, **sizes: Any) -> Self:
+        kept = {name: value for name, value in self._definition.items() if name not in _SIZES}
+        given = {name: value for name, value in sizes.items() if value is not None}
+        return replace(self, _definition={**kept, "window_type": kind, **given})
+
+
+_SIZES = {"window_duration_ms", "window_slide_ms", "window_gap_ms", "window_size_count", "window_slide_count"}

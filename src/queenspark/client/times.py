@@ -1,0 +1,22 @@
+"""Times as people give them: an aware datetime, or a text in ISO 8601."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from .errors import InvalidValue
+
+
+def as_time(name: str, value: datetime | str) -> str:
+    """A time for the wire; `name` is the argument that an error speaks of."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise InvalidValue(f"{name} is {value!r}: give a datetime with a time zone")
+        return value.isoformat()
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        raise InvalidValue(
+            f"{name} is {value!r}: give a datetime, or a time such as 2026-01-31T10:00:00Z"
+        ) from None
+    return value
