@@ -14,12 +14,15 @@ LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11 \
 SOURCES := src tests bench tools $(wildcard examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test test-long check format bench lock clean
+.PHONY: help setup demo up test test-long check format bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 setup: $(READY) ## create .venv with everything that the other targets need
+
+demo: $(READY) ## see in a minute what it is for (ARGS="--seconds 30")
+	@exec $(BIN)/queenspark demo $(ARGS)
 
 up: $(READY) ## start the queue on this machine (ARGS="--port 7000 --data-dir data")
 	@exec $(BIN)/queenspark up $(ARGS)

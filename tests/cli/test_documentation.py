@@ -36,7 +36,7 @@ def test_the_commands_are_the_ones_that_people_know() -> None:
     names = " ".join(sorted({path[0] for path in COMMANDS}))
     assert (
         names
-        == "dlq groups migrate pipeline pop push queues seek serve status streams tail up version windows"
+        == "demo dlq groups migrate pipeline pop push queues seek serve status streams tail up version windows"
     )
 
 

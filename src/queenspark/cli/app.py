@@ -6,6 +6,7 @@ import sys
 import typer
 
 from queenspark.cli import dlq, groups, queues, streams
+from queenspark.cli.demo import demo
 from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.output import say
 from queenspark.cli.pipeline import pipeline
@@ -20,7 +21,7 @@ from queenspark.cli.windows import windows
 from queenspark.settings import SettingsError
 
 app = typer.Typer(
-    help="Queenspark: a partitioned, durable message queue on PostgreSQL.",
+    help="Queenspark: queues on PostgreSQL, and windows over them on Spark.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -37,6 +38,7 @@ def version() -> None:
 
 
 app.command(rich_help_panel=RUN)(up)
+app.command(rich_help_panel=RUN)(demo)
 app.command(rich_help_panel=RUN)(serve)
 app.command(rich_help_panel=RUN)(pipeline)
 app.command(rich_help_panel=RUN)(migrate)

@@ -1,0 +1,126 @@
+"""Everything on one machine: PostgreSQL, a broker and the pipeline, from start to stop."""
+
+import errno
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Self
+
+from queenspark.cli.broker_process import BrokerProcess
+from queenspark.cli.exits import Exit, Failure
+from queenspark.cli.pipeline_process import PipelineProcess
+from queenspark.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from queenspark.settings import Settings
+
+
+class LocalSystem:
+    """What `queenspark up` runs. With a database URL in the settings no PostgreSQL is started."""
+
+    def __init__(self, settings: Settings, *, with_pipeline: bool = True) -> None:
+        self.settings = settings
+        self.postgres = _embedded(settings)
+        url = self.postgres.url if self.postgres else str(settings.database_url)
+        self.broker = BrokerProcess(settings, url)
+        self.pipeline = PipelineProcess(settings, url)
+        self._with_pipeline = with_pipeline
+        self._running = ExitStack()
+
+    def start(self, tell: Callable[[str], object]) -> None:
+        """Start the parts one after the other; `tell` hears of each. The pipeline starts on its own."""
+        try:
+            if self.postgres is None:
+                _refuse_taken_port(self.settings)
+            else:
+                self._running.callback(self.postgres.stop)
+                # In this order, so that a refusal comes before anything is started or made.
+                self.postgres.data_dir.take()
+                _refuse_taken_port(self.settings)
+                tell(f"Starting PostgreSQL on {self.settings.data_dir}.")
+                self.postgres.start()
+            self._running.callback(self.broker.stop)
+            tell("Starting the broker.")
+            self.broker.start()
+        except EmbeddedPostgresError as error:
+            raise Failure(str(error), Exit.USAGE) from None
+        if self._with_pipeline:
+            self._running.callback(self.pipeline.stop)
+            self.pipeline.spawn()
+
+    def look(self) -> None:
+        """Start the pipeline again when it ended; raise when PostgreSQL or the broker did."""
+        if self.postgres is not None and not self.postgres.running:
+            raise Failure(f"PostgreSQL ended; its log: {self.postgres.data_dir.log_file}")
+        if not self.broker.running:
+            raise Failure(f"The broker ended; its log: {self.broker.log_file}")
+        if self._with_pipeline:
+            self.pipeline.look()
+
+    def kill(self) -> None:
+        """For the impatient: broker and pipeline end at once."""
+        self.broker.kill()
+        self.pipeline.kill()
+
+    @property
+    def logs(self) -> list[Path]:
+        """The log files."""
+        logs = [self.broker.log_file, *([self.pipeline.log_file] if self._with_pipeline else [])]
+        return logs if self.postgres is None else [*logs, self.postgres.data_dir.log_file]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._running.close()
+
+
+class Stopping:
+    """The first signal ends the block, by KeyboardInterrupt; a further one is for the impatient."""
+
+    def __init__(self) -> None:
+        self.begun = False
+        self.hurry: Callable[[], None] | None = None
+
+    def on_signal(self, number: int, frame: FrameType | None) -> None:
+        """A signal came."""
+        if not self.begun:
+            self.begun = True
+            raise KeyboardInterrupt
+        if self.hurry is not None:
+            self.hurry()
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[Stopping]:
+    """Ctrl-C, SIGTERM and SIGHUP interrupt the block."""
+    stopping = Stopping()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stopping.on_signal)
+    yield stopping
+
+
+def _embedded(settings: Settings) -> EmbeddedPostgres | None:
+    try:
+        return EmbeddedPostgres(settings.data_dir) if settings.database_url is None else None
+    except EmbeddedPostgresError as error:
+        raise Failure(str(error), Exit.USAGE) from None
+
+
+def _refuse_taken_port(settings: Settings) -> None:
+    try:
+        family, *_, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            # A socket that another one listens on may be bound, but not listened on.
+            probe.listen(1)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            reason = f"Port {settings.port} is taken: choose another one with --port."
+        else:
+            reason = f"{settings.host}, port {settings.port}, cannot be used: {error.strerror}."
+        raise Failure(reason, Exit.USAGE) from None
