@@ -1,15 +1,18 @@
-"""The commands of the page about streams, run one after the other as a reader does."""
+"""The commands of the page about streams and the program of the README, run as a reader does."""
 
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.broker_process import clean_environment
 from tests.system.system import System
 
-PAGE = Path(__file__).parents[2] / "docs" / "streams.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "streams.md"
 
 
 @pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="the page uses curl and jq")
@@ -27,3 +30,21 @@ def test_the_commands_of_the_page_about_streams_work(system: System) -> None:
     assert '{"success":true,"acked":true,"dlq":false}' in done.stdout
     assert done.stdout.rstrip().endswith('{"success":true,"results":["ack","push"]}')
     assert [message["data"] for message in system.api.drain("sums", 1)] == [42]
+
+
+def test_the_first_stream_of_the_readme_prints_its_window(system: System) -> None:
+    (program,) = re.findall(
+        r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=clean_environment(url=system.api.url),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    assert line.startswith("anna 20")
+    assert line.endswith("{'count': 3, 'sum': {'data.amount': 12.5}}")
