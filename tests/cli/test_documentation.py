@@ -34,10 +34,9 @@ def section(path: tuple[str, ...]) -> str:
 
 def test_the_commands_are_the_ones_that_people_know() -> None:
     names = " ".join(sorted({path[0] for path in COMMANDS}))
-    assert (
-        names
-        == "demo dlq groups migrate pipeline pop push queues seek serve status streams tail up version windows"
-    )
+    known = "demo dlq groups migrate pipeline pop push queues seek serve status"
+    known += " streams tail up version windows"
+    assert names == known
 
 
 @PATHS
