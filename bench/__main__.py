@@ -33,7 +33,9 @@ MEASUREMENTS: dict[str, Callable[[Machine, float], list[Figure]]] = {
 
 WINDOWS = "windows"
 """The window engine: in a process of its own, with one thread for polars."""
-NAMES = [*MEASUREMENTS, WINDOWS]
+STREAMS = "streams"
+"""Windows over queues: with the broker and Spark in processes of their own."""
+NAMES = [*MEASUREMENTS, WINDOWS, STREAMS]
 
 
 def bench(
@@ -54,7 +56,7 @@ def bench(
     if unknown:
         console.print(f"There is no measurement {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}.")
         raise typer.Exit(CANNOT_MEASURE)
-    queue = [name for name in chosen if name != WINDOWS]
+    queue = [name for name in chosen if name in MEASUREMENTS]
     if queue:
         figures = _measure_queue(queue, QUICK_SECONDS if quick else SECONDS, console)
         show(figures, profile=profile)
@@ -63,6 +65,9 @@ def bench(
     if WINDOWS in chosen:
         environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
         subprocess.run([sys.executable, "-m", "bench.windows"], env=environment, check=True)
+    if STREAMS in chosen:
+        size = ["--messages", "400000", "--seconds", "5"] if quick else []
+        subprocess.run([sys.executable, "-m", "bench.streams", *size], check=True)
 
 
 def _measure_queue(names: list[str], seconds: float, console: Console) -> list[Figure]:

@@ -19,6 +19,7 @@ import httpx2
 import psycopg
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from bench.cpu import tree_seconds
 from bench.machine import Machine, running_machine
@@ -224,27 +225,38 @@ def main(
     seconds: Annotated[float, typer.Option(help="How long each measurement lasts.")] = 20.0,
 ) -> None:
     """Measure and print."""
-    console = Console(width=120)
+    table = Table(title="Streams on this machine, with PostgreSQL, the broker and Spark on the same cores")
+    table.add_column("what")
+    for heading in ("measured", "beside it", "aim"):
+        table.add_column(heading, justify="right")
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    progress = Console(stderr=True)
+
+    def row(what: str, measured: str, beside: str, aim: str) -> None:
+        table.add_row(what, measured, beside, aim)
+        progress.print(f"{what}: {measured} {beside}")
+
     with running_machine() as machine:
-        with running_pipeline(machine) as pipeline:
+        with progress.status("measuring streams"), running_pipeline(machine) as pipeline:
             rate = drain(machine, messages)
-            console.print(f"drain of {messages:,} messages, {KEYS:,} keys: {rate:,.0f} messages/s")
             found = delays(machine, seconds)
             middle, most = found[len(found) // 2], found[int(len(found) * 0.99)]
-            console.print(f"delay of {len(found):,} windows: p50 {middle:.2f} s, p99 {most:.2f} s")
+            row("from end and grace to delivery, p50", f"{middle:.2f} s", "", "1.5 s")
+            row("from end and grace to delivery, p99", f"{most:.2f} s", "", "3 s")
             sealed(machine, "keys", 10_000, 200_000)
-            console.print(
-                f"8 consumers, 10,000 keys: {deliveries(machine, 'keys', 8, seconds):,.0f} windows/s"
-            )
+            taken = deliveries(machine, "keys", 8, seconds)
+            row("windows polled and acked, 8 consumers, 10,000 keys", f"{taken:,.0f} /s", "", "2,000 /s")
             sealed(machine, "few", 100, 100_000)
             sealed(machine, "many", 100_000, 100_000)
-            few, many = (deliveries(machine, name, 1, 5.0) for name in ("few", "many"))
-            console.print(
-                f"a poll and ack: {1000 / few:.2f} ms with 100 keys, {1000 / many:.2f} ms with 100,000"
-            )
+            few, many = (1000 / deliveries(machine, name, 1, 5.0) for name in ("few", "many"))
+            row("a poll and an ack with 100,000 keys", f"{many:.2f} ms", f"100 keys: {few:.2f} ms", "twice")
             time.sleep(5)
-            console.print(f"idle: {100 * idle_cores(machine, pipeline, 15.0):.1f} % of a core")
-        console.print(f"plain Spark over the same backlog: {plain_spark(machine):,.0f} messages/s")
+            idle = 100 * idle_cores(machine, pipeline, 15.0)
+            row("the idle pipeline", f"{idle:.1f} % of a core", "", "5 %")
+        plain = plain_spark(machine)
+        what = f"draining {messages:,} messages, {KEYS:,} keys"
+        row(what, f"{rate:,.0f} /s", f"plain Spark: {plain:,.0f} /s", "375,000 /s")
+    console.print(table)
 
 
 if __name__ == "__main__":
