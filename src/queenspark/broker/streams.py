@@ -192,18 +192,20 @@ async def poll(broker: Broker, call: Call) -> Answer:
     stream = await find_stream(broker, request.stream_name, request.namespace)
     group = check_name("consumerGroup", request.consumer_group)
     broker.metrics.pop_requests.inc()
+    gone = call.watch()
 
     async def once() -> Batch | None:
-        if broker.modes.pop:
+        if broker.modes.pop or gone.done():
             return None
-        return await broker.store.deliverer.pop(stream.queue, group, lease_ms=stream.lease_timeout_ms)
+        return await broker.store.deliverer.pop(
+            stream.queue, group, lease_ms=stream.lease_timeout_ms, is_wanted=lambda: not gone.done()
+        )
 
     async def next_look() -> tuple[bool, float | None]:
         return await broker.store.deliverer.next_look(stream.queue, group)
 
     lot = Lot(stream.queue, (None, None), group, None)
     version = broker.parking.version(lot)
-    gone = call.watch()
     found = await once()
     if found is None and request.timeout:
         seconds = patience(request.timeout, broker.settings.max_wait_seconds)
