@@ -4,7 +4,10 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -75,3 +78,80 @@ def test_people_get_a_line_for_each_message(queenspark: Command, queue: str) -> 
     queenspark("push", queue, '{"a": "[red]"}', "--partition", "p", "--transaction-id", "t")
     line = queenspark("tail", queue, "--from-beginning", "--count", "1").out
     assert line.endswith(' p t {"a":"[red]"}\n')
+
+
+class SlowBroker(ThreadingHTTPServer):
+    """Says that there is nothing, to long polls only when it may; and notes what it has answered."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        self.polled = threading.Event()
+        self.may_answer = threading.Event()
+        self.answered: list[str] = []
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: SlowBroker
+
+    def do_GET(self) -> None:
+        if "wait=true" in self.path:
+            self.server.polled.set()
+            self.server.may_answer.wait(30)
+        with suppress(BrokenPipeError):
+            self.send_response(204)
+            self.end_headers()
+        self.server.answered.append("poll")
+
+    def do_DELETE(self) -> None:
+        self.server.answered.append("delete")
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Not on the terminal."""
+
+
+@pytest.fixture
+def slow_broker() -> Iterator[SlowBroker]:
+    with SlowBroker() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.may_answer.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def polling(slow_broker: SlowBroker) -> Iterator[Tail]:
+    """A `tail` that waits for an answer."""
+    command = [sys.executable, "-m", "queenspark", "tail", "q"]
+    with subprocess.Popen(
+        command, env=clean_environment(url=slow_broker.url), stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert slow_broker.polled.wait(30)
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_the_group_is_deleted_when_no_poll_is_under_way(
+    slow_broker: SlowBroker, polling: Tail, how: signal.Signals
+) -> None:
+    """A poll that the broker still works on would make the group again."""
+    polling.send_signal(how)
+    with pytest.raises(subprocess.TimeoutExpired):
+        polling.wait(0.5)
+    slow_broker.may_answer.set()
+    assert polling.wait(10) == 0
+    assert slow_broker.answered == ["poll", "poll", "delete"]
+
+
+def test_a_second_ctrl_c_does_not_wait_for_the_broker(slow_broker: SlowBroker, polling: Tail) -> None:
+    for _ in range(2):
+        polling.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            polling.wait(0.2)  # two signals at once would be one
+    assert polling.wait(10) == 0
+    assert slow_broker.answered == ["poll", "delete"]

@@ -1,5 +1,6 @@
 """A bare connection to a broker, for clients that go away when it suits the test."""
 
+import json
 import socket
 from types import TracebackType
 from typing import Self
@@ -22,6 +23,12 @@ class RawConnection:
     def get(self, path: str) -> None:
         """Send a GET; nobody waits for its answer."""
         self._socket.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+
+    def post(self, path: str, body: object) -> None:
+        """Send a POST; nobody waits for its answer."""
+        text = json.dumps(body)
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(text)}\r\n\r\n"
+        self._socket.sendall((head + text).encode())
 
     def send(self, text: bytes) -> None:
         """Send bytes as they are, in one piece."""

@@ -9,7 +9,7 @@ import pytest
 
 from tests.broker_process import Broker
 from tests.conftest import StartBroker
-from tests.wire.api import Api, payloads_of
+from tests.wire.api import Api, Json, answered, payloads_of
 from tests.wire.deadline import eventually
 from tests.wire.locks import waiting_for_a_lock
 from tests.wire.raw_connection import RawConnection
@@ -99,3 +99,42 @@ def test_a_client_that_left_while_its_answer_was_made_gives_its_lease_back(
             eventually(lambda: waiting_for_a_lock(observer))
             connection.close()
         assert payloads_of(api.take(queue, consumerGroup="g")) == [2]
+
+
+def stream_poll(stream: str, group: str, timeout: int) -> Json:
+    return {"streamName": stream, "consumerGroup": group, "timeout": timeout}
+
+
+@pytest.mark.parametrize("kind", ["queue", "stream"])
+def test_a_client_that_left_does_not_bring_its_deleted_group_back(
+    own: Broker, broker: StartBroker, queue: str, kind: str
+) -> None:
+    """The broker is frozen while the client polls, leaves and deletes its group by way of another broker."""
+    with Api(own.url) as api, Api(broker().url) as other:
+        api.configure(queue)
+        define = {"name": queue, "namespace": "tests", "source_queue_names": [queue]}
+        answered(api.post("/api/v1/stream/define", define), 201)
+
+        def once(group: str) -> None:
+            if kind == "queue":
+                assert api.empty(queue, consumerGroup=group)
+            else:
+                assert api.post("/api/v1/stream/poll", stream_poll(queue, group, 0)).status_code == 204
+
+        for number in range(5):
+            group = f"group-{number}"
+            once(group)
+            own.process.send_signal(signal.SIGSTOP)
+            try:
+                with RawConnection(own.port) as leaving:
+                    if kind == "queue":
+                        leaving.get(poll(queue, group))
+                    else:
+                        leaving.post("/api/v1/stream/poll", stream_poll(queue, group, 60_000))
+                answered(other.delete(f"/api/v1/consumer-groups/{group}"), 200)
+            finally:
+                own.process.send_signal(signal.SIGCONT)
+            eventually(lambda: api.parked() == 0)
+            once("another")
+            groups = {each["name"] for each in other.read("/api/v1/consumer-groups")["consumerGroups"]}
+            assert groups == {"another"}

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from . import ack, groups, messages, openapi, pop, push, queues, stream_resources, streams, system
+from . import (
+    ack,
+    groups,
+    messages,
+    openapi,
+    pop,
+    push,
+    queues,
+    stream_definition,
+    stream_resources,
+    streams,
+    system,
+)
 from .broker import Broker
 from .http import App, Route
 
 
 def routes() -> list[Route]:
     """Every route of the API."""
-    modules = (push, pop, ack, queues, groups, messages, streams, stream_resources, system)
+    modules = (push, pop, ack, queues, groups, messages, stream_definition, streams, stream_resources, system)
     found = [route for module in modules for route in module.ROUTES]
     return [*found, openapi.route(found)]
 

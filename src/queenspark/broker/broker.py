@@ -25,6 +25,8 @@ log = logging.getLogger("queenspark.broker")
 
 _STOP_SECONDS = 5.0  # for work in the background to end
 _FALLBACK_SECONDS = 2.0  # parked polls look again so often even without news
+_SHARE = 20  # work in the background that brings nothing takes at most such a part of the time,
+_LONGEST_PAUSE = 10  # but is done at least every so many of its intervals
 
 
 class Broker:
@@ -100,18 +102,25 @@ class Broker:
             case _:
                 return None
 
-    def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+    def _every(self, seconds: float, work: Callable[[], Awaitable[bool | None]]) -> None:
+        """Do something again and again: less often while it takes long, unless it says that it was worth it.
+
+        A failure is no reason to wait: how long it took says how busy others were, not what the work costs.
+        """
+
         async def loop() -> None:
             while not self._stopping:
+                pause = seconds
                 begun = time.monotonic()
                 try:
-                    await work()
+                    if not await work():
+                        took = time.monotonic() - begun
+                        pause = max(seconds, min(_SHARE * took, _LONGEST_PAUSE * seconds))
                 except StoreError as error:
                     log.warning("%s", error)
                 except Exception:
                     log.exception("background work failed")
-                # Work that has become dear is done less often: at most a twentieth of the time.
-                await asyncio.sleep(max(seconds, 20 * (time.monotonic() - begun)))
+                await asyncio.sleep(pause)
 
         self.background(loop())
 
@@ -130,14 +139,16 @@ class Broker:
 
         self.background(read())
 
-    async def _look(self) -> None:
+    async def _look(self) -> bool:
         await self.store.clock.look(self.settings.look_seconds)
+        return True
 
-    async def _sweep(self) -> None:
+    async def _sweep(self) -> bool:
         removed = await self.store.sweeper.run()
         if removed:
             self.metrics.removed.inc(removed)
             log.info("retention removed %d messages", removed)
+        return removed > 0
 
     async def _fall_back(self) -> None:
         """Should a notification get lost, parked polls look again all the same."""

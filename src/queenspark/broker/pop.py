@@ -96,15 +96,16 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
     mode, start = _start(query)
     group = check_name("consumerGroup", query.consumer_group) if query.consumer_group else QUEUE_MODE
     deliverer = broker.store.deliverer
+    gone = call.watch()
 
     async def once() -> Batch | None:
-        if broker.modes.pop:
+        if broker.modes.pop or gone.done():
             return None
         names = [queue] if queue is not None else await broker.store.queues.names(query.namespace, query.task)
         for name in names:
             found = await deliverer.pop(
                 name, group, batch=batch, partitions=partitions, partition=partition,
-                auto_ack=query.auto_ack, mode=mode, start=start,
+                auto_ack=query.auto_ack, mode=mode, start=start, is_wanted=lambda: not gone.done(),
             )  # fmt: skip
             if found is not None:
                 return found
@@ -118,7 +119,6 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
 
     lot = Lot(queue, (query.namespace, query.task) if queue is None else (None, None), group, partition)
     version = broker.parking.version(lot)
-    gone = call.watch()
     found = await once()
     if found is None and query.wait:
         seconds = min(query.timeout / 1000, settings.max_wait_seconds)

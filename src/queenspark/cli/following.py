@@ -4,14 +4,14 @@ import secrets
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
-from typing import Any
+from types import FrameType, TracebackType
+from typing import Any, Self
 
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.exits import Failure
 from queenspark.cli.output import say
 
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 1.0  # of one poll, and so the longest time until Ctrl-C is heeded
 BATCH = 100
 
 
@@ -38,11 +38,11 @@ def follow(
         "partitions": BATCH,
     }
     left = count
-    with _until_stopped(), _group_goes_away(broker, group):
+    with _Stopping() as stopping, _group_goes_away(broker, group):
         # The first contact fixes the place where the group begins; only then is the queue followed.
         answer = broker.get(*path, query={**query, "batch": min(BATCH, left or BATCH)})
         say(f"Following {name}; Ctrl-C ends it.")
-        while True:
+        while not stopping.asked:
             for message in answer["messages"] if answer else []:
                 show(message)
                 left = None if left is None else left - 1
@@ -52,20 +52,33 @@ def follow(
             answer = broker.get(*path, query=query, patience=WAIT_SECONDS)
 
 
-@contextmanager
-def _until_stopped() -> Iterator[None]:
-    """SIGTERM ends the block like Ctrl-C does, and neither is an error."""
+class _Stopping:
+    """Ctrl-C and SIGTERM within the block: neither is an error.
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+    The first one is heeded between two requests: a poll that is left alone could still be under way when the
+    group is deleted, and make it again. A second one ends the block at once.
+    """
 
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    except KeyboardInterrupt:
-        pass
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+        return isinstance(error, KeyboardInterrupt)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
 
 
 @contextmanager
@@ -77,3 +90,5 @@ def _group_goes_away(broker: BrokerApi, group: str) -> Iterator[None]:
             broker.delete("consumer-groups", group, query={"deleteMetadata": True})
         except Failure as failure:
             say(f"The consumer group {group} is still there: {failure}")
+        except KeyboardInterrupt:
+            say(f"The consumer group {group} may still be there.")

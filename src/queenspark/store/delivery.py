@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
@@ -89,10 +89,12 @@ class Deliverer:
         mode: str = "all",
         start: datetime | None = None,
         lease_ms: int | None = None,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> Batch | None:
         """Lease up to `batch` messages (or take them for good with auto_ack); None when there are none.
 
-        A lease lasts for `lease_ms`, or for the queue's lease time.
+        A lease lasts for `lease_ms`, or for the queue's lease time. A group that does not exist is made,
+        unless the pop is no longer wanted: whoever went away may have deleted it.
         """
         for _ in range(3):
             known = await self._catalog.queue(queue)
@@ -104,6 +106,8 @@ class Deliverer:
             partition_id = None
             if partition is not None:
                 partition_id = await self._catalog.partition_id(known, partition)
+            if self._catalog.known_group(queue, group) is None and not is_wanted():
+                return None
             lease_id = uuid4()
             try:
                 group_id = await self._catalog.group_id(known, group, mode, start)

@@ -62,5 +62,5 @@ async def listen(database: Database) -> AsyncIterator[str]:
 
 async def tell_of_push(database: Database, queue: str) -> None:
     """Wake the polls that wait for a queue, on every broker."""
-    news = {"sender": "spark", "wake": [queue]}
-    await tell(database, msgspec.json.encode(news).decode())
+    for text in pack("spark", [queue]):
+        await tell(database, text)

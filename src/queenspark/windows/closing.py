@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from .directory import Directory, stream_of
+from .directory import Directory, stream_of, whole
 from .emission import Emitted
 from .layout import KEY, Layout
 
@@ -56,8 +56,8 @@ def due(table: pl.DataFrame, closed: pl.DataFrame, keep: int) -> tuple[pl.DataFr
     if table.is_empty() or closed.is_empty():
         return None
     closed = closed.select(pl.exclude("cap"))
-    last = int(closed["closed"].max()) - keep  # type: ignore[arg-type]
-    if int(table["end"].min()) > last:  # type: ignore[arg-type]
+    last = whole(closed["closed"].max()) - keep
+    if whole(table["end"].min()) > last:
         return None
     if "g" in closed.columns:
         if closed.height == 1:

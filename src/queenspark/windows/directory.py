@@ -14,6 +14,12 @@ _STREAMS = {"g": pl.Int64, "stream": pl.Int64, "version": pl.Int32}
 _SLACK = 10_000  # keys without state that may stay before the directory is cleaned
 
 
+def whole(value: object) -> int:
+    """The largest or least of some whole numbers; Polars says that it may be anything."""
+    assert isinstance(value, int)
+    return value
+
+
 def stream_of(k: pl.Expr) -> pl.Expr:
     """The number of the stream of a key."""
     return k // STREAM_BITS
@@ -43,7 +49,7 @@ class Directory:
         known = ["stream", "version"]
         new = streams.select(known).join(self.streams, on=known, how="anti", maintain_order="left")
         if not new.is_empty():
-            first = 0 if self.streams.is_empty() else int(self.streams["g"].max()) + 1  # type: ignore[arg-type]
+            first = 0 if self.streams.is_empty() else whole(self.streams["g"].max()) + 1
             numbers = pl.int_range(first, first + new.height, eager=True).alias("g")
             self.streams = pl.concat([self.streams, new.with_columns(numbers).select(list(_STREAMS))])
         return streams.join(self.streams, on=known, how="left", maintain_order="left")
@@ -52,7 +58,7 @@ class Directory:
         """The batch with `k` for each record; batch has `g`."""
         codes = batch["key"].cast(pl.Categorical(pl.Categories.random())).to_physical().cast(pl.Int64)
         one = batch["g"].n_unique() == 1
-        local = codes if one else codes * (int(self.streams["g"].max()) + 1) + batch["g"]  # type: ignore[arg-type]
+        local = codes if one else codes * (whole(self.streams["g"].max()) + 1) + batch["g"]
         batch = batch.with_columns(local.alias("local"))
         seen = batch.select("local", "g", "key").unique("local", keep="any")
         known = self.keys
@@ -70,7 +76,7 @@ class Directory:
         )
 
     def _enter(self, new: pl.DataFrame) -> pl.DataFrame:
-        last = 0 if self.keys.is_empty() else int((self.keys["k"] % STREAM_BITS).max()) + 1  # type: ignore[arg-type]
+        last = 0 if self.keys.is_empty() else whole((self.keys["k"] % STREAM_BITS).max()) + 1
         number = pl.int_range(last, last + new.height, eager=True)
         new = new.with_columns(k=new["g"] * STREAM_BITS + number)
         self.keys = pl.concat([self.keys, new.select(list(_KEYS))])

@@ -3,7 +3,9 @@
 Messages are made old by changing their time of creation in the database.
 """
 
+import time
 from collections.abc import Iterator
+from datetime import datetime
 
 import psycopg
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from tests.conftest import StartBroker
 from tests.wire.api import Api, payloads_of
 from tests.wire.deadline import eventually
+from tests.wire.locks import waiting_for_a_lock
 
 
 @pytest.fixture
@@ -126,3 +129,32 @@ def test_a_transaction_id_is_free_again_after_retention(
     age(connection, 120)
     eventually(lambda: count(connection) == 0)
     assert own.push_items([item]).json()[0]["status"] == "queued"
+
+
+def test_one_slow_run_of_retention_does_not_put_off_the_next(
+    own: Api, queue: str, connection: psycopg.Connection, database: str
+) -> None:
+    """It waited for somebody else; that is no reason to do it more rarely."""
+    own.configure(queue, retentionEnabled=True, retentionSeconds=60)
+    with psycopg.connect(database) as blocker:
+        blocker.execute("LOCK TABLE queenspark.deleted_queues IN ACCESS EXCLUSIVE MODE")
+        eventually(lambda: waiting_for_a_lock(connection))
+        time.sleep(1.5)
+    own.push(queue, "too old")
+    age(connection, 120)
+    eventually(lambda: count(connection) == 0, within=10)
+
+
+def test_one_slow_look_does_not_hold_safe_time_back(
+    own: Api, connection: psycopg.Connection, database: str
+) -> None:
+    with psycopg.connect(database) as blocker:
+        blocker.execute("LOCK TABLE queenspark.looks IN ACCESS EXCLUSIVE MODE")
+        eventually(lambda: waiting_for_a_lock(connection))
+        time.sleep(1.5)
+    released = time.time()
+
+    def has_moved() -> bool:
+        return datetime.fromisoformat(own.read("/api/v1/status")["safeTime"]).timestamp() > released + 1
+
+    eventually(has_moved, within=10)
