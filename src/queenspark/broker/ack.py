@@ -155,7 +155,7 @@ async def ack(broker: Broker, call: Call) -> Answer:
     """Answer one message."""
     request: AckRequest = call.body
     wanted = to_ack(request)
-    results = await broker.store.deliverer.ack([wanted])
+    results = await broker.acks.run([wanted])
     await settle(broker, [wanted], results)
     return json(_answer(wanted, results[0], request.consumer_group))
 
@@ -170,7 +170,7 @@ async def ack_batch(broker: Broker, call: Call) -> Answer:
     acks = [to_ack(item, request.consumer_group) for item in request.acknowledgments]
     if not acks:
         return json([])
-    results = await broker.store.deliverer.ack(acks)
+    results = await broker.acks.run(acks)
     await settle(broker, acks, results)
     return json(
         [

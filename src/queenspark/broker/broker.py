@@ -24,6 +24,10 @@ from .parking import Parking
 log = logging.getLogger("queenspark.broker")
 
 _STOP_SECONDS = 5.0  # for work in the background to end
+_LANES = 2  # statements at a time for what is gathered, pushes aside
+_MOST_PUSHED = 4000  # items of one gathered insert; a larger request goes alone
+_MOST_ACKED = 1000
+_MOST_WINDOWS = 64
 _FALLBACK_SECONDS = 2.0  # parked polls look again so often even without news
 _SHARE = 20  # work in the background that brings nothing takes at most such a part of the time,
 _LONGEST_PAUSE = 10  # but is done at least every so many of its intervals
@@ -47,7 +51,10 @@ class Broker:
         self.metrics.pool_size.set(settings.pool_size)
         self.leases = Leases()
         self.parking = Parking(self.give_back, self._in_scope)
-        self.gatherer = Gatherer(self.store.pusher.push, settings.push_lanes)
+        self.pushes = Gatherer(self.store.pusher.push, settings.push_lanes, _MOST_PUSHED)
+        self.acks = Gatherer(self.store.deliverer.ack, _LANES, _MOST_ACKED)
+        self.window_pops = Gatherer(self.store.deliverer.pop_windows, _LANES, _MOST_WINDOWS)
+        self.window_reads = Gatherer(self.store.hydration.read, _LANES, _MOST_WINDOWS)
         self.bus = Bus(self.store.database, self.parking.wake, self.store.forget)
         self.bus.on_modes = self._modes_changed
         self.modes = Modes(push=False, pop=False)

@@ -1,38 +1,38 @@
-"""Group commit: pushes that arrive at the same time go to the database as one insert."""
+"""Group commit: requests that arrive at the same time go to the database as one statement."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
 
 from ..store.errors import DatabaseBusy, DatabaseUnavailable
-from ..store.push import Item, Pushed
 
-_MOST_ITEMS = 4000  # gathered into one insert; a larger request goes alone
 _MOST_BYTES = 16 * 1024 * 1024
 
-Push = Callable[[Sequence[Item]], Awaitable[list[Pushed]]]
-_Waiting = tuple[Sequence[Item], "asyncio.Future[list[Pushed]]", int]
+I = TypeVar("I")  # noqa: E741 - an item of a request
+A = TypeVar("A")  # the answer to it
 
 
-class Gatherer:
-    """A few lanes; each takes all pushes that wait and sends them as one statement.
+class Gatherer(Generic[I, A]):
+    """A few lanes; each takes all requests that wait and carries them out together, at most so many items.
 
-    The items of a request stay together and are answered after their commit. When a gathered insert
+    The items of a request stay together and are answered after their commit. When a gathered statement
     fails, it is tried again request by request, so that one bad request harms nobody else.
     """
 
-    def __init__(self, push: Push, lanes: int) -> None:
-        self._push = push
+    def __init__(self, run: Callable[[Sequence[I]], Awaitable[list[A]]], lanes: int, most: int) -> None:
+        self._run = run
         self._lanes = lanes
+        self._most = most
         self._running = 0
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[tuple[Sequence[I], asyncio.Future[list[A]], int]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def push(self, items: Sequence[Item], size: int) -> list[Pushed]:
-        """Push the items of one request of that many bytes, together with those of others."""
-        future: asyncio.Future[list[Pushed]] = asyncio.get_running_loop().create_future()
+    async def run(self, items: Sequence[I], size: int = 0) -> list[A]:
+        """Carry out the items of one request of that many bytes, together with those of others."""
+        future: asyncio.Future[list[A]] = asyncio.get_running_loop().create_future()
         self._waiting.append((items, future, size))
         if self._running < self._lanes:
             self._running += 1
@@ -44,47 +44,49 @@ class Gatherer:
     async def _lane(self) -> None:
         try:
             while self._waiting:
-                await self._push_together(self._take())
+                await self._together(self._take())
         finally:
             self._running -= 1
 
-    def _take(self) -> list[_Waiting]:
-        taken = [self._waiting.popleft()]
-        count, size = len(taken[0][0]), taken[0][2]
+    def _take(self) -> list[tuple[Sequence[I], asyncio.Future[list[A]]]]:
+        items, future, size = self._waiting.popleft()
+        taken = [(items, future)]
+        count = len(items)
         while self._waiting:
-            items, _, more = self._waiting[0]
-            if count + len(items) > _MOST_ITEMS or size + more > _MOST_BYTES:
+            items, future, more = self._waiting[0]
+            if count + len(items) > self._most or size + more > _MOST_BYTES:
                 break
-            taken.append(self._waiting.popleft())
+            self._waiting.popleft()
+            taken.append((items, future))
             count, size = count + len(items), size + more
         return taken
 
-    async def _push_together(self, requests: list[_Waiting]) -> None:
+    async def _together(self, requests: list[tuple[Sequence[I], asyncio.Future[list[A]]]]) -> None:
         if len(requests) == 1:
-            await self._push_alone(*requests[0][:2])
+            await self._alone(*requests[0])
             return
         try:
-            results = await self._push([item for items, _, _ in requests for item in items])
+            answers = await self._run([item for items, _ in requests for item in items])
         except (DatabaseUnavailable, DatabaseBusy) as error:
-            for _, future, _ in requests:
+            for _, future in requests:
                 if not future.done():
                     future.set_exception(error)
         except Exception:  # noqa: BLE001 - whatever it is, it is the request's
-            for items, future, _ in requests:
-                await self._push_alone(items, future)
+            for items, future in requests:
+                await self._alone(items, future)
         else:
             start = 0
-            for items, future, _ in requests:
+            for items, future in requests:
                 if not future.done():
-                    future.set_result(results[start : start + len(items)])
+                    future.set_result(answers[start : start + len(items)])
                 start += len(items)
 
-    async def _push_alone(self, items: Sequence[Item], future: asyncio.Future[list[Pushed]]) -> None:
+    async def _alone(self, items: Sequence[I], future: asyncio.Future[list[A]]) -> None:
         try:
-            result = await self._push(items)
+            answers = await self._run(items)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the request's
             if not future.done():
                 future.set_exception(error)
         else:
             if not future.done():
-                future.set_result(result)
+                future.set_result(answers)

@@ -96,7 +96,7 @@ async def push(broker: Broker, call: Call) -> Answer:
     await check_room(broker, items)
     results = await broker.store.maintenance.stage(items) if broker.modes.push else None
     if results is None:
-        results = await broker.gatherer.push(items, call.body_bytes)
+        results = await broker.pushes.run(items, call.body_bytes)
         for queue in {item.queue for item in items}:
             broker.bus.wake(queue)
     metrics = broker.metrics

@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from ..store.delivery import Ack, Batch
+from ..store.delivery import Ack, Batch, WindowPop
 from ..store.hydration import Leased
 from ..store.streams import Stream
 from .ack import settle
@@ -67,9 +67,9 @@ async def poll(broker: Broker, call: Call) -> Answer:
     async def once() -> Batch | None:
         if broker.modes.pop or gone.done():
             return None
-        return await broker.store.deliverer.pop(
-            stream.queue, group, lease_ms=stream.lease_timeout_ms, is_wanted=lambda: not gone.done()
-        )
+        wish = WindowPop(stream.queue, group, stream.lease_timeout_ms, lambda: not gone.done())
+        (batch,) = await broker.window_pops.run([wish])
+        return batch
 
     async def next_look() -> tuple[bool, float | None]:
         return await broker.store.deliverer.next_look(stream.queue, group)
@@ -200,7 +200,7 @@ async def ack(broker: Broker, call: Call) -> Answer:
         "completed" if request.success else "failed",
         request.error.replace("\x00", "") if request.error is not None else None,
     )
-    results = await broker.store.deliverer.ack([answer])
+    results = await broker.acks.run([answer])
     await settle(broker, [answer], results)
     if not results[0].accepted:
         raise bad_request("Invalid or expired lease")

@@ -10,12 +10,13 @@ import polars as pl
 from msgspec import Raw
 
 from ..store.definitions import Body
-from ..store.hydration import Range, Record
+from ..store.hydration import Range, Record, Wish
 from ..windows.event_time import event_times
 from .broker import Broker
 from .errors import bad_request
 from .times import iso_us
 
+_SMALL = 200  # records
 _PART = 2000  # records read at a time where not all of them are in the window
 _LAST_US = 253_402_300_799_999_999  # the end of the year 9999
 
@@ -87,18 +88,21 @@ async def _records(
     """The window's records, one more than `limit` where there is one."""
     inside = await _Inside.of(broker, window, body)
     partition = window.key if body.partitioned else None
-    hydration = broker.store.hydration
     ranges = _after(window.sources, after)
     if limit is None:
-        return inside.only(await hydration.records(ranges, partition, inside.created, None))
+        wish = Wish(ranges, partition, inside.created, None)
+        # A small window is read together with those that others poll at the same time.
+        read = broker.window_reads.run if window.count <= _SMALL else broker.store.hydration.read
+        (records,) = await read([wish])
+        return inside.only(records)
     found: list[Record] = []
     part = limit + 1 if inside.everything else max(limit + 1, _PART)
     while ranges and len(found) <= limit:
-        read = await hydration.records(ranges, partition, inside.created, part)
-        found += inside.only(read)
-        if len(read) < part:
+        (next_part,) = await broker.store.hydration.read([Wish(ranges, partition, inside.created, part)])
+        found += inside.only(next_part)
+        if len(next_part) < part:
             break
-        ranges = _after(ranges, (read[-1].txid, read[-1].id))
+        ranges = _after(ranges, (next_part[-1].txid, next_part[-1].id))
     return found[: limit + 1]
 
 

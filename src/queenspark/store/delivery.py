@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
+from itertools import accumulate
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
@@ -67,6 +69,19 @@ class Acked(NamedTuple):
     def accepted(self) -> bool:
         """Whether the answer counts."""
         return self.outcome in ("completed", "retry", "dead", "repeated")
+
+
+class WindowPop(NamedTuple):
+    """A wish for one message of a window queue."""
+
+    queue: str
+    group: str
+    lease_ms: int
+    is_wanted: Callable[[], bool] = lambda: True
+
+
+def _any_wanted(wishes: Sequence[WindowPop]) -> bool:
+    return any(wish.is_wanted() for wish in wishes)
 
 
 class Deliverer:
@@ -133,6 +148,38 @@ class Deliverer:
             return Batch(known, group_id, lease_id, messages)
         return None
 
+    async def pop_windows(self, wishes: Sequence[WindowPop]) -> list[Batch | None]:
+        """Lease a message for each wish, each of another partition and under a lease of its own."""
+        found: list[Batch | None] = [None] * len(wishes)
+        alike: dict[tuple[str, str, int], list[int]] = {}
+        for n, wish in enumerate(wishes):
+            alike.setdefault((wish.queue, wish.group, wish.lease_ms), []).append(n)
+        for (queue, group, lease_ms), numbers in alike.items():
+            batches = await self._pop_several(queue, group, lease_ms, len(numbers))
+            if not batches:
+                # There is nothing, or the group is not known here: look thoroughly, once for all.
+                wanted = partial(_any_wanted, [wishes[n] for n in numbers])
+                batch = await self.pop(queue, group, lease_ms=lease_ms, is_wanted=wanted)
+                batches = [] if batch is None else [batch]
+            for n, batch in zip(numbers, batches, strict=False):
+                found[n] = batch
+        return found
+
+    async def _pop_several(self, queue: str, group: str, lease_ms: int, count: int) -> list[Batch]:
+        known, group_id = await self._catalog.queue(queue), self._catalog.known_group(queue, group)
+        if known is None or group_id is None or count == 1:
+            return []
+        leases = [uuid4() for _ in range(count)]
+        params = {"group_id": group_id, "lease_ids": leases, "lease_ms": lease_ms}
+        try:
+            rows = await self._database.rows("pop_windows", params)
+        except psycopg.Error as error:
+            if error.sqlstate not in _GONE:
+                raise
+            self._catalog.forget(queue)
+            return []
+        return [Batch(known, group_id, lease_id, [Message(*message)]) for lease_id, *message in rows]
+
     async def _hand_out(self, queue: Queue, params: dict[str, Any]) -> list[Message]:
         if not queue.encryption_enabled and queue.revision == 1:
             return [Message(*row) for row in await self._database.rows("pop", params)]
@@ -165,10 +212,7 @@ class Deliverer:
     async def ack(self, acks: Sequence[Ack]) -> list[Acked]:
         """Take answers; those of one place and lease together, each place in its own right."""
         async with self._database.connection() as connection:
-            if len({(ack.partition_id, ack.group) for ack in acks}) == 1:
-                return await self.answer(connection, acks)
-            async with connection.transaction():
-                return await self.answer(connection, acks)
+            return await self.answer(connection, acks)
 
     async def answer(
         self, connection: AsyncConnection[Any], acks: Sequence[Ack], *, final: bool = False
@@ -177,19 +221,23 @@ class Deliverer:
         places: dict[tuple[int, str, str], list[int]] = {}
         for n, ack in enumerate(acks):
             places.setdefault((ack.partition_id, ack.group, str(ack.lease_id)), []).append(n)
-        answers: dict[int, Acked] = {}
-        for (partition_id, group, _), numbers in sorted(places.items()):
-            params = {
-                "partition_id": partition_id,
-                "group": group,
-                "lease_id": acks[numbers[0]].lease_id,
-                "transaction_ids": [acks[n].transaction_id for n in numbers],
-                "statuses": [acks[n].status for n in numbers],
-                "errors": [acks[n].error for n in numbers],
-                "final": final,
-            }
-            rows = await (await connection.execute(query("ack"), params)).fetchall()
-            answers.update(zip(numbers, (Acked(*row) for row in rows), strict=True))
+        # In this order, so that two requests cannot wait for each other's places.
+        order = [numbers for _, numbers in sorted(places.items())]
+        numbers = [n for place in order for n in place]
+        ends = list(accumulate(map(len, order)))
+        params = {
+            "partition_ids": [acks[place[0]].partition_id for place in order],
+            "groups": [acks[place[0]].group for place in order],
+            "lease_ids": [acks[place[0]].lease_id for place in order],
+            "firsts": [end - len(place) + 1 for place, end in zip(order, ends, strict=True)],
+            "lasts": ends,
+            "transaction_ids": [acks[n].transaction_id for n in numbers],
+            "statuses": [acks[n].status for n in numbers],
+            "errors": [acks[n].error for n in numbers],
+            "final": final,
+        }
+        rows = await (await connection.execute(query("ack"), params)).fetchall()
+        answers = dict(zip(numbers, (Acked(*row) for row in rows), strict=True))
         return [answers[n] for n in range(len(acks))]
 
     async def extend(self, lease_id: UUID, seconds: float | None) -> tuple[int, datetime] | None:

@@ -34,6 +34,15 @@ class Range(NamedTuple):
     last_id: int
 
 
+class Wish(NamedTuple):
+    """Records to read: of one partition name or of all, perhaps created within a time, at most so many."""
+
+    ranges: Sequence[Range]
+    partition: str | None
+    created: tuple[int, int] | None
+    limit: int | None
+
+
 class Leased(NamedTuple):
     """A live lease on a window; without a transaction id when it is answered already."""
 
@@ -52,26 +61,23 @@ class Hydration:
         self._database = database
         self._cipher = cipher
 
-    async def records(
-        self,
-        ranges: Sequence[Range],
-        partition: str | None,
-        created: tuple[int, int] | None,
-        limit: int | None,
-    ) -> list[Record]:
-        """Records in the order of the log: of one partition name or of all, perhaps created within a time."""
-        columns: list[list[int]] = [list(column) for column in zip(*ranges, strict=True)] or [[]] * 5
-        names = ("queue_ids", "first_txids", "first_ids", "last_txids", "last_ids")
-        from_us, until_us = created or (None, None)
+    async def read(self, wishes: Sequence[Wish]) -> list[list[Record]]:
+        """The records of several windows, of each in the order of the log."""
+        ranges = [(n, *each) for n, wish in enumerate(wishes, 1) for each in wish.ranges]
+        columns: list[list[int]] = [list(column) for column in zip(*ranges, strict=True)] or [[]] * 6
+        names = ("windows", "queue_ids", "first_txids", "first_ids", "last_txids", "last_ids")
         params = {
             **dict(zip(names, columns, strict=True)),
-            "partition": partition,
-            "from_us": from_us,
-            "until_us": until_us,
-            "limit": limit,
+            "partitions": [wish.partition for wish in wishes],
+            "from_us": [None if wish.created is None else wish.created[0] for wish in wishes],
+            "until_us": [None if wish.created is None else wish.created[1] for wish in wishes],
+            "limits": [wish.limit for wish in wishes],
         }
-        rows = [Record(*row) for row in await self._database.rows("window_messages", params)]
-        return [self._readable(row) if row.encrypted else row for row in rows]
+        found: list[list[Record]] = [[] for _ in wishes]
+        for n, *row in await self._database.rows("window_messages", params):
+            record = Record(*row)
+            found[n - 1].append(self._readable(record) if record.encrypted else record)
+        return found
 
     async def dropped(self, stream_id: int, version: int, key: str) -> set[tuple[int, int]]:
         """Positions of a key's records that were left out because they were late."""

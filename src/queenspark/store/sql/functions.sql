@@ -250,7 +250,8 @@ $$;
 -- no more than about p_bytes of payload at a time. A lease lasts for p_lease_ms or for the queue's lease time.
 CREATE FUNCTION queenspark.pop(
     p_group_id integer, p_batch integer, p_partitions integer, p_lease_id uuid, p_auto_ack boolean,
-    p_partition_id bigint DEFAULT NULL, p_bytes bigint DEFAULT 16777216, p_lease_ms bigint DEFAULT NULL
+    p_partition_id bigint DEFAULT NULL, p_bytes bigint DEFAULT 16777216, p_lease_ms bigint DEFAULT NULL,
+    p_holding boolean DEFAULT false
 ) RETURNS TABLE (
     message_id bigint, from_partition_id bigint, from_partition text, created_us bigint, is_encrypted boolean,
     retries integer, expired boolean, transaction text, trace text, body text
@@ -270,7 +271,7 @@ DECLARE
     v_wait timestamptz;
     v_expired boolean;
     v_fresh boolean;
-    v_holding boolean := false;
+    v_holding boolean := p_holding;  -- whether this transaction has a place already
     v_name text;
     v_over boolean;
     v_steps integer := 0;
