@@ -80,6 +80,17 @@ def bucket(record: Record, buckets: int) -> int:
     return crc32(f"{record.stream}/{record.key}".encode()) % buckets
 
 
+def _through_bytes(before: State | None, after: State) -> State:
+    """The state as it comes back from its bytes, and from what has changed."""
+    whole = State.from_bytes(after.to_bytes())
+    if before is None:
+        return whole
+    change = after.since(before)
+    changed = before if change is None else before.after(change)
+    assert changed.since(whole) is None, "the changes do not make the state"
+    return changed
+
+
 def engine_answer(
     specs: Mapping[Identity, Spec],
     events: Sequence[Event],
@@ -98,7 +109,7 @@ def engine_answer(
         for number in range(buckets):
             mine = [record for record in records if bucket(record, buckets) == number]
             result = runner.advance(states[number], frame(mine), safe_us)
-            states[number] = State.from_bytes(result.state.to_bytes()) if round_trip else result.state
+            states[number] = _through_bytes(states[number], result.state) if round_trip else result.state
             given.rows += rows(result.rows)
             given.dead += result.dead.select("stream", "version", "key", "txid", "id").rows()
             given.late_log += [Late(**line) for line in result.late_log.to_dicts()]

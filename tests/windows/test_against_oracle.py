@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from queenspark.windows import empty
+from queenspark.windows import empty, state
 from tests.windows.engine_adapter import differences, engine_answer
 from tests.windows.oracle import Aligned, Answer, Event, Record, Spec, Tick, Value, answer
 from tests.windows.streams import MS, Clock, Emission, Input, LatePolicy, inputs, specs
@@ -40,6 +40,12 @@ def few_empty_windows_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the bound is met, and far-future records do not fill the test."""
     monkeypatch.setattr(empty, "MOST", 7)
     monkeypatch.setattr(Aligned, "most_empty", 7)
+
+
+@pytest.fixture(autouse=True)
+def small_tables_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that states are written as changes of rows."""
+    monkeypatch.setattr(state, "_LARGE", 2)
 
 
 def check(examples: int, property_: Callable[..., None], **strategies: st.SearchStrategy[object]) -> None:

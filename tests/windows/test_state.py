@@ -52,6 +52,48 @@ def test_other_bytes_are_refused() -> None:
         State.from_bytes(b"nothing of the kind")
 
 
+def many(first: int, count: int, clock: str = "ingest") -> pl.DataFrame:
+    """A record for each of many keys; with event time, each key has its own."""
+    number = pl.int_range(first, first + count, eager=True)
+    return pl.DataFrame({
+        "stream": pl.repeat(1, count, dtype=pl.Int64, eager=True),
+        "version": pl.repeat(1, count, dtype=pl.Int32, eager=True),
+        "key": ("key-" + number.cast(pl.String)),
+        "source": pl.repeat(1, count, dtype=pl.Int32, eager=True),
+        "txid": number, "id": number, "created_us": number, "event_us": number,
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["tumbling", "session", "count"])
+def test_a_change_is_as_large_as_what_it_touches(kind: str) -> None:
+    sizes = {"tumbling": {"duration_us": 10**12}, "session": {"gap_us": 10**12}, "count": {"size": 5}}
+    engine = Engine({(1, 1): WindowSpec(kind=kind, **sizes[kind])})  # type: ignore[arg-type]
+    before = engine.advance(None, many(0, 50_000), 0).state
+    after = engine.advance(before, many(49_900, 200), 0).state
+    change = after.since(before)
+    assert change is not None
+    assert len(change) < len(after.to_bytes()) / 20
+    assert before.after(change).since(after) is None
+
+
+def test_windows_that_were_sealed_are_taken_out_of_a_state_by_their_numbers() -> None:
+    spec = WindowSpec(kind="tumbling", duration_us=100, clock="event", late="drop")
+    engine = Engine({(1, 1): spec})
+    before = engine.advance(None, many(0, 50_000), 0).state
+    later = many(60_000, 300).with_columns(key=many(0, 300)["key"])
+    result = engine.advance(before, later, 0)
+    assert sum(rows.height for rows in result.rows) == 300
+    change = result.state.since(before)
+    assert change is not None
+    assert len(change) < len(result.state.to_bytes()) / 20
+    assert before.after(change).since(result.state) is None
+
+
+def test_nothing_new_is_no_change() -> None:
+    state = Engine(SPECS).advance(None, batch(0), 40_000).state
+    assert Engine(SPECS).advance(state, batch(0).clear(), 40_000).state.since(state) is None
+
+
 def closing(
     state: State, specs: dict[tuple[int, int], WindowSpec], safe_us: int
 ) -> list[tuple[int, str, int]]:

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from ..store.window_sink import WindowSink
 from ..windows import Engine, Result, State
+from .bucket_state import BucketState
 from .definitions import Definitions
 from .offset import Offset, Stream
 from .routing import unpack
@@ -46,8 +47,8 @@ class WindowProcessor(StatefulProcessor):
         self._buckets = buckets
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """The state is one value: the engine's, as bytes."""
-        self._state = handle.getValueState("state", "engine binary")
+        """Spark is about to call."""
+        self._state = BucketState(handle)
 
     def handleInputRows(  # noqa: N802 - Spark's name
         self,
@@ -56,6 +57,7 @@ class WindowProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Advance the engine, push what it gives out, keep its state."""
+        bucket = int(key[0])
         ends, packed = [], []
         for frame in rows:
             ends += [end for end in frame["end"] if end is not None]
@@ -64,18 +66,17 @@ class WindowProcessor(StatefulProcessor):
         records = unpack(packed)
         definitions = definitions_of(self._url, end.seq)
         if end.again:
-            records = self._without_counted(int(key[0]), end, definitions, records)
-        known = self._state.get()
-        state = State.from_bytes(known[0]) if known is not None else None
+            records = self._without_counted(bucket, end, definitions, records)
+        state = self._state.load(bucket)
         alive = definitions.alive(end.tick)
         engine = Engine({stream: definitions.specs[stream] for stream in alive})
         result = engine.advance(state, records, {stream: end.place(stream)[2] for stream in alive})
         over = (_streams(state) & definitions.by_stream.keys()) - alive.keys()
-        windows = self._push(int(key[0]), end, definitions, records, result, over)
-        self._state.update((result.state.to_bytes(),))
+        windows = self._push(bucket, end, definitions, records, result, over)
+        self._state.save(bucket, state, result.state)
         yield pd.DataFrame(
             {
-                "bucket": [int(key[0])],
+                "bucket": [bucket],
                 "records": [records.height],
                 "windows": [windows],
                 "open_windows": [result.report.open_windows],

@@ -51,8 +51,11 @@ class CountWindows:
         pane = gcd(self._size, self._step)
         panes = self._merge(records.with_columns(n=pl.col("n") // pane * pane), [*KEY, "n", "source"])
         rows = self._expand(panes, pane).select(columns)
+        rest = self.open
         if self.open is not None:
-            rows = pl.concat([self.open.select(columns), rows])
+            touched = pl.col("k").is_in(records["k"].unique().implode())
+            rest = self.open.filter(~touched).select(columns)
+            rows = pl.concat([self.open.filter(touched).select(columns), rows])
         rows = self._merge(rows, [*_NUMBERED, "source"]).select(columns)
         full = pl.col("count").sum().over(_NUMBERED) >= self._size
         if self._final:
@@ -62,7 +65,7 @@ class CountWindows:
                 revision=pl.lit(1, dtype=pl.Int64),
             )
             self.emitted.windows(done, [*_NUMBERED, "start", "end"])
-        self.open = rows.filter(~full)
+        self.open = append(rest, rows.filter(~full))
 
     def _merge(self, rows: pl.DataFrame, by: list[str]) -> pl.DataFrame:
         return self._layout.merge(
