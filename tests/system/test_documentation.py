@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+from ast import literal_eval
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,9 @@ def test_the_first_stream_of_the_readme_prints_its_window(system: System) -> Non
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    (line,) = done.stdout.splitlines()
-    assert line.startswith("anna 20")
-    assert line.endswith("{'count': 3, 'sum': {'data.amount': 12.5}}")
+    lines = done.stdout.splitlines()
+    assert all(line.startswith("anna 20") for line in lines)
+    found = [literal_eval(line[line.index("{") :]) for line in lines]
+    assert len(found) in (1, 2)  # the end of a window may lie between two pushes
+    assert sum(each["count"] for each in found) == 3
+    assert sum(each["sum"]["data.amount"] for each in found) == 12.5
