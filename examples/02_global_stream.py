@@ -25,7 +25,7 @@ with Queen() as queen:
         .sources(list(LOGS))
         .tumbling_time("5m")
         .event_time("data.at")
-        .grace_period(0)
+        .grace_period("5m")  # the queues are that far apart
         .idle_timeout(2)
     )
     stream.delete()
