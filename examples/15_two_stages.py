@@ -1,7 +1,8 @@
 """A pipeline of two stages, each of which hands its results over in a transaction.
 
-Stage 1 takes clicks in windows of ten seconds and adds what is known about the user. Stage 2 counts the
-enriched clicks by country, for each minute. Prints the final counts, which a third queue holds.
+Stage 1 takes the clicks as they come, every two seconds, and adds what is known about the user. Stage 2
+counts the enriched clicks by country, for each minute of their own time. Prints the final counts, which
+are in a third queue.
 """
 
 from collections import Counter
@@ -12,8 +13,8 @@ CLICKS = [("10:00:01", "ann"), ("10:00:08", "ben"), ("10:00:31", "ann"), ("10:01
 COUNTRIES = {"ann": "NO", "ben": "IT", "cid": "IT"}
 
 with Queen() as queen:
-    first = queen.stream("stage-1").sources(["raw-clicks"]).tumbling_time("10s")
-    second = queen.stream("stage-2").sources(["rich-clicks"]).tumbling_time("1m")
+    first = queen.stream("stage-1").sources(["raw-clicks"]).tumbling_time(2).grace_period(0)
+    second = queen.stream("stage-2").sources(["rich-clicks"]).tumbling_time("1m").grace_period(0)
     clicks, rich_clicks, counts = (
         queen.queue(name) for name in ("raw-clicks", "rich-clicks", "click-counts")
     )
@@ -22,8 +23,8 @@ with Queen() as queen:
 
     clicks.push([{"at": f"2025-11-03T{time}Z", "user": user} for time, user in CLICKS])
     rich_clicks.create()
-    for stream in (first, second):
-        stream.event_time("data.at").grace_period(0).idle_timeout(2).define()
+    first.define()
+    second.event_time("data.at").idle_timeout(2).define()
 
     def enrich(window: Window) -> None:
         """Ack the window and push its results: both, or neither."""
@@ -34,7 +35,7 @@ with Queen() as queen:
         """The same transaction, made by `process(into=…)` from what the handler returns."""
         return {"minute": window.start, "clicks": Counter(window.values("data.country"))}
 
-    queen.consumer("stage-1", "enricher").process(enrich, limit=3)
+    queen.consumer("stage-1", "enricher").process(enrich, limit=1)
     queen.consumer("stage-2", "counter").process(count, into="click-counts", limit=2)
     for result in counts.batch(10).pop(wait=5, auto_ack=True):
         print(f"{result.data['minute'][11:16]}: {result.data['clicks']}")
