@@ -36,7 +36,7 @@ with Queen() as queen:
 
     clicks.push([Outgoing({"at": f"{DAY}T{time}Z"}, user) for user, time in CLICKS])
     purchases.push(
-        [Outgoing({"at": f"{DAY}T{time}Z", "amount": sum_}, user) for user, time, sum_ in PURCHASES]
+        [Outgoing({"at": f"{DAY}T{time}Z", "amount": price}, user) for user, time, price in PURCHASES]
     )
     stream.define()
     queen.consumer("user-behaviour", "analysis").process(analyse, limit=3)

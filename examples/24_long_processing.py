@@ -1,6 +1,6 @@
 """Long processing: a lease is renewed while the handler works, so the window stays with it.
 
-The lease lasts three seconds and the work five. `process` renews it at a third of its time; nothing has
+The lease lasts three seconds and the work four. `process` renews it at a third of its time; nothing has
 to be done. Whoever polls by hand renews by hand. Prints how both went.
 """
 
@@ -13,7 +13,7 @@ seen: Counter[str] = Counter()
 
 
 def work(window: Window) -> None:
-    time.sleep(5)
+    time.sleep(4)
     print(f"worked through {window.messages[0].data} to {window.messages[-1].data}")
 
 
@@ -31,6 +31,6 @@ with Queen() as queen:
     window = resize.poll()
     assert window is not None
     window.renew("10s")
-    time.sleep(4)  # longer than the lease was at first
+    time.sleep(3.5)  # longer than the lease was at first
     window.ack()
     print(f"{window.messages[0].data} to {window.messages[-1].data}: renewed and acked by hand")
