@@ -11,7 +11,7 @@ from queenspark.broker.metrics import Metrics
 from queenspark.broker.queues import QueueOptions
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 ROUTES = {(route.method, route.path) for route in routes()}
 METRICS = {
@@ -66,7 +66,7 @@ def test_every_option_is_in_the_page_about_queues() -> None:
     assert first_cells(section(page("queues.md"), "Configure")) == OPTIONS
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_link_leads_somewhere(path: Path) -> None:
     for target in links(path):
         name, _, anchor = target.partition("#")

@@ -201,3 +201,16 @@ def test_sessions_of_five_users(disorder: int) -> None:
     given = run(spec, records, 33)
     assert_each_window_once(given, expected)
     assert not any(row.replaces for row in given.rows)
+
+
+@pytest.mark.parametrize("clock", ["ingest", "event"])
+@pytest.mark.parametrize("step", [1, 2, 4])
+def test_count_windows_of_a_key_come_in_the_order_of_the_log(clock: Any, step: int) -> None:
+    """The records of one push have the same time of creation, and event times may go backwards."""
+    records = [Record(1, f"k{number % 3}", 1, number, 0, 1_000 - number, {}, 1) for number in range(300)]
+    last: dict[str, int] = {}
+    for row in run(Spec(kind="count", clock=clock, size=4, step=step), records).rows:
+        ((_, _, first, _, _),) = row.sources
+        assert first > last.get(row.key, -1)
+        last[row.key] = first
+    assert len(last) == 3

@@ -29,7 +29,9 @@ class Emitted:
             return
         if "replaces" not in rows.columns:
             rows = rows.with_columns(replaces=_nothing())
-        self._put(self._layout.with_sources(rows, by).sort("end", maintain_order=True))
+        # Those of one push have the same time, so count windows go by their number.
+        order = "number" if "number" in by else "end"
+        self._put(self._layout.with_sources(rows, by).sort(order, maintain_order=True))
 
     def changes(
         self, records: pl.DataFrame, prior: pl.DataFrame, by: Sequence[str], revision: pl.Expr

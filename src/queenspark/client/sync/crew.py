@@ -142,7 +142,9 @@ class Crew(Generic[D]):
                 self.stop()
                 raise
             finally:
-                self._budget.settle(claimed, 0 if delivery is None else len(delivery))
+                # A window counts as one, however many messages it holds.
+                taken = 0 if delivery is None else max(1, min(claimed, len(delivery)))
+                self._budget.settle(claimed, taken)
             if delivery is not None:
                 try:
                     self._in_hand(delivery)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Literal, Self
 
 from ..duration import Duration, milliseconds
-from ..errors import InvalidValue
+from ..errors import InvalidValue, NotFound
 from ..times import as_time
 from .session import Session
 
@@ -119,7 +119,10 @@ class Stream:
     def delete(self) -> bool:
         """Delete it with its windows; whether it was there."""
         query = {"namespace": self.namespace}
-        answer = self._session.call("DELETE", "resources", "streams", self.name, query=query)
+        try:
+            answer = self._session.call("DELETE", "resources", "streams", self.name, query=query)
+        except NotFound:
+            return False
         return bool(answer["existed"])
 
     def _get(self, *more: str, **query: Any) -> Any:

@@ -1,0 +1,34 @@
+"""Tumbling windows: one after the other, each message is in exactly one.
+
+Prints the pages of each minute. A window has its start, and not its end: the view at 10:01:00 is in the
+second one. Minutes without a message have no window, unless the stream has `.emit_empty()`.
+"""
+
+from queenspark import Queen, Window
+
+VIEWS = [("10:00:05", "/"), ("10:00:59", "/books"), ("10:01:00", "/cart"), ("10:03:30", "/")]
+
+
+def show(window: Window) -> None:
+    """From when to when, and what is in it."""
+    print(f"{window.start:%H:%M:%S} to {window.end:%H:%M:%S}: {window.values('data.page')}")
+
+
+with Queen() as queen:
+    # The times are in the messages. A window is sealed when a message with a later time has come, and the
+    # last one when none came for the idle timeout.
+    stream = (
+        queen.stream("views-by-minute")
+        .sources(["tumbling-views"])
+        .tumbling_time("1m")
+        .event_time("data.at")
+        .grace_period(0)
+        .idle_timeout(2)
+    )
+    views = queen.queue("tumbling-views")
+    stream.delete()
+    views.delete()
+    views.push([{"at": f"2025-11-03T{time}Z", "page": page} for time, page in VIEWS])
+
+    stream.define()
+    queen.consumer("views-by-minute", "show").process(show, limit=3)

@@ -1,0 +1,40 @@
+"""Metrics for a dashboard in real time: views, distinct users, the top pages, and how slow the slow ones are.
+
+The windows go by the time of the push. Prints the metrics of one window as JSON, for whatever shows them.
+"""
+
+import json
+from collections import Counter
+
+from queenspark import Queen, Window
+
+VIEWS = [
+    ("ann", "/", 110),
+    ("ben", "/", 130),
+    ("ann", "/books", 250),
+    ("cid", "/", 90),
+    ("ben", "/books", 900),
+    ("ann", "/cart", 120),
+]
+
+
+def update(window: Window) -> None:
+    """The whole dashboard is one call of `aggregate` and a counter."""
+    found = window.aggregate(count=True, p95="data.ms", distinct="data.user")
+    metrics = {
+        "views": found["count"],
+        "users": found["distinct"]["data.user"],
+        "p95_ms": found["p95"]["data.ms"],
+        "top": Counter(window.values("data.page")).most_common(2),
+    }
+    print(json.dumps(metrics))
+
+
+with Queen() as queen:
+    stream, views = queen.stream("dashboard"), queen.queue("page-views")
+    stream.delete()
+    views.delete()
+    views.push([{"user": user, "page": page, "ms": ms} for user, page, ms in VIEWS])
+
+    stream.sources(["page-views"]).tumbling_time(2).grace_period(0).define()
+    queen.consumer("dashboard", "screen").process(update, limit=1)
