@@ -255,6 +255,10 @@ class Clocked(Stream):
         """Judge a record and put it where it belongs."""
         raise NotImplementedError
 
+    def last_end(self, time: float) -> float:
+        """The end of the last window that a record of this time is in."""
+        raise NotImplementedError
+
     def empty_windows(self, key: Key, until: float) -> list[Window]:
         """The windows without records that come out when C moves from `key.closed` to `until`."""
         return []
@@ -289,7 +293,10 @@ class Clocked(Stream):
         if now - key.last < self.spec.idle:
             return
         forgotten_at = max([key.last + self.spec.keep_us, *(window.end + grace for window in key.open())])
-        self.close(name, key, max(key.closed, min(now, forgotten_at) - grace))
+        until = min(now, forgotten_at) - grace
+        if not self.spec.emit_empty:
+            until = min(until, self.last_end(key.newest))
+        self.close(name, key, max(key.closed, until))
         if now >= forgotten_at:
             del self.keys[name]
 
@@ -341,6 +348,9 @@ class Aligned(Clocked):
         self.duration = spec.duration_us
         self.slide = self.duration if spec.slide_us is None else spec.slide_us
 
+    def last_end(self, time: float) -> float:
+        return time // self.slide * self.slide + self.duration
+
     def add(self, key: Key, record: Record, time: int) -> None:
         late = dropped = False
         start = time // self.slide * self.slide  # the last window that contains the record
@@ -383,6 +393,10 @@ class Aligned(Clocked):
 
 class Session(Clocked):
     """Sessions: the union of the intervals [time, time + gap) that touch one another."""
+
+    def last_end(self, time: float) -> float:
+        assert self.spec.gap_us is not None
+        return time + self.spec.gap_us
 
     def add(self, key: Key, record: Record, time: int) -> None:
         assert self.spec.gap_us is not None

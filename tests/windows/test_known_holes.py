@@ -214,3 +214,25 @@ def test_count_windows_of_a_key_come_in_the_order_of_the_log(clock: Any, step: i
         assert first > last.get(row.key, -1)
         last[row.key] = first
     assert len(last) == 3
+
+
+@pytest.mark.parametrize("kind", ["tumbling", "sliding", "session"])
+@pytest.mark.parametrize("batch", [1, 7, 200])
+def test_a_backfill_that_pauses_loses_nothing(kind: str, batch: int) -> None:
+    """Old records, and between two of them a pause in which the key counts as silent."""
+    pause = 30 * SECOND
+    sizes = {
+        "tumbling": {"duration_us": 60},
+        "sliding": {"duration_us": 60, "slide_us": 20},
+        "session": {"gap_us": 5},
+    }
+    shape = {name: value * SECOND for name, value in sizes[kind].items()}
+    spec = Spec(kind=kind, clock="event", **shape)  # type: ignore[arg-type]
+    now = 1_000_000 * SECOND
+    records = [
+        Record(1, "k", 1, number, now + number * pause, number * 7 * SECOND, {}, 1) for number in range(100)
+    ]
+    given = run(spec, records, batch)
+    assert not +given.dropped
+    newest = {row.window_id: row.count for row in sorted(given.rows, key=lambda row: row.revision)}
+    assert sum(newest.values()) == 100 * {"tumbling": 1, "sliding": 3, "session": 1}[kind]

@@ -2,7 +2,8 @@
 
 Ingest time: safe time minus grace, the same for all keys of a stream, moved by ticks only. Event time:
 for each key, record by record: its largest event time minus grace; and after a silence of `idle`, as the
-log's own time tells it, the ingest clock minus grace.
+log's own time tells it, the ingest clock minus grace, but no further than its last window goes. So silence
+seals what is there, and a backfill that pauses can go on where it was.
 """
 
 from __future__ import annotations
@@ -77,8 +78,9 @@ class EventClock:
         created = of_run(running_max(pl.col("created"), k).shift(1), k)
         rows = rows.with_columns(silence=pl.col("created") - pl.max_horizontal("l", created))
         silent = (pl.col("silence") >= spec.idle).fill_null(False)
+        newest = pl.max_horizontal("m", of_run(running_max(pl.col("t"), k).shift(1), k))
         mark = pl.max_horizontal(
-            pl.when(silent).then(pl.col("created") - spec.grace_us), pl.col("t") - spec.grace_us
+            pl.when(silent).then(self._by_silence(pl.col("created"), newest)), pl.col("t") - spec.grace_us
         )
         return rows.with_columns(
             closed=pl.max_horizontal("c", of_run(running_max(mark, k), k)),
@@ -107,12 +109,25 @@ class EventClock:
         table = self._with_safe(streams)
         silent = (pl.col("safe") - pl.col("l") >= spec.idle).fill_null(False)
         table = table.with_columns(
-            c=pl.when(silent).then(pl.max_horizontal("c", pl.col("safe") - spec.grace_us)).otherwise("c"),
+            c=pl.when(silent)
+            .then(pl.max_horizontal("c", self._by_silence(pl.col("safe"), pl.col("m"))))
+            .otherwise("c"),
             silent=silent,
         )
         self.table = table.select(list(_KEYS))
         cap = pl.col("l") + spec.keep - spec.grace_us
         return table.filter("silent").select(*KEY, closed=pl.col("c"), cap=cap)
+
+    def _by_silence(self, now: pl.Expr, newest: pl.Expr) -> pl.Expr:
+        """Where a silent key is closed; `newest` is its largest event time."""
+        spec = self._spec
+        mark = now - spec.grace_us
+        if spec.emit_empty:
+            return mark
+        end = (
+            newest + spec.gap if spec.kind == "session" else newest // spec.slide * spec.slide + spec.duration
+        )
+        return pl.min_horizontal(mark, end)
 
     def _with_safe(self, streams: pl.DataFrame) -> pl.DataFrame:
         if streams.height == 1 and is_only_stream(self.table, streams["g"][0]):
