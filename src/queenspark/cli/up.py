@@ -59,6 +59,8 @@ def _show(system: LocalSystem) -> None:
     facts.add_column(overflow="fold")
     facts.add_row("broker", url)
     facts.add_row("data", folder if system.postgres else "in the PostgreSQL of QUEENSPARK_DATABASE_URL")
+    if system.postgres:
+        facts.add_row("database", system.postgres.url)
     facts.add_row("logs", "\n".join(str(path) for path in system.logs))
     body = """'{"items":[{"queue":"hello","payload":{"n":1}}]}'"""
     facts.add_row("try", f"curl {url}/api/v1/push -H 'Content-Type: application/json' -d {body}")
