@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.broker_process import free_port
-from tests.cli.conftest import Command
+from tests.command import Command
 
 READING = [
     ["status"],

@@ -4,7 +4,7 @@ import httpx2
 import pytest
 
 from tests.broker_process import Broker
-from tests.cli.conftest import Command
+from tests.command import Command
 
 DeadLetter = dict[str, str]
 

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from queenspark.cli.app import app
-from tests.cli.conftest import Command
+from tests.command import Command
 
 DOCS = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.conftest import Command
+from tests.command import Command
 
 
 @pytest.fixture

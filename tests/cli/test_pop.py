@@ -1,6 +1,6 @@
 """`queenspark pop`."""
 
-from tests.cli.conftest import Command
+from tests.command import Command
 
 
 def test_what_was_popped_is_printed_and_gone(queenspark: Command, queue: str) -> None:

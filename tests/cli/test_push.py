@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.conftest import Command
+from tests.command import Command
 
 
 def popped(queenspark: Command, queue: str, batch: int = 1000) -> list[object]:

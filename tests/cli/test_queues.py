@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.conftest import Command
+from tests.command import Command
 
 
 @pytest.mark.parametrize("arguments", [["queues"], ["queues", "list"]])

@@ -1,7 +1,7 @@
 """`queenspark status`."""
 
 from tests.broker_process import Broker
-from tests.cli.conftest import Command
+from tests.command import Command
 
 
 def test_a_healthy_broker_says_so(queenspark: Command, shared_broker: Broker) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.broker_process import Broker, clean_environment
-from tests.cli.conftest import Command
+from tests.command import Command
 from tests.streams.sealing import minute
 from tests.streams.stream_api import StreamApi
 from tests.wire.api import Api

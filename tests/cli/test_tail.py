@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from tests.broker_process import Broker, clean_environment
-from tests.cli.conftest import Command
+from tests.command import Command
 
 Tail = subprocess.Popen[str]
 
