@@ -20,6 +20,12 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def members(session: int) -> list[int]:
+    """The living processes of a session, whoever has started them."""
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [pid for pid in pids if _fields(pid)[3:4] == [str(session)] and not gone(pid)]
+
+
 def _fields(pid: int) -> list[str]:
     """State, parent and so on, as proc(5) has them after the name."""
     try:

@@ -13,8 +13,8 @@ import httpx2
 import pytest
 
 from tests.broker_process import Broker, clean_environment, free_port
-from tests.cli.conftest import Command
-from tests.processes import descendants, gone
+from tests.command import Command
+from tests.processes import descendants, gone, members
 from tests.wire.deadline import eventually
 
 
@@ -109,6 +109,34 @@ def test_ctrl_c_ends_spark_within_seconds(up: StartUp, moment: str) -> None:
     assert "Traceback" not in text_of(running.data_dir / "pipeline.log")
     # Workers of Spark end when they notice that Java has.
     eventually(lambda: all(gone(pid) for pid in children), within=10)
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("moment", ["the pipeline starts", "Java starts", "Spark starts"])
+def test_after_a_kill_nothing_of_spark_stays(up: StartUp, database: str, moment: str) -> None:
+    running = up(database_url=database, pipeline=True)
+
+    def pipelines() -> list[int]:
+        return [pid for pid in descendants(running.process.pid) if "\0pipeline\0" in arguments_of(pid)]
+
+    def has_java(session: int) -> bool:
+        found = [arguments_of(pid) for pid in members(session) if command_of(pid) == "java"]
+        return any(
+            "\0org.apache.spark.deploy.SparkSubmit\0" in each and "launcher" not in each for each in found
+        )
+
+    (session,) = eventually(pipelines, within=60)
+    if moment != "the pipeline starts":
+        eventually(lambda: has_java(session), within=120)
+    if moment == "Spark starts":
+        time.sleep(2)  # it takes several seconds, and does not say when it begins
+    running.process.kill()
+    running.process.wait()
+    eventually(lambda: members(session) == [], within=60)
+
+
+def arguments_of(pid: int) -> str:
+    return text_of(Path(f"/proc/{pid}/cmdline"))
 
 
 def command_of(pid: int) -> str:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pyspark
 from py4j.protocol import Py4JError
@@ -43,6 +43,9 @@ DEFAULTS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Spark runs a worker for every core already: threads of Polars would only be in each other's way.
     "spark.executorEnv.POLARS_MAX_THREADS": "1",
+    # If we are interrupted while Java starts, it cannot tell us where it listens: its main thread fails, and
+    # the others would go on without anybody who knows them.
+    "spark.submit.callSystemExitOnMainExit": "true",
 }
 
 
@@ -79,6 +82,10 @@ def end_session(spark: SparkSession) -> None:
     gateway = SparkContext._gateway
     with suppress(Py4JError, OSError):
         spark.stop()
+    _end_java(gateway)
+
+
+def _end_java(gateway: Any) -> None:
     process = getattr(gateway, "proc", None)
     if process is None:
         return
@@ -128,11 +135,14 @@ def _prepare_environment(master: str) -> None:
 def _start(properties: Mapping[str, str], log: IO[bytes]) -> SparkSession:
     conf = SparkConf(loadDefaults=False)
     conf.setAll(list(properties.items()))
-    gateway = None
-    if SparkContext._gateway is None:
+    gateway = SparkContext._gateway
+    if gateway is None:
         gateway = launch_gateway(conf, popen_kwargs={"stdout": log, "stderr": log})
-    context = SparkContext(conf=conf, gateway=gateway)
-    return SparkSession(context)
+    try:
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+    except KeyboardInterrupt:
+        _end_java(gateway)
+        raise
 
 
 def _last_lines(log_file: Path, begin: int, error: Exception) -> str:
