@@ -83,6 +83,7 @@ class Producers(Threads):
         keys: int,
         seed: int,
         count: int = 4,
+        drip_seconds: float = 0.2,
     ) -> None:
         super().__init__()
         self._url = url
@@ -93,6 +94,7 @@ class Producers(Threads):
         self._left = messages
         self._brisk = messages
         self._pause = 20 * count / per_second  # a batch has 20 messages on average
+        self._drip_seconds = drip_seconds
         for number in range(count):
             self.run(self._produce, random.Random(f"{seed} {number}"))
 
@@ -120,7 +122,7 @@ class Producers(Threads):
                 assert response.status_code == 201, response.text
                 with self._lock:
                     self._left -= len(numbers)
-                time.sleep(self._pause * chance.uniform(0, 2) if is_brisk else 0.2)
+                time.sleep(self._pause * chance.uniform(0, 2) if is_brisk else self._drip_seconds)
 
     def _item(self, chance: random.Random, number: int) -> Json:
         at: Any = int(time.time() * 1000) + chance.choice((0, 0, 0, 40, -50, -900, -7000))

@@ -1,83 +1,73 @@
 """`queenspark streams` and `queenspark windows` against the running system."""
 
-import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from tests.broker_process import clean_environment
+from tests.command import Command, commands
 from tests.system.system import System
 from tests.wire.deadline import eventually
 
-pytestmark = pytest.mark.long
-
-Queenspark = Callable[..., subprocess.CompletedProcess[str]]
-
 
 @pytest.fixture
-def queenspark(system: System) -> Queenspark:
+def queenspark(
+    system: System, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
     """Runs a command against the system."""
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "queenspark", *arguments]
-        environment = clean_environment(url=system.api.url)
-        return subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=120
-        )
-
-    return run
+    monkeypatch.setenv("QUEENSPARK_URL", system.api.url)
+    return commands(monkeypatch, capsys)
 
 
-def test_a_stream_from_its_definition_to_its_end(system: System, queenspark: Queenspark) -> None:
+def test_a_stream_from_its_definition_to_its_end(system: System, queenspark: Command) -> None:
     tag = uuid4().hex[:8]
     name, queue = f"activity-{tag}", f"clicks-{tag}"
     missing = queenspark("streams", "define", name, "--source", queue)
-    assert (missing.returncode, f"{queue} does not exist" in missing.stderr) == (1, True)
-    assert queenspark("push", queue, '{"page": "/"}', "--partition", "anna").returncode == 0
+    assert (missing.code, f"{queue} does not exist" in missing.err) == (1, True)
+    assert queenspark("push", queue, '{"page": "/"}', "--partition", "anna").code == 0
     options = ["--source", queue, "--partitioned", "--tumbling", "1", "--grace", "0"]
     defined = queenspark("streams", "define", name, *options)
-    assert (defined.returncode, defined.stderr) == (0, f"The stream {name} is defined, version 1.\n")
+    assert (defined.code, defined.err) == (0, f"The stream {name} is defined, version 1.\n")
     windows = queenspark("windows", name, "--from-beginning", "--count", "1")
-    assert (windows.returncode, " anna " in windows.stdout, ": 1 record" in windows.stdout) == (0, True, True)
+    assert (windows.code, " anna " in windows.out, ": 1 record" in windows.out) == (0, True, True)
 
     def shown() -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(queenspark("streams", "show", name, "--json").stdout)
+        found: dict[str, Any] = queenspark("streams", "show", name, "--json").json()
         return found
 
     assert shown()["progress"]["sealedWindows"] == 1
-    line = next(line for line in queenspark("streams").stdout.splitlines() if line.startswith(name))
+    line = next(line for line in queenspark("streams").out.splitlines() if line.startswith(name))
     assert line.split()[1:4] == ["default", "tumbling", "1"]
     window = system.api.post("/api/v1/stream/poll", {"streamName": name, "consumerGroup": "mail"}).json()
     system.ack(window["window"])
     eventually(lambda: shown()["groups"][0]["lag"] == 0)
-    assert queenspark("streams", "seek", name, "mail", "--to", "2020-01-01").returncode == 0
+    assert queenspark("streams", "seek", name, "mail", "--to", "2020-01-01").code == 0
     assert shown()["groups"][0]["lag"] == 1
     again = queenspark("streams", "define", name, *options[:-4], "--count", "3")
-    assert again.stderr == f"The stream {name} is defined, version 2.\n"
+    assert again.err == f"The stream {name} is defined, version 2.\n"
     for _ in range(3):
         queenspark("push", queue, "1", "--partition", "bert")
-    counted = queenspark("windows", name, "--from-beginning", "--count", "2", "--json").stdout.splitlines()
-    assert [json.loads(each)["count"] for each in counted] == [1, 3]
-    assert queenspark("streams", "delete", name, "--yes").returncode == 0
+    counted = queenspark("windows", name, "--from-beginning", "--count", "2", "--json").json_lines()
+    assert [each["count"] for each in counted] == [1, 3]
+    assert queenspark("streams", "delete", name, "--yes").code == 0
     gone = queenspark("streams", "show", name)
-    assert (gone.returncode, "Stream not found" in gone.stderr) == (1, True)
+    assert (gone.code, "Stream not found" in gone.err) == (1, True)
 
 
-def test_empty_windows_are_asked_for(system: System, queenspark: Queenspark) -> None:
+def test_empty_windows_are_asked_for(system: System, queenspark: Command) -> None:
     tag = uuid4().hex[:8]
     name, queue = f"beats-{tag}", f"hearts-{tag}"
     queenspark("push", queue, "1")
     options = ["--source", queue, "--tumbling", "0.5", "--grace", "0", "--emit-empty"]
-    assert queenspark("streams", "define", name, *options).returncode == 0
-    printed = queenspark("windows", name, "--from-beginning", "--count", "4", "--json").stdout.splitlines()
-    assert [json.loads(each)["count"] for each in printed] == [1, 0, 0, 0]
-    assert json.loads(queenspark("streams", "show", name, "--json").stdout)["emitEmpty"]
-    assert queenspark("streams", "delete", name, "--yes").returncode == 0
+    assert queenspark("streams", "define", name, *options).code == 0
+    printed = queenspark("windows", name, "--from-beginning", "--count", "4", "--json").json_lines()
+    assert [each["count"] for each in printed] == [1, 0, 0, 0]
+    assert queenspark("streams", "show", name, "--json").json()["emitEmpty"]
+    assert queenspark("streams", "delete", name, "--yes").code == 0
 
 
 def test_windows_are_followed_until_ctrl_c(system: System) -> None:
@@ -93,4 +83,5 @@ def test_windows_are_followed_until_ctrl_c(system: System) -> None:
         assert process.stdout.readline().rstrip().endswith(": 2 records")
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
+        assert process.stderr.read() == ""
     assert system.api.read(f"/api/v1/resources/streams/{stream.name}")["consumerGroups"] == []

@@ -17,7 +17,7 @@ from tests.system.pipeline_process import PipelineProcess
 from tests.system.system import System
 from tests.wire.api import Api
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(1800), pytest.mark.long]
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(1800)]
 
 SECOND = 1_000_000
 GIB = 1024**3
@@ -46,7 +46,7 @@ def system(postgres_18: PostgresServer, tmp_path: Path) -> Iterator[System]:
 
 def test_many_streams_share_one_query(system: System, full_size: bool) -> None:
     """All windows of all streams are right; memory stays within bounds."""
-    queues, each, messages = (100, 10, 100_000) if full_size else (12, 5, 3_000)
+    queues, each, messages = (100, 10, 100_000) if full_size else (20, 5, 3_000)
     names = [f"queue {number}" for number in range(queues)]
     system.pipeline.wait_until_leading()
     times: dict[str, float] = {}

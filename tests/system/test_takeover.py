@@ -19,12 +19,7 @@ from tests.system.pipeline_process import PipelineProcess
 from tests.system.system import System, as_rows, oracle_rows
 from tests.wire.api import Api
 
-pytestmark = [
-    pytest.mark.crash,
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.timeout(300),
-    pytest.mark.long,
-]
+pytestmark = [pytest.mark.crash, pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
 
 FAR_AWAY = 4 * 10**15  # microseconds: no window is open then
 
@@ -106,6 +101,7 @@ def pair(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPathFactory) 
         broker.stop()
 
 
+@pytest.mark.long
 def test_a_frozen_leader_cannot_write_any_more(pair: Pair) -> None:
     """It freezes in the midst of a push; when it thaws, it finds that another one leads, and stands by."""
     leader, standby = pair.ready()
@@ -132,6 +128,7 @@ def test_a_frozen_leader_cannot_write_any_more(pair: Pair) -> None:
     assert standby.leads()
 
 
+@pytest.mark.long
 def test_a_leader_that_is_stopped_hands_over_at_once(pair: Pair) -> None:
     """SIGTERM, as an operator stops it."""
     leader, standby = pair.ready()
@@ -155,6 +152,7 @@ def test_a_standby_takes_over_from_a_killed_leader(pair: Pair, full_size: bool) 
     pair.check()
 
 
+@pytest.mark.long
 def test_without_its_jvm_the_process_ends_and_says_so(pair: Pair) -> None:
     """Whoever watches over it can start it again."""
     leader = pair.leader()
