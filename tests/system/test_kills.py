@@ -86,7 +86,7 @@ def batches(system: System) -> dict[int, int]:
 
 def kill_half_pushed(system: System) -> None:
     """One bucket's windows of a batch are committed, those of the other one are not."""
-    for _ in range(20):
+    for _ in range(5):
         with psycopg.connect(system.database_url) as connection:
             connection.execute("SELECT 1 FROM queenspark.progress WHERE bucket = 1 FOR UPDATE")
 
@@ -94,7 +94,7 @@ def kill_half_pushed(system: System) -> None:
                 found = batches(system)
                 return len(found) == 2 and found[0] > found[1]
 
-            if wait_until(is_half_pushed, within=3, every=0.02):
+            if wait_until(is_half_pushed, within=15, every=0.02):
                 system.pipeline.kill()
                 break
             connection.rollback()
