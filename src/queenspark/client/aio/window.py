@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..aggregation import Groups
 from ..duration import Duration
-from ..errors import InvalidValue, LeaseLost, Refused
+from ..errors import InvalidValue, LeaseLost, QueenError, Refused, may_have_happened
 from ..messages import Message, Messages
 from ..wire import SealedWindow, WindowPage
 from .leases import AsyncLease
@@ -32,6 +32,8 @@ class AsyncWindow:
         #: Its messages, in the order of the log; of a paged window the first page.
         self.messages: Messages[Message] = Messages(sealed.messages)
         self.answered = False
+        #: An answer was sent, and nobody knows whether it arrived.
+        self.in_doubt = False
 
     @property
     def id(self) -> str:
@@ -103,7 +105,7 @@ class AsyncWindow:
     async def pages(self) -> AsyncIterator[Messages[Message]]:
         """Its messages, a page of `max_messages` at a time."""
         yield self.messages
-        cursor, size = self._sealed.next_cursor, len(self.messages)
+        cursor, size = self._sealed.next_cursor, max(1, len(self.messages))
         while cursor is not None:
             page = await self._transport.call(
                 "GET",
@@ -185,9 +187,10 @@ class AsyncWindow:
         body = {"leaseId": self.lease.id, "windowId": self.id, "success": success, "error": reason}
         try:
             await self._transport.call("POST", "stream", "ack", body=body)
-        except Refused as refused:
-            if refused.status != 400:
+        except QueenError as error:
+            self.in_doubt = self.in_doubt or may_have_happened(error)
+            if not isinstance(error, Refused) or error.status != 400:
                 raise
             self.answered = True
-            raise LeaseLost(f"the answer to window {self.id} was refused: {refused}") from None
+            raise LeaseLost(f"the answer to window {self.id} was refused: {error}") from None
         self.answered = True

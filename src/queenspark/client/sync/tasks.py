@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import inspect
 import signal
 import threading
 import time
@@ -10,11 +12,13 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from ..errors import InvalidValue
+
 sleep = time.sleep
 
 
-class Event:
-    """A flag to wait for."""
+class Flag:
+    """Raised once; threads wait for it."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -22,10 +26,6 @@ class Event:
     def set(self) -> None:
         """Raise the flag."""
         self._event.set()
-
-    def clear(self) -> None:
-        """Lower the flag."""
-        self._event.clear()
 
     def is_set(self) -> bool:
         """Whether the flag is up."""
@@ -66,25 +66,47 @@ class Task:
         self._thread = threading.Thread(target=self._run, daemon=True, name="queenspark-client")
         self._thread.start()
 
-    def join(self) -> None:
-        """Wait for its end, and raise what it raised."""
+    def join(self) -> BaseException | None:
+        """Wait for its end; what it raised."""
         self._thread.join()
-        if self._error is not None:
-            raise self._error
+        return self._error
 
     def cancel(self) -> None:
         """A thread cannot be ended: it ends when its work does."""
 
+    def cancelled(self) -> None:
+        """So nobody waits for it."""
+
     def _run(self) -> None:
         try:
             self._work()
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever joins
+        except BaseException as error:  # noqa: BLE001 - for whoever joins
             self._error = error
 
 
 def call(handler: Callable[..., Any], *arguments: Any) -> Any:
     """Call what a user gave."""
-    return handler(*arguments)
+    answer = handler(*arguments)
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise TypeError("the handler returned a coroutine, which only AsyncQueen awaits")
+    return answer
+
+
+def checked(handler: Callable[..., Any]) -> None:
+    """Refuse what would not be run but count as done."""
+    if inspect.iscoroutinefunction(handler):
+        raise InvalidValue(f"handler is {handler!r}: give a plain function, or use AsyncQueen")
+
+
+def at_exit(work: Callable[[], object]) -> None:
+    """Do this when the program ends."""
+    atexit.register(work)
+
+
+def not_at_exit(work: Callable[[], object]) -> None:
+    """It was done before."""
+    atexit.unregister(work)
 
 
 @contextmanager
@@ -100,8 +122,8 @@ def stopped_by_signals(stop: Callable[[], object]) -> Iterator[None]:
     }
 
     def first(number: int, frame: FrameType | None) -> None:
-        stop()
         restore()
+        stop()
 
     def restore() -> None:
         while before:
