@@ -48,7 +48,7 @@ def test_whole_milliseconds_are_exact_in_every_form(ms: int) -> None:
 
 
 def test_what_is_finer_than_its_unit_is_refused_and_not_rounded() -> None:
-    with pytest.raises(InvalidValue, match="gap is 0.0005: it must be whole milliseconds"):
+    with pytest.raises(InvalidValue, match=r"gap is 0\.0005: it must be whole milliseconds"):
         milliseconds("gap", 0.0005)
     with pytest.raises(InvalidValue, match="ttl is '1500ms': it must be whole seconds"):
         whole_seconds("ttl", "1500ms")

@@ -85,7 +85,8 @@ def test_27_messages_without_the_key_are_in_the_group_none() -> None:
 def test_27_averages_are_over_numbers_only_and_booleans_are_none() -> None:
     found = messages({"v": 1}, {"v": 2.0}, {"v": True}, {"v": "9"}, {"v": None}, {}, 8)
     assert found.aggregate(count=True, sum="data.v", avg="data.v", min="data.v", max="data.v") == {
-        "count": 7, "sum": {"data.v": 3.0}, "avg": {"data.v": 1.5}, "min": {"data.v": 1}, "max": {"data.v": 2.0},
+        "count": 7, "sum": {"data.v": 3.0}, "avg": {"data.v": 1.5}, "min": {"data.v": 1},
+        "max": {"data.v": 2.0},
     }  # fmt: skip
 
 

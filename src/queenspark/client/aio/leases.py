@@ -32,7 +32,7 @@ class AsyncLease:
 
     async def keep(self) -> None:
         """Renew it once, without patience: whoever keeps it alive comes again soon."""
-        await self._extend(self.timeout, within=max(1.0, self.timeout / _SHARE), retries=0)
+        await self._extend(self.timeout, within=self.timeout / _SHARE, retries=0)
 
     async def _extend(self, wanted: float, **how: Any) -> None:
         now = time.monotonic()

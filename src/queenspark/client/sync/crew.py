@@ -149,7 +149,7 @@ class Crew(Generic[D]):
         taken: int | None = None
         try:
             delivery = self._take(claimed, self._budget.wait(_WAIT_SECONDS))
-            taken = 0 if delivery is None else len(delivery)
+            taken = 0 if delivery is None else max(1, min(len(delivery), claimed))  # a window counts as one
         except PASSING as error:
             self._failures += 1
             self._tell("unreachable", error=error)

@@ -33,7 +33,7 @@ class Lease:
 
     def keep(self) -> None:
         """Renew it once, without patience: whoever keeps it alive comes again soon."""
-        self._extend(self.timeout, within=max(1.0, self.timeout / _SHARE), retries=0)
+        self._extend(self.timeout, within=self.timeout / _SHARE, retries=0)
 
     def _extend(self, wanted: float, **how: Any) -> None:
         now = time.monotonic()
