@@ -115,6 +115,22 @@ async def test_a_handler_that_raises_nacks_with_the_reason(queen: AsyncQueen, qu
     assert [dead.error_message for dead in await queen.queue(queue).dead_letters()] == ["ValueError: no"]
 
 
+async def test_a_handler_whose_own_task_was_cancelled_has_failed(queen: AsyncQueen, queue: str) -> None:
+    """The consumer was not."""
+    await queen.queue(queue).create(retry_limit=0)
+    await queen.queue(queue).push([1, 2])
+
+    async def handler(batch: AsyncBatch) -> None:
+        task = asyncio.create_task(asyncio.sleep(60))
+        if batch[0].data == 1:
+            task.cancel()
+            await task
+        task.cancel()
+
+    await queen.queue(queue).limit(2).consume(handler)
+    assert [dead.data for dead in await queen.queue(queue).dead_letters()] == [1]
+
+
 async def test_windows_are_processed_renewed_and_handed_over_once(
     far: AsyncQueen, proxy: Proxy, stream: StreamApi, queue: str, api: Api
 ) -> None:

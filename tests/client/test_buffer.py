@@ -59,10 +59,14 @@ def test_leaving_the_block_sends_what_is_left(shared_broker: Broker, queue: str,
 
 
 def test_the_end_of_the_program_sends_what_is_left(shared_broker: Broker, queue: str, api: Api) -> None:
+    """Also that of a program which forked: the other process leaves the buffer alone."""
     program = f"""
+import os, sys
 from queenspark import Queen
 queen = Queen({shared_broker.url!r}, linger=60)
 queen.queue({queue!r}).buffered().push([1, 2, 3])
+if child := os.fork():
+    os.waitpid(child, 0)
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
     assert stored(api, queue) == [1, 2, 3]

@@ -57,8 +57,8 @@ def test_every_public_method_is_on_the_page_with_its_arguments(kind: type) -> No
             for argument in list(inspect.signature(member).parameters.values())[1:]:
                 documented = argument.name in WORDS or argument.kind is argument.VAR_KEYWORD
                 assert documented, f"{argument.name} of {kind.__name__}.{name} is missing"
-    for argument in list(inspect.signature(client.Queen).parameters):
-        assert argument in WORDS
+    for name in inspect.signature(client.Queen).parameters:
+        assert name in WORDS, f"{name} of Queen is missing"
 
 
 def test_both_clients_have_the_same_names() -> None:

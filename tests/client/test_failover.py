@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from queenspark import Batch, InvalidValue, Queen, QueenError, QueueFull, Unavailable, Unreachable
+from queenspark import Batch, Event, InvalidValue, Queen, QueenError, QueueFull, Unavailable, Unreachable
 from queenspark.client.brokers import delay
 from tests.broker_process import Broker, free_port
 from tests.client.conftest import stored
@@ -58,6 +58,21 @@ def test_a_consumer_goes_on_at_the_other_broker(shared_broker: Broker, queue: st
 
         queen.queue(queue).batch(2).limit(6).consume(handler)
         assert seen == list(range(6))
+
+
+def test_an_outage_is_not_taken_for_an_empty_queue(far: Queen, proxy: Proxy, queue: str) -> None:
+    far.queue(queue).push(1)
+    proxy.away()
+    kinds: list[str] = []
+    seen: list[Any] = []
+
+    def listen(event: Event) -> None:
+        kinds.append(event.kind)
+        if event.kind == "unreachable" and len(kinds) == 2:
+            proxy.back()
+
+    far.queue(queue).idle(0.1).consume(lambda batch: seen.append(batch[0].data), on_event=listen)
+    assert seen == [1]
 
 
 @pytest.mark.parametrize("url", ["localhost:6632", "ftp://x", "", [], ["http://127.0.0.1", "x"]])

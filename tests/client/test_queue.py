@@ -416,6 +416,19 @@ def test_a_handler_cannot_close_its_client(queen: Queen, queue: str) -> None:
     assert "call stop()" in str(queen.queue(queue).dead_letters()[0].error_message)
 
 
+def test_a_handler_may_use_another_client_and_close_it(
+    queen: Queen, shared_broker: Broker, queue: str, api: Api
+) -> None:
+    queen.queue(queue).push(1)
+
+    def handler(batch: Batch) -> None:
+        with Queen(shared_broker.url) as other:
+            other.queue(f"{queue}-out").buffered().push(batch[0].data)
+
+    queen.queue(queue).limit(1).consume(handler)
+    assert stored(api, f"{queue}-out") == [1]
+
+
 def test_a_closed_client_says_so(shared_broker: Broker, queue: str) -> None:
     queen = Queen(shared_broker.url)
     queen.close()

@@ -9,7 +9,7 @@ from ..errors import QueenError
 from ..outgoing import Item, Pushed
 from ..wire import PushedItem
 from .buffer import AsyncBuffer
-from .crew import AsyncCrew
+from .crew import AsyncCrew, current
 from .transport import AsyncTransport
 
 
@@ -58,9 +58,9 @@ class AsyncSession:
 
     async def aclose(self) -> None:
         """Let the consumers finish what they have in hand, send what is buffered, close the connections."""
-        if AsyncCrew.is_here():
-            raise QueenError("a handler cannot close its client: call stop(), and close afterwards")
         with self._lock:
+            if current.get() in self._crews:
+                raise QueenError("a handler cannot close its client: call stop(), and close afterwards")
             self._closed = True
         for crew in self.stop():
             await crew.ended.wait()

@@ -87,10 +87,16 @@ class Task:
 
 async def call(handler: Callable[..., Any], *arguments: Any) -> Any:
     """Call what a user gave: a coroutine is awaited, a plain function runs in a thread and may block."""
-    if inspect.iscoroutinefunction(handler):
-        return await handler(*arguments)
-    answer = await _in_a_thread(handler, *arguments)
-    return await answer if inspect.isawaitable(answer) else answer
+    task = asyncio.current_task()
+    try:
+        if inspect.iscoroutinefunction(handler):
+            return await handler(*arguments)
+        answer = await _in_a_thread(handler, *arguments)
+        return await answer if inspect.isawaitable(answer) else answer
+    except asyncio.CancelledError:
+        if task is not None and task.cancelling():
+            raise
+        raise RuntimeError("something that the handler waited for was cancelled") from None
 
 
 async def _in_a_thread(handler: Callable[..., Any], *arguments: Any) -> Any:

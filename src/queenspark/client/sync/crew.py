@@ -20,7 +20,8 @@ from .tasks import Flag, Task, call, sleep, stopped_by_signals
 _WAIT_SECONDS = 1.0
 
 _log = logging.getLogger("queenspark.client")
-_in_handler: ContextVar[bool] = ContextVar("in_handler", default=False)
+#: The crew whose handler this is called by.
+current: ContextVar[object] = ContextVar("current", default=None)
 
 
 class Delivery(Protocol):
@@ -106,11 +107,6 @@ class Crew(Generic[D]):
         #: Raised when all of it is over.
         self.ended = Flag()
 
-    @classmethod
-    def is_here(cls) -> bool:
-        """Whether this is called by a handler."""
-        return _in_handler.get()
-
     def stop(self) -> None:
         """Take nothing more; what is in hand is finished."""
         self._stop.set()
@@ -137,7 +133,7 @@ class Crew(Generic[D]):
             raise error
 
     def _work(self) -> None:
-        _in_handler.set(True)
+        current.set(self)
         try:
             while not self._stop.is_set() and (claimed := self._budget.claim(self._each_take)):
                 self._take_one(claimed)

@@ -10,7 +10,7 @@ from ..errors import QueenError
 from ..outgoing import Item, Pushed
 from ..wire import PushedItem
 from .buffer import Buffer
-from .crew import Crew
+from .crew import Crew, current
 from .transport import Transport
 
 
@@ -57,9 +57,9 @@ class Session:
 
     def close(self) -> None:
         """Let the consumers finish what they have in hand, send what is buffered, close the connections."""
-        if Crew.is_here():
-            raise QueenError("a handler cannot close its client: call stop(), and close afterwards")
         with self._lock:
+            if current.get() in self._crews:
+                raise QueenError("a handler cannot close its client: call stop(), and close afterwards")
             self._closed = True
         for crew in self.stop():
             crew.ended.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import inspect
+import os
 import signal
 import threading
 import time
@@ -99,14 +100,24 @@ def checked(handler: Callable[..., Any]) -> None:
         raise InvalidValue(f"handler is {handler!r}: give a plain function, or use AsyncQueen")
 
 
+_hooks: dict[Callable[[], object], Callable[[], object]] = {}
+
+
 def at_exit(work: Callable[[], object]) -> None:
-    """Do this when the program ends."""
-    atexit.register(work)
+    """Do this when the program ends; not in a process that was forked, as it has no threads."""
+    here = os.getpid()
+
+    def hook() -> None:
+        if os.getpid() == here:
+            work()
+
+    _hooks[work] = atexit.register(hook)
 
 
 def not_at_exit(work: Callable[[], object]) -> None:
     """It was done before."""
-    atexit.unregister(work)
+    if hook := _hooks.pop(work, None):
+        atexit.unregister(hook)
 
 
 @contextmanager
