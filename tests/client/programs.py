@@ -1,11 +1,13 @@
 """Programs that consume a stream, to be interrupted and killed.
 
 `python -m tests.client.programs sync|async|async-plain URL STREAM SECONDS` prints a line for each window when
-it gets it, and one when it is done with it.
+it gets it, one when it is done with it, and one when it has noticed the first signal.
 """
 
 import asyncio
+import signal
 import sys
+import threading
 import time
 
 from queenspark import AsyncQueen, AsyncWindow, Queen, Window
@@ -16,9 +18,22 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
+def got(window: Window | AsyncWindow) -> None:
+    """Say so, and watch for the end of the client's interest in signals."""
+    before = signal.getsignal(signal.SIGINT)
+    say(f"got {window.id}")
+
+    def watch() -> None:
+        while signal.getsignal(signal.SIGINT) == before:
+            time.sleep(0.01)
+        say("noticed")
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def run_sync(url: str, stream: str, seconds: float) -> None:
     def handler(window: Window) -> None:
-        say(f"got {window.id}")
+        got(window)
         time.sleep(seconds)
         say(f"did {window.id}")
 
@@ -29,12 +44,12 @@ def run_sync(url: str, stream: str, seconds: float) -> None:
 
 async def run_async(url: str, stream: str, seconds: float, *, plain: bool) -> None:
     async def handler(window: AsyncWindow) -> None:
-        say(f"got {window.id}")
+        got(window)
         await asyncio.sleep(seconds)
         say(f"did {window.id}")
 
     def in_a_thread(window: AsyncWindow) -> None:
-        say(f"got {window.id}")
+        got(window)
         time.sleep(seconds)
         say(f"did {window.id}")
 

@@ -134,7 +134,7 @@ async def test_a_handler_whose_own_task_was_cancelled_has_failed(queen: AsyncQue
 async def test_windows_are_processed_renewed_and_handed_over_once(
     far: AsyncQueen, proxy: Proxy, stream: StreamApi, queue: str, api: Api
 ) -> None:
-    stream.define(partitioned=True, window_lease_timeout_ms=1200)
+    stream.define(partitioned=True, window_lease_timeout_ms=1500)
     sealed(stream, {"n": 1}, {"n": 2}, key="room")
     proxy.fail("/transaction", CUT_AFTER)
     events: list[Event] = []

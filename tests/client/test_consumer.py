@@ -154,7 +154,7 @@ def test_a_handler_that_raises_nacks_with_the_reason(queen: Queen, stream: Strea
 
 
 def test_hooks_hear_of_everything_in_order(queen: Queen, stream: StreamApi) -> None:
-    lease(stream, 1200)
+    lease(stream, 3000)
     id_ = sealed(stream, 1, 2)
     events: list[Event] = []
     renewed = threading.Event()
@@ -241,7 +241,7 @@ def test_18_a_lease_is_renewed_at_a_third_of_its_time(queen: Queen, stream: Stre
     assert events[-1].kind == "done"
     times = [event.seconds for event in events if event.kind == "renewed"]
     assert len(times) >= 4
-    assert 0.4 < times[0] < 1.0
+    assert 0.4 < times[0] < 1.5
 
 
 def test_18_a_slow_renewal_is_not_the_end_of_other_leases(
@@ -263,7 +263,7 @@ def test_18_a_slow_renewal_is_not_the_end_of_other_leases(
 
 
 def test_19_the_broker_answers_a_poll_before_the_client_gives_up(stream: StreamApi, proxy: Proxy) -> None:
-    with Queen(proxy.url, timeout=0.5, retries=0) as queen:
+    with Queen(proxy.url, timeout=1.5, retries=0) as queen:
         began = time.monotonic()
         assert queen.consumer(stream.name, "g").poll(wait=2) is None
         assert queen.queue(stream.queue).group("g").start("latest").pop(wait=2).unanswered == []
@@ -474,7 +474,7 @@ def test_a_signal_lets_the_window_in_hand_be_finished_and_no_further_one_be_take
     program.process.send_signal(number)
     code, said = program.end()
     assert code == 0
-    assert [line.split()[0] for line in said.splitlines()] == ["did", "end"]
+    assert [line.split()[0] for line in said.splitlines()] == ["noticed", "did", "end"]
     assert len(stream.drain()) == 2
 
 
@@ -486,7 +486,7 @@ def test_a_second_interrupt_ends_it_at_once(
     sealed(stream, 1)
     program = start(programs, kind, shared_broker, stream, 60)
     program.process.send_signal(signal.SIGINT)
-    time.sleep(0.2)  # two at the same moment would be one
+    program.says("noticed")  # two at the same moment would be one
     began = time.monotonic()
     program.process.send_signal(signal.SIGINT)
     code, said = program.end()

@@ -314,6 +314,15 @@ def test_limit_takes_no_more_than_that(queen: Queen, queue: str) -> None:
     assert queen.queue(queue).pop(wait=SOON)[0].data == 3
 
 
+def test_a_limit_is_shared_by_all_workers(queen: Queen, queue: str) -> None:
+    """The first one asks for all of it, gets one message, and leaves the rest to the other."""
+    queen.queue(queue).push([Outgoing(key, partition=key) for key in "ab"])
+    meeting = threading.Barrier(2, timeout=SOON)
+    queen.queue(queue).create(retry_limit=0)
+    queen.queue(queue).batch(9).limit(2).concurrency(2).consume(lambda batch: meeting.wait())
+    assert queen.queue(queue).dead_letters() == []
+
+
 def test_idle_zero_takes_what_is_there(queen: Queen, queue: str) -> None:
     queen.queue(queue).push([1, 2, 3])
     seen: list[Any] = []

@@ -15,19 +15,24 @@ class Budget:
         self._left = limit
         self._idle = idle
         self._lock = Lock()
+        self._claims = 0
         self._in_hand = 0
         self._nothing_there = False
         self._last = time.monotonic()
 
-    def claim(self, most: int) -> int:
-        """How many of `most` may be taken now; 0 when it is enough."""
+    def claim(self, most: int) -> int | None:
+        """How many of `most` may be taken now; 0 while others may leave some, None when it is enough."""
         with self._lock:
             quiet = self._nothing_there and not self._in_hand
             if self._idle is not None and quiet and time.monotonic() - self._last >= self._idle:
-                return 0
-            claimed = most if self._left is None else min(most, self._left)
-            if self._left is not None:
-                self._left -= claimed
+                return None
+            if self._left is None:
+                return most
+            claimed = min(most, self._left)
+            if not claimed and not self._claims:
+                return None
+            self._left -= claimed
+            self._claims += bool(claimed)
             return claimed
 
     def settle(self, claimed: int, taken: int | None) -> None:
@@ -35,6 +40,7 @@ class Budget:
         with self._lock:
             if self._left is not None:
                 self._left += claimed - (taken or 0)
+                self._claims -= 1
             self._nothing_there = taken == 0
             if taken:
                 self._in_hand += 1

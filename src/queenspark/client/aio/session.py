@@ -47,6 +47,7 @@ class AsyncSession:
         finally:
             with self._lock:
                 self._crews.discard(crew)
+            crew.ended.set()
 
     def stop(self) -> list[AsyncCrew[Any]]:
         """End all consumers after what they have in hand."""

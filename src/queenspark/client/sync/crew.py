@@ -18,6 +18,8 @@ from .tasks import Flag, Task, call, sleep, stopped_by_signals
 
 #: How long one request waits for something to take: a consumer that is told to stop waits no longer.
 _WAIT_SECONDS = 1.0
+#: How often a worker looks whether others have left it something of the limit.
+_LOOK_SECONDS = 0.05
 
 _log = logging.getLogger("queenspark.client")
 #: The crew whose handler this is called by.
@@ -127,16 +129,17 @@ class Crew(Generic[D]):
                 for worker in workers:
                     worker.cancelled()
                 raise
-            finally:
-                self.ended.set()
         if error is not None:
             raise error
 
     def _work(self) -> None:
         current.set(self)
         try:
-            while not self._stop.is_set() and (claimed := self._budget.claim(self._each_take)):
-                self._take_one(claimed)
+            while not self._stop.is_set() and (claimed := self._budget.claim(self._each_take)) is not None:
+                if claimed:
+                    self._take_one(claimed)
+                else:
+                    self._stop.wait(_LOOK_SECONDS)
         except BaseException:
             self.stop()
             raise

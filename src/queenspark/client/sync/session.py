@@ -46,6 +46,7 @@ class Session:
         finally:
             with self._lock:
                 self._crews.discard(crew)
+            crew.ended.set()
 
     def stop(self) -> list[Crew[Any]]:
         """End all consumers after what they have in hand."""
