@@ -368,11 +368,15 @@ def test_a_handler_that_wants_the_end_of_the_program_gets_it_and_acks_nothing(
     queen.queue(queue).create(lease_time=1)
     queen.queue(queue).push(1)
 
+    seen: list[Any] = []
+
     def handler(batch: Batch) -> None:
+        seen.append(batch[0].data)
         raise SystemExit(3)
 
     with pytest.raises(SystemExit):
         queen.queue(queue).concurrency(3).consume(handler)
+    assert seen == [1]
     assert take(queen, queue).values("data") == [1]
 
 

@@ -17,6 +17,9 @@ from ..errors import InvalidValue
 
 sleep = time.sleep
 
+#: No wait of the main thread is without end: a signal that comes right before it would not be seen.
+_LONGEST = 0.2
+
 
 class Flag:
     """Raised once; threads wait for it."""
@@ -34,7 +37,11 @@ class Flag:
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for the flag, at most so long; whether it is up."""
-        return self._event.wait(seconds)
+        if seconds is not None:
+            return self._event.wait(seconds)
+        while not self._event.wait(_LONGEST):
+            pass
+        return True
 
 
 class Condition:
@@ -51,7 +58,7 @@ class Condition:
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for news, at most so long; whether there was any."""
-        return self._condition.wait(seconds)
+        return self._condition.wait(_LONGEST if seconds is None else seconds)
 
     def notify(self) -> None:
         """Wake all who wait."""
@@ -69,7 +76,8 @@ class Task:
 
     def join(self) -> BaseException | None:
         """Wait for its end; what it raised."""
-        self._thread.join()
+        while self._thread.is_alive():
+            self._thread.join(_LONGEST)
         return self._error
 
     def cancel(self) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from ..aggregation import Groups
 from ..duration import Duration
 from ..errors import InvalidValue, LeaseLost, QueenError, Refused, may_have_happened
-from ..messages import Message, Messages
+from ..messages import Message, Messages, Wanted
 from ..wire import SealedWindow, WindowPage
 from .leases import Lease
 from .transport import Transport
@@ -158,7 +158,7 @@ class Window:
         """The messages by the value at a path; those without one are in the group None."""
         return self.all_messages.group_by(path)
 
-    def aggregate(self, **wanted: Any) -> dict[str, Any]:
+    def aggregate(self, **wanted: Unpack[Wanted]) -> dict[str, Any]:
         """Count, sum, avg, min, max, p50, p95, p99 and distinct: as `Messages.aggregate`."""
         return self.all_messages.aggregate(**wanted)
 
