@@ -44,8 +44,6 @@ class Budget:
             self._nothing_there = taken == 0
             if taken:
                 self._in_hand += 1
-            if taken is None:
-                self._last = time.monotonic()
 
     def handled(self) -> None:
         """A delivery was answered."""
