@@ -364,10 +364,9 @@ def test_an_error_that_no_retry_mends_ends_consume(queen: Queen) -> None:
 def test_a_handler_that_wants_the_end_of_the_program_gets_it_and_acks_nothing(
     queen: Queen, queue: str
 ) -> None:
-    """Whichever of the workers it is."""
-    queen.queue(queue).create(lease_time=1)
+    """Whichever of the workers it is; the others wait for at most a second."""
+    queen.queue(queue).create(lease_time=2)
     queen.queue(queue).push(1)
-
     seen: list[Any] = []
 
     def handler(batch: Batch) -> None:

@@ -149,6 +149,7 @@ def test_late_and_dead_records_are_listed(queen: Queen, stream: StreamApi) -> No
 def test_a_deleted_stream_is_gone(plain: Stream, queen: Queen) -> None:
     plain.define()
     assert plain.delete()
+    assert not plain.delete()
     with pytest.raises(NotFound):
         plain.describe()
     with pytest.raises(NotFound):
