@@ -16,6 +16,7 @@ from .dead_letters import DeadLetter
 from .duration import Duration
 from .errors import (
     BufferFull,
+    InDoubt,
     InvalidValue,
     LeaseLost,
     NotFound,
@@ -58,6 +59,7 @@ __all__ = [
     "Duration",
     "Event",
     "Groups",
+    "InDoubt",
     "InvalidValue",
     "LeaseLost",
     "LeasedMessage",

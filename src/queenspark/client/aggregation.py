@@ -19,7 +19,12 @@ def numbers(values: Iterable[Any]) -> list[Number]:
 
 def total(found: list[Number]) -> Number:
     """The sum: exact for whole numbers, without drift for others."""
-    return sum(found) if all(isinstance(value, int) for value in found) else math.fsum(found)
+    if all(isinstance(value, int) for value in found):
+        return sum(found)
+    try:
+        return math.fsum(found)
+    except OverflowError:  # beyond what a float can hold
+        return sum(found)
 
 
 def _average(found: list[Number]) -> float | None:
@@ -33,8 +38,9 @@ def _percentile(share: float) -> Callable[[list[Number]], Number | None]:
         ordered = sorted(found)
         place = share * (len(ordered) - 1)
         below = math.floor(place)
-        above = min(below + 1, len(ordered) - 1)
-        return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+        if place == below:
+            return ordered[below]
+        return ordered[below] + (ordered[below + 1] - ordered[below]) * (place - below)
 
     return of
 

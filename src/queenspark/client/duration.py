@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from datetime import timedelta
 
@@ -11,6 +10,7 @@ from .errors import InvalidValue
 Duration = int | float | timedelta | str
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TOO_LONG = 1e12  # seconds
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _WHOLE = re.compile(rf"(?:{_PART.pattern})+")
 
@@ -18,7 +18,7 @@ _WHOLE = re.compile(rf"(?:{_PART.pattern})+")
 def seconds(name: str, value: Duration) -> float:
     """A duration in seconds; `name` is the argument that an error speaks of."""
     found = _read(value)
-    if found is None or not math.isfinite(found) or found < 0:
+    if found is None or not 0 <= found < _TOO_LONG:
         raise InvalidValue(
             f'{name} is {value!r}: give seconds, a timedelta, or a text such as "30s", "5m", "1h30m"'
         )
@@ -47,8 +47,8 @@ def _read(value: Duration) -> float | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return float(value)
-    text = value.replace(" ", "")
+        return float(value) if abs(value) < _TOO_LONG else None
+    text = str(value).replace(" ", "")
     if _WHOLE.fullmatch(text):
         return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
     try:

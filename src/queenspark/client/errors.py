@@ -11,6 +11,7 @@ QueenError
 │   └── Unavailable       the broker cannot answer now, for instance because PostgreSQL is away
 ├── LeaseLost             the lease is over: the message or window goes, or went, to another consumer
 ├── TransactionRefused    nothing of the transaction happened
+├── InDoubt               whether it happened is not known: its answer got lost, and then its lease
 ├── BufferFull            the push buffer had no room for too long
 └── NotSent               items of the push buffer could not be sent
 ```
@@ -65,7 +66,15 @@ class LeaseLost(QueenError):
 
 
 class TransactionRefused(QueenError):
-    """Nothing of the transaction happened."""
+    """Nothing of the transaction happened; `code` says why, as in the HTTP API."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class InDoubt(QueenError):
+    """Whether it happened is not known: its answer got lost, and then its lease."""
 
 
 class BufferFull(QueenError):
@@ -73,7 +82,7 @@ class BufferFull(QueenError):
 
 
 class NotSent(QueenError):
-    """Items of the push buffer could not be sent; `payloads` are what was refused for good."""
+    """Items of the push buffer could not be sent; `payloads` are those that are no longer in the buffer."""
 
     def __init__(self, message: str, payloads: list[object]) -> None:
         super().__init__(message)
@@ -82,6 +91,11 @@ class NotSent(QueenError):
 
 #: Errors after which the same request may succeed.
 PASSING = (Unreachable, Unavailable, QueueFull)
+
+
+def may_have_happened(error: QueenError) -> bool:
+    """Whether the broker may have carried out the request all the same."""
+    return isinstance(error, Unavailable) or (isinstance(error, Unreachable) and error.maybe_done)
 
 
 def refusal(status: int, message: str, code: str) -> Refused:

@@ -13,9 +13,10 @@ Kind = Literal["delivered", "done", "failed", "renewed", "lost", "unanswered", "
 class Event:
     """Something that happened to what a consumer took, or tried to take.
 
-    `delivered`, then `done` (handled and acked) or `failed` (the handler raised; nacked). `renewed`: its
-    lease was. `lost`: the lease is over, so it goes to another consumer. `unanswered`: handled, but no broker
-    took the answer in time. `unreachable`: nothing could be taken; the consumer tries again.
+    `delivered`, then one of: `done` (handled and acked), `failed` (the handler raised; nacked), `lost` (the
+    lease was over, so it goes to another consumer), `unanswered` (no broker took the answer in time).
+    Meanwhile `renewed`: its lease was. `unreachable`: nothing could be taken, or a lease not be renewed; the
+    consumer tries again.
     """
 
     kind: Kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, overload
 
 import msgspec
 
@@ -18,6 +18,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Paths = str | Sequence[str]
+
+
+class Wanted(TypedDict, total=False):
+    """What `aggregate` takes."""
+
+    count: bool
+    sum: Paths
+    avg: Paths
+    min: Paths
+    max: Paths
+    p50: Paths
+    p95: Paths
+    p99: Paths
+    distinct: Paths
 
 
 class Message(msgspec.Struct, rename="camel", kw_only=True):

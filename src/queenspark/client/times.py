@@ -15,7 +15,7 @@ def as_time(name: str, value: datetime | str) -> str:
         return value.isoformat()
     try:
         datetime.fromisoformat(value)
-    except ValueError:
+    except (TypeError, ValueError):
         raise InvalidValue(
             f"{name} is {value!r}: give a datetime, or a time such as 2026-01-31T10:00:00Z"
         ) from None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from threading import Lock
 
+from .errors import InvalidValue
+
 
 class Budget:
     """Ends when enough was taken, or when nothing came for long enough."""
@@ -13,24 +15,33 @@ class Budget:
         self._left = limit
         self._idle = idle
         self._lock = Lock()
+        self._claims = 0
         self._in_hand = 0
+        self._nothing_there = False
         self._last = time.monotonic()
 
-    def claim(self, most: int) -> int:
-        """How many of `most` may be taken now; 0 when it is enough."""
+    def claim(self, most: int) -> int | None:
+        """How many of `most` may be taken now; 0 while others may leave some, None when it is enough."""
         with self._lock:
-            if self._idle is not None and not self._in_hand and time.monotonic() - self._last >= self._idle:
-                return 0
-            claimed = most if self._left is None else min(most, self._left)
-            if self._left is not None:
-                self._left -= claimed
+            quiet = self._nothing_there and not self._in_hand
+            if self._idle is not None and quiet and time.monotonic() - self._last >= self._idle:
+                return None
+            if self._left is None:
+                return most
+            claimed = min(most, self._left)
+            if not claimed and not self._claims:
+                return None
+            self._left -= claimed
+            self._claims += bool(claimed)
             return claimed
 
-    def settle(self, claimed: int, taken: int) -> None:
-        """So many of the claimed ones came."""
+    def settle(self, claimed: int, taken: int | None) -> None:
+        """So many of the claimed ones came. None: no broker answered, so that nobody knows what there is."""
         with self._lock:
             if self._left is not None:
-                self._left += claimed - taken
+                self._left += claimed - (taken or 0)
+                self._claims -= 1
+            self._nothing_there = taken == 0
             if taken:
                 self._in_hand += 1
 
@@ -42,7 +53,14 @@ class Budget:
 
     def wait(self, longest: float) -> float:
         """How long to wait for the next one."""
-        if self._idle is None:
-            return longest
         with self._lock:
+            if self._idle is None or self._in_hand:
+                return longest
             return min(longest, max(0.05, self._last + self._idle - time.monotonic()))
+
+
+def at_least_one(name: str, value: int) -> int:
+    """A number of things; `name` is the argument that an error speaks of."""
+    if type(value) is not int or value < 1:
+        raise InvalidValue(f"{name} is {value!r}: give a whole number, at least 1")
+    return value

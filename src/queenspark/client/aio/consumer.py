@@ -7,11 +7,13 @@ from functools import partial
 from typing import Any
 
 from ..duration import Duration, seconds
-from ..errors import TransactionRefused
+from ..errors import PASSING, InDoubt, InvalidValue, LeaseLost, Refused, TransactionRefused
 from ..events import Listener
 from ..wire import Polled
+from ..work import at_least_one
 from .crew import AsyncCrew, answer_under, attempt, reason_of
 from .session import AsyncSession
+from .tasks import checked
 from .transaction import AsyncTransaction
 from .window import AsyncWindow
 
@@ -54,33 +56,32 @@ class AsyncConsumer:
 
         With `into`, what the handler returns (a payload, a list, or None for nothing) is pushed to that queue
         in one transaction with the ack: exactly once. The partition is the window's key, unless an `Outgoing`
-        has its own.
+        has its own. A result that cannot be stored is a failure of the handler.
         """
 
         async def do(window: AsyncWindow) -> Exception | None:
             result, failure = await attempt(handler, window)
             if window.answered:
                 return failure
-            if failure is not None:
-                await answer_under(window.lease, partial(window.nack, reason_of(failure)))
-            elif into is not None and result is not None:
-                try:
-                    await answer_under(window.lease, partial(self._hand_over, window, into, result))
-                except TransactionRefused as refused:
-                    return refused
-            elif auto_ack:
+            if failure is None and into is not None and result is not None:
+                failure = await self._hand_over(window, into, result)
+            elif failure is None and auto_ack:
                 await answer_under(window.lease, window.ack)
+            if failure is not None:
+                if window.in_doubt:  # an ack that may have arrived is never followed by a nack
+                    raise InDoubt(f"nobody knows whether it was answered: {failure}") from failure
+                await answer_under(window.lease, partial(window.nack, reason_of(failure)))
             return failure
 
+        checked(handler)
         crew: AsyncCrew[AsyncWindow] = AsyncCrew(
             self._stream,
             self._group,
-            self._session.keeper,
             take=self._take,
             do=do,
             each_take=1,
-            concurrency=concurrency,
-            limit=limit,
+            concurrency=at_least_one("concurrency", concurrency),
+            limit=None if limit is None else at_least_one("limit", limit),
             idle=None if idle is None else seconds("idle", idle),
             listener=self._on_event,
         )
@@ -92,12 +93,22 @@ class AsyncConsumer:
 
     def stop(self) -> None:
         """End `process` after the windows in hand. May be called in a handler."""
-        for crew in self._crews:
+        for crew in list(self._crews):
             crew.stop()
 
-    async def _hand_over(self, window: AsyncWindow, queue: str, result: Any) -> None:
+    async def _hand_over(self, window: AsyncWindow, queue: str, result: Any) -> Exception | None:
+        """Ack the window and push the result; what is wrong with the result, if it cannot be pushed."""
         transaction = AsyncTransaction(self._session.transport).ack(window).queue(queue)
-        await transaction.partition(window.key).push(result).commit()
+        try:
+            transaction.partition(window.key).push(result)
+            await answer_under(window.lease, transaction.commit)
+        except TransactionRefused as refused:
+            raise LeaseLost(str(refused)) from None
+        except PASSING:
+            raise
+        except (InvalidValue, Refused) as error:
+            return error
+        return None
 
     async def _poll(self, wait: float, max_messages: int | None = None) -> AsyncWindow | None:
         body = {

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Any, Generic, Protocol, TypeVar
 
 from ..brokers import delay
 from ..errors import PASSING, LeaseLost, QueenError
 from ..events import Event, Kind, Listener
 from ..work import Budget
-from .leases import AsyncKeeper, AsyncLease
-from .tasks import Event as Flag
-from .tasks import Task, call, sleep, stopped_by_signals
+from .leases import AsyncLease, kept
+from .tasks import Flag, Task, call, sleep, stopped_by_signals
 
 #: How long one request waits for something to take: a consumer that is told to stop waits no longer.
 _WAIT_SECONDS = 1.0
+#: How often a worker looks whether others have left it something of the limit.
+_LOOK_SECONDS = 0.05
+
+_log = logging.getLogger("queenspark.client")
+#: The crew whose handler this is called by.
+current: ContextVar[object] = ContextVar("current", default=None)
 
 
 class AsyncDelivery(Protocol):
@@ -79,7 +86,6 @@ class AsyncCrew(Generic[D]):
         self,
         name: str,
         group: str | None,
-        keeper: AsyncKeeper,
         *,
         take: Take[D],
         do: Callable[[D], Awaitable[Exception | None]],
@@ -91,7 +97,6 @@ class AsyncCrew(Generic[D]):
     ) -> None:
         self._name = name
         self._group = group
-        self._keeper = keeper
         self._take = take
         self._do = do
         self._each_take = each_take
@@ -99,6 +104,9 @@ class AsyncCrew(Generic[D]):
         self._budget = Budget(limit, idle)
         self._listener = listener
         self._stop = Flag()
+        self._failures = 0
+        #: Raised when all of it is over.
+        self.ended = Flag()
 
     def stop(self) -> None:
         """Take nothing more; what is in hand is finished."""
@@ -106,73 +114,73 @@ class AsyncCrew(Generic[D]):
 
     async def run(self) -> None:
         """Work until the budget is used up, `stop` is called, or SIGINT or SIGTERM comes."""
+        error: BaseException | None = None
         with stopped_by_signals(self.stop):
             workers = [Task(self._work) for _ in range(self._concurrency)]
-            error: BaseException | None = None
             try:
                 for worker in workers:
-                    try:
-                        await worker.join()
-                    except QueenError as failure:
-                        error = error or failure
+                    failure = await worker.join()
+                    error = failure if error is None else error
             except BaseException:
                 self.stop()
                 for worker in workers:
                     worker.cancel()
+                for worker in workers:
+                    await worker.cancelled()
                 raise
-            if error is not None:
-                raise error
+        if error is not None:
+            raise error
 
     async def _work(self) -> None:
-        failures = 0
-        while not self._stop.is_set():
-            claimed = self._budget.claim(self._each_take)
-            if not claimed:
-                return
-            delivery = None
+        current.set(self)
+        try:
+            while not self._stop.is_set() and (claimed := self._budget.claim(self._each_take)) is not None:
+                if claimed:
+                    await self._take_one(claimed)
+                else:
+                    await self._stop.wait(_LOOK_SECONDS)
+        except BaseException:
+            self.stop()
+            raise
+
+    async def _take_one(self, claimed: int) -> None:
+        taken: int | None = None
+        try:
+            delivery = await self._take(claimed, self._budget.wait(_WAIT_SECONDS))
+            taken = 0 if delivery is None else max(1, min(len(delivery), claimed))  # a window counts as one
+        except PASSING as error:
+            self._failures += 1
+            self._tell("unreachable", error=error)
+            await self._stop.wait(delay(self._failures))
+            return
+        finally:
+            self._budget.settle(claimed, taken)
+        self._failures = 0
+        if delivery is not None:
             try:
-                delivery = await self._take(claimed, self._budget.wait(_WAIT_SECONDS))
-                failures = 0
-            except PASSING as error:
-                failures += 1
-                self._tell("unreachable", error=error)
-                await self._stop.wait(delay(failures))
-            except QueenError:
-                self.stop()
-                raise
+                await self._in_hand(delivery)
             finally:
-                # A window counts as one, however many messages it holds.
-                taken = 0 if delivery is None else max(1, min(claimed, len(delivery)))
-                self._budget.settle(claimed, taken)
-            if delivery is not None:
-                try:
-                    await self._in_hand(delivery)
-                finally:
-                    self._budget.handled()
+                self._budget.handled()
 
     async def _in_hand(self, delivery: D) -> None:
         began = time.monotonic()
-        size, lease = len(delivery), delivery.lease
 
         def tell(kind: Kind, error: BaseException | None = None) -> None:
-            self._tell(kind, delivery.id, size, time.monotonic() - began, error)
+            self._tell(kind, delivery.id, len(delivery), time.monotonic() - began, error)
 
         def renewed(error: QueenError | None) -> None:
-            if error is None:
-                tell("renewed")
-            else:
-                tell("lost" if isinstance(error, LeaseLost) else "unreachable", error)
+            tell("renewed" if error is None else "unreachable", error)
 
         tell("delivered")
-        async with self._keeper.keeping(lease, renewed):
-            try:
+        try:
+            async with kept(delivery.lease, renewed):
                 failure = await self._do(delivery)
-            except LeaseLost as lost:
-                tell("lost", lost)
-            except QueenError as error:
-                tell("unanswered", error)
-            else:
-                tell("done" if failure is None else "failed", failure)
+        except LeaseLost as lost:
+            tell("lost", lost)
+        except QueenError as error:
+            tell("unanswered", error)
+        else:
+            tell("done" if failure is None else "failed", failure)
 
     def _tell(
         self,
@@ -192,4 +200,7 @@ class AsyncCrew(Generic[D]):
                 seconds=seconds,
                 error=error,
             )
-            self._listener(event)
+            try:
+                self._listener(event)
+            except Exception:  # noqa: BLE001 - who counts must not harm the work
+                _log.exception("an on_event listener failed at %s", event)

@@ -6,10 +6,11 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from ..duration import Duration, seconds
 from ..errors import LeaseLost, NotFound, QueenError
-from .tasks import Event, Task
+from .tasks import Flag, Task
 from .transport import AsyncTransport
 
 _SHARE = 3  # a lease is renewed after a third of its time
@@ -27,67 +28,48 @@ class AsyncLease:
 
     async def renew(self, duration: Duration | None = None) -> None:
         """Let it last this long from now, or as long as at first; it is never shortened."""
-        wanted = self.timeout if duration is None else seconds("duration", duration)
+        await self._extend(self.timeout if duration is None else seconds("duration", duration))
+
+    async def keep(self) -> None:
+        """Renew it once, without patience: whoever keeps it alive comes again soon."""
+        await self._extend(self.timeout, within=self.timeout / _SHARE, retries=0)
+
+    async def _extend(self, wanted: float, **how: Any) -> None:
         now = time.monotonic()
         body = {"seconds": max(1, math.ceil(wanted))}
         try:
-            await self.transport.call("POST", "lease", self.id, "extend", body=body)
+            await self.transport.call("POST", "lease", self.id, "extend", body=body, **how)
         except NotFound:
             raise LeaseLost(f"lease {self.id} is over: what it was on goes to another consumer") from None
         self.ends = max(self.ends, now + wanted)
 
 
-class AsyncKeeper:
-    """Renews the leases that are in hand, each at a third of its time."""
+@asynccontextmanager
+async def kept(lease: AsyncLease, tell: Callable[[QueenError | None], object]) -> AsyncIterator[None]:
+    """Renew a lease at a third of its time, for the length of the block; `tell` hears of it, and of errors.
 
-    def __init__(self) -> None:
-        self._due: dict[AsyncLease, tuple[float, Callable[[QueenError | None], object]]] = {}
-        self._changed = Event()
-        self._task: Task | None = None
-        self._closed = False
+    Each lease is renewed by itself, so that a slow broker for one is not the end of the others. One that is
+    lost is not told: that of a delivery which was just acked looks the same.
+    """
+    over = Flag()
 
-    @asynccontextmanager
-    async def keeping(
-        self, lease: AsyncLease, tell: Callable[[QueenError | None], object]
-    ) -> AsyncIterator[None]:
-        """Keep a lease alive for the length of the block; `tell` hears of renewals, and of errors."""
-        if self._task is None:
-            self._task = Task(self._run)
-        self._due[lease] = (time.monotonic() + lease.timeout / _SHARE, tell)
-        self._changed.set()
-        try:
-            yield
-        finally:
-            self._due.pop(lease, None)
-
-    async def aclose(self) -> None:
-        """Renew no more."""
-        self._closed = True
-        self._changed.set()
-        if self._task is not None:
-            await self._task.join()
-
-    async def _run(self) -> None:
-        while not self._closed:
-            due = list(self._due.items())
-            first = min((at for _, (at, _) in due), default=None)
-            await self._changed.wait(None if first is None else max(0.0, first - time.monotonic()))
-            self._changed.clear()
-            for lease, (at, tell) in due:
-                if at <= time.monotonic() and lease in self._due:
-                    await self._renew(lease, tell)
-
-    async def _renew(self, lease: AsyncLease, tell: Callable[[QueenError | None], object]) -> None:
-        error: QueenError | None = None
-        try:
-            await lease.renew()
-        except LeaseLost as lost:
-            self._due.pop(lease, None)
-            tell(lost)
-            return
-        except QueenError as failure:
-            error = failure
-        if lease in self._due:
+    async def keep() -> None:
+        pause = lease.timeout / _SHARE
+        while not await over.wait(pause):
+            error: QueenError | None = None
+            try:
+                await lease.keep()
+            except LeaseLost:
+                return
+            except QueenError as failure:
+                error = failure
             pause = lease.timeout / _SHARE if error is None else min(1.0, lease.timeout / 10)
-            self._due[lease] = (time.monotonic() + pause, tell)
-        tell(error)
+            if not over.is_set():
+                tell(error)
+
+    keeper = Task(keep)
+    try:
+        yield
+    finally:
+        over.set()
+        keeper.cancel()

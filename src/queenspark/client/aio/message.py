@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from ..duration import Duration
-from ..errors import LeaseLost
+from ..errors import LeaseLost, QueenError, may_have_happened
 from ..messages import Message, Messages
 from ..wire import Acked, Popped, PoppedMessage
 from .leases import AsyncLease
@@ -26,14 +26,16 @@ class AsyncLeasedMessage(Message, kw_only=True):
     group: str | None
     lease: Any  # AsyncLease; msgspec cannot look into it
     answered: bool = False
+    #: An answer was sent, and nobody knows whether it arrived.
+    in_doubt: bool = False
 
     async def ack(self) -> None:
         """It is done and does not come again to this group."""
-        await answer([self], "completed")
+        await answer([(self, "completed", None)])
 
     async def nack(self, reason: str = "") -> None:
         """It failed: it comes again after a delay, and after the retry limit it is a dead letter."""
-        await answer([self], "failed", reason)
+        await answer([(self, "failed", reason)])
 
     async def renew(self, duration: Duration | None = None) -> None:
         """Lengthen the lease, by default to its whole time from now; the lease of the whole batch."""
@@ -70,11 +72,11 @@ class AsyncBatch(Messages[AsyncLeasedMessage]):
 
     async def ack(self) -> None:
         """All that are unanswered are done."""
-        await answer(self.unanswered, "completed")
+        await answer([(message, "completed", None) for message in self.unanswered])
 
     async def nack(self, reason: str = "") -> None:
         """All that are unanswered failed."""
-        await answer(self.unanswered, "failed", reason)
+        await answer([(message, "failed", reason) for message in self.unanswered])
 
     async def renew(self, duration: Duration | None = None) -> None:
         """Lengthen the lease, by default to its whole time from now."""
@@ -107,17 +109,22 @@ def _leased(message: PoppedMessage, group: str | None, lease: AsyncLease) -> Asy
     )
 
 
-async def answer(messages: Sequence[AsyncLeasedMessage], status: Status, reason: str | None = None) -> None:
+async def answer(answers: Sequence[tuple[AsyncLeasedMessage, Status, str | None]]) -> None:
     """Answer messages; LeaseLost when the broker refuses one. Repeating an answer changes nothing."""
     lost: list[str] = []
-    for first in range(0, len(messages), _MOST_ACKS):
-        part = messages[first : first + _MOST_ACKS]
-        body = {"acknowledgments": [message.as_ack(status, reason) for message in part]}
-        transport: AsyncTransport = part[0].lease.transport
-        answers = await transport.call("POST", "ack", "batch", body=body, kind=list[Acked])
-        for message, given in zip(part, answers, strict=True):
+    for first in range(0, len(answers), _MOST_ACKS):
+        part = answers[first : first + _MOST_ACKS]
+        body = {"acknowledgments": [message.as_ack(status, reason) for message, status, reason in part]}
+        transport: AsyncTransport = part[0][0].lease.transport
+        try:
+            taken = await transport.call("POST", "ack", "batch", body=body, kind=list[Acked])
+        except QueenError as error:
+            for message, _, _ in part:
+                message.in_doubt = message.in_doubt or may_have_happened(error)
+            raise
+        for (message, _, _), given in zip(part, taken, strict=True):
             message.answered = True
             if not given.success:
                 lost.append(f"{message.transaction_id}: {given.error}")
     if lost:
-        raise LeaseLost(f"{len(lost)} of {len(messages)} answers were refused, first {lost[0]}")
+        raise LeaseLost(f"{len(lost)} of {len(answers)} answers were refused, first {lost[0]}")

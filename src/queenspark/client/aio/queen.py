@@ -41,7 +41,8 @@ class AsyncQueen:
         linger: Duration = "20ms",
         buffer_wait: Duration = 30,
     ) -> None:
-        brokers = Brokers(url or os.environ.get("QUEENSPARK_URL", "").strip() or _URL)
+        default = os.environ.get("QUEENSPARK_URL", "").strip() or _URL
+        brokers = Brokers(default if url is None else url)
         transport = AsyncTransport(brokers, timeout=seconds("timeout", timeout), retries=retries)
         self._session = AsyncSession(
             transport,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -15,9 +15,11 @@ from ..events import Listener
 from ..outgoing import Pushed, items
 from ..times import as_time
 from ..wire import Popped
+from ..work import at_least_one
 from .crew import AsyncCrew, answer_under, attempt, reason_of
 from .message import AsyncBatch, AsyncLeasedMessage, answer, batch_of
 from .session import AsyncSession
+from .tasks import checked
 
 Start = Literal["earliest", "latest"] | datetime | str
 
@@ -63,7 +65,7 @@ class AsyncQueue:
 
     def batch(self, size: int) -> Self:
         """Take up to so many messages at a time; they are of one partition."""
-        return replace(self, _batch=_at_least_one("batch", size))
+        return replace(self, _batch=at_least_one("batch", size))
 
     def each(self) -> Self:
         """`consume` calls the handler with one message at a time, and answers each by itself."""
@@ -75,11 +77,11 @@ class AsyncQueue:
 
     def concurrency(self, workers: int) -> Self:
         """`consume` handles so many batches at the same time, of different partitions."""
-        return replace(self, _concurrency=_at_least_one("concurrency", workers))
+        return replace(self, _concurrency=at_least_one("concurrency", workers))
 
     def limit(self, messages: int) -> Self:
         """`consume` ends after so many messages."""
-        return replace(self, _limit=_at_least_one("limit", messages))
+        return replace(self, _limit=at_least_one("limit", messages))
 
     def idle(self, duration: Duration) -> Self:
         """`consume` ends when nothing came for so long."""
@@ -151,7 +153,8 @@ class AsyncQueue:
     async def pop(self, *, wait: Duration = 0, auto_ack: bool = False) -> AsyncBatch:
         """Take up to `batch` messages under a lease; empty when none came within `wait`.
 
-        With `auto_ack` they are acked when they are handed out: what gets lost on the way is lost.
+        With `auto_ack` they are acked when they are handed out: what gets lost on the way is lost, and then
+        this raises Unreachable.
         """
         return await self._pop(self._batch, seconds("wait", wait), auto_ack=auto_ack)
 
@@ -161,10 +164,10 @@ class AsyncQueue:
         A batch is acked when the handler returns, and nacked with the reason when it raises. The lease is
         renewed while the handler works. SIGINT and SIGTERM end it after what is in hand.
         """
+        checked(handler)
         crew: AsyncCrew[AsyncBatch] = AsyncCrew(
             self.name,
             self._group,
-            self._session.keeper,
             take=self._take,
             do=self._each_message(handler) if self._each else self._whole(handler),
             each_take=self._batch,
@@ -234,7 +237,7 @@ class AsyncQueue:
             else as_time("start", self._start),
         }
         popped: Popped | None = await self._session.call(
-            "GET", *path, query=query, patience=wait, kind=Popped
+            "GET", *path, query=query, patience=wait, kind=Popped, repeatable=not auto_ack
         )
         return batch_of(self._session.transport, popped)
 
@@ -246,7 +249,7 @@ class AsyncQueue:
         async def do(batch: AsyncBatch) -> Exception | None:
             _, failure = await attempt(handler, batch)
             if failure is not None:
-                await answer_under(batch.lease, partial(batch.nack, reason_of(failure)))
+                await answer_under(batch.lease, partial(answer, _failed(batch, reason_of(failure))))
             elif self._auto_ack:
                 await answer_under(batch.lease, batch.ack)
             return failure
@@ -255,11 +258,14 @@ class AsyncQueue:
 
     def _each_message(self, handler: Callable[[AsyncLeasedMessage], object]) -> Any:
         async def do(batch: AsyncBatch) -> Exception | None:
-            for message in batch:
+            for number, message in enumerate(batch):
                 _, failure = await attempt(handler, message)
                 if failure is not None:
-                    give_back = partial(_give_back, batch, message, reason_of(failure))
-                    await answer_under(batch.lease, give_back)
+                    # Those behind it wait with it: they are of its partition, which has an order. In one
+                    # request, as nobody else must get them before the failure counts.
+                    behind = [(other, "retry", None) for other in batch[number + 1 :] if not other.answered]
+                    answers = [*behind, *_failed([message], reason_of(failure))]
+                    await answer_under(batch.lease, partial(answer, answers))
                     return failure
                 if self._auto_ack and not message.answered:
                     await answer_under(batch.lease, message.ack)
@@ -268,21 +274,12 @@ class AsyncQueue:
         return do
 
 
-async def _give_back(batch: AsyncBatch, failed: AsyncLeasedMessage, reason: str) -> None:
-    """Nack a message. Those behind it wait with it: they are of its partition, which has an order."""
-    rest = batch[batch.index(failed) + 1 :]
-    unanswered = [message for message in rest if not message.answered]
-    if unanswered:
-        await answer(unanswered, "retry")
-    if not failed.answered:
-        await failed.nack(reason)
+def _failed(messages: Iterable[AsyncLeasedMessage], reason: str) -> list[Any]:
+    """The nacks of what was not answered; an ack that may have arrived is never followed by one."""
+    return [
+        (message, "failed", reason) for message in messages if not message.answered and not message.in_doubt
+    ]
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _at_least_one(name: str, value: int) -> int:
-    if type(value) is not int or value < 1:
-        raise InvalidValue(f"{name} is {value!r}: give a whole number, at least 1")
-    return value

@@ -1,14 +1,15 @@
-"""What the parts of one client share: the connection, the push buffer, and the leases in hand."""
+"""What the parts of one client share: the connection, the push buffer, and the consumers."""
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any
 
+from ..errors import QueenError
 from ..outgoing import Item, Pushed
 from ..wire import PushedItem
 from .buffer import AsyncBuffer
-from .crew import AsyncCrew
-from .leases import AsyncKeeper
+from .crew import AsyncCrew, current
 from .transport import AsyncTransport
 
 
@@ -20,9 +21,10 @@ class AsyncSession:
     ) -> None:
         self.transport = transport
         self.call = transport.call
-        self.keeper = AsyncKeeper()
         self.buffer = AsyncBuffer(self.push, buffer_size, linger, patience)
         self._crews: set[AsyncCrew[Any]] = set()
+        self._closed = False
+        self._lock = Lock()
 
     async def push(self, items: list[Item]) -> list[Pushed]:
         """Store items, all or none; repeated until answered, stored once."""
@@ -36,22 +38,34 @@ class AsyncSession:
 
     async def run(self, crew: AsyncCrew[Any]) -> None:
         """Let a crew work; closing the client ends it."""
-        self._crews.add(crew)
+        with self._lock:
+            if self._closed:
+                raise QueenError("the client is closed")
+            self._crews.add(crew)
         try:
             await crew.run()
         finally:
-            self._crews.discard(crew)
+            with self._lock:
+                self._crews.discard(crew)
+            crew.ended.set()
 
-    def stop(self) -> None:
+    def stop(self) -> list[AsyncCrew[Any]]:
         """End all consumers after what they have in hand."""
-        for crew in list(self._crews):
+        with self._lock:
+            crews = list(self._crews)
+        for crew in crews:
             crew.stop()
+        return crews
 
     async def aclose(self) -> None:
-        """Send what is buffered, renew no more, close the connections."""
-        self.stop()
+        """Let the consumers finish what they have in hand, send what is buffered, close the connections."""
+        with self._lock:
+            if current.get() in self._crews:
+                raise QueenError("a handler cannot close its client: call stop(), and close afterwards")
+            self._closed = True
+        for crew in self.stop():
+            await crew.ended.wait()
         try:
             await self.buffer.aclose()
         finally:
-            await self.keeper.aclose()
             await self.transport.aclose()

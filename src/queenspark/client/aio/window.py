@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from ..aggregation import Groups
 from ..duration import Duration
-from ..errors import InvalidValue, LeaseLost, Refused
-from ..messages import Message, Messages
+from ..errors import InvalidValue, LeaseLost, QueenError, Refused, may_have_happened
+from ..messages import Message, Messages, Wanted
 from ..wire import SealedWindow, WindowPage
 from .leases import AsyncLease
 from .transport import AsyncTransport
@@ -32,6 +32,8 @@ class AsyncWindow:
         #: Its messages, in the order of the log; of a paged window the first page.
         self.messages: Messages[Message] = Messages(sealed.messages)
         self.answered = False
+        #: An answer was sent, and nobody knows whether it arrived.
+        self.in_doubt = False
 
     @property
     def id(self) -> str:
@@ -103,7 +105,7 @@ class AsyncWindow:
     async def pages(self) -> AsyncIterator[Messages[Message]]:
         """Its messages, a page of `max_messages` at a time."""
         yield self.messages
-        cursor, size = self._sealed.next_cursor, len(self.messages)
+        cursor, size = self._sealed.next_cursor, max(1, len(self.messages))
         while cursor is not None:
             page = await self._transport.call(
                 "GET",
@@ -155,7 +157,7 @@ class AsyncWindow:
         """The messages by the value at a path; those without one are in the group None."""
         return self.all_messages.group_by(path)
 
-    def aggregate(self, **wanted: Any) -> dict[str, Any]:
+    def aggregate(self, **wanted: Unpack[Wanted]) -> dict[str, Any]:
         """Count, sum, avg, min, max, p50, p95, p99 and distinct: as `Messages.aggregate`."""
         return self.all_messages.aggregate(**wanted)
 
@@ -185,9 +187,10 @@ class AsyncWindow:
         body = {"leaseId": self.lease.id, "windowId": self.id, "success": success, "error": reason}
         try:
             await self._transport.call("POST", "stream", "ack", body=body)
-        except Refused as refused:
-            if refused.status != 400:
+        except QueenError as error:
+            self.in_doubt = self.in_doubt or may_have_happened(error)
+            if not isinstance(error, Refused) or error.status != 400:
                 raise
             self.answered = True
-            raise LeaseLost(f"the answer to window {self.id} was refused: {refused}") from None
+            raise LeaseLost(f"the answer to window {self.id} was refused: {error}") from None
         self.answered = True

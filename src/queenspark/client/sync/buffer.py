@@ -6,13 +6,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from ..brokers import delay
-from ..errors import PASSING, BufferFull, NotSent, QueenError, Refused
+from ..errors import PASSING, BufferFull, NotSent, QueenError, QueueFull, Refused
 from ..outgoing import Item
-from .tasks import Condition, Task
+from .tasks import Condition, Task, at_exit, not_at_exit
 
 _MOST_ITEMS = 1000  # of one request
 _MOST_BYTES = 4 * 1024 * 1024
@@ -35,15 +36,18 @@ class Buffer:
         self._refused: list[tuple[Item, Refused]] = []
         self._news = Condition()
         self._task: Task | None = None
-        self._wanted = 0  # flushes under way: nothing lingers
-        self._failure: QueenError | None = None
-        self._closed = False
+        self._added = 0
+        self._settled = 0  # of the added ones: stored, or refused for good
+        self._flushes = 0  # under way: nothing lingers
+        self._failure: Exception | None = None
+        self._closing = False  # takes nothing more
+        self._closed = False  # sends nothing more
 
     def add(self, items: list[Item]) -> None:
         """Take items, all or none; wait when there is no room."""
         deadline = time.monotonic() + self._patience
         with self._news:
-            while self._waiting and len(self._waiting) + len(items) > self._size:
+            while self._waiting and len(self._waiting) + len(items) > self._size and not self._closing:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     why = f": {self._failure}" if self._failure else ""
@@ -51,94 +55,121 @@ class Buffer:
                         f"{len(self._waiting)} messages wait in the buffer and could not be sent{why}"
                     )
                 self._news.wait(left)
+            if self._closing:
+                raise QueenError("the client is closed")
             self._waiting.extend(items)
+            self._added += len(items)
             if self._task is None:
                 self._task = Task(self._run)
+                at_exit(self.close)
             self._news.notify()
 
     def flush(self) -> None:
-        """Wait until everything was sent; raise when a broker refused some, or none can be reached."""
+        """Wait until what is here was sent; raise when a broker refused some, or none can be reached."""
         with self._news:
-            self._failure = None
-            self._wanted += 1
+            self._forget_failure()
+            wanted = self._added
+            self._flushes += 1
             self._news.notify()
             try:
-                while self._waiting and self._failure is None:
+                while self._settled < wanted and self._failure is None and not self._closed:
                     self._news.wait()
             finally:
-                self._wanted -= 1
+                self._flushes -= 1
             refused, self._refused = self._refused, []
             failure, left = self._failure, len(self._waiting)
+            done = self._settled >= wanted
         if refused:
-            payloads = [msgspec.json.decode(item.payload) for item, _ in refused]
+            payloads = [_payload(item) for item, _ in refused]
             raise NotSent(f"{len(refused)} messages were refused, first: {refused[0][1]}", payloads)
-        if left and failure is not None:
-            raise NotSent(f"{left} messages wait in the buffer and could not be sent: {failure}", [])
+        if not done:
+            why = failure or "the client is closed"
+            raise NotSent(f"{left} messages wait in the buffer and could not be sent: {why}", [])
+
+    def _forget_failure(self) -> None:
+        self._failure = None
 
     def close(self) -> None:
-        """Flush, and end."""
+        """Flush, and end. What could not be sent is in the payloads of the NotSent that this raises."""
+        with self._news:
+            if self._closing:
+                return
+            self._closing = True
+            self._news.notify()
+        not_at_exit(self.close)
+        failure: NotSent | None = None
         try:
             self.flush()
+        except NotSent as error:
+            failure = error
         finally:
             with self._news:
                 self._closed = True
                 self._news.notify()
             if self._task is not None:
                 self._task.join()
+        if failure is not None:
+            raise NotSent(str(failure), [*failure.payloads, *map(_payload, self._waiting)])
 
     def _run(self) -> None:
-        failures = 0
+        failures, most = 0, _MOST_ITEMS
         while True:
             with self._news:
                 while not self._waiting and not self._closed:
                     self._news.wait()
-                if self._closed:
-                    return
                 if failures:
                     self._pause(delay(failures))
-                elif not self._wanted and len(self._waiting) < _MOST_ITEMS:
-                    self._pause(self._linger)
-                items = self._first()
+                elif len(self._waiting) < _MOST_ITEMS:
+                    self._pause(self._linger, _MOST_ITEMS)
+                if self._closed:
+                    return
+                items = self._first(most)
+            failure: Exception | None = None
+            refused: Refused | None = None
             try:
-                self._send_all(items)
-                failures, failure = 0, None
-            except QueenError as error:
-                failures, failure = failures + 1, error
+                self._send(items)
+            except PASSING as error:
+                failure = error
+            except Refused as error:
+                refused = error
+            except Exception as error:  # noqa: BLE001 - whatever it is: nothing may be lost, and nobody hang
+                failure = error
             with self._news:
                 self._failure = failure
-                if failure is None:
+                if failure is not None:
+                    failures += 1
+                    if isinstance(failure, QueueFull):  # there may be room for fewer
+                        most = max(1, len(items) // 2)
+                elif refused is not None and len(items) > 1:  # by halves, so that a bad one harms no other
+                    most = len(items) // 2
+                else:
+                    if refused is not None:
+                        self._refused.append((items[0], refused))
                     for _ in items:
                         self._waiting.popleft()
+                    self._settled += len(items)
+                    failures, most = 0, min(2 * most, _MOST_ITEMS)
                 self._news.notify()
 
-    def _pause(self, seconds: float) -> None:
-        """Wait, but not longer than somebody who flushes or closes wants to."""
+    def _pause(self, seconds: float, enough: int | None = None) -> None:
+        """Wait for a while, or until enough items are here; not when somebody flushes or closes."""
         until = time.monotonic() + seconds
-        while not (self._closed or self._wanted or len(self._waiting) >= _MOST_ITEMS):
+        while not (self._closed or self._flushes or (enough and len(self._waiting) >= enough)):
             left = until - time.monotonic()
             if left <= 0:
                 return
             self._news.wait(left)
 
-    def _first(self) -> list[Item]:
+    def _first(self, most: int) -> list[Item]:
         items: list[Item] = []
         size = 0
         for item in self._waiting:
             size += len(item.payload)
-            if items and (size > _MOST_BYTES or len(items) == _MOST_ITEMS):
+            if items and (size > _MOST_BYTES or len(items) == most):
                 break
             items.append(item)
         return items
 
-    def _send_all(self, items: list[Item]) -> None:
-        """Send items; when the broker refuses them, one by one, so that a bad one harms no other."""
-        try:
-            self._send(items)
-        except PASSING:
-            raise
-        except Refused as error:
-            if len(items) == 1:
-                self._refused.append((items[0], error))
-                return
-            for item in items:
-                self._send_all([item])
+
+def _payload(item: Item) -> Any:
+    return msgspec.json.decode(item.payload)

@@ -8,11 +8,13 @@ from functools import partial
 from typing import Any
 
 from ..duration import Duration, seconds
-from ..errors import TransactionRefused
+from ..errors import PASSING, InDoubt, InvalidValue, LeaseLost, Refused, TransactionRefused
 from ..events import Listener
 from ..wire import Polled
+from ..work import at_least_one
 from .crew import Crew, answer_under, attempt, reason_of
 from .session import Session
+from .tasks import checked
 from .transaction import Transaction
 from .window import Window
 
@@ -55,33 +57,32 @@ class Consumer:
 
         With `into`, what the handler returns (a payload, a list, or None for nothing) is pushed to that queue
         in one transaction with the ack: exactly once. The partition is the window's key, unless an `Outgoing`
-        has its own.
+        has its own. A result that cannot be stored is a failure of the handler.
         """
 
         def do(window: Window) -> Exception | None:
             result, failure = attempt(handler, window)
             if window.answered:
                 return failure
-            if failure is not None:
-                answer_under(window.lease, partial(window.nack, reason_of(failure)))
-            elif into is not None and result is not None:
-                try:
-                    answer_under(window.lease, partial(self._hand_over, window, into, result))
-                except TransactionRefused as refused:
-                    return refused
-            elif auto_ack:
+            if failure is None and into is not None and result is not None:
+                failure = self._hand_over(window, into, result)
+            elif failure is None and auto_ack:
                 answer_under(window.lease, window.ack)
+            if failure is not None:
+                if window.in_doubt:  # an ack that may have arrived is never followed by a nack
+                    raise InDoubt(f"nobody knows whether it was answered: {failure}") from failure
+                answer_under(window.lease, partial(window.nack, reason_of(failure)))
             return failure
 
+        checked(handler)
         crew: Crew[Window] = Crew(
             self._stream,
             self._group,
-            self._session.keeper,
             take=self._take,
             do=do,
             each_take=1,
-            concurrency=concurrency,
-            limit=limit,
+            concurrency=at_least_one("concurrency", concurrency),
+            limit=None if limit is None else at_least_one("limit", limit),
             idle=None if idle is None else seconds("idle", idle),
             listener=self._on_event,
         )
@@ -93,12 +94,22 @@ class Consumer:
 
     def stop(self) -> None:
         """End `process` after the windows in hand. May be called in a handler."""
-        for crew in self._crews:
+        for crew in list(self._crews):
             crew.stop()
 
-    def _hand_over(self, window: Window, queue: str, result: Any) -> None:
+    def _hand_over(self, window: Window, queue: str, result: Any) -> Exception | None:
+        """Ack the window and push the result; what is wrong with the result, if it cannot be pushed."""
         transaction = Transaction(self._session.transport).ack(window).queue(queue)
-        transaction.partition(window.key).push(result).commit()
+        try:
+            transaction.partition(window.key).push(result)
+            answer_under(window.lease, transaction.commit)
+        except TransactionRefused as refused:
+            raise LeaseLost(str(refused)) from None
+        except PASSING:
+            raise
+        except (InvalidValue, Refused) as error:
+            return error
+        return None
 
     def _poll(self, wait: float, max_messages: int | None = None) -> Window | None:
         body = {

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from ..duration import Duration
-from ..errors import LeaseLost
+from ..errors import LeaseLost, QueenError, may_have_happened
 from ..messages import Message, Messages
 from ..wire import Acked, Popped, PoppedMessage
 from .leases import Lease
@@ -27,14 +27,16 @@ class LeasedMessage(Message, kw_only=True):
     group: str | None
     lease: Any  # Lease; msgspec cannot look into it
     answered: bool = False
+    #: An answer was sent, and nobody knows whether it arrived.
+    in_doubt: bool = False
 
     def ack(self) -> None:
         """It is done and does not come again to this group."""
-        answer([self], "completed")
+        answer([(self, "completed", None)])
 
     def nack(self, reason: str = "") -> None:
         """It failed: it comes again after a delay, and after the retry limit it is a dead letter."""
-        answer([self], "failed", reason)
+        answer([(self, "failed", reason)])
 
     def renew(self, duration: Duration | None = None) -> None:
         """Lengthen the lease, by default to its whole time from now; the lease of the whole batch."""
@@ -71,11 +73,11 @@ class Batch(Messages[LeasedMessage]):
 
     def ack(self) -> None:
         """All that are unanswered are done."""
-        answer(self.unanswered, "completed")
+        answer([(message, "completed", None) for message in self.unanswered])
 
     def nack(self, reason: str = "") -> None:
         """All that are unanswered failed."""
-        answer(self.unanswered, "failed", reason)
+        answer([(message, "failed", reason) for message in self.unanswered])
 
     def renew(self, duration: Duration | None = None) -> None:
         """Lengthen the lease, by default to its whole time from now."""
@@ -108,17 +110,22 @@ def _leased(message: PoppedMessage, group: str | None, lease: Lease) -> LeasedMe
     )
 
 
-def answer(messages: Sequence[LeasedMessage], status: Status, reason: str | None = None) -> None:
+def answer(answers: Sequence[tuple[LeasedMessage, Status, str | None]]) -> None:
     """Answer messages; LeaseLost when the broker refuses one. Repeating an answer changes nothing."""
     lost: list[str] = []
-    for first in range(0, len(messages), _MOST_ACKS):
-        part = messages[first : first + _MOST_ACKS]
-        body = {"acknowledgments": [message.as_ack(status, reason) for message in part]}
-        transport: Transport = part[0].lease.transport
-        answers = transport.call("POST", "ack", "batch", body=body, kind=list[Acked])
-        for message, given in zip(part, answers, strict=True):
+    for first in range(0, len(answers), _MOST_ACKS):
+        part = answers[first : first + _MOST_ACKS]
+        body = {"acknowledgments": [message.as_ack(status, reason) for message, status, reason in part]}
+        transport: Transport = part[0][0].lease.transport
+        try:
+            taken = transport.call("POST", "ack", "batch", body=body, kind=list[Acked])
+        except QueenError as error:
+            for message, _, _ in part:
+                message.in_doubt = message.in_doubt or may_have_happened(error)
+            raise
+        for (message, _, _), given in zip(part, taken, strict=True):
             message.answered = True
             if not given.success:
                 lost.append(f"{message.transaction_id}: {given.error}")
     if lost:
-        raise LeaseLost(f"{len(lost)} of {len(messages)} answers were refused, first {lost[0]}")
+        raise LeaseLost(f"{len(lost)} of {len(answers)} answers were refused, first {lost[0]}")

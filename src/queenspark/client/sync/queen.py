@@ -42,7 +42,8 @@ class Queen:
         linger: Duration = "20ms",
         buffer_wait: Duration = 30,
     ) -> None:
-        brokers = Brokers(url or os.environ.get("QUEENSPARK_URL", "").strip() or _URL)
+        default = os.environ.get("QUEENSPARK_URL", "").strip() or _URL
+        brokers = Brokers(default if url is None else url)
         transport = Transport(brokers, timeout=seconds("timeout", timeout), retries=retries)
         self._session = Session(
             transport,

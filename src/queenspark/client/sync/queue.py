@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -16,9 +16,11 @@ from ..events import Listener
 from ..outgoing import Pushed, items
 from ..times import as_time
 from ..wire import Popped
+from ..work import at_least_one
 from .crew import Crew, answer_under, attempt, reason_of
 from .message import Batch, LeasedMessage, answer, batch_of
 from .session import Session
+from .tasks import checked
 
 Start = Literal["earliest", "latest"] | datetime | str
 
@@ -64,7 +66,7 @@ class Queue:
 
     def batch(self, size: int) -> Self:
         """Take up to so many messages at a time; they are of one partition."""
-        return replace(self, _batch=_at_least_one("batch", size))
+        return replace(self, _batch=at_least_one("batch", size))
 
     def each(self) -> Self:
         """`consume` calls the handler with one message at a time, and answers each by itself."""
@@ -76,11 +78,11 @@ class Queue:
 
     def concurrency(self, workers: int) -> Self:
         """`consume` handles so many batches at the same time, of different partitions."""
-        return replace(self, _concurrency=_at_least_one("concurrency", workers))
+        return replace(self, _concurrency=at_least_one("concurrency", workers))
 
     def limit(self, messages: int) -> Self:
         """`consume` ends after so many messages."""
-        return replace(self, _limit=_at_least_one("limit", messages))
+        return replace(self, _limit=at_least_one("limit", messages))
 
     def idle(self, duration: Duration) -> Self:
         """`consume` ends when nothing came for so long."""
@@ -152,7 +154,8 @@ class Queue:
     def pop(self, *, wait: Duration = 0, auto_ack: bool = False) -> Batch:
         """Take up to `batch` messages under a lease; empty when none came within `wait`.
 
-        With `auto_ack` they are acked when they are handed out: what gets lost on the way is lost.
+        With `auto_ack` they are acked when they are handed out: what gets lost on the way is lost, and then
+        this raises Unreachable.
         """
         return self._pop(self._batch, seconds("wait", wait), auto_ack=auto_ack)
 
@@ -162,10 +165,10 @@ class Queue:
         A batch is acked when the handler returns, and nacked with the reason when it raises. The lease is
         renewed while the handler works. SIGINT and SIGTERM end it after what is in hand.
         """
+        checked(handler)
         crew: Crew[Batch] = Crew(
             self.name,
             self._group,
-            self._session.keeper,
             take=self._take,
             do=self._each_message(handler) if self._each else self._whole(handler),
             each_take=self._batch,
@@ -234,7 +237,9 @@ class Queue:
             if self._start in ("earliest", "latest")
             else as_time("start", self._start),
         }
-        popped: Popped | None = self._session.call("GET", *path, query=query, patience=wait, kind=Popped)
+        popped: Popped | None = self._session.call(
+            "GET", *path, query=query, patience=wait, kind=Popped, repeatable=not auto_ack
+        )
         return batch_of(self._session.transport, popped)
 
     def _take(self, most: int, wait: float) -> Batch | None:
@@ -245,7 +250,7 @@ class Queue:
         def do(batch: Batch) -> Exception | None:
             _, failure = attempt(handler, batch)
             if failure is not None:
-                answer_under(batch.lease, partial(batch.nack, reason_of(failure)))
+                answer_under(batch.lease, partial(answer, _failed(batch, reason_of(failure))))
             elif self._auto_ack:
                 answer_under(batch.lease, batch.ack)
             return failure
@@ -254,11 +259,14 @@ class Queue:
 
     def _each_message(self, handler: Callable[[LeasedMessage], object]) -> Any:
         def do(batch: Batch) -> Exception | None:
-            for message in batch:
+            for number, message in enumerate(batch):
                 _, failure = attempt(handler, message)
                 if failure is not None:
-                    give_back = partial(_give_back, batch, message, reason_of(failure))
-                    answer_under(batch.lease, give_back)
+                    # Those behind it wait with it: they are of its partition, which has an order. In one
+                    # request, as nobody else must get them before the failure counts.
+                    behind = [(other, "retry", None) for other in batch[number + 1 :] if not other.answered]
+                    answers = [*behind, *_failed([message], reason_of(failure))]
+                    answer_under(batch.lease, partial(answer, answers))
                     return failure
                 if self._auto_ack and not message.answered:
                     answer_under(batch.lease, message.ack)
@@ -267,21 +275,12 @@ class Queue:
         return do
 
 
-def _give_back(batch: Batch, failed: LeasedMessage, reason: str) -> None:
-    """Nack a message. Those behind it wait with it: they are of its partition, which has an order."""
-    rest = batch[batch.index(failed) + 1 :]
-    unanswered = [message for message in rest if not message.answered]
-    if unanswered:
-        answer(unanswered, "retry")
-    if not failed.answered:
-        failed.nack(reason)
+def _failed(messages: Iterable[LeasedMessage], reason: str) -> list[Any]:
+    """The nacks of what was not answered; an ack that may have arrived is never followed by one."""
+    return [
+        (message, "failed", reason) for message in messages if not message.answered and not message.in_doubt
+    ]
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _at_least_one(name: str, value: int) -> int:
-    if type(value) is not int or value < 1:
-        raise InvalidValue(f"{name} is {value!r}: give a whole number, at least 1")
-    return value

@@ -1,15 +1,16 @@
 # Made from aio/session.py by `make format`: change that file, not this one.
-"""What the parts of one client share: the connection, the push buffer, and the leases in hand."""
+"""What the parts of one client share: the connection, the push buffer, and the consumers."""
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any
 
+from ..errors import QueenError
 from ..outgoing import Item, Pushed
 from ..wire import PushedItem
 from .buffer import Buffer
-from .crew import Crew
-from .leases import Keeper
+from .crew import Crew, current
 from .transport import Transport
 
 
@@ -19,9 +20,10 @@ class Session:
     def __init__(self, transport: Transport, *, buffer_size: int, linger: float, patience: float) -> None:
         self.transport = transport
         self.call = transport.call
-        self.keeper = Keeper()
         self.buffer = Buffer(self.push, buffer_size, linger, patience)
         self._crews: set[Crew[Any]] = set()
+        self._closed = False
+        self._lock = Lock()
 
     def push(self, items: list[Item]) -> list[Pushed]:
         """Store items, all or none; repeated until answered, stored once."""
@@ -35,22 +37,34 @@ class Session:
 
     def run(self, crew: Crew[Any]) -> None:
         """Let a crew work; closing the client ends it."""
-        self._crews.add(crew)
+        with self._lock:
+            if self._closed:
+                raise QueenError("the client is closed")
+            self._crews.add(crew)
         try:
             crew.run()
         finally:
-            self._crews.discard(crew)
+            with self._lock:
+                self._crews.discard(crew)
+            crew.ended.set()
 
-    def stop(self) -> None:
+    def stop(self) -> list[Crew[Any]]:
         """End all consumers after what they have in hand."""
-        for crew in list(self._crews):
+        with self._lock:
+            crews = list(self._crews)
+        for crew in crews:
             crew.stop()
+        return crews
 
     def close(self) -> None:
-        """Send what is buffered, renew no more, close the connections."""
-        self.stop()
+        """Let the consumers finish what they have in hand, send what is buffered, close the connections."""
+        with self._lock:
+            if current.get() in self._crews:
+                raise QueenError("a handler cannot close its client: call stop(), and close afterwards")
+            self._closed = True
+        for crew in self.stop():
+            crew.ended.wait()
         try:
             self.buffer.close()
         finally:
-            self.keeper.close()
             self.transport.close()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import inspect
+import os
 import signal
 import threading
 import time
@@ -10,11 +13,16 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from ..errors import InvalidValue
+
 sleep = time.sleep
 
+#: No wait of the main thread is without end: a signal that comes right before it would not be seen.
+_LONGEST = 0.2
 
-class Event:
-    """A flag to wait for."""
+
+class Flag:
+    """Raised once; threads wait for it."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -23,17 +31,17 @@ class Event:
         """Raise the flag."""
         self._event.set()
 
-    def clear(self) -> None:
-        """Lower the flag."""
-        self._event.clear()
-
     def is_set(self) -> bool:
         """Whether the flag is up."""
         return self._event.is_set()
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for the flag, at most so long; whether it is up."""
-        return self._event.wait(seconds)
+        if seconds is not None:
+            return self._event.wait(seconds)
+        while not self._event.wait(_LONGEST):
+            pass
+        return True
 
 
 class Condition:
@@ -50,7 +58,7 @@ class Condition:
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for news, at most so long; whether there was any."""
-        return self._condition.wait(seconds)
+        return self._condition.wait(_LONGEST if seconds is None else seconds)
 
     def notify(self) -> None:
         """Wake all who wait."""
@@ -66,25 +74,58 @@ class Task:
         self._thread = threading.Thread(target=self._run, daemon=True, name="queenspark-client")
         self._thread.start()
 
-    def join(self) -> None:
-        """Wait for its end, and raise what it raised."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
+    def join(self) -> BaseException | None:
+        """Wait for its end; what it raised."""
+        while self._thread.is_alive():
+            self._thread.join(_LONGEST)
+        return self._error
 
     def cancel(self) -> None:
         """A thread cannot be ended: it ends when its work does."""
 
+    def cancelled(self) -> None:
+        """So nobody waits for it."""
+
     def _run(self) -> None:
         try:
             self._work()
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever joins
+        except BaseException as error:  # noqa: BLE001 - for whoever joins
             self._error = error
 
 
 def call(handler: Callable[..., Any], *arguments: Any) -> Any:
     """Call what a user gave."""
-    return handler(*arguments)
+    answer = handler(*arguments)
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise TypeError("the handler returned a coroutine, which only AsyncQueen awaits")
+    return answer
+
+
+def checked(handler: Callable[..., Any]) -> None:
+    """Refuse what would not be run but count as done."""
+    if inspect.iscoroutinefunction(handler):
+        raise InvalidValue(f"handler is {handler!r}: give a plain function, or use AsyncQueen")
+
+
+_hooks: dict[Callable[[], object], Callable[[], object]] = {}
+
+
+def at_exit(work: Callable[[], object]) -> None:
+    """Do this when the program ends; not in a process that was forked, as it has no threads."""
+    here = os.getpid()
+
+    def hook() -> None:
+        if os.getpid() == here:
+            work()
+
+    _hooks[work] = atexit.register(hook)
+
+
+def not_at_exit(work: Callable[[], object]) -> None:
+    """It was done before."""
+    if hook := _hooks.pop(work, None):
+        atexit.unregister(hook)
 
 
 @contextmanager
@@ -100,8 +141,8 @@ def stopped_by_signals(stop: Callable[[], object]) -> Iterator[None]:
     }
 
     def first(number: int, frame: FrameType | None) -> None:
-        stop()
         restore()
+        stop()
 
     def restore() -> None:
         while before:

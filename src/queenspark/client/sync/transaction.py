@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 from ..brokers import delay
-from ..errors import InvalidValue, TransactionRefused, Unavailable, Unreachable
+from ..errors import PASSING, InDoubt, InvalidValue, TransactionRefused, may_have_happened
 from ..outgoing import Item, items
 from ..wire import Transacted
 from .message import LeasedMessage
@@ -28,13 +28,14 @@ class Transaction:
         self._items: list[Item] = []
         self._queue: str | None = None
         self._partition: str | None = None
+        self._maybe_acked = False  # by other means than this
+        self._sent_before = False  # and nobody knows whether it arrived
 
     def ack(self, what: LeasedMessage | Window | Iterable[LeasedMessage]) -> Self:
         """Acknowledge a message, several, or a window."""
-        if isinstance(what, LeasedMessage | Window):
-            self._acked.append(what)
-        else:
-            self._acked.extend(what)
+        added = [what] if isinstance(what, LeasedMessage | Window) else list(what)
+        self._maybe_acked = self._maybe_acked or any(each.in_doubt for each in added)
+        self._acked += added
         return self
 
     def queue(self, name: str) -> Self:
@@ -57,35 +58,40 @@ class Transaction:
     def commit(self) -> None:
         """Carry it all out, or raise TransactionRefused and nothing has happened.
 
-        Sent again when an answer got lost: an ack counts once in transactions, so it cannot happen twice.
+        Sent again when an answer got lost, and may be called again after Unreachable: an ack counts once in
+        transactions, so it cannot happen twice.
         """
         operations: list[dict[str, Any]] = [{"type": "ack", **each.as_ack()} for each in self._acked]
         if self._items:
             operations.append({"type": "push", "items": self._items})
         if not operations:
             raise InvalidValue("the transaction is empty: ack or push something")
-        answer, sent_before = self._send({"operations": operations})
-        if not answer.success and not (sent_before and answer.code == _HAPPENED):
-            if sent_before and answer.code == _STALE:
-                raise Unreachable(
-                    f"whether the transaction happened is not known: {answer.error}", maybe_done=True
-                )
-            raise TransactionRefused(answer.error or "the transaction was refused")
+        if any(each.answered for each in self._acked):
+            raise TransactionRefused("something in it was answered before; nothing was sent", _HAPPENED)
+        answer = self._send({"operations": operations})
+        if not answer.success:
+            code, sent_before = answer.code or "", self._sent_before
+            if sent_before and (code == _STALE or (code == _HAPPENED and self._maybe_acked)):
+                raise InDoubt(f"whether the transaction happened is not known: {answer.error}")
+            if not (sent_before and code == _HAPPENED):
+                raise TransactionRefused(answer.error or "the transaction was refused", code)
         for each in self._acked:
             each.answered = True
 
-    def _send(self, body: dict[str, Any]) -> tuple[Transacted, bool]:
-        """The answer, and whether an earlier request without an answer may have been carried out."""
-        sent_before, failures = False, 0
+    def _send(self, body: dict[str, Any]) -> Transacted:
+        failures = 0
         while True:
             try:
-                answer = self._transport.call(
-                    "POST", "transaction", body=body, kind=Transacted, repeatable=False
+                answer: Transacted = self._transport.call(
+                    "POST", "transaction", body=body, kind=Transacted, repeatable=False, retries=0
                 )
-                return answer, sent_before
-            except (Unreachable, Unavailable) as error:
-                sent_before = sent_before or not isinstance(error, Unreachable) or error.maybe_done
+                return answer
+            except PASSING as error:
+                if may_have_happened(error):
+                    self._sent_before = True
                 failures += 1
                 if failures > self._transport.retries:
+                    for each in self._acked:
+                        each.in_doubt = each.in_doubt or self._sent_before
                     raise
                 sleep(delay(failures))

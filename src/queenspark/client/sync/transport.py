@@ -43,14 +43,17 @@ class Transport:
         query: Mapping[str, Any] | None = None,
         body: Any = None,
         patience: float = 0.0,
+        within: float | None = None,
         repeatable: bool = True,
         retries: int | None = None,
     ) -> Any:
         """The broker's answer as `kind`, None for 204. Retried when it failed in a way that may pass.
 
-        `patience` is how long the broker may take on purpose. What is not `repeatable` is sent again only
-        when it certainly did not arrive.
+        `within` replaces the client's timeout; `patience` is how long the broker may take on purpose. What is
+        not `repeatable` is sent again only when it certainly was not carried out.
         """
+        if self._http.is_closed:
+            raise QueenError("the client is closed")
         content = None if body is None else msgspec.json.encode(body)
         parameters = {name: _text(value) for name, value in (query or {}).items() if value is not None}
         where = "/".join(quote(part, safe="") for part in ("api", "v1", *path))
@@ -66,12 +69,12 @@ class Transport:
                     params=parameters,
                     content=content,
                     headers=_JSON if content is not None else None,
-                    timeout=self._timeout + patience,
+                    timeout=(self._timeout if within is None else within) + patience,
                 )
                 return _read(response, url, kind)
             except httpx2.InvalidURL as error:
                 raise InvalidValue(f"url is {url!r}: {error}") from None
-            except httpx2.TransportError as error:
+            except httpx2.RequestError as error:
                 self._brokers.leave(url)
                 sent = not isinstance(error, _NEVER_SENT)
                 maybe_done = maybe_done or sent
@@ -79,15 +82,16 @@ class Transport:
                 again = repeatable or not sent
                 pause = 0.0
             except _Passing as passing:
-                if passing.status != httpx2.codes.TOO_MANY_REQUESTS:
+                full = passing.status == httpx2.codes.TOO_MANY_REQUESTS
+                if not full:
                     self._brokers.leave(url)
                 failure = passing.error
-                again = repeatable
+                again = repeatable or full
                 pause = passing.pause
             failures += 1
             if not again or failures > most:
                 raise failure from None
-            if failures % len(self._brokers) == 0:
+            if pause or failures % len(self._brokers) == 0:
                 sleep(max(pause, delay(failures)))
 
 
@@ -126,7 +130,7 @@ def _read(response: httpx2.Response, url: str, kind: Any) -> Any:
     raise refused
 
 
-def _no_answer(url: str, error: httpx2.TransportError) -> str:
+def _no_answer(url: str, error: httpx2.RequestError) -> str:
     if isinstance(error, httpx2.TimeoutException):
         return f"the broker at {url} did not answer in time"
     reason = str(error) or type(error).__name__

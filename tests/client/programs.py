@@ -1,0 +1,69 @@
+"""Programs that consume a stream, to be interrupted and killed.
+
+`python -m tests.client.programs sync|async|async-plain URL STREAM SECONDS` prints a line for each window when
+it gets it, one when it is done with it, and one when it has noticed the first signal.
+"""
+
+import asyncio
+import signal
+import sys
+import threading
+import time
+
+from queenspark import AsyncQueen, AsyncWindow, Queen, Window
+
+
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def got(window: Window | AsyncWindow) -> None:
+    """Say so, and watch for the end of the client's interest in signals."""
+    before = signal.getsignal(signal.SIGINT)
+    say(f"got {window.id}")
+
+    def watch() -> None:
+        while signal.getsignal(signal.SIGINT) == before:
+            time.sleep(0.01)
+        say("noticed")
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def run_sync(url: str, stream: str, seconds: float) -> None:
+    def handler(window: Window) -> None:
+        got(window)
+        time.sleep(seconds)
+        say(f"did {window.id}")
+
+    with Queen(url) as queen:
+        queen.consumer(stream, "g").process(handler)
+    say("end")
+
+
+async def run_async(url: str, stream: str, seconds: float, *, plain: bool) -> None:
+    async def handler(window: AsyncWindow) -> None:
+        got(window)
+        await asyncio.sleep(seconds)
+        say(f"did {window.id}")
+
+    def in_a_thread(window: AsyncWindow) -> None:
+        got(window)
+        time.sleep(seconds)
+        say(f"did {window.id}")
+
+    async with AsyncQueen(url) as queen:
+        await asyncio.gather(
+            queen.consumer(stream, "g").process(in_a_thread if plain else handler),
+            queen.consumer(stream, "other").process(lambda window: None),
+        )
+    say("end")
+
+
+if __name__ == "__main__":
+    kind, url, stream, seconds = sys.argv[1:]
+    if kind == "sync":
+        run_sync(url, stream, float(seconds))
+    else:
+        asyncio.run(run_async(url, stream, float(seconds), plain=kind == "async-plain"))
