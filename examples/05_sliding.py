@@ -10,7 +10,7 @@ LOAD = [("10:00:10", 40), ("10:00:40", 60), ("10:01:20", 20)]
 
 def show(window: Window) -> None:
     """The average over the window."""
-    load = window.aggregate(avg="data.percent")["avg"]["data.percent"]
+    load = window.aggregate(avg="data.percent")["avg"]
     print(f"{window.start:%H:%M:%S} to {window.end:%H:%M:%S}: {load:.0f} % of {window.count} samples")
 
 

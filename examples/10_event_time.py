@@ -21,8 +21,8 @@ def report(window: Window) -> None:
     times = window.aggregate(avg="data.ms", p95="data.ms")
     errors = window.filter(lambda message: message.data["status"] >= 500)
     print(
-        f"{window.start:%H:%M}: {window.count} requests, {times['avg']['data.ms']:.0f} ms on average, "
-        f"p95 {times['p95']['data.ms']:.0f} ms, {len(errors) / window.count:.0%} errors"
+        f"{window.start:%H:%M}: {window.count} requests, {times['avg']:.0f} ms on average, "
+        f"p95 {times['p95']:.0f} ms, {len(errors) / window.count:.0%} errors"
     )
 
 

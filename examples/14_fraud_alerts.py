@@ -19,7 +19,7 @@ PAYMENTS = [
 def detect(window: Window) -> dict[str, object] | None:
     """An alert, or None when there is nothing to push."""
     found = window.aggregate(sum="data.amount", distinct="data.city")
-    total, cities = found["sum"]["data.amount"], found["distinct"]["data.city"]
+    total, cities = found["sum"], found["distinct"]
     if total <= 10_000 and cities < 3:
         return None
     return {"user": window.key, "total": total, "cities": cities, "window": window.id}

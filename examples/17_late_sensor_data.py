@@ -19,7 +19,7 @@ READINGS = [
 
 def show(window: Window) -> None:
     """Keep the highest revision of a window: it has all of its readings."""
-    mean = window.aggregate(avg="data.celsius")["avg"]["data.celsius"]
+    mean = window.aggregate(avg="data.celsius")["avg"]
     print(f"{window.start:%H:%M}, revision {window.revision}: {window.count} readings, {mean:.1f} °C")
 
 

@@ -23,8 +23,8 @@ def update(window: Window) -> None:
     found = window.aggregate(count=True, p95="data.ms", distinct="data.user")
     metrics = {
         "views": found["count"],
-        "users": found["distinct"]["data.user"],
-        "p95_ms": found["p95"]["data.ms"],
+        "users": found["distinct"],
+        "p95_ms": found["p95"],
         "top": Counter(window.values("data.page")).most_common(2),
     }
     print(json.dumps(metrics))

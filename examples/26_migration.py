@@ -18,7 +18,7 @@ def before(messages: Batch) -> None:
 
 def after(window: Window) -> None:
     """A window is an hour, and it is acked when this returns."""
-    mean = window.aggregate(avg="data.celsius")["avg"]["data.celsius"]
+    mean = window.aggregate(avg="data.celsius")["avg"]
     print(f"after: {window.start:%H:%M}, {window.count} messages, {mean:.0f} °C on average")
 
 

@@ -148,7 +148,7 @@ async def test_windows_are_processed_renewed_and_handed_over_once(
     kinds = [event.kind for event in events]
     assert (kinds[0], kinds[-1]) == ("delivered", "done")
     assert kinds.count("renewed") >= 2
-    assert stored(api, queue) == [{"sum": {"data.n": 3}}]
+    assert stored(api, queue) == [{"sum": 3}]
     assert stream.empty()
 
 

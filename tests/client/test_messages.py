@@ -3,6 +3,7 @@
 import math
 import statistics
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import Any
 
 import polars
@@ -74,7 +75,7 @@ def test_27_zero_the_empty_text_and_false_are_real_keys_and_distinct() -> None:
     assert groups[0].values("data.v") == [0, 0.0]
     assert groups[[0]].values("data.v") == [[0]]
     assert True not in groups
-    assert found.aggregate(distinct="data.v") == {"distinct": {"data.v": 9}}
+    assert found.aggregate(distinct="data.v") == {"distinct": 9}
 
 
 def test_27_messages_without_the_key_are_in_the_group_none() -> None:
@@ -85,8 +86,8 @@ def test_27_messages_without_the_key_are_in_the_group_none() -> None:
 def test_27_averages_are_over_numbers_only_and_booleans_are_none() -> None:
     found = messages({"v": 1}, {"v": 2.0}, {"v": True}, {"v": "9"}, {"v": None}, {}, 8)
     assert found.aggregate(count=True, sum="data.v", avg="data.v", min="data.v", max="data.v") == {
-        "count": 7, "sum": {"data.v": 3.0}, "avg": {"data.v": 1.5}, "min": {"data.v": 1},
-        "max": {"data.v": 2.0},
+        "count": 7, "sum": 3.0, "avg": 1.5, "min": 1,
+        "max": 2.0,
     }  # fmt: skip
 
 
@@ -97,9 +98,9 @@ def test_without_numbers_a_sum_is_zero_and_the_rest_is_none() -> None:
             p99="data.v", distinct="data.v",
         )  # fmt: skip
         assert answer.pop("count") == len(found)
-        assert answer.pop("sum") == {"data.v": 0}
-        assert answer.pop("distinct") == {"data.v": len(found)}
-        assert list(answer.values()) == [{"data.v": None}] * 6
+        assert answer.pop("sum") == 0
+        assert answer.pop("distinct") == len(found)
+        assert list(answer.values()) == [None] * 6
 
 
 def test_several_paths_are_answered_at_once_and_nothing_else() -> None:
@@ -109,8 +110,8 @@ def test_several_paths_are_answered_at_once_and_nothing_else() -> None:
 
 
 def test_sums_of_whole_numbers_are_exact() -> None:
-    assert of(2**60, 1, -(2**60)).aggregate(sum="data.v") == {"sum": {"data.v": 1}}
-    assert of(*[0.1] * 10).aggregate(sum="data.v") == {"sum": {"data.v": 1.0}}
+    assert of(2**60, 1, -(2**60)).aggregate(sum="data.v") == {"sum": 1}
+    assert of(*[0.1] * 10).aggregate(sum="data.v") == {"sum": 1.0}
 
 
 @given(st.lists(NUMBERS | st.booleans() | st.none() | st.text(), max_size=20))
@@ -120,23 +121,24 @@ def test_aggregates_are_those_of_the_numbers(values: list[Any]) -> None:
         count=True, sum="data.v", avg="data.v", min="data.v", max="data.v", p50="data.v", distinct="data.v"
     )
     assert answer["count"] == len(values)
-    assert answer["distinct"]["data.v"] == len({(type(value) is bool, value) for value in values})
+    assert answer["distinct"] == len({(type(value) is bool, value) for value in values})
     if not numbers:
         return
-    assert answer["min"]["data.v"] == min(numbers)
-    assert answer["max"]["data.v"] == max(numbers)
+    assert answer["min"] == min(numbers)
+    assert answer["max"] == max(numbers)
     if abs(sum(map(abs, numbers))) < 1e300:
-        assert math.isclose(answer["sum"]["data.v"], math.fsum(numbers), rel_tol=1e-9, abs_tol=1e-6)
-        assert math.isclose(answer["p50"]["data.v"], statistics.median(numbers), rel_tol=1e-9, abs_tol=1e-6)
+        exact = sum(map(Fraction, numbers))
+        assert math.isclose(answer["sum"], float(exact), rel_tol=1e-9, abs_tol=1e-6)
+        assert math.isclose(answer["p50"], statistics.median(numbers), rel_tol=1e-9, abs_tol=1e-6)
 
 
 def test_percentiles_lie_between_their_neighbours() -> None:
     found = of(*range(101))
     assert found.aggregate(p50="data.v", p95="data.v", p99="data.v") == {
-        "p50": {"data.v": 50}, "p95": {"data.v": 95}, "p99": {"data.v": 99},
+        "p50": 50, "p95": 95, "p99": 99,
     }  # fmt: skip
-    assert of(10, 20).aggregate(p95="data.v")["p95"]["data.v"] == pytest.approx(19.5)
-    assert of(7).aggregate(p99="data.v") == {"p99": {"data.v": 7}}
+    assert of(10, 20).aggregate(p95="data.v")["p95"] == pytest.approx(19.5)
+    assert of(7).aggregate(p99="data.v") == {"p99": 7}
 
 
 def test_a_table_has_a_column_for_each_field() -> None:

@@ -134,7 +134,7 @@ def test_a_window_is_acked_with_its_results(queen: Queen, stream: StreamApi, out
     sealed(stream, {"n": 1}, {"n": 2})
     window = queen.consumer(stream.name, "g").poll(wait=SOON)
     assert window is not None
-    total = window.aggregate(sum="data.n")["sum"]["data.n"]
+    total = window.aggregate(sum="data.n")["sum"]
     queen.transaction().ack(window).queue(out).push({"sum": total}).commit()
     assert stored(api, out) == [{"sum": 3}]
     assert window.answered

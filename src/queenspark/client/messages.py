@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, overload
 
 import msgspec
@@ -106,8 +107,9 @@ class Messages(Sequence[M_co], Generic[M_co]):
         p99: Paths = (),
         distinct: Paths = (),
     ) -> dict[str, Any]:
-        """What was asked for: `{"count": 3, "sum": {"data.amount": 12.5}, …}`.
+        """What was asked for: `aggregate(count=True, sum="data.amount")` is `{"count": 3, "sum": 12.5}`.
 
+        A list of paths gives a value for each: `sum=["data.a", "data.b"]` is `{"sum": {"data.a": 1, …}}`.
         Sums, averages, extremes and percentiles are over the numbers at a path; messages without a number
         there do not count. Without any number the answer is None, and 0 for a sum. `distinct` is the number
         of different values.
@@ -116,12 +118,16 @@ class Messages(Sequence[M_co], Generic[M_co]):
         answer: dict[str, Any] = {"count": len(self)} if count else {}
         for name, paths in wanted.items():
             if paths:
-                answer[name] = {path: OVER_NUMBERS[name](numbers(self.values(path))) for path in _each(paths)}
+                answer[name] = self._at(paths, partial(_over_numbers, name))
         if distinct:
-            answer["distinct"] = {
-                path: len({token(value) for value in self.values(path)}) for path in _each(distinct)
-            }
+            answer["distinct"] = self._at(distinct, lambda values: len({token(value) for value in values}))
         return answer
+
+    def _at(self, paths: Paths, made_of: Callable[[list[Any]], Any]) -> Any:
+        """What is made of the values at a path; of several, by path."""
+        if isinstance(paths, str):
+            return made_of(self.values(paths))
+        return {path: made_of(self.values(path)) for path in paths}
 
     def to_arrow(self) -> pyarrow.Table:
         """A table: a row for each message, a column for each field of the payloads (`data.user`).
@@ -146,5 +152,5 @@ class Messages(Sequence[M_co], Generic[M_co]):
         return frame
 
 
-def _each(paths: Paths) -> Sequence[str]:
-    return [paths] if isinstance(paths, str) else paths
+def _over_numbers(name: str, values: list[Any]) -> Any:
+    return OVER_NUMBERS[name](numbers(values))

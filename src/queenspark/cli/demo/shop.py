@@ -133,11 +133,11 @@ def _purchase(chance: random.Random) -> Outgoing:
 def _conversion(window: Window) -> str:
     purchases = window.filter(lambda message: message.queue == "purchases")
     clicks = window.count - len(purchases)
-    revenue = purchases.aggregate(sum="data.amount")["sum"]["data.amount"]
+    revenue = purchases.aggregate(sum="data.amount")["sum"]
     return f"{clicks} clicks, {len(purchases)} bought, {revenue:,.2f} €"
 
 
 def _turnover(window: Window) -> str:
     found = window.aggregate(sum="data.amount", avg="data.amount")
-    average = found["avg"]["data.amount"] or 0
-    return f"{found['sum']['data.amount']:,.2f} € in all, {average:,.2f} € a purchase"
+    average = found["avg"] or 0
+    return f"{found['sum']:,.2f} € in all, {average:,.2f} € a purchase"

@@ -57,7 +57,8 @@ class Consumer:
 
         With `into`, what the handler returns (a payload, a list, or None for nothing) is pushed to that queue
         in one transaction with the ack: exactly once. The partition is the window's key, unless an `Outgoing`
-        has its own. A result that cannot be stored is a failure of the handler.
+        has its own; of a global stream it is `Default`. A result that cannot be stored is a failure of the
+        handler.
         """
 
         def do(window: Window) -> Exception | None:
@@ -101,7 +102,7 @@ class Consumer:
         """Ack the window and push the result; what is wrong with the result, if it cannot be pushed."""
         transaction = Transaction(self._session.transport).ack(window).queue(queue)
         try:
-            transaction.partition(window.key).push(result)
+            transaction.partition(window.partition).push(result)
             answer_under(window.lease, transaction.commit)
         except TransactionRefused as refused:
             raise LeaseLost(str(refused)) from None

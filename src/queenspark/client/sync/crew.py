@@ -115,25 +115,31 @@ class Crew(Generic[D]):
 
     def run(self) -> None:
         """Work until the budget is used up, `stop` is called, or SIGINT or SIGTERM comes."""
-        error: BaseException | None = None
         with stopped_by_signals(self.stop):
-            workers = [Task(self._work) for _ in range(self._concurrency)]
-            try:
-                for worker in workers:
-                    failure = worker.join()
-                    error = failure if error is None else error
-            except BaseException:
-                self.stop()
-                for worker in workers:
-                    worker.cancel()
-                for worker in workers:
-                    worker.cancelled()
-                raise
+            if self._concurrency == 1:  # in the caller's own thread or task
+                self._work()
+            else:
+                self._work_together()
+
+    def _work_together(self) -> None:
+        error: BaseException | None = None
+        workers = [Task(self._work) for _ in range(self._concurrency)]
+        try:
+            for worker in workers:
+                failure = worker.join()
+                error = failure if error is None else error
+        except BaseException:
+            self.stop()
+            for worker in workers:
+                worker.cancel()
+            for worker in workers:
+                worker.cancelled()
+            raise
         if error is not None:
             raise error
 
     def _work(self) -> None:
-        current.set(self)
+        token = current.set(self)
         try:
             while not self._stop.is_set() and (claimed := self._budget.claim(self._each_take)) is not None:
                 if claimed:
@@ -143,6 +149,8 @@ class Crew(Generic[D]):
         except BaseException:
             self.stop()
             raise
+        finally:
+            current.reset(token)
 
     def _take_one(self, claimed: int) -> None:
         taken: int | None = None
@@ -191,7 +199,10 @@ class Crew(Generic[D]):
         seconds: float = 0.0,
         error: BaseException | None = None,
     ) -> None:
-        if self._listener is not None:
+        if self._listener is None:
+            if kind in ("failed", "lost", "unanswered"):
+                _log.warning("%s: %s was %s: %s", self._name, id_, kind, error, exc_info=error)
+        else:
             event = Event(
                 kind=kind,
                 name=self._name,

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
+_GLOBAL = "__GLOBAL__"
+
 T = TypeVar("T")
 
 
@@ -60,6 +62,11 @@ class Window:
     def key(self) -> str:
         """The partition's name, or `__GLOBAL__`."""
         return self._sealed.key
+
+    @property
+    def partition(self) -> str:
+        """The partition that its results go to, if nothing else is said: its key, or `Default`."""
+        return "Default" if self.key == _GLOBAL else self.key
 
     @property
     def start(self) -> datetime:
