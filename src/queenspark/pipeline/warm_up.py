@@ -25,6 +25,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 from pyspark.sql.types import StructType
 
+from ..windows import State
+from .bucket_state import BucketState
 from .routing import RECORD, pack, unpack
 from .stream_source import SCHEMA, one_row
 from .streams_query import bucket_labels
@@ -122,7 +124,7 @@ class WarmUpProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """The state is like that of the streams query."""
-        self._state = handle.getValueState("state", "engine binary")
+        self._state = BucketState(handle)
 
     def handleInputRows(  # noqa: N802 - Spark's name
         self,
@@ -132,10 +134,11 @@ class WarmUpProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Read and write the state."""
         packed = [bytes(records) for frame in rows for records in frame["records"] if records is not None]
-        self._state.get()
-        self._state.update((packed[0],))
+        bucket = int(key[0])
+        before = self._state.load(bucket)
+        self._state.save(bucket, before, State({"": {"rows": pl.DataFrame({"n": [time.time_ns()]})}}))
         zeros = {"records": [unpack(packed).height], "windows": [0], "open_windows": [0], "state_bytes": [0]}
-        yield pd.DataFrame({"bucket": [int(key[0])], **zeros})
+        yield pd.DataFrame({"bucket": [bucket], **zeros})
 
     def close(self) -> None:
         """Nothing to close."""
