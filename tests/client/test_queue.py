@@ -280,6 +280,22 @@ def test_a_batch_that_fails_comes_again_with_its_reason_kept(queen: Queen, queue
     assert dead.failed_at.tzinfo is not None
 
 
+def test_a_reason_that_is_no_unicode_is_kept_as_far_as_it_goes(queen: Queen, queue: str) -> None:
+    """As in the name of a file."""
+    queen.queue(queue).create(retry_limit=0)
+    queen.queue(queue).push([1, 2])
+
+    def handler(batch: Batch) -> None:
+        raise FileNotFoundError("a\udcff.txt")
+
+    queen.queue(queue).limit(1).consume(handler)
+    assert queen.queue(queue).dead_letters()[0].error_message == "FileNotFoundError: a\\udcff.txt"
+    with pytest.raises(InvalidValue, match="cannot be written"):
+        queen.queue(queue).pop(wait=SOON).nack("a\udcff.txt")
+    with pytest.raises(InvalidValue, match="cannot be written"):
+        queen.queue("a\udcff").pop()
+
+
 def test_without_auto_ack_the_handler_answers(queen: Queen, queue: str) -> None:
     queen.queue(queue).create(lease_time=1)
     queen.queue(queue).push([1, 2, 3])
