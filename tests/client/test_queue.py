@@ -1,6 +1,7 @@
 """A queue through the client: push, pop, consume, dead letters, seek."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -407,6 +408,21 @@ def test_a_listener_that_fails_harms_nothing(
     queen.queue(queue).limit(2).consume(lambda batch: seen.append(batch[0].data), on_event=listener)
     assert seen == [1, 2]
     assert "cannot count" in caplog.text
+
+
+def test_many_threads_share_a_client(queen: Queen, queue: str) -> None:
+    def work(number: int) -> list[Any]:
+        own = queen.queue(queue).partition(str(number)).batch(10)
+        own.push(number)
+        own.buffered().push(list(range(9)))
+        queen.flush()
+        batch = own.pop(wait=SOON)
+        batch.ack()
+        return batch.values("data")
+
+    with ThreadPoolExecutor(16) as threads:
+        found = list(threads.map(work, range(100, 132)))
+    assert found == [[number, *range(9)] for number in range(100, 132)]
 
 
 # closing
