@@ -526,6 +526,23 @@ def test_a_second_interrupt_ends_it_at_once(
     assert stream.poll()["retryCount"] == 0
 
 
+def test_a_signal_at_any_moment_of_a_wait_does_no_harm() -> None:
+    """The handler of a signal runs in the thread that waits, and raises the flag that it waits for."""
+    program = """
+import signal
+from queenspark.client.sync.tasks import Flag
+
+flag = Flag()
+signal.signal(signal.SIGALRM, lambda *_: flag.set())
+signal.setitimer(signal.ITIMER_REAL, 0.0003, 0.0003)
+for _ in range(3000):
+    flag = Flag()
+    flag.wait(0.0004)
+signal.setitimer(signal.ITIMER_REAL, 0)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
+
+
 def test_a_window_comes_again_when_its_consumer_is_killed(
     programs: list[Program], shared_broker: Broker, stream: StreamApi
 ) -> None:
