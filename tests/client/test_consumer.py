@@ -353,6 +353,36 @@ def test_an_answer_is_tried_for_as_long_as_the_lease_lasts(
     assert stream.poll()["retryCount"] == 0
 
 
+def test_a_broker_that_never_takes_an_answer_does_not_hold_the_consumer_for_ever(
+    far: Queen, proxy: Proxy, stream: StreamApi
+) -> None:
+    """Although it goes on renewing the lease."""
+    lease(stream, 1000)
+    sealed(stream, 1)
+    events: list[Event] = []
+    proxy.choose = lambda line: Fault(status=500) if "/stream/ack" in line else None
+    far.consumer(stream.name, "g", on_event=events.append).process(lambda window: None, limit=1)
+    assert events[-1].kind == "unanswered"
+
+
+def test_results_wait_for_room_in_their_queue(queen: Queen, stream: StreamApi, queue: str, api: Api) -> None:
+    lease(stream, 1000)
+    sealed(stream, 1)
+    queen.queue(queue).create(max_size=1)
+    queen.queue(queue).push("first")
+    events: list[Event] = []
+
+    def listen(event: Event) -> None:
+        events.append(event)
+        if [each.kind for each in events].count("renewed") == 5:
+            api.drain(queue, 1)
+
+    consumer = queen.consumer(stream.name, "g", on_event=listen)
+    consumer.process(lambda window: "second", into=queue, limit=1)
+    assert events[-1].kind == "done"
+    assert stored(api, queue) == ["first", "second"]
+
+
 # exactly once
 
 
@@ -494,6 +524,23 @@ def test_a_second_interrupt_ends_it_at_once(
     assert code != 0
     assert said == ""
     assert stream.poll()["retryCount"] == 0
+
+
+def test_a_signal_at_any_moment_of_a_wait_does_no_harm() -> None:
+    """The handler of a signal runs in the thread that waits, and raises the flag that it waits for."""
+    program = """
+import signal
+from queenspark.client.sync.tasks import Flag
+
+flag = Flag()
+signal.signal(signal.SIGALRM, lambda *_: flag.set())
+signal.setitimer(signal.ITIMER_REAL, 0.0003, 0.0003)
+for _ in range(3000):
+    flag = Flag()
+    flag.wait(0.0004)
+signal.setitimer(signal.ITIMER_REAL, 0)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
 
 
 def test_a_window_comes_again_when_its_consumer_is_killed(

@@ -1,6 +1,7 @@
 """A queue through the client: push, pop, consume, dead letters, seek."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -280,6 +281,22 @@ def test_a_batch_that_fails_comes_again_with_its_reason_kept(queen: Queen, queue
     assert dead.failed_at.tzinfo is not None
 
 
+def test_a_reason_that_is_no_unicode_is_kept_as_far_as_it_goes(queen: Queen, queue: str) -> None:
+    """As in the name of a file."""
+    queen.queue(queue).create(retry_limit=0)
+    queen.queue(queue).push([1, 2])
+
+    def handler(batch: Batch) -> None:
+        raise FileNotFoundError("a\udcff.txt")
+
+    queen.queue(queue).limit(1).consume(handler, on_event=lambda event: None)
+    assert queen.queue(queue).dead_letters()[0].error_message == "FileNotFoundError: a\\udcff.txt"
+    with pytest.raises(InvalidValue, match="cannot be written"):
+        queen.queue(queue).pop(wait=SOON).nack("a\udcff.txt")
+    with pytest.raises(InvalidValue, match="cannot be written"):
+        queen.queue("a\udcff").pop()
+
+
 def test_without_auto_ack_the_handler_answers(queen: Queen, queue: str) -> None:
     queen.queue(queue).create(lease_time=1)
     queen.queue(queue).push([1, 2, 3])
@@ -391,6 +408,21 @@ def test_a_listener_that_fails_harms_nothing(
     queen.queue(queue).limit(2).consume(lambda batch: seen.append(batch[0].data), on_event=listener)
     assert seen == [1, 2]
     assert "cannot count" in caplog.text
+
+
+def test_many_threads_share_a_client(queen: Queen, queue: str) -> None:
+    def work(number: int) -> list[Any]:
+        own = queen.queue(queue).partition(str(number)).batch(10)
+        own.push(number)
+        own.buffered().push(list(range(9)))
+        queen.flush()
+        batch = own.pop(wait=SOON)
+        batch.ack()
+        return batch.values("data")
+
+    with ThreadPoolExecutor(16) as threads:
+        found = list(threads.map(work, range(100, 132)))
+    assert found == [[number, *range(9)] for number in range(100, 132)]
 
 
 # closing

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Any, Generic, Protocol, TypeVar
 
 from ..brokers import delay
-from ..errors import PASSING, LeaseLost, QueenError
+from ..errors import PASSING, LeaseLost, QueenError, QueueFull
 from ..events import Event, Kind, Listener
 from ..work import Budget
 from .leases import AsyncLease, kept
@@ -51,24 +51,26 @@ async def attempt(handler: Callable[..., Any], *arguments: Any) -> tuple[Any, Ex
 
 
 def reason_of(failure: Exception) -> str:
-    """What a nack says about an exception."""
-    return f"{type(failure).__name__}: {failure}"
+    """What a nack says about an exception; file names may have what is no Unicode."""
+    return f"{type(failure).__name__}: {failure}".encode(errors="backslashreplace").decode()
 
 
 async def answer_under(lease: AsyncLease, send: Callable[[], Awaitable[None]]) -> None:
-    """Answer until a broker takes it, or until the lease has ended by itself.
+    """Answer until a broker takes it, or until the time of a lease has passed.
 
     Handling and answering are separate steps: an answer that does not get through never becomes another
-    answer.
+    answer. For room in a full queue it waits for as long as the lease is renewed.
     """
     failures = 0
+    until = time.monotonic() + lease.timeout
     while True:
         try:
             await send()
-        except PASSING:
+        except PASSING as error:
             failures += 1
             pause = delay(failures)
-            if time.monotonic() + pause >= lease.ends:
+            ends = lease.ends if isinstance(error, QueueFull) else min(lease.ends, until)
+            if time.monotonic() + pause >= ends:
                 raise
             await sleep(pause)
         else:

@@ -22,26 +22,32 @@ _LONGEST = 0.2
 
 
 class Flag:
-    """Raised once; threads wait for it."""
+    """Raised once, by any thread. A signal may raise it in the thread that waits: its lock is reentrant."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._up = False
+        self._raised = threading.Condition(threading.RLock())
 
     def set(self) -> None:
         """Raise the flag."""
-        self._event.set()
+        self._up = True
+        with self._raised:
+            self._raised.notify_all()
 
     def is_set(self) -> bool:
         """Whether the flag is up."""
-        return self._event.is_set()
+        return self._up
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for the flag, at most so long; whether it is up."""
-        if seconds is not None:
-            return self._event.wait(seconds)
-        while not self._event.wait(_LONGEST):
-            pass
-        return True
+        until = None if seconds is None else time.monotonic() + seconds
+        with self._raised:
+            while not self._up:
+                left = _LONGEST if until is None else min(_LONGEST, until - time.monotonic())
+                if left <= 0:
+                    break
+                self._raised.wait(left)
+        return self._up
 
 
 class Condition:

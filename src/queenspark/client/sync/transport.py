@@ -54,9 +54,12 @@ class Transport:
         """
         if self._http.is_closed:
             raise QueenError("the client is closed")
-        content = None if body is None else msgspec.json.encode(body)
+        try:
+            content = None if body is None else msgspec.json.encode(body)
+            where = "/".join(quote(part, safe="") for part in ("api", "v1", *path))
+        except (TypeError, ValueError) as error:
+            raise InvalidValue(f"the request cannot be written: {error}") from error
         parameters = {name: _text(value) for name, value in (query or {}).items() if value is not None}
-        where = "/".join(quote(part, safe="") for part in ("api", "v1", *path))
         most = self.retries if retries is None else retries
         failures = 0
         maybe_done = False
