@@ -1,7 +1,7 @@
 """Programs that consume a stream, to be interrupted and killed.
 
-`python -m tests.client.programs sync|async|async-plain URL STREAM SECONDS` prints a line for each window when
-it gets it, one when it is done with it, and one when it has noticed the first signal.
+`python -m tests.client.programs KIND URL STREAM SECONDS` prints a line for each window when it gets it, one
+when it is done with it, and one when it has noticed the first signal.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ def got(window: Window | AsyncWindow) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def run_sync(url: str, stream: str, seconds: float) -> None:
+def run_sync(url: str, stream: str, seconds: float, *, workers: int) -> None:
     def handler(window: Window) -> None:
         got(window)
         time.sleep(seconds)
         say(f"did {window.id}")
 
     with Queen(url) as queen:
-        queen.consumer(stream, "g").process(handler)
+        queen.consumer(stream, "g").process(handler, concurrency=workers)
     say("end")
 
 
@@ -63,7 +63,7 @@ async def run_async(url: str, stream: str, seconds: float, *, plain: bool) -> No
 
 if __name__ == "__main__":
     kind, url, stream, seconds = sys.argv[1:]
-    if kind == "sync":
-        run_sync(url, stream, float(seconds))
+    if kind in ("sync", "sync-threads"):
+        run_sync(url, stream, float(seconds), workers=1 if kind == "sync" else 2)
     else:
         asyncio.run(run_async(url, stream, float(seconds), plain=kind == "async-plain"))

@@ -19,7 +19,7 @@ from tests.wire.api import Api
 from tests.wire.deadline import eventually
 
 SOON = 10
-KINDS = pytest.mark.parametrize("kind", ["sync", "async", "async-plain"])
+KINDS = pytest.mark.parametrize("kind", ["sync", "sync-threads", "async", "async-plain"])
 
 
 @pytest.fixture
@@ -86,6 +86,19 @@ def test_a_nacked_window_comes_again_and_then_is_a_dead_letter(consumer: Consume
     assert stream.empty()
     dead = stream.api.read("/api/v1/dlq", queue=stream.resource()["windowQueue"])["messages"]
     assert [letter["errorMessage"] for letter in dead] == ["not today"]
+
+
+def test_a_released_window_comes_again_at_once_and_has_not_failed(
+    consumer: Consumer, stream: StreamApi
+) -> None:
+    id_ = sealed(stream, 1)
+    polled(consumer).release()
+    again = polled(consumer)
+    assert (again.id, again.retries) == (id_, 0)
+    stream.expire_leases()
+    polled(consumer).ack()
+    with pytest.raises(LeaseLost):
+        again.release()
 
 
 def test_a_lost_lease_cannot_be_answered_or_renewed(consumer: Consumer, stream: StreamApi) -> None:
@@ -490,7 +503,8 @@ def start(programs: list[Program], kind: str, broker: Broker, stream: StreamApi,
     ("kind", "number"),
     [
         ("sync", signal.SIGINT),
-        ("sync", signal.SIGTERM),
+        ("sync-threads", signal.SIGINT),
+        ("sync-threads", signal.SIGTERM),
         ("async", signal.SIGINT),
         ("async-plain", signal.SIGINT),
     ],

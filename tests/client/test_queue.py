@@ -198,6 +198,15 @@ def test_an_acked_message_does_not_come_again_and_a_nacked_one_does(queen: Queen
     assert len(queen.queue(queue).pop()) == 0
 
 
+def test_a_released_batch_comes_again_at_once_and_has_not_failed(queen: Queen, queue: str) -> None:
+    queen.queue(queue).push([1, 2, 3])
+    batch = take(queen, queue)
+    batch[0].ack()
+    batch.release()
+    again = take(queen, queue)
+    assert [(message.data, message.retries) for message in again] == [(2, 0), (3, 0)]
+
+
 def test_an_answer_after_the_lease_is_refused(queen: Queen, queue: str) -> None:
     queen.queue(queue).create(lease_time=1)
     queen.queue(queue).push(1)
@@ -307,6 +316,17 @@ def test_without_auto_ack_the_handler_answers(queen: Queen, queue: str) -> None:
 
     queen.queue(queue).batch(9).each().auto_ack(False).limit(3).consume(handler)
     assert take(queen, queue).values("data") == [2]
+
+
+def test_one_worker_works_in_the_thread_of_the_caller(queen: Queen, queue: str) -> None:
+    """So that a handler may use what belongs to its thread."""
+    queen.queue(queue).push([1, 2])
+    seen: list[int] = []
+    one = queen.queue(queue).limit(1)
+    one.consume(lambda batch: seen.append(threading.get_ident()))
+    one.concurrency(2).consume(lambda batch: seen.append(threading.get_ident()))
+    assert seen[0] == threading.get_ident()
+    assert seen[1] != threading.get_ident()
 
 
 def test_concurrent_handlers_have_different_partitions(queen: Queen, queue: str) -> None:

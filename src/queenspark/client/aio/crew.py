@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -36,6 +37,9 @@ class AsyncDelivery(Protocol):
 
     def __len__(self) -> int:
         """How many messages it has."""
+
+    async def release(self) -> None:
+        """Let it come again at once, to anybody."""
 
 
 D = TypeVar("D", bound=AsyncDelivery)
@@ -168,7 +172,11 @@ class AsyncCrew(Generic[D]):
         self._failures = 0
         if delivery is not None:
             try:
-                await self._in_hand(delivery)
+                if self._stop.is_set():  # it came while this worker was told to stop
+                    with suppress(QueenError):
+                        await delivery.release()
+                else:
+                    await self._in_hand(delivery)
             finally:
                 self._budget.handled()
 

@@ -78,6 +78,10 @@ class AsyncBatch(Messages[AsyncLeasedMessage]):
         """All that are unanswered failed."""
         await answer([(message, "failed", reason) for message in self.unanswered])
 
+    async def release(self) -> None:
+        """All that are unanswered come again at once, to anybody; this counts as no failure."""
+        await answer([(message, "retry", None) for message in self.unanswered])
+
     async def renew(self, duration: Duration | None = None) -> None:
         """Lengthen the lease, by default to its whole time from now."""
         await self.lease.renew(duration)

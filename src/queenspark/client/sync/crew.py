@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -37,6 +38,9 @@ class Delivery(Protocol):
 
     def __len__(self) -> int:
         """How many messages it has."""
+
+    def release(self) -> None:
+        """Let it come again at once, to anybody."""
 
 
 D = TypeVar("D", bound=Delivery)
@@ -169,7 +173,11 @@ class Crew(Generic[D]):
         self._failures = 0
         if delivery is not None:
             try:
-                self._in_hand(delivery)
+                if self._stop.is_set():  # it came while this worker was told to stop
+                    with suppress(QueenError):
+                        delivery.release()
+                else:
+                    self._in_hand(delivery)
             finally:
                 self._budget.handled()
 

@@ -79,6 +79,10 @@ class Batch(Messages[LeasedMessage]):
         """All that are unanswered failed."""
         answer([(message, "failed", reason) for message in self.unanswered])
 
+    def release(self) -> None:
+        """All that are unanswered come again at once, to anybody; this counts as no failure."""
+        answer([(message, "retry", None) for message in self.unanswered])
+
     def renew(self, duration: Duration | None = None) -> None:
         """Lengthen the lease, by default to its whole time from now."""
         self.lease.renew(duration)

@@ -11,7 +11,7 @@ from ..aggregation import Groups
 from ..duration import Duration
 from ..errors import InvalidValue, LeaseLost, QueenError, Refused, may_have_happened
 from ..messages import Message, Messages, Wanted
-from ..wire import SealedWindow, WindowPage
+from ..wire import Acked, SealedWindow, WindowPage
 from .leases import Lease
 from .transport import Transport
 
@@ -134,6 +134,14 @@ class Window:
     def nack(self, reason: str = "") -> None:
         """It failed: it comes again after a delay, and after the retry limit it is a dead letter."""
         self._answer(success=False, reason=reason)
+
+    def release(self) -> None:
+        """It comes again at once, to anybody; this counts as no failure."""
+        body = {"acknowledgments": [{**self.as_ack(), "status": "retry"}]}
+        (taken,) = self._transport.call("POST", "ack", "batch", body=body, kind=list[Acked])
+        self.answered = True
+        if not taken.success:
+            raise LeaseLost(f"the answer to window {self.id} was refused: {taken.error}")
 
     def renew(self, duration: Duration | None = None) -> None:
         """Lengthen the lease, by default to its whole time from now. `process` does so by itself."""
