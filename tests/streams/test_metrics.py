@@ -50,6 +50,13 @@ def test_streams_and_the_pipeline_are_measured(broker: StartBroker) -> None:
             time.sleep(0.05)
         assert {name: found.get(name) for name in EXPECTED} == EXPECTED
         assert found["stream_lag_seconds"] > 0
+        number = stream.pipeline.bucket
+        text = api.get("/metrics/prometheus").text
+        assert f'queenspark_bucket_records{{bucket="{number}"}} 9.0' in text
+        assert f'queenspark_bucket_sealed_windows{{bucket="{number}"}} 4.0' in text
+        buckets = api.read("/api/v1/resources/streams/stats")["pipeline"]["buckets"]
+        (mine,) = (bucket for bucket in buckets if bucket["bucket"] == number)
+        assert (mine["records"], mine["openWindows"], mine["late"], mine["dropped"]) == (9, 2, 3, 2)
         pipeline = api.read("/api/v1/resources/streams/stats")["pipeline"]
         assert (pipeline["active"], pipeline["holder"]) == (True, "me")
         assert pipeline["query"]["batchSeconds"] == 0.5

@@ -214,6 +214,11 @@ class Broker:
             for gauge, name in ages.items():
                 since = state[name]
                 gauge.labels(*labels).set((state["now"] - since).total_seconds() if since is not None else 0)
+        for gauge in metrics.buckets.values():
+            gauge.clear()
+        for bucket in await self.store.streams.buckets():
+            for name, gauge in metrics.buckets.items():
+                gauge.labels(str(bucket["bucket"])).set(bucket[name])
         await self._measure_pipeline()
 
     async def _measure_pipeline(self) -> None:

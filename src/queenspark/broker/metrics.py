@@ -57,6 +57,18 @@ class Metrics:
         self.stream_dropped = self._of_stream("dropped_records", "Late records that were left out")
         self.stream_dead = self._of_stream("dead_records", "Records without a usable event time")
         self.stream_held = self._of_stream("retention_held_seconds", "How long retention has been held back")
+        #: By the name of what they show.
+        self.buckets = {
+            "batch_records": self._of_bucket("batch_records", "Records of the last batch"),
+            "batch_seconds": self._of_bucket(
+                "batch_seconds", "Time that the last batch took before its push"
+            ),
+            "open_windows": self._of_bucket("open_windows", "Windows that are not sealed yet"),
+            "records": self._of_bucket("records", "Records that were read"),
+            "windows": self._of_bucket("sealed_windows", "Windows that were sealed"),
+            "late": self._of_bucket("late_records", "Records that came when their window was sealed"),
+            "dropped": self._of_bucket("dropped_records", "Late records that were left out"),
+        }
         self.pipeline_active = self._gauge("pipeline_active", "Whether a pipeline process leads")
         self.pipeline_input = self._gauge("pipeline_input_rows_per_second", "Records that come in")
         self.pipeline_processed = self._gauge("pipeline_processed_rows_per_second", "Records it can process")
@@ -64,6 +76,9 @@ class Metrics:
         self.pipeline_backpressure = self._gauge(
             "pipeline_backpressure_ratio", "Input rate over processing rate; above 1 it falls behind"
         )
+
+    def _of_bucket(self, name: str, text: str) -> Gauge:
+        return Gauge(f"queenspark_bucket_{name}", text, ["bucket"], registry=self.registry)
 
     def _of_stream(self, name: str, text: str) -> Gauge:
         return Gauge(f"queenspark_stream_{name}", text, ["namespace", "stream"], registry=self.registry)

@@ -137,12 +137,31 @@ async def get_stream(broker: Broker, call: Call) -> Answer:
     return json(shown)
 
 
+def _bucket(row: dict[str, Any]) -> dict[str, Any]:
+    """A bucket of keys, as the API names it; `watermark` is that of the stream that is furthest behind."""
+    mark = row["watermark_us"]
+    return {
+        "bucket": row["bucket"],
+        "batchRecords": row["batch_records"],
+        "batchSeconds": row["batch_seconds"],
+        "watermark": None if mark is None else shown_time(mark),
+        "openWindows": row["open_windows"],
+        "records": row["records"],
+        "sealedWindows": row["windows"],
+        "late": row["late"],
+        "dropped": row["dropped"],
+        "dead": row["dead"],
+        "updatedAt": iso(row["updated_at"]),
+    }
+
+
 async def stats(broker: Broker, _: Call) -> Answer:
     """Counts over all streams, and what the pipeline says of itself."""
     found = await broker.store.streams.find()
     states = {row["id"]: progress_of(row) for row in await broker.store.streams.state()}
     groups = await broker.store.streams.groups()
     pipeline = await broker.store.streams.pipeline()
+    buckets = await broker.store.streams.buckets()
     progress = list(states.values())
     return json({
         "streams": len(found),
@@ -158,6 +177,7 @@ async def stats(broker: Broker, _: Call) -> Answer:
             "holder": pipeline["holder"] if pipeline["active"] else None,
             "epoch": pipeline["epoch"],
             **pipeline["stats"],
+            "buckets": [_bucket(row) for row in buckets],
         },
         "byStream": [
             {"id": str(stream.id), "name": stream.name, "namespace": stream.namespace, **states[stream.id]}

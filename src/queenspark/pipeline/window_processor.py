@@ -6,6 +6,7 @@ windows of a batch are pushed here, once: the sink knows how far each bucket has
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -57,6 +58,7 @@ class WindowProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Advance the engine, push what it gives out, keep its state."""
+        began = time.perf_counter()
         bucket = int(key[0])
         ends, packed = [], []
         for frame in rows:
@@ -72,7 +74,8 @@ class WindowProcessor(StatefulProcessor):
         engine = Engine({stream: definitions.specs[stream] for stream in alive})
         result = engine.advance(state, records, {stream: end.place(stream)[2] for stream in alive})
         over = (_streams(state) & definitions.by_stream.keys()) - alive.keys()
-        windows = self._push(bucket, end, definitions, records, result, over)
+        took = time.perf_counter() - began
+        windows = self._push(bucket, end, definitions, records, result, over, took)
         self._state.save(bucket, state, result.state)
         yield pd.DataFrame(
             {
@@ -115,10 +118,15 @@ class WindowProcessor(StatefulProcessor):
         records: pl.DataFrame,
         result: Result,
         over: set[Stream],
+        seconds: float,
     ) -> int:
         windows = _windows(result, definitions)
-        next_close = result.report.next_close_us
-        progress = {**end.to_json(), "next_close": next_close}
+        progress = {
+            **end.to_json(),
+            "next_close": result.report.next_close_us,
+            "records": records.height,
+            "seconds": round(seconds, 4),
+        }
         return sink_of_this_process(self._url).push(
             self._epoch,
             self._buckets.index(bucket),

@@ -124,6 +124,10 @@ class Streams:
         """What the pipeline says of each stream, how far it is behind, and what retention keeps for it."""
         return await self._database.records("stream_state", {"id": stream_id})
 
+    async def buckets(self) -> list[dict[str, Any]]:
+        """What each bucket of the pipeline has done, and its last batch."""
+        return await self._database.records("bucket_state")
+
     async def groups(self, stream_id: int | None = None) -> list[dict[str, Any]]:
         """Groups of each stream: id (the stream's), name, leases, acked_at."""
         return await self._database.records("stream_groups", {"id": stream_id})

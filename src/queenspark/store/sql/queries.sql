@@ -790,6 +790,22 @@ LEFT JOIN (
 ) h ON h.stream_id = s.id
 WHERE %(id)s::integer IS NULL OR s.id = %(id)s
 
+-- name: bucket_state
+-- What each bucket of the pipeline has done, and its last batch.
+SELECT p.bucket, coalesce((p.state ->> 'records')::bigint, 0) AS batch_records,
+       coalesce((p.state ->> 'seconds')::float8, 0) AS batch_seconds, p.updated_at,
+       coalesce(t.open_windows, 0)::bigint AS open_windows, coalesce(t.records, 0)::bigint AS records,
+       coalesce(t.windows, 0)::bigint AS windows, coalesce(t.late, 0)::bigint AS late,
+       coalesce(t.dropped, 0)::bigint AS dropped, coalesce(t.dead, 0)::bigint AS dead, t.watermark_us
+FROM queenspark.progress p
+LEFT JOIN (
+    SELECT a.bucket, sum(a.open_windows) AS open_windows, sum(a.records) AS records, sum(a.windows) AS windows,
+           sum(a.late) AS late, sum(a.dropped) AS dropped, sum(a.dead) AS dead,
+           min(a.watermark_us) FILTER (WHERE a.open_windows > 0) AS watermark_us
+    FROM queenspark.stream_stats a GROUP BY a.bucket
+) t ON t.bucket = p.bucket
+ORDER BY p.bucket
+
 -- name: stream_groups
 -- Groups of each stream's window queue with their live leases and their last ack.
 SELECT s.id, g.name, count(*) FILTER (WHERE cardinality(p.leased) > 0 AND p.lease_expires_at > clock_timestamp()) AS leases,

@@ -228,7 +228,7 @@ INSERT INTO queenspark.pipeline DEFAULT VALUES;
 -- What each bucket has pushed, written together with its windows. The state is the end of its last batch: run and
 -- n (the batch's number in it), txid and id (the position that was read to), tick (safe time there), seq (definitions
 -- known then), behind: {"stream:version": [txid, id, tick]} (the same for streams that are still catching up), and
--- next_close, when its next window wants to be sealed.
+-- next_close, when its next window wants to be sealed; records and seconds of that batch, for people.
 CREATE TABLE queenspark.progress (
     bucket integer PRIMARY KEY,
     buckets integer NOT NULL,
