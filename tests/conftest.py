@@ -36,6 +36,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("database", ["postgres_18", "postgres_15"], indirect=True)
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the tests that need the running system run in one worker, so that there is one of it."""
     for item in items:

@@ -12,6 +12,7 @@ from queenspark.settings import Settings
 from tests.pipeline.queues import KEY, Queues
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the tests that need Spark run in one worker, so that there is one of it."""
     for item in items:
