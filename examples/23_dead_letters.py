@@ -1,7 +1,8 @@
 """Dead letters: what fails again and again is set aside, and the messages behind it go on.
 
 The same holds for messages and for windows; here a message cannot be handled, until somebody has repaired
-the program. Prints the attempts, the dead letter with its reason, and how it is handled in the end.
+the program. Prints the attempts, the dead letter with its reason, and how it is handled in the end; the
+client logs a warning for each failure.
 """
 
 from queenspark import LeasedMessage, Queen

@@ -12,6 +12,9 @@ import time
 
 from queenspark import AsyncQueen, AsyncWindow, Queen, Window
 
+# A shell lets what it starts in the background ignore interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def say(text: str) -> None:
     sys.stdout.write(f"{text}\n")

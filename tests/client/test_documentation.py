@@ -98,7 +98,7 @@ def test_the_examples_run(shared_broker: Broker, stream: StreamApi, tmp_path: Pa
         "300000",
         "{'delivered': 1, 'done': 1}",
         "['anna', 'bert']",
-        "['orders']",
+        "['orders'",
     ):
         assert line in said, said
 

@@ -169,6 +169,8 @@ ANY_ORDER = {
 }  # fmt: skip
 
 #: Run a second time on the same system, where the first run has left its queues and streams.
+#: Their handlers fail on purpose, and nobody listens: the client logs a warning.
+WARNS = ("23_dead_letters",)
 REPEATED = ("01_quick_start", "14_fraud_alerts", "15_two_stages", "17_late_sensor_data", "23_dead_letters")
 
 
@@ -186,7 +188,8 @@ def run(name: str, system: System, folder: Path) -> str:
         check=False,
         timeout=SECONDS,
     )
-    assert (done.returncode, done.stderr) == (0, ""), f"{done.stdout}\n{done.stderr}"
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert not done.stderr or (name in WARNS and "Traceback" not in done.stderr), done.stderr
     return done.stdout
 
 

@@ -51,4 +51,4 @@ def test_the_first_stream_of_the_readme_prints_its_window(system: System) -> Non
     found = [literal_eval(line[line.index("{") :]) for line in lines]
     assert len(found) in (1, 2)  # the end of a window may lie between two pushes
     assert sum(each["count"] for each in found) == 3
-    assert sum(each["sum"]["data.amount"] for each in found) == 12.5
+    assert sum(each["sum"] for each in found) == 12.5

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
+from traceback import extract_tb
 from typing import Any, Generic, Protocol, TypeVar
 
 from ..brokers import delay
@@ -57,6 +58,12 @@ async def attempt(handler: Callable[..., Any], *arguments: Any) -> tuple[Any, Ex
 def reason_of(failure: Exception) -> str:
     """What a nack says about an exception; file names may have what is no Unicode."""
     return f"{type(failure).__name__}: {failure}".encode(errors="backslashreplace").decode()
+
+
+def _where(error: BaseException | None) -> str:
+    """The line that raised it."""
+    frames = extract_tb(error.__traceback__) if error is not None else None
+    return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
 
 
 async def answer_under(lease: AsyncLease, send: Callable[[], Awaitable[None]]) -> None:
@@ -210,7 +217,8 @@ class AsyncCrew(Generic[D]):
     ) -> None:
         if self._listener is None:
             if kind in ("failed", "lost", "unanswered"):
-                _log.warning("%s: %s was %s: %s", self._name, id_, kind, error, exc_info=error)
+                _log.warning("%s: %s was %s: %s%s", self._name, id_, kind, error, _where(error))
+                _log.debug("where that came from", exc_info=error)
         else:
             event = Event(
                 kind=kind,
