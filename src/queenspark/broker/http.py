@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import re
-from asyncio import Task, create_task
+from asyncio import Task, create_task, sleep
 from collections.abc import Awaitable, Callable, MutableMapping
+from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote
 from uuid import uuid4
@@ -25,6 +26,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 log = logging.getLogger("queenspark.broker")
 
 _JSON_HEADERS = ((b"content-type", b"application/json"), (b"access-control-allow-origin", b"*"))
+_A_WHILE = 0.05  # seconds
+_ROUNDS = 5  # of the event loop, until the end of a connection has come through to whoever waits for it
 _encode = msgspec.json.Encoder().encode
 _FIELD = re.compile(r"`(\w+)`(?: - at `\$(.*)`)?$")
 _PATH = re.compile(r"at `\$([^`]*)`$")
@@ -50,7 +53,7 @@ NOTHING = Answer(204)
 class Call:
     """One request, read as its route says."""
 
-    __slots__ = ("_gone", "_receive", "body", "body_bytes", "path", "query")
+    __slots__ = ("_began", "_gone", "_receive", "body", "body_bytes", "path", "query")
 
     def __init__(
         self, path: dict[str, str], query: Any, body: Any, body_bytes: int, receive: Receive
@@ -61,12 +64,25 @@ class Call:
         self.body_bytes = body_bytes
         self._receive = receive
         self._gone: Task[None] | None = None
+        self._began = monotonic()
 
     def watch(self) -> Task[None]:
         """A task that ends when the client goes away."""
         if self._gone is None:
             self._gone = create_task(self._until_gone())
         return self._gone
+
+    async def has_left(self) -> bool:
+        """Whether the client is gone, after a look at news of it that come in at this very moment.
+
+        Only a request that took a while is worth the look: the answer and the end of the connection may have
+        reached this process together, and then either may come first.
+        """
+        gone = self.watch()
+        if monotonic() - self._began > _A_WHILE:
+            for _ in range(_ROUNDS):
+                await sleep(0)
+        return gone.done()
 
     async def _until_gone(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":

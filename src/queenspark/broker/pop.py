@@ -125,7 +125,7 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
         found = await broker.parking.wait(lot, version, once, next_look, seconds, gone)
     if found is None:
         return NOTHING
-    if gone.done() and not query.auto_ack:
+    if not query.auto_ack and await call.has_left():
         # The client went away before the first byte of its answer.
         broker.background(broker.give_back(found))
         return NOTHING

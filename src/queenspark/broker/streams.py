@@ -6,7 +6,7 @@ the stream's window queue.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -85,7 +85,7 @@ async def poll(broker: Broker, call: Call) -> Answer:
     batches = [found]
     while len(batches) < (request.max_windows or 1) and (more := await once()) is not None:
         batches.append(more)
-    return await _delivered(broker, request, stream, group, batches, gone.done)
+    return await _delivered(broker, request, stream, group, batches, call.has_left)
 
 
 def patience(timeout_ms: float, most_seconds: float) -> float:
@@ -100,18 +100,20 @@ async def _delivered(
     stream: Stream,
     group: str,
     batches: list[Batch],
-    gone: Callable[[], bool],
+    has_left: Callable[[], Awaitable[bool]],
 ) -> Answer:
     """The windows with their messages. When that fails or the client is gone, the leases are given back."""
     windows: list[dict[str, Any]] = []
+    unwanted = True
     try:
         for batch in batches:
             windows.append(await _window(broker, request, stream, group, batch))
+        unwanted = await has_left()
     finally:
-        if gone() or len(windows) < len(batches):
+        if unwanted:
             for batch in batches:
                 broker.background(broker.give_back(batch))
-    if gone():
+    if unwanted:
         return NOTHING
     broker.metrics.pops.inc(len(windows))
     broker.metrics.lease_expiries.inc(sum(batch.messages[0].lease_expired for batch in batches))
