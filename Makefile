@@ -11,7 +11,7 @@ WORKERS ?= 2
 ARGS ?=
 LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11 \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
-SOURCES := src tests bench tools $(wildcard examples)
+SOURCES := src tests bench tools examples
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up test test-long check format bench lock clean
@@ -28,10 +28,10 @@ up: $(READY) ## start the queue on this machine (ARGS="--port 7000 --data-dir da
 	@exec $(BIN)/queenspark up $(ARGS)
 
 test: $(READY) ## run the fast test suite (ARGS="tests/cli -k push")
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m 'not long' $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m 'not long' $(ARGS)
 
 test-long: $(READY) ## run every test at full size
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --full-size $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --full-size $(ARGS)
 
 check: $(READY) ## check format, lint, types and import contracts
 	@$(BIN)/python tools/sync_client.py --check

@@ -250,7 +250,7 @@ def main(
             sealed(machine, "many", 100_000, 100_000)
             few, many = (1000 / deliveries(machine, name, 1, 5.0) for name in ("few", "many"))
             row("a poll and an ack with 100,000 keys", f"{many:.2f} ms", f"100 keys: {few:.2f} ms", "twice")
-            time.sleep(5)
+            time.sleep(5)  # until the last batch is over
             idle = 100 * idle_cores(machine, pipeline, 15.0)
             row("the idle pipeline", f"{idle:.1f} % of a core", "", "5 %")
         plain = plain_spark(machine)

@@ -9,6 +9,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from psycopg import sql
+from xdist.scheduler import LoadScopeScheduling
 
 from queenspark.embedded import EmbeddedPostgres
 from queenspark.store.migrate import migrate
@@ -20,6 +21,10 @@ from tests.wire.api import Api
 
 StartBroker = Callable[..., Broker]
 
+#: Where the tests are that start Spark.
+WITH_SPARK = (
+    "tests/system/", "tests/examples/", "tests/pipeline/", "tests/cli/test_demo.py", "tests/cli/test_up.py",
+)  # fmt: skip
 BROKERS = pytest.StashKey[list[Broker]]()
 
 
@@ -36,12 +41,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("database", ["postgres_18", "postgres_15"], indirect=True)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the tests that need the running system run in one worker, so that there is one of it."""
-    for item in items:
-        if "running_system" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+class SparkInOneWorker(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
+    """Tests go to whichever worker is free; those that start Spark go to one, so that two do not collide."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "spark" if nodeid.startswith(WITH_SPARK) else nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SparkInOneWorker:
+    """Let xdist use it."""
+    return SparkInOneWorker(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

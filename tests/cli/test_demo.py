@@ -14,7 +14,7 @@ from tests.broker_process import clean_environment
 from tests.processes import descendants, gone
 from tests.wire.deadline import eventually
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.timeout(300)]
 
 DEMO = [sys.executable, "-m", "queenspark", "demo", "--seconds", "10"]
 

@@ -87,7 +87,6 @@ def test_it_starts_everything_says_where_and_ends_without_a_trace(up: StartUp, h
     assert [pid for pid in children if not gone(pid)] == []
 
 
-@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("moment", ["Java starts", "Spark starts", "the pipeline leads"])
 def test_ctrl_c_ends_spark_within_seconds(up: StartUp, moment: str) -> None:
     running = up(pipeline=True).wait_until_up()
@@ -111,7 +110,6 @@ def test_ctrl_c_ends_spark_within_seconds(up: StartUp, moment: str) -> None:
     eventually(lambda: all(gone(pid) for pid in children), within=10)
 
 
-@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("moment", ["the pipeline starts", "Java starts", "Spark starts"])
 def test_after_a_kill_nothing_of_spark_stays(up: StartUp, database: str, moment: str) -> None:
     running = up(database_url=database, pipeline=True)

@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 
-from queenspark import Queen
+from queenspark import Batch, Consumer, Queen
 from tests.broker_process import Broker
 from tests.client.proxy import Proxy
 from tests.streams.stream_api import StreamApi
 from tests.wire.api import Api
+
+#: Seconds in which everything should have happened.
+SOON = 10
 
 
 @pytest.fixture
@@ -49,6 +52,12 @@ def stream(api: Api, shared_broker: Broker) -> Iterator[StreamApi]:
     stream.close()
 
 
+@pytest.fixture
+def consumer(queen: Queen, stream: StreamApi) -> Consumer:
+    """A consumer of the stream in the group g."""
+    return queen.consumer(stream.name, "g")
+
+
 def sealed(stream: StreamApi, *payloads: Any, key: str = "p", start_us: int | None = None) -> str:
     """Push records and seal a window over them; its id."""
     window = stream.over(stream.push(*payloads, partition=key), key)
@@ -62,3 +71,14 @@ def stored(api: Api, queue: str) -> list[Any]:
     while page := api.read("/api/v1/messages", queue=queue, limit=1000, offset=len(found))["messages"]:
         found += [message["data"] for message in page]
     return found[::-1]
+
+
+def lease(stream: StreamApi, milliseconds: int) -> None:
+    """Give the stream another lease time."""
+    stream.define(partitioned=True, window_lease_timeout_ms=milliseconds)
+
+
+def take(queen: Queen, queue: str, most: int = 100, group: str | None = None) -> Batch:
+    """A batch, waited for."""
+    chosen = queen.queue(queue).batch(most)
+    return (chosen.group(group) if group else chosen).pop(wait=SOON)

@@ -107,7 +107,6 @@ def start(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.xdist_group("spark")
 def test_properties_win_over_settings_and_the_terminal_stays_clean(tmp_path: Path) -> None:
     file = tmp_path / "spark.conf"
     file.write_text("spark.sql.shuffle.partitions 7\n")
@@ -117,7 +116,6 @@ def test_properties_win_over_settings_and_the_terminal_stays_clean(tmp_path: Pat
     assert (tmp_path / "spark" / "spark.log").exists()
 
 
-@pytest.mark.xdist_group("spark")
 def test_a_failure_to_start_says_why_and_where_the_log_is(tmp_path: Path) -> None:
     done = start(tmp_path, spark_driver_memory="lots")
     assert "Spark did not start with local[*]" in done.stdout
@@ -126,7 +124,6 @@ def test_a_failure_to_start_says_why_and_where_the_log_is(tmp_path: Path) -> Non
     assert done.stderr == ""
 
 
-@pytest.mark.xdist_group("spark")
 def test_an_unknown_master_is_named(tmp_path: Path) -> None:
     done = start(tmp_path, spark_master="nowhere")
     assert "Spark did not start with nowhere" in done.stdout

@@ -20,7 +20,7 @@ from tests.system.system import System, as_rows, oracle_rows
 from tests.system.test_windows import SHAPES
 from tests.wire.api import Api
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.timeout(300)]
 
 FAR_AWAY = 4 * 10**15  # microseconds: no window is open then
 SPARK = Path(pyspark.__file__).parent

@@ -27,7 +27,7 @@ from tests.system.system import Stream, System, as_rows, oracle_rows
 from tests.windows.oracle import Record, Row
 from tests.wire.api import Api, Json
 
-pytestmark = [pytest.mark.crash, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.crash]
 
 FAR_AWAY = 4 * 10**15  # microseconds: no window is open then
 SEED = 4

@@ -19,7 +19,7 @@ from tests.system.pipeline_process import PipelineProcess
 from tests.system.system import System, as_rows, oracle_rows
 from tests.wire.api import Api
 
-pytestmark = [pytest.mark.crash, pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
 
 FAR_AWAY = 4 * 10**15  # microseconds: no window is open then
 

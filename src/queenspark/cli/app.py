@@ -6,7 +6,7 @@ import sys
 import typer
 
 from queenspark.cli import dlq, groups, queues, streams
-from queenspark.cli.demo import demo
+from queenspark.cli.demo.command import demo
 from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.output import say
 from queenspark.cli.pipeline import pipeline

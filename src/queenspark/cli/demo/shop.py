@@ -116,7 +116,7 @@ class Shop:
         if not again and hash(window.id) % STUMBLES == 0:
             self._stumbled.add(window.id)
             raise ConnectionError("the mail server did not answer")
-        time.sleep(0.02)
+        time.sleep(0.02)  # as a mail takes
         seen = window.filter(lambda message: message.queue == "clicks").group_by("data.page")
         favourite = max(seen, key=lambda page: len(seen[page]), default="nothing")
         return f"wrote about {favourite}" + (", at the second try" if again else "")

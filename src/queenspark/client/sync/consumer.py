@@ -7,11 +7,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ..budget import at_least_one
 from ..duration import Duration, seconds
 from ..errors import PASSING, InDoubt, InvalidValue, LeaseLost, Refused, TransactionRefused
 from ..events import Listener
 from ..wire import Polled
-from ..work import at_least_one
 from .crew import Crew, answer_under, attempt, reason_of
 from .session import Session
 from .tasks import checked

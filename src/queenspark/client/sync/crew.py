@@ -12,9 +12,9 @@ from traceback import extract_tb
 from typing import Any, Generic, Protocol, TypeVar
 
 from ..brokers import delay
+from ..budget import Budget
 from ..errors import PASSING, LeaseLost, QueenError, QueueFull
 from ..events import Event, Kind, Listener
-from ..work import Budget
 from .leases import Lease, kept
 from .tasks import Flag, Task, call, sleep, stopped_by_signals
 

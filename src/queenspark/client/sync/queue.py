@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Literal, Self
 
+from ..budget import at_least_one
 from ..dead_letters import DeadLetter, DeadLetters
 from ..duration import Duration, milliseconds, seconds, whole_seconds
 from ..errors import InvalidValue
@@ -16,7 +17,6 @@ from ..events import Listener
 from ..outgoing import Pushed, items
 from ..times import as_time
 from ..wire import Popped
-from ..work import at_least_one
 from .crew import Crew, answer_under, attempt, reason_of
 from .message import Batch, LeasedMessage, answer, batch_of
 from .session import Session

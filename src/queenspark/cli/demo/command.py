@@ -1,0 +1,105 @@
+"""`queenspark demo`: a minute that shows what the system is for."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from queenspark.cli.exits import Failure
+from queenspark.cli.local_system import LocalSystem, Stopping, stopped_by_signals
+from queenspark.cli.output import out, say
+from queenspark.settings import Settings
+
+if TYPE_CHECKING:
+    from queenspark.cli.demo.screen import Screen
+    from queenspark.cli.demo.shop import Shop
+
+FRAME_SECONDS = 0.25
+#: How long the last windows and, on a slow machine, the start of Spark may take beyond the demo's own time.
+LAST_WINDOWS_SECONDS = 30.0
+FIRST_WINDOW_SECONDS = 120.0
+
+
+def demo(
+    seconds: Annotated[
+        int, typer.Option(min=10, metavar="N", help="How long the shop is open, from its first window on.")
+    ] = 60,
+) -> None:
+    """Start everything in a folder that goes away, let a small shop run for a minute, and say what was seen.
+
+    Producers push clicks and purchases; a stream cuts them into windows for each customer, another one for
+    all of them; two groups take the windows. On a terminal it is a screen, elsewhere it is plain lines.
+    """
+    with stopped_by_signals() as stopping, tempfile.TemporaryDirectory(prefix="queenspark-demo-") as folder:
+        try:
+            _run(Settings(data_dir=Path(folder) / "data", port=_free_port()), seconds, stopping)
+        except KeyboardInterrupt:
+            say("Stopped.")
+
+
+def _run(settings: Settings, seconds: int, stopping: Stopping) -> None:
+    from queenspark.cli.demo.ledger import Ledger
+    from queenspark.cli.demo.screen import Lines, Terminal, summary
+    from queenspark.cli.demo.shop import Shop
+
+    console = out()
+    screen: Screen = Terminal(console) if console.is_terminal else Lines(console)
+    ledger = None
+    with LocalSystem(settings) as system:
+        stopping.hurry = system.kill
+        try:
+            with screen:
+                system.start(screen.say)
+                ledger = Ledger()
+                shop = Shop(system.broker.url, ledger)
+                shop.open()
+                try:
+                    _minute(system, shop, screen, seconds)
+                finally:
+                    stopping.begun = True
+                    shop.close()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            stopping.begun = True
+        if ledger is not None:
+            summary(console, ledger)
+        say("Stopping.")
+
+
+def _minute(system: LocalSystem, shop: Shop, screen: Screen, seconds: int) -> None:
+    """Show the shop from its opening until every window is delivered."""
+    ledger = shop.ledger
+    closing: float | None = None
+    while True:
+        system.look()
+        shop.look()
+        open_for = ledger.seconds - (ledger.first_window or ledger.seconds)
+        if closing is None and open_for >= seconds:
+            shop.stop_producing()
+            closing = ledger.seconds
+        if ledger.first_window is None and ledger.seconds > FIRST_WINDOW_SECONDS:
+            raise Failure(f"No window came: {system.pipeline.last_words()}")
+        state = (
+            "starting Spark"
+            if ledger.first_window is None
+            else "running"
+            if closing is None
+            else "last windows"
+        )
+        screen.show(ledger, state, min(1.0, open_for / seconds))
+        if closing is not None and (shop.done or ledger.seconds > closing + LAST_WINDOWS_SECONDS):
+            return
+        time.sleep(FRAME_SECONDS)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,176 @@
+"""Leases in hand are renewed, and an answer that does not get through never becomes another one."""
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from queenspark import Event, Queen, Unreachable, Window
+from tests.client.conftest import SOON, lease, sealed, stored
+from tests.client.proxy import CUT_AFTER, CUT_BEFORE, Fault, Proxy
+from tests.streams.stream_api import StreamApi
+from tests.wire.api import Api
+
+
+def test_18_a_lease_is_renewed_at_a_third_of_its_time(queen: Queen, stream: StreamApi) -> None:
+    """The handler takes longer than two leases; the window is delivered once, and to nobody else."""
+    lease(stream, 1500)
+    id_ = sealed(stream, 1)
+    seen: list[str] = []
+    events: list[Event] = []
+    other = queen.consumer(stream.name, "g")
+    thief = threading.Thread(target=other.process, args=[lambda window: seen.append("stolen")])
+
+    def handler(window: Window) -> None:
+        seen.append(window.id)
+        thief.start()
+        time.sleep(4)
+
+    queen.consumer(stream.name, "g", on_event=events.append).process(handler, limit=1)
+    other.stop()
+    thief.join(SOON)
+    assert seen == [id_]
+    assert events[-1].kind == "done"
+    times = [event.seconds for event in events if event.kind == "renewed"]
+    assert len(times) >= 4
+    assert 0.4 < times[0] < 1.5
+
+
+def test_18_a_slow_renewal_is_not_the_end_of_other_leases(
+    far: Queen, proxy: Proxy, stream: StreamApi
+) -> None:
+    lease(stream, 2400)
+    for key in "ab":
+        sealed(stream, 1, key=key)
+    proxy.fail("/extend", Fault(hold=4))
+    meeting = threading.Barrier(2, timeout=SOON)
+    events: list[Event] = []
+
+    def handler(window: Window) -> None:
+        meeting.wait()
+        time.sleep(3)
+
+    far.consumer(stream.name, "g", on_event=events.append).process(handler, concurrency=2, limit=2)
+    assert [event.kind for event in events if event.kind in ("done", "lost")] == ["done", "done"]
+
+
+def test_19_the_broker_answers_a_poll_before_the_client_gives_up(stream: StreamApi, proxy: Proxy) -> None:
+    with Queen(proxy.url, timeout=1.5, retries=0) as queen:
+        began = time.monotonic()
+        assert queen.consumer(stream.name, "g").poll(wait=2) is None
+        assert queen.queue(stream.queue).group("g").start("latest").pop(wait=2).unanswered == []
+        assert time.monotonic() - began > 3
+    assert proxy.count("/poll") == 1
+
+
+ACK_FAULTS = pytest.mark.parametrize(
+    "faults",
+    [
+        [CUT_AFTER],
+        [Fault(truncate=10)],
+        [Fault(status=503), CUT_BEFORE, CUT_AFTER],
+        [CUT_AFTER, *[CUT_BEFORE] * 7],
+        [Fault(delay=3)],
+    ],
+    ids=["lost answer", "truncated answer", "several", "beyond the retries", "late answer"],
+)
+
+
+@ACK_FAULTS
+def test_19_a_network_error_in_the_ack_is_never_answered_with_a_nack(
+    far: Queen, proxy: Proxy, stream: StreamApi, faults: list[Fault]
+) -> None:
+    sealed(stream, 1)
+    proxy.fail("/stream/ack", *faults)
+    events: list[Event] = []
+    seen: list[str] = []
+    far.consumer(stream.name, "g", on_event=events.append).process(
+        lambda window: seen.append(window.id), limit=1
+    )
+    assert len(seen) == 1
+    assert [event.kind for event in events] == ["delivered", "done"]
+    assert stream.end_waits() == []
+    assert stream.empty()
+
+
+def test_19_neither_when_the_handler_acks_by_itself(far: Queen, proxy: Proxy, stream: StreamApi) -> None:
+    """No broker can be reached: the handler's ack raises, and the window is left to its lease."""
+    sealed(stream, 1)
+    proxy.fail("/stream/ack", *[CUT_BEFORE] * 4)
+    events: list[Event] = []
+
+    def handler(window: Window) -> None:
+        with pytest.raises(Unreachable):
+            window.ack()
+        raise ValueError("could not ack")
+
+    far.consumer(stream.name, "g", on_event=events.append).process(handler, limit=1)
+    assert [event.kind for event in events] == ["delivered", "unanswered"]
+    assert proxy.count("/stream/ack") == 4
+    stream.expire_leases()
+    assert stream.poll()["retryCount"] == 0
+
+
+def test_19_nor_a_message(far: Queen, proxy: Proxy, queue: str, api: Api) -> None:
+    far.queue(queue).create(retry_limit=0)
+    far.queue(queue).push([1, 2])
+    proxy.fail("/ack", *[CUT_BEFORE] * 4)
+
+    def handler(message: Any) -> None:
+        message.ack()
+
+    far.queue(queue).batch(2).each().limit(2).consume(handler)
+    assert far.queue(queue).dead_letters() == []
+
+
+def test_an_answer_is_tried_for_as_long_as_the_lease_lasts(
+    far: Queen, proxy: Proxy, stream: StreamApi
+) -> None:
+    lease(stream, 1500)
+    sealed(stream, 1)
+    events: list[Event] = []
+
+    def handler(window: Window) -> None:
+        proxy.away()
+
+    def listen(event: Event) -> None:
+        events.append(event)
+        if event.kind == "unanswered":
+            proxy.back()
+
+    consumer = far.consumer(stream.name, "g", on_event=listen)
+    consumer.process(handler, limit=1)
+    assert (events[0].kind, events[-1].kind) == ("delivered", "unanswered")
+    assert isinstance(events[-1].error, Unreachable)
+    assert stream.poll()["retryCount"] == 0
+
+
+def test_a_broker_that_never_takes_an_answer_does_not_hold_the_consumer_for_ever(
+    far: Queen, proxy: Proxy, stream: StreamApi
+) -> None:
+    """Although it goes on renewing the lease."""
+    lease(stream, 1000)
+    sealed(stream, 1)
+    events: list[Event] = []
+    proxy.choose = lambda line: Fault(status=500) if "/stream/ack" in line else None
+    far.consumer(stream.name, "g", on_event=events.append).process(lambda window: None, limit=1)
+    assert events[-1].kind == "unanswered"
+
+
+def test_results_wait_for_room_in_their_queue(queen: Queen, stream: StreamApi, queue: str, api: Api) -> None:
+    lease(stream, 1000)
+    sealed(stream, 1)
+    queen.queue(queue).create(max_size=1)
+    queen.queue(queue).push("first")
+    events: list[Event] = []
+
+    def listen(event: Event) -> None:
+        events.append(event)
+        if [each.kind for each in events].count("renewed") == 5:
+            api.drain(queue, 1)
+
+    consumer = queen.consumer(stream.name, "g", on_event=listen)
+    consumer.process(lambda window: "second", into=queue, limit=1)
+    assert events[-1].kind == "done"
+    assert stored(api, queue) == ["first", "second"]
