@@ -171,7 +171,7 @@ def test_a_late_answer_is_not_waited_for_longer_than_the_timeout(proxy: Proxy, q
 def test_an_answer_of_something_else_is_told(proxy: Proxy, queue: str) -> None:
     with Queen(proxy.url) as queen:
         proxy.fail("/push", Fault(status=200))
-        with pytest.raises(QueenError, match="not that of a Queenspark broker"):
+        with pytest.raises(QueenError, match="is not a Queenspark broker"):
             queen.queue(queue).push(1)
 
 

@@ -19,6 +19,8 @@ QueenError
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class QueenError(Exception):
     """The root of all errors of the client."""
@@ -37,12 +39,13 @@ class Unreachable(QueenError):
 
 
 class Refused(QueenError):
-    """The broker answered no; the message is the broker's."""
+    """The broker answered no; the message is the broker's, and `answer` all that it said."""
 
-    def __init__(self, message: str, status: int, code: str) -> None:
+    def __init__(self, message: str, status: int, code: str, answer: dict[str, Any]) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
+        self.answer = answer
 
 
 class NotFound(Refused):
@@ -98,8 +101,9 @@ def may_have_happened(error: QueenError) -> bool:
     return isinstance(error, Unavailable) or (isinstance(error, Unreachable) and error.maybe_done)
 
 
-def refusal(status: int, message: str, code: str) -> Refused:
+def refusal(status: int, answer: dict[str, Any]) -> Refused:
     """The error that stands for an answer of the broker."""
+    message = str(answer.get("error") or f"the broker answered with status {status}")
     kinds: dict[int, type[Refused]] = {404: NotFound, 413: TooLarge, 429: QueueFull}
     kind = Unavailable if status >= 500 else kinds.get(status, Refused)
-    return kind(message, status, code)
+    return kind(message, status, str(answer.get("code") or "error"), answer)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -39,6 +39,7 @@ class Transport:
         self,
         method: str,
         *path: str,
+        base: Sequence[str] = ("api", "v1"),
         kind: Any = Any,
         query: Mapping[str, Any] | None = None,
         body: Any = None,
@@ -56,7 +57,7 @@ class Transport:
             raise QueenError("the client is closed")
         try:
             content = None if body is None else msgspec.json.encode(body)
-            where = "/".join(quote(part, safe="") for part in ("api", "v1", *path))
+            where = "/".join(quote(part, safe="") for part in (*base, *path))
         except (TypeError, ValueError) as error:
             raise InvalidValue(f"the request cannot be written: {error}") from error
         parameters = {name: _text(value) for name, value in (query or {}).items() if value is not None}
@@ -116,17 +117,12 @@ def _read(response: httpx2.Response, url: str, kind: Any) -> Any:
         try:
             return msgspec.json.decode(response.content, type=kind)
         except msgspec.MsgspecError as error:
-            raise QueenError(f"the answer of {url} is not that of a Queenspark broker: {error}") from None
+            raise QueenError(f"what answers at {url} is not a Queenspark broker: {error}") from None
     try:
         answer = msgspec.json.decode(response.content)
     except msgspec.DecodeError:
         answer = {}
-    told = answer if isinstance(answer, dict) else {}
-    refused = refusal(
-        status,
-        str(told.get("error") or f"{url} answered with status {status}"),
-        str(told.get("code") or "error"),
-    )
+    refused = refusal(status, answer if isinstance(answer, dict) else {})
     if status == httpx2.codes.TOO_MANY_REQUESTS or status >= httpx2.codes.INTERNAL_SERVER_ERROR:
         pause = response.headers.get("Retry-After", "")
         raise _Passing(refused, status, min(float(pause), 5.0) if pause.isdecimal() else 0.0)
@@ -135,9 +131,9 @@ def _read(response: httpx2.Response, url: str, kind: Any) -> Any:
 
 def _no_answer(url: str, error: httpx2.RequestError) -> str:
     if isinstance(error, httpx2.TimeoutException):
-        return f"the broker at {url} did not answer in time"
+        return f"the broker at {url} did not answer in time: look whether it is well"
     reason = str(error) or type(error).__name__
-    return f"no broker answers at {url} ({reason}): start one with `queenspark up`, or give another url"
+    return f"no broker answers at {url} ({reason}): start one with `queenspark up`"
 
 
 def _text(value: Any) -> str:
