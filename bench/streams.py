@@ -139,11 +139,12 @@ def sealed(machine: Machine, stream: str, keys: int, messages: int) -> None:
             time.sleep(0.1)
 
 
-def deliveries(machine: Machine, stream: str, consumers: int, seconds: float) -> float:
-    """Windows a second that consumers of one group poll and ack."""
+def deliveries(machine: Machine, stream: str, consumers: int, seconds: float, *, at_once: int = 1) -> float:
+    """Windows a second that consumers of one group poll and ack, so many at once."""
     machine.settle()
+    arguments = (stream, f"bench-{at_once}", at_once)
     report = run_wrk(
-        "windows", machine.url, stream, "bench", threads=consumers, connections=consumers, seconds=seconds
+        "windows", machine.url, *arguments, threads=consumers, connections=consumers, seconds=seconds
     )
     if report["failed"] or not report["acked"]:
         raise WrkError(f"not everything was acked: {report}")
@@ -244,8 +245,10 @@ def main(
             row("from end and grace to delivery, p50", f"{middle:.2f} s", "", "1.5 s")
             row("from end and grace to delivery, p99", f"{most:.2f} s", "", "3 s")
             sealed(machine, "keys", 10_000, 200_000)
-            taken = deliveries(machine, "keys", 8, seconds)
-            row("windows polled and acked, 8 consumers, 10,000 keys", f"{taken:,.0f} /s", "", "2,000 /s")
+            taken = deliveries(machine, "keys", 8, seconds, at_once=10)
+            alone = deliveries(machine, "keys", 8, seconds)
+            what = "windows polled and acked, 8 consumers, 10,000 keys, up to 10 at once"
+            row(what, f"{taken:,.0f} /s", f"one by one: {alone:,.0f} /s", "2,000 /s")
             sealed(machine, "few", 100, 100_000)
             sealed(machine, "many", 100_000, 100_000)
             few, many = (1000 / deliveries(machine, name, 1, 5.0) for name in ("few", "many"))

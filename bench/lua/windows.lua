@@ -1,5 +1,5 @@
--- Consumers that poll a window and ack it, in turn, until there are no more. One thread is one consumer.
--- Arguments: stream, group.
+-- Consumers that poll windows and ack them, in turn, until there are no more. One thread is one consumer.
+-- Arguments: stream, group, how many windows a poll may take.
 
 local ffi = require("ffi")
 ffi.cdef [[ struct moment { long seconds; long nanoseconds; }; int clock_gettime(int clock, struct moment *now); ]]
@@ -19,12 +19,25 @@ end
 acked, polls, messages, failed, started, ended = 0, 0, 0, 0, 0, 0
 
 local headers = { ["Content-Type"] = "application/json" }
-local poll, ack = nil, nil
+local poll, ack, group = nil, nil, nil
 local empty = 0
 
 function init(args)
   poll = wrk.format("POST", "/api/v1/stream/poll", headers,
-    '{"streamName":"' .. args[1] .. '","consumerGroup":"' .. args[2] .. '","timeout":0}')
+    '{"streamName":"' .. args[1] .. '","consumerGroup":"' .. args[2] .. '","timeout":0,"maxWindows":' .. args[3] .. '}')
+  group = args[2]
+end
+
+-- All windows of an answer are acked with one request.
+local function answer(body)
+  local answers = {}
+  local window = '"leaseId":"([^"]*)".-"partitionId":"([^"]*)","transactionId":"([^"]*)"'
+  for lease, partition, transaction in body:gmatch(window) do
+    answers[#answers + 1] = '{"leaseId":"' .. lease .. '","partitionId":"' .. partition .. '","transactionId":"'
+      .. transaction .. '"}'
+  end
+  return wrk.format("POST", "/api/v1/ack/batch", headers,
+    '{"consumerGroup":"' .. group .. '","acknowledgments":[' .. table.concat(answers, ",") .. ']}')
 end
 
 function request()
@@ -35,14 +48,16 @@ end
 function response(status, _, body)
   if ack then
     ack = nil
-    if status == 200 then acked = acked + 1 else failed = failed + 1 end
+    local _, taken = body:gsub('"success":true', "")
+    local _, refused = body:gsub('"success":false', "")
+    acked = acked + taken
+    if status ~= 200 or refused > 0 then failed = failed + 1 end
     ended = clock()
   elseif status == 200 then
     polls, empty = polls + 1, 0
     local _, found = body:gsub('"payload":', "")
     messages = messages + found
-    ack = wrk.format("POST", "/api/v1/stream/ack", headers,
-      '{"success":true,"leaseId":"' .. body:match('"leaseId":"([^"]*)"') .. '"}')
+    ack = answer(body)
   elseif status == 204 then
     empty = empty + 1
     if empty > 50 then wrk.thread:stop() end

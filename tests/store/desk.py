@@ -10,7 +10,7 @@ import psycopg
 from queenspark.broker.queues import QueueOptions, columns
 from queenspark.store import Store
 from queenspark.store.catalog import Queue
-from queenspark.store.delivery import Ack, Acked, Batch
+from queenspark.store.delivery import Ack, Acked, Batch, WindowPop
 from queenspark.store.push import Item, Pushed
 
 
@@ -46,6 +46,12 @@ class Desk:
     async def pop(self, batch: int = 10, group: str = "g", queue: str = "q", **more: Any) -> Batch | None:
         """Pop."""
         return await self.store.deliverer.pop(queue, group, batch=batch, **more)
+
+    async def pop_each(self, number: int, group: str = "g", queue: str = "q") -> list[Batch]:
+        """Pop one message under each of so many leases, in the order of their names."""
+        wishes = [WindowPop(queue, group, 60_000)] * number
+        batches = await self.store.deliverer.pop_windows(wishes)
+        return sorted((batch for batch in batches if batch is not None), key=names)
 
     async def popped(self, batch: int = 10, group: str = "g", **more: Any) -> list[str]:
         """Pop for good and return the transaction ids."""

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 
 from queenspark.store import Store
 from queenspark.store.dead_letters import Filter
-from queenspark.store.delivery import Ack, Batch
+from queenspark.store.delivery import Ack, Acked, Batch, Message, WindowPop
 from tests.store.desk import Desk, names
 
 GROUPS = ("g1", "g2")
@@ -85,11 +85,24 @@ class Queues(RuleBasedStateMachine):
         assert (found is not None) == bool(ready), f"ready: {ready}, got {found and names(found)}"
         if found is None:
             return
-        self.leases.append((group, found))
-        handed = self._by_partition(found)
         assert len(names(found)) <= batch
-        assert len(handed) <= partitions
-        for partition, ids in handed.items():
+        assert len(self._by_partition(found)) <= partitions
+        self._leased(group, found)
+
+    @rule(group=st.sampled_from(GROUPS), number=st.integers(1, 4))
+    def pop_each(self, group: str, number: int) -> None:
+        """One message under each lease, each of another partition."""
+        ready = [p for p in PARTITIONS if self.places[group, p].claimable and self._next(group, p)]
+        wishes = [WindowPop(self.queue, group, 3_600_000)] * number
+        found = [each for each in self.runner.run(self.store.deliverer.pop_windows(wishes)) if each]
+        assert len(found) == min(number, len(ready))
+        for batch in found:
+            assert len(names(batch)) == 1
+            self._leased(group, batch)
+
+    def _leased(self, group: str, found: Batch) -> None:
+        self.leases.append((group, found))
+        for partition, ids in self._by_partition(found).items():
             place = self.places[group, partition]
             assert place.claimable, "two live leases on one partition"
             assert ids == self._next(group, partition)[: len(ids)], "not the first unanswered ones, in order"
@@ -112,11 +125,28 @@ class Queues(RuleBasedStateMachine):
     def ack(self, data: st.DataObject, status: str) -> None:
         group, batch = data.draw(st.sampled_from(self.leases))
         message = data.draw(st.sampled_from(batch.messages))
-        partition = self.homes[message.transaction_id]
+        self._answer([(group, batch, message)], status)
+
+    @precondition(lambda self: self.leases)
+    @rule(data=st.data())
+    def ack_whole(self, data: st.DataObject) -> None:
+        """All that some leases have, in one request."""
+        chosen = data.draw(st.lists(st.sampled_from(self.leases[-6:]), max_size=3, unique_by=id))
+        answers = [(group, batch, message) for group, batch in chosen for message in batch.messages]
+        self._answer(answers, "completed")
+
+    def _answer(self, answers: list[tuple[str, Batch, Message]], status: str) -> None:
+        acks = [
+            Ack(message.partition_id, message.transaction_id, group, batch.lease_id, status, "why")
+            for group, batch, message in answers
+        ]
+        results = self.runner.run(self.store.deliverer.ack(acks))
+        for (group, batch, message), result in zip(answers, results, strict=True):
+            self._judge(group, batch, message.transaction_id, status, result)
+
+    def _judge(self, group: str, batch: Batch, id_: str, status: str, result: Acked) -> None:
+        partition = self.homes[id_]
         place = self.places[group, partition]
-        answer = Ack(message.partition_id, message.transaction_id, group, batch.lease_id, status, "why")
-        (result,) = self.runner.run(self.store.deliverer.ack([answer]))
-        id_ = message.transaction_id
         if place.lease is None or place.lease.lease_id != batch.lease_id:
             assert not result.accepted, "an answer under an old lease was taken"
         elif id_ not in place.leased:

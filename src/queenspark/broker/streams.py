@@ -6,7 +6,9 @@ the stream's window queue.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -15,6 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from ..store.delivery import Ack, Batch, WindowPop
+from ..store.errors import StoreError
 from ..store.hydration import Leased
 from ..store.streams import Stream
 from .ack import settle
@@ -64,27 +67,31 @@ async def poll(broker: Broker, call: Call) -> Answer:
     broker.metrics.pop_requests.inc()
     gone = call.watch()
 
-    async def once() -> Batch | None:
-        if broker.modes.pop or gone.done():
-            return None
+    async def take(most: int) -> list[Batch]:
+        if not most or broker.modes.pop or gone.done():
+            return []
         wish = WindowPop(stream.queue, group, stream.lease_timeout_ms, lambda: not gone.done())
-        (batch,) = await broker.window_pops.run([wish])
-        return batch
+        return [batch for batch in await broker.window_pops.run([wish] * most) if batch is not None]
+
+    async def once() -> Batch | None:
+        return next(iter(await take(1)), None)
 
     async def next_look() -> tuple[bool, float | None]:
         return await broker.store.deliverer.next_look(stream.queue, group)
 
     lot = Lot(stream.queue, (None, None), group, None)
     version = broker.parking.version(lot)
-    found = await once()
-    if found is None and request.timeout:
+    most = request.max_windows or 1
+    batches = await take(most)
+    if not batches and request.timeout:
         seconds = patience(request.timeout, broker.settings.max_wait_seconds)
-        found = await broker.parking.wait(lot, version, once, next_look, seconds, gone)
-    if found is None:
+        first = await broker.parking.wait(lot, version, once, next_look, seconds, gone)
+        if first is not None:
+            batches = [first]
+            with suppress(StoreError):  # what there is, is delivered
+                batches += await take(most - 1)
+    if not batches:
         return NOTHING
-    batches = [found]
-    while len(batches) < (request.max_windows or 1) and (more := await once()) is not None:
-        batches.append(more)
     return await _delivered(broker, request, stream, group, batches, call.has_left)
 
 
@@ -103,11 +110,9 @@ async def _delivered(
     has_left: Callable[[], Awaitable[bool]],
 ) -> Answer:
     """The windows with their messages. When that fails or the client is gone, the leases are given back."""
-    windows: list[dict[str, Any]] = []
     unwanted = True
     try:
-        for batch in batches:
-            windows.append(await _window(broker, request, stream, group, batch))
+        windows = await asyncio.gather(*(_window(broker, request, stream, group, batch) for batch in batches))
         unwanted = await has_left()
     finally:
         if unwanted:

@@ -77,9 +77,14 @@ async def page_of(broker: Broker, window: WindowMessage, limit: int | None, afte
     found = [] if body is None else await _records(broker, window, body, limit, after)
     more = limit is not None and len(found) > limit
     found = found[:limit]
-    names = await broker.store.catalog.names_of({record.partition_id for record in found})
     cursor = f"{found[-1].txid}-{found[-1].id}" if more else None
-    return Page([_shown(record, *names.get(record.partition_id, ("", ""))) for record in found], cursor)
+    if body is not None and body.partitioned:
+        queues = await broker.store.catalog.queue_names({record.queue_id for record in found})
+        shown = [_shown(record, window.key, queues.get(record.queue_id, "")) for record in found]
+    else:
+        names = await broker.store.catalog.names_of({record.partition_id for record in found})
+        shown = [_shown(record, *names.get(record.partition_id, ("", ""))) for record in found]
+    return Page(shown, cursor)
 
 
 async def _records(
@@ -89,16 +94,16 @@ async def _records(
     inside = await _Inside.of(broker, window, body)
     partition = window.key if body.partitioned else None
     ranges = _after(window.sources, after)
-    if limit is None:
-        wish = Wish(ranges, partition, inside.created, None)
-        # A small window is read together with those that others poll at the same time.
+    if limit is None or window.count <= min(limit, _SMALL):
+        wish = Wish(ranges, partition, inside.created)
+        # A small window is read together with those that are polled at the same time.
         read = broker.window_reads.run if window.count <= _SMALL else broker.store.hydration.read
         (records,) = await read([wish])
         return inside.only(records)
     found: list[Record] = []
     part = limit + 1 if inside.everything else max(limit + 1, _PART)
     while ranges and len(found) <= limit:
-        (next_part,) = await broker.store.hydration.read([Wish(ranges, partition, inside.created, part)])
+        next_part = await broker.store.hydration.page(Wish(ranges, partition, inside.created), part)
         found += inside.only(next_part)
         if len(next_part) < part:
             break

@@ -57,6 +57,7 @@ class Catalog:
         self.queues: dict[str, Queue] = {}
         self.partitions: dict[tuple[str, str], int] = {}
         self._names: dict[int, tuple[str, str]] = {}
+        self._queue_names: dict[int, str] = {}
         self._groups: dict[tuple[str, str], int] = {}
 
     async def resolve(self, wanted: Iterable[tuple[str, str]]) -> None:
@@ -117,6 +118,19 @@ class Catalog:
                 self._names[id_] = (partition, queue)
         return {id_: self._names[id_] for id_ in wanted if id_ in self._names}
 
+    def remember(self, partition_id: int, partition: str, queue: str) -> None:
+        """Somebody came to know the names of a partition, and may ask for them soon."""
+        if len(self._names) > _MOST:
+            self._names.clear()
+        self._names[partition_id] = (partition, queue)
+
+    async def queue_names(self, queue_ids: Iterable[int]) -> dict[int, str]:
+        """Names by queue id, of those that exist."""
+        wanted = set(queue_ids)
+        if missing := [id_ for id_ in wanted if id_ not in self._queue_names]:
+            self._queue_names.update(await self._database.rows("queue_names", {"ids": missing}))
+        return {id_: self._queue_names[id_] for id_ in wanted if id_ in self._queue_names}
+
     async def group_id(
         self, queue: Queue, name: str, mode: str = "all", start: datetime | None = None
     ) -> int:
@@ -142,6 +156,7 @@ class Catalog:
             self.partitions.clear()
             self._groups.clear()
             self._names.clear()
+            self._queue_names.clear()
             return
         self.queues.pop(queue, None)
         for pairs in (self.partitions, self._groups):

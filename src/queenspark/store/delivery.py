@@ -155,30 +155,33 @@ class Deliverer:
         for n, wish in enumerate(wishes):
             alike.setdefault((wish.queue, wish.group, wish.lease_ms), []).append(n)
         for (queue, group, lease_ms), numbers in alike.items():
-            batches = await self._pop_several(queue, group, lease_ms, len(numbers))
-            if not batches:
-                # There is nothing, or the group is not known here: look thoroughly, once for all.
-                wanted = partial(_any_wanted, [wishes[n] for n in numbers])
-                batch = await self.pop(queue, group, lease_ms=lease_ms, is_wanted=wanted)
-                batches = [] if batch is None else [batch]
+            wanted = partial(_any_wanted, [wishes[n] for n in numbers])
+            batches = await self._pop_each(queue, group, lease_ms, len(numbers), wanted)
             for n, batch in zip(numbers, batches, strict=False):
                 found[n] = batch
         return found
 
-    async def _pop_several(self, queue: str, group: str, lease_ms: int, count: int) -> list[Batch]:
-        known, group_id = await self._catalog.queue(queue), self._catalog.known_group(queue, group)
-        if known is None or group_id is None or count == 1:
-            return []
-        leases = [uuid4() for _ in range(count)]
-        params = {"group_id": group_id, "lease_ids": leases, "lease_ms": lease_ms}
-        try:
-            rows = await self._database.rows("pop_windows", params)
-        except psycopg.Error as error:
-            if error.sqlstate not in _GONE:
-                raise
-            self._catalog.forget(queue)
-            return []
-        return [Batch(known, group_id, lease_id, [Message(*message)]) for lease_id, *message in rows]
+    async def _pop_each(
+        self, queue: str, group: str, lease_ms: int, count: int, is_wanted: Callable[[], bool]
+    ) -> list[Batch]:
+        for _ in range(3):
+            known = await self._catalog.queue(queue)
+            if known is None or (self._catalog.known_group(queue, group) is None and not is_wanted()):
+                return []
+            try:
+                group_id = await self._catalog.group_id(known, group)
+                params = {"group_id": group_id, "count": count, "lease_ms": lease_ms}
+                rows = await self._database.rows("pop_each", params)
+            except psycopg.Error as error:
+                if error.sqlstate not in _GONE:
+                    raise
+                self._catalog.forget(queue)
+                continue
+            batches = [Batch(known, group_id, lease_id, [Message(*message)]) for lease_id, *message in rows]
+            for batch in batches:
+                self._catalog.remember(batch.messages[0].partition_id, batch.messages[0].partition, queue)
+            return batches
+        return []
 
     async def _hand_out(self, queue: Queue, params: dict[str, Any]) -> list[Message]:
         if not queue.encryption_enabled and queue.revision == 1:
@@ -236,7 +239,7 @@ class Deliverer:
             "errors": [acks[n].error for n in numbers],
             "final": final,
         }
-        rows = await (await connection.execute(query("ack"), params)).fetchall()
+        rows = await (await connection.execute(query("ack_each"), params)).fetchall()
         answers = dict(zip(numbers, (Acked(*row) for row in rows), strict=True))
         return [answers[n] for n in range(len(acks))]
 

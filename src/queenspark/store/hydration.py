@@ -34,13 +34,15 @@ class Range(NamedTuple):
     last_id: int
 
 
+_RANGES = ("queue_ids", "first_txids", "first_ids", "last_txids", "last_ids")
+
+
 class Wish(NamedTuple):
-    """Records to read: of one partition name or of all, perhaps created within a time, at most so many."""
+    """Records to read: of one partition name or of all, perhaps created within a time."""
 
     ranges: Sequence[Range]
     partition: str | None
     created: tuple[int, int] | None
-    limit: int | None
 
 
 class Leased(NamedTuple):
@@ -64,20 +66,28 @@ class Hydration:
     async def read(self, wishes: Sequence[Wish]) -> list[list[Record]]:
         """The records of several windows, of each in the order of the log."""
         ranges = [(n, *each) for n, wish in enumerate(wishes, 1) for each in wish.ranges]
-        columns: list[list[int]] = [list(column) for column in zip(*ranges, strict=True)] or [[]] * 6
-        names = ("windows", "queue_ids", "first_txids", "first_ids", "last_txids", "last_ids")
         params = {
-            **dict(zip(names, columns, strict=True)),
+            **_columns(("windows", *_RANGES), ranges),
             "partitions": [wish.partition for wish in wishes],
             "from_us": [None if wish.created is None else wish.created[0] for wish in wishes],
             "until_us": [None if wish.created is None else wish.created[1] for wish in wishes],
-            "limits": [wish.limit for wish in wishes],
         }
         found: list[list[Record]] = [[] for _ in wishes]
-        for n, *row in await self._database.rows("window_messages", params):
-            record = Record(*row)
-            found[n - 1].append(self._readable(record) if record.encrypted else record)
+        for n, *row in await self._database.rows("window_records", params):
+            found[n - 1].append(self._readable(Record(*row)))
         return found
+
+    async def page(self, wish: Wish, limit: int) -> list[Record]:
+        """The first records of a window."""
+        from_us, until_us = wish.created or (None, None)
+        params = {
+            **_columns(_RANGES, wish.ranges),
+            "partition": wish.partition,
+            "from_us": from_us,
+            "until_us": until_us,
+            "limit": limit,
+        }
+        return [self._readable(Record(*row)) for row in await self._database.rows("window_page", params)]
 
     async def dropped(self, stream_id: int, version: int, key: str) -> set[tuple[int, int]]:
         """Positions of a key's records that were left out because they were late."""
@@ -90,4 +100,10 @@ class Hydration:
         return None if row is None else Leased(*row)
 
     def _readable(self, record: Record) -> Record:
+        if not record.encrypted:
+            return record
         return record._replace(payload=self._cipher.decrypt(record.payload, record.transaction_id))
+
+
+def _columns(names: Sequence[str], rows: Sequence[tuple[int, ...]]) -> dict[str, list[int]]:
+    return {name: [row[n] for row in rows] for n, name in enumerate(names)}

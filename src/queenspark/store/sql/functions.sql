@@ -256,7 +256,8 @@ CREATE FUNCTION queenspark.pop(
     message_id bigint, from_partition_id bigint, from_partition text, created_us bigint, is_encrypted boolean,
     retries integer, expired boolean, transaction text, trace text, body text
 )
-LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     q record;
     pl queenspark.places%ROWTYPE;
@@ -490,6 +491,76 @@ BEGIN
 END
 $$;
 
+-- Hand out up to p_count messages, each under a lease of its own and from another ready place of a group: all at once
+-- from places where nothing is out of the ordinary, then one by one.
+CREATE FUNCTION queenspark.pop_each(p_group_id integer, p_count integer, p_lease_ms bigint) RETURNS TABLE (
+    lease uuid, message_id bigint, from_partition_id bigint, from_partition text, created_us bigint,
+    is_encrypted boolean, retries integer, expired boolean, transaction text, trace text, body text
+)
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    v_now timestamptz := clock_timestamp();
+    v_expires timestamptz;
+    v_plain boolean;
+    v_partitions bigint[];
+    v_txids bigint[];
+    v_ids bigint[];
+    v_setting text;
+    v_lease uuid;
+    v_taken integer := 0;
+    v_count integer;
+BEGIN
+    SELECT q.ttl_seconds IS NULL AND q.max_wait_seconds = 0 AND q.window_buffer_seconds = 0 AND q.delayed_seconds = 0,
+           v_now + make_interval(secs => coalesce(p_lease_ms / 1000.0, q.lease_seconds))
+    INTO v_plain, v_expires
+    FROM queenspark.groups g JOIN queenspark.queues q ON q.id = g.queue_id WHERE g.id = p_group_id;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'group is gone' USING ERRCODE = 'QS001';
+    END IF;
+    IF v_plain THEN
+        v_setting := set_config('synchronous_commit', 'off', true);  -- as in pop
+        SELECT array_agg(r.partition_id), array_agg(r.cursor_txid), array_agg(r.cursor_id)
+        INTO v_partitions, v_txids, v_ids
+        FROM (
+            SELECT p.* FROM queenspark.places p
+            WHERE p.group_id = p_group_id AND p.available_at <= v_now
+            ORDER BY p.available_at LIMIT p_count FOR UPDATE SKIP LOCKED
+        ) r WHERE r.pending = '{}' AND r.returned = 0;
+    END IF;
+    IF v_partitions IS NOT NULL THEN
+        RETURN QUERY
+        WITH batch AS MATERIALIZED (
+            SELECT gen_random_uuid() AS lease_id, t.name, m.*
+            FROM unnest(v_partitions, v_txids, v_ids) AS r(partition_id, txid, id)
+            JOIN queenspark.partitions t ON t.id = r.partition_id
+            CROSS JOIN LATERAL (
+                SELECT m.* FROM queenspark.messages m
+                WHERE m.partition_id = r.partition_id AND (m.txid, m.id) > (r.txid, r.id)
+                  AND m.txid < (SELECT queenspark.horizon())
+                ORDER BY m.txid, m.id LIMIT 1
+            ) m
+        ), leased AS (
+            UPDATE queenspark.places p
+            SET lease_id = b.lease_id, lease_expires_at = v_expires, available_at = v_expires, retry_at = NULL,
+                end_txid = b.txid, end_id = b.id, pending = ARRAY[b.id], leased = ARRAY[b.id]
+            FROM batch b WHERE p.group_id = p_group_id AND p.partition_id = b.partition_id
+        )
+        SELECT b.lease_id, b.id, b.partition_id, b.name, (extract(epoch FROM b.created_at) * 1000000)::bigint,
+               b.encrypted, 0, false, b.transaction_id::text, b.trace_id, b.payload
+        FROM batch b;
+        GET DIAGNOSTICS v_taken = ROW_COUNT;
+    END IF;
+    FOR n IN v_taken + 1 .. p_count LOOP
+        v_lease := gen_random_uuid();
+        RETURN QUERY SELECT v_lease, w.* FROM queenspark.pop(
+            p_group_id, 1, 1, v_lease, false, p_lease_ms => p_lease_ms, p_holding => n > 1) w;
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+        EXIT WHEN v_count = 0;
+    END LOOP;
+END
+$$;
+
 -- When a parked poll (of a group, perhaps of one partition) should look again: soon when messages wait above the
 -- horizon, else when the next place becomes available.
 CREATE FUNCTION queenspark.next_look(
@@ -525,7 +596,8 @@ CREATE FUNCTION queenspark.ack(
     p_partition_id bigint, p_group text, p_lease_id uuid, p_transactions text[], p_statuses text[],
     p_errors text[], p_final boolean
 ) RETURNS TABLE (outcome text, attempts integer, released boolean, more boolean)
-LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     pl queenspark.places%ROWTYPE;
     q record;
@@ -687,6 +759,74 @@ BEGIN
     WHERE p.group_id = pl.group_id AND p.partition_id = p_partition_id;
     v_more := pl.available_at IS NOT NULL AND pl.available_at < pl.lease_expires_at;
     RETURN QUERY SELECT o, a, cardinality(pl.leased) = 0 OR v_retry_at IS NOT NULL, v_more FROM unnest(v_outcomes, v_attempts) u(o, a);
+END
+$$;
+
+-- Answer messages of several places; each place has the items from `first` to `last`. Places all of whose messages
+-- are done are answered at once, the others one by one.
+CREATE FUNCTION queenspark.ack_each(
+    p_partition_ids bigint[], p_groups text[], p_lease_ids uuid[], p_firsts integer[], p_lasts integer[],
+    p_transactions text[], p_statuses text[], p_errors text[], p_final boolean
+) RETURNS TABLE (outcome text, attempts integer, released boolean, more boolean)
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    v_now timestamptz := clock_timestamp();
+    v_numbers integer[];
+    v_groups integer[];
+    v_partitions bigint[];
+    v_more boolean[];  -- of the places that are answered, by their number
+BEGIN
+    -- All places are locked here, in order; what comes next sees what was committed before.
+    SELECT array_agg(x.n), array_agg(x.group_id), array_agg(x.partition_id)
+    INTO v_numbers, v_groups, v_partitions
+    FROM (
+        SELECT u.n, u.lease_id AS given, u.first, u.last, p.* FROM unnest(p_partition_ids, p_groups, p_lease_ids, p_firsts, p_lasts)
+            WITH ORDINALITY AS u(partition_id, name, lease_id, first, last, n)
+        JOIN queenspark.partitions t ON t.id = u.partition_id
+        JOIN queenspark.groups g ON g.queue_id = t.queue_id AND g.name = u.name
+        JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = t.id
+        ORDER BY p.partition_id, p.group_id FOR UPDATE OF p
+    ) x
+    WHERE x.lease_id = x.given AND x.lease_expires_at > v_now AND x.returned = 0 AND x.leased = x.pending
+      AND 'completed' = ALL (p_statuses[x.first:x.last])
+      AND x.leased = ARRAY(
+          SELECT m.id FROM unnest(p_transactions[x.first:x.last]) WITH ORDINALITY AS i(transaction_id, n)
+          JOIN queenspark.messages m ON m.partition_id = x.partition_id AND m.transaction_id = i.transaction_id
+          ORDER BY i.n)
+      AND cardinality(x.leased) = x.last - x.first + 1
+      AND NOT EXISTS (
+          SELECT 1 FROM queenspark.attempts a WHERE a.group_id = x.group_id AND a.partition_id = x.partition_id);
+    IF v_numbers IS NOT NULL THEN
+        WITH answered AS (
+            UPDATE queenspark.places p
+            SET cursor_txid = p.end_txid, cursor_id = p.end_id, pending = '{}', leased = '{}', acked_at = v_now,
+                available_at = CASE WHEN EXISTS (
+                    SELECT 1 FROM queenspark.messages m
+                    WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (p.end_txid, p.end_id)
+                ) THEN v_now END
+            FROM unnest(v_numbers, v_groups, v_partitions) AS w(n, group_id, partition_id)
+            WHERE p.group_id = w.group_id AND p.partition_id = w.partition_id AND p.leased <> '{}'
+            RETURNING w.n, p.available_at IS NOT NULL AS more
+        )
+        SELECT array_agg(a.more ORDER BY u.n) INTO v_more
+        FROM generate_subscripts(p_partition_ids, 1) AS u(n) LEFT JOIN answered a ON a.n = u.n;
+        IF array_position(v_more, NULL) IS NULL THEN
+            RETURN QUERY SELECT 'completed', 0, true, v_more[u.n]
+            FROM unnest(p_firsts, p_lasts) WITH ORDINALITY AS u(first, last, n)
+            CROSS JOIN generate_series(u.first, u.last) AS i ORDER BY i;
+            RETURN;
+        END IF;
+    END IF;
+    FOR n IN 1 .. cardinality(p_partition_ids) LOOP
+        IF v_more[n] IS NULL THEN
+            RETURN QUERY SELECT a.* FROM queenspark.ack(
+                p_partition_ids[n], p_groups[n], p_lease_ids[n], p_transactions[p_firsts[n]:p_lasts[n]],
+                p_statuses[p_firsts[n]:p_lasts[n]], p_errors[p_firsts[n]:p_lasts[n]], p_final) a;
+        ELSE
+            RETURN QUERY SELECT 'completed', 0, true, v_more[n] FROM generate_series(p_firsts[n], p_lasts[n]);
+        END IF;
+    END LOOP;
 END
 $$;
 
@@ -856,7 +996,8 @@ CREATE FUNCTION queenspark.messages_between(
 ) RETURNS TABLE (
     txid bigint, id bigint, partition_id bigint, created_us bigint, encrypted boolean, transaction_id text, payload text
 )
-LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     v_partition_id bigint;
 BEGIN
@@ -881,6 +1022,43 @@ BEGIN
           AND (p_from_us IS NULL OR (c.us >= p_from_us AND c.us < p_until_us))
         ORDER BY m.txid, m.id LIMIT p_limit;
     END IF;
+END
+$$;
+
+-- The records of several windows, of each in the order of the log: ranges of source queues, and for each window by its
+-- number the partition name (or NULL: all) and the time [from, until) in which they were created (or NULL: any).
+CREATE FUNCTION queenspark.window_records(
+    p_windows integer[], p_queue_ids integer[], p_first_txids bigint[], p_first_ids bigint[], p_last_txids bigint[],
+    p_last_ids bigint[], p_partitions text[], p_from_us bigint[], p_until_us bigint[]
+) RETURNS TABLE (
+    n integer, txid bigint, id bigint, queue_id integer, partition_id bigint, created_us bigint, encrypted boolean,
+    transaction_id text, payload text
+)
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    RETURN QUERY
+    SELECT r.n, m.txid, m.id, m.queue_id, m.partition_id, c.us, m.encrypted, m.transaction_id::text, m.payload
+    FROM unnest(p_windows, p_queue_ids, p_first_txids, p_first_ids, p_last_txids, p_last_ids)
+        AS r(n, queue_id, first_txid, first_id, last_txid, last_id)
+    JOIN queenspark.partitions t ON t.queue_id = r.queue_id AND t.name = p_partitions[r.n]
+    JOIN queenspark.messages m ON m.partition_id = t.id
+        AND (m.txid, m.id) >= (r.first_txid, r.first_id) AND (m.txid, m.id) <= (r.last_txid, r.last_id)
+    CROSS JOIN LATERAL (SELECT (extract(epoch FROM m.created_at) * 1000000)::bigint AS us) c
+    WHERE p_from_us[r.n] IS NULL OR (c.us >= p_from_us[r.n] AND c.us < p_until_us[r.n])
+    ORDER BY r.n, m.txid, m.id;
+    IF array_position(p_partitions, NULL) IS NULL THEN
+        RETURN;
+    END IF;
+    RETURN QUERY
+    SELECT r.n, m.txid, m.id, m.queue_id, m.partition_id, c.us, m.encrypted, m.transaction_id::text, m.payload
+    FROM unnest(p_windows, p_queue_ids, p_first_txids, p_first_ids, p_last_txids, p_last_ids)
+        AS r(n, queue_id, first_txid, first_id, last_txid, last_id)
+    JOIN queenspark.messages m ON m.queue_id = r.queue_id
+        AND (m.txid, m.id) >= (r.first_txid, r.first_id) AND (m.txid, m.id) <= (r.last_txid, r.last_id)
+    CROSS JOIN LATERAL (SELECT (extract(epoch FROM m.created_at) * 1000000)::bigint AS us) c
+    WHERE p_partitions[r.n] IS NULL AND (p_from_us[r.n] IS NULL OR (c.us >= p_from_us[r.n] AND c.us < p_until_us[r.n]))
+    ORDER BY r.n, m.txid, m.id;
 END
 $$;
 

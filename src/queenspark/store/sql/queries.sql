@@ -55,6 +55,9 @@ JOIN queenspark.partitions p ON p.queue_id = u.queue_id AND p.name = u.name
 SELECT p.id, p.name, q.name FROM queenspark.partitions p JOIN queenspark.queues q ON q.id = p.queue_id
 WHERE p.id = ANY (%(ids)s)
 
+-- name: queue_names
+SELECT id, name FROM queenspark.queues WHERE id = ANY (%(ids)s)
+
 -- name: configure_queue
 INSERT INTO queenspark.queues AS q
     (name, namespace, task, lease_seconds, retry_limit, retry_delay_ms, ttl_seconds, max_size, priority,
@@ -110,12 +113,8 @@ FROM queenspark.queues q WHERE %(queue_id)s::integer IS NULL OR q.id = %(queue_i
 SELECT * FROM queenspark.pop(
     %(group_id)s, %(batch)s, %(partitions)s, %(lease_id)s, %(auto_ack)s, %(partition_id)s, p_lease_ms => %(lease_ms)s)
 
--- name: pop_windows
--- A message for each lease, each of another partition.
-SELECT l.lease_id, w.*
-FROM unnest(%(lease_ids)s::uuid[]) WITH ORDINALITY AS l(lease_id, n)
-CROSS JOIN LATERAL queenspark.pop(
-    %(group_id)s, 1, 1, l.lease_id, false, NULL, p_lease_ms => %(lease_ms)s, p_holding => l.n > 1) w
+-- name: pop_each
+SELECT * FROM queenspark.pop_each(%(group_id)s, %(count)s, %(lease_ms)s)
 
 -- name: next_look
 SELECT above_horizon, wait_ms FROM queenspark.next_look(%(group_id)s, %(partition_id)s)
@@ -123,17 +122,10 @@ SELECT above_horizon, wait_ms FROM queenspark.next_look(%(group_id)s, %(partitio
 -- name: ensure_group
 SELECT queenspark.ensure_group(%(queue_id)s, %(name)s, %(mode)s, %(from)s)
 
--- name: ack
--- Answers of several places, one place after the other; each has the items from `first` to `last`.
-SELECT a.outcome, a.attempts, a.released, a.more
-FROM unnest(
-    %(partition_ids)s::bigint[], %(groups)s::text[], %(lease_ids)s::uuid[], %(firsts)s::integer[], %(lasts)s::integer[]
-) WITH ORDINALITY AS p(partition_id, group_name, lease_id, first, last, n)
-CROSS JOIN LATERAL queenspark.ack(
-    p.partition_id, p.group_name, p.lease_id, (%(transaction_ids)s::text[])[p.first:p.last],
-    (%(statuses)s::text[])[p.first:p.last], (%(errors)s::text[])[p.first:p.last], %(final)s
-) WITH ORDINALITY AS a(outcome, attempts, released, more, n)
-ORDER BY p.n, a.n
+-- name: ack_each
+SELECT outcome, attempts, released, more FROM queenspark.ack_each(
+    %(partition_ids)s::bigint[], %(groups)s::text[], %(lease_ids)s::uuid[], %(firsts)s::integer[], %(lasts)s::integer[],
+    %(transaction_ids)s::text[], %(statuses)s::text[], %(errors)s::text[], %(final)s)
 
 -- name: require_leases
 -- Lock the places of all leases of a transaction in one order; which of them are live?
@@ -669,24 +661,22 @@ SELECT name, id FROM queenspark.queues WHERE name = ANY (%(names)s)
 SELECT queenspark.seek_windows(
     %(group_id)s, timestamptz 'epoch' + %(time_us)s * interval '1 microsecond')
 
--- name: window_messages
--- The records of several windows, between two positions of each of their sources, in the order of the log.
-SELECT w.n, m.*
+-- name: window_records
+SELECT * FROM queenspark.window_records(
+    %(windows)s::integer[], %(queue_ids)s::integer[], %(first_txids)s::bigint[], %(first_ids)s::bigint[],
+    %(last_txids)s::bigint[], %(last_ids)s::bigint[], %(partitions)s::text[], %(from_us)s::bigint[],
+    %(until_us)s::bigint[])
+
+-- name: window_page
+-- The first records of one window, between two positions of each of its sources, in the order of the log.
+SELECT m.txid, m.id, s.queue_id, m.partition_id, m.created_us, m.encrypted, m.transaction_id, m.payload
 FROM unnest(
-    %(partitions)s::text[], %(from_us)s::bigint[], %(until_us)s::bigint[], %(limits)s::integer[]
-) WITH ORDINALITY AS w(partition, from_us, until_us, most, n)
-CROSS JOIN LATERAL (
-    SELECT m.txid, m.id, s.queue_id, m.partition_id, m.created_us, m.encrypted, m.transaction_id, m.payload
-    FROM unnest(
-        %(windows)s::integer[], %(queue_ids)s::integer[], %(first_txids)s::bigint[], %(first_ids)s::bigint[],
-        %(last_txids)s::bigint[], %(last_ids)s::bigint[]
-    ) AS s(n, queue_id, first_txid, first_id, last_txid, last_id)
-    CROSS JOIN LATERAL queenspark.messages_between(
-        s.queue_id, w.partition, s.first_txid, s.first_id, s.last_txid, s.last_id, w.from_us, w.until_us, w.most) m
-    WHERE s.n = w.n
-    ORDER BY m.txid, m.id LIMIT w.most
-) m
-ORDER BY w.n, m.txid, m.id
+    %(queue_ids)s::integer[], %(first_txids)s::bigint[], %(first_ids)s::bigint[], %(last_txids)s::bigint[],
+    %(last_ids)s::bigint[]
+) AS s(queue_id, first_txid, first_id, last_txid, last_id)
+CROSS JOIN LATERAL queenspark.messages_between(
+    s.queue_id, %(partition)s, s.first_txid, s.first_id, s.last_txid, s.last_id, %(from_us)s, %(until_us)s, %(limit)s) m
+ORDER BY m.txid, m.id LIMIT %(limit)s
 
 -- name: dropped_records
 SELECT l.txid, l.id FROM queenspark.stream_late l
