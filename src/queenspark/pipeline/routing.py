@@ -54,10 +54,15 @@ class Router:
 
     def route(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pl.DataFrame]]:
         """The records of a batch of messages, by bucket."""
-        messages = pl.DataFrame(pl.from_arrow(batch))
+        partition = batch["partition"]
+        if not pa.types.is_dictionary(partition.type):
+            partition = partition.dictionary_encode()
+        messages = pl.DataFrame(pl.from_arrow(batch.drop_columns("partition"))).with_columns(
+            name=pl.Series(partition.indices, dtype=pl.UInt32)
+        )
         if messages.is_empty():
             return
-        records = messages.select("txid", "id", "queue_id", "partition", "created_us").join(
+        records = messages.select("txid", "id", "queue_id", "created_us", "name").join(
             self._routes, on="queue_id", how="inner", maintain_order="left"
         )
         if self._paths:
@@ -67,23 +72,22 @@ class Router:
             records = records.with_columns(event_us=pl.lit(None, dtype=pl.Int64))
         if self._cut:
             records = records.filter(_within())
-        key = pl.when("partitioned").then(pl.col("partition")).otherwise(pl.lit(GLOBAL))
-        if self._routes["partitioned"].all():
-            key = pl.col("partition")
-        records = records.with_columns(key=key, source=pl.col("queue_id"))
-        records = records.with_columns(self._bucket(records)).select("bucket", *RECORD)
+        # The last name is for streams that are not partitioned.
+        names = pl.Series("key", [*partition.dictionary.to_pylist(), GLOBAL], dtype=pl.String)
+        if not self._routes["partitioned"].all():
+            name = pl.when("partitioned").then(pl.col("name")).otherwise(pl.lit(names.len() - 1, pl.UInt32))
+            records = records.with_columns(name=name)
+        records = records.with_columns(
+            names.gather(records["name"]), self._bucket(records, names), source=pl.col("queue_id")
+        ).select("bucket", *RECORD)
         for (bucket,), part in records.partition_by("bucket", as_dict=True, include_key=False).items():
             yield int(bucket), part
 
-    def _bucket(self, records: pl.DataFrame) -> pl.Series:
+    def _bucket(self, records: pl.DataFrame, names: pl.Series) -> pl.Series:
         """The bucket of each record: a hash of stream and key that will be the same for ever."""
-        keys = records["key"].unique()
-        hashes = pl.Series(hash_array(keys.to_numpy().astype(object), categorize=False), dtype=pl.UInt64)
-        hashed = records.select("key", "stream").join(
-            pl.DataFrame({"key": keys, "hash": hashes}), on="key", how="left", maintain_order="left"
-        )
+        hashes = pl.Series(hash_array(names.to_numpy().astype(object), categorize=False), dtype=pl.UInt64)
         count = self._buckets.len()
-        number = (hashed["hash"] % count + hashed["stream"].cast(pl.UInt64)) % count
+        number = ((hashes % count).gather(records["name"]) + records["stream"].cast(pl.UInt64)) % count
         return self._buckets.gather(number)
 
     def _event_times(self, messages: pl.DataFrame) -> pl.DataFrame:
@@ -116,9 +120,9 @@ def _within() -> pl.Expr:
 
 
 def pack(records: pl.DataFrame) -> bytes:
-    """Records as bytes."""
+    """Records as bytes; few of them, because Spark copies them again and again."""
     file = io.BytesIO()
-    records.write_ipc_stream(file)
+    records.write_ipc_stream(file, compression="zstd")
     return file.getvalue()
 
 

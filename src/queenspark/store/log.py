@@ -17,6 +17,8 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+import numpy.typing as npt
 import psycopg
 import pyarrow as pa
 from adbc_driver_postgresql import dbapi as adbc
@@ -32,7 +34,11 @@ _APPLICATION = "queenspark spark"
 _OPTIONS = "-c timezone=UTC -c statement_timeout=300s -c jit=off -c max_parallel_workers_per_gather=0"
 # What is asked in rows rather than in bulk is always a matter of the index, also before the first ANALYZE.
 _LOOKUP_OPTIONS = _OPTIONS + " -c enable_seqscan=off -c enable_bitmapscan=off"
-_PAYLOAD_COLUMNS = ", m.transaction_id, m.encrypted, m.payload"
+_SCANNED = ", m.queue_id, m.partition_id, m.created_at"
+#: What the columns of a scan are packed as.
+_PACKED = {"txid": ">i8", "id": ">i8", "queue_id": ">i4", "partition_id": ">i8", "created_us": ">i8"}
+_POSTGRES_EPOCH_US = 946_684_800_000_000  # PostgreSQL counts from the year 2000
+_MOST_NAMES = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -56,6 +62,7 @@ class LogReader:
         self._lookups: psycopg.Connection[tuple[Any, ...]] | None = None
         self._listener: psycopg.Connection[tuple[Any, ...]] | None = None
         self._bulk: Any = None
+        self._names: dict[int, str] = {}
 
     def __reduce__(self) -> tuple[type[LogReader], tuple[str]]:
         """Only the address travels to another process, which connects by itself."""
@@ -134,15 +141,54 @@ class LogReader:
         Columns: txid, id, queue_id, partition, created_us; with `payload` also transaction_id, encrypted and
         payload. Messages of a partition that was deleted are left out.
         """
-        rows = _FIRST_ROWS if payload else _STATEMENT_ROWS
+        return self._with_payload(queue_ids, after, upto) if payload else self._scan(queue_ids, after, upto)
+
+    def _with_payload(
+        self, queue_ids: Sequence[int], after: Position, upto: Position
+    ) -> Iterator[pa.RecordBatch]:
+        rows = _FIRST_ROWS
         while after < upto:
             end = self._nth(queue_ids, after, upto, rows) or upto
-            batches = self._fetch(queue_ids, after, end, payload)
+            batches = self._fetch(queue_ids, after, end)
             after = end
-            if payload and (size := sum(batch.nbytes for batch in batches)):
+            if size := sum(batch.nbytes for batch in batches):
                 growth = min(_STATEMENT_BYTES / size, _MOST_GROWTH)
                 rows = max(1, min(int(rows * growth), _STATEMENT_ROWS))
             yield from batches
+
+    def _scan(self, queue_ids: Sequence[int], after: Position, upto: Position) -> Iterator[pa.RecordBatch]:
+        """PostgreSQL packs each column into one value: nothing is done for a row here."""
+        while after < upto:
+            branches = self._branches(queue_ids, after, upto, _SCANNED)
+            statement = query("log_scan") % {"branches": branches, "limit": _STATEMENT_ROWS}
+            (row,) = self._rows(statement, binary=True)
+            columns = {
+                name: np.frombuffer(packed or b"", kind).astype(kind[1:])
+                for packed, (name, kind) in zip(row, _PACKED.items(), strict=True)
+            }
+            count = len(columns["id"])
+            if count:
+                yield self._named(columns)
+            if count < _STATEMENT_ROWS:
+                return
+            after = Position(int(columns["txid"][-1]), int(columns["id"][-1]))
+
+    def _named(self, columns: dict[str, npt.NDArray[np.signedinteger[Any]]]) -> pa.RecordBatch:
+        """A batch with names of partitions, each of which is there only once."""
+        encoded = pa.array(columns.pop("partition_id")).dictionary_encode()
+        ids = encoded.dictionary.to_pylist()
+        if len(self._names) > _MOST_NAMES:
+            self._names.clear()
+        if missing := [id_ for id_ in ids if id_ not in self._names]:
+            self._names.update(self._rows(query("log_partitions"), {"ids": missing}))
+        names = [self._names.get(id_) for id_ in ids]
+        if None in names:  # those are deleted
+            there = np.array([name is not None for name in names])[encoded.indices.to_numpy()]
+            columns = {name: column[there] for name, column in columns.items()}
+            encoded = encoded.filter(pa.array(there))
+        created_us = columns.pop("created_us") + _POSTGRES_EPOCH_US
+        partition = pa.DictionaryArray.from_arrays(encoded.indices, [name or "" for name in names])
+        return pa.RecordBatch.from_pydict({**columns, "partition": partition, "created_us": created_us})
 
     def safe_time(self, txid: int | None = None) -> int | None:
         """The safe time in microseconds, now or for a reader that stopped at that transaction id."""
@@ -184,17 +230,17 @@ class LogReader:
         return Position(*rows[0]) if rows else None
 
     def _nth(self, queue_ids: Sequence[int], after: Position, upto: Position, n: int) -> Position | None:
-        branch = query("log_branch")
-        branches = [branch % {"queue_id": queue_id, **_between(after, upto)} for queue_id in queue_ids]
-        statement = query("log_nth") % {"branches": " UNION ALL ".join(branches), "skip": n - 1}
+        statement = query("log_nth") % {"branches": self._branches(queue_ids, after, upto), "skip": n - 1}
         rows = self._rows(statement)
         return Position(*rows[0]) if rows else None
 
-    def _fetch(
-        self, queue_ids: Sequence[int], after: Position, upto: Position, payload: bool
-    ) -> list[pa.RecordBatch]:
+    def _branches(self, queue_ids: Sequence[int], after: Position, upto: Position, columns: str = "") -> str:
+        branch = query("log_branch")
+        params = {"columns": columns, **_between(after, upto)}
+        return " UNION ALL ".join(branch % {"queue_id": queue_id, **params} for queue_id in queue_ids)
+
+    def _fetch(self, queue_ids: Sequence[int], after: Position, upto: Position) -> list[pa.RecordBatch]:
         statement = query("log_read") % {
-            "columns": _PAYLOAD_COLUMNS if payload else "",
             "queue_ids": ", ".join(str(int(queue_id)) for queue_id in queue_ids),
             **_between(after, upto),
         }
@@ -224,25 +270,27 @@ class LogReader:
             self._bulk = None
             raise
 
-    def _rows(self, statement: str, params: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
+    def _rows(
+        self, statement: str, params: dict[str, Any] | None = None, *, binary: bool = False
+    ) -> list[tuple[Any, ...]]:
         """Run a statement, on a new connection if the old one broke since it was last used."""
         try:
             used = self._lookups
             try:
-                return self._lookup(statement, params)
+                return self._lookup(statement, params, binary)
             except psycopg.OperationalError:
                 if used is None or not used.closed:
                     raise
-                return self._lookup(statement, params)
+                return self._lookup(statement, params, binary)
         except psycopg.Error as error:
             if (translated := translate(error)) is not None:
                 raise translated from error
             raise
 
-    def _lookup(self, statement: str, params: dict[str, Any] | None) -> list[tuple[Any, ...]]:
+    def _lookup(self, statement: str, params: dict[str, Any] | None, binary: bool) -> list[tuple[Any, ...]]:
         if self._lookups is None or self._lookups.closed:
             self._lookups = self._connect(_LOOKUP_OPTIONS)
-        cursor = self._lookups.execute(statement.encode(), params)
+        cursor = self._lookups.execute(statement.encode(), params, binary=binary)
         return cursor.fetchall() if cursor.description else []
 
     def _listen(self) -> psycopg.Connection[tuple[Any, ...]]:

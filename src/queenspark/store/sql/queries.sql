@@ -389,7 +389,7 @@ ORDER BY m.txid DESC, m.id DESC LIMIT 1
 
 -- name: log_branch
 -- One queue's positions in order. Several branches are merged without sorting. All values are whole numbers.
-(SELECT m.txid, m.id FROM queenspark.messages m
+(SELECT m.txid, m.id%(columns)s FROM queenspark.messages m
  WHERE m.queue_id = %(queue_id)d AND (m.txid, m.id) > (%(after_txid)d, %(after_id)d)
    AND (m.txid, m.id) <= (%(upto_txid)d, %(upto_id)d)
  ORDER BY m.txid, m.id)
@@ -398,10 +398,20 @@ ORDER BY m.txid DESC, m.id DESC LIMIT 1
 -- The position so many messages after the begin of the merged branches.
 SELECT b.txid, b.id FROM (%(branches)s) b ORDER BY b.txid, b.id LIMIT 1 OFFSET %(skip)d
 
+-- name: log_scan
+-- The first messages of the merged branches: each column is one value, with its numbers packed one after the other.
+SELECT string_agg(int8send(b.txid), ''::bytea), string_agg(int8send(b.id), ''::bytea),
+       string_agg(int4send(b.queue_id), ''::bytea), string_agg(int8send(b.partition_id), ''::bytea),
+       string_agg(timestamptz_send(b.created_at), ''::bytea)
+FROM (SELECT b.* FROM (%(branches)s) b ORDER BY b.txid, b.id LIMIT %(limit)d) b
+
+-- name: log_partitions
+SELECT id, name FROM queenspark.partitions WHERE id = ANY (%(ids)s)
+
 -- name: log_read
--- Messages between two positions, for COPY, which takes no parameters: all values are whole numbers. The range of
+-- Messages with payload between two positions, for COPY, which takes no parameters: all values are whole numbers. The range of
 -- transaction ids says nothing new, but without it the planner takes the range for much larger than it is.
-SELECT m.txid, m.id, m.queue_id, p.name AS partition, m.created_at%(columns)s
+SELECT m.txid, m.id, m.queue_id, p.name AS partition, m.created_at, m.transaction_id, m.encrypted, m.payload
 FROM queenspark.messages m JOIN queenspark.partitions p ON p.id = m.partition_id
 WHERE m.queue_id IN (%(queue_ids)s) AND m.txid BETWEEN %(after_txid)d AND %(upto_txid)d
   AND (m.txid, m.id) > (%(after_txid)d, %(after_id)d) AND (m.txid, m.id) <= (%(upto_txid)d, %(upto_id)d)
