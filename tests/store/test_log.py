@@ -233,3 +233,31 @@ async def test_a_reader_travels_as_its_address(desk: Desk, reader: LogReader) ->
 def test_a_database_that_is_not_there_is_one_of_our_errors() -> None:
     with LogReader("postgresql://127.0.0.1:1/none") as reader, pytest.raises(DatabaseUnavailable):
         reader.frontier()
+
+
+@pytest.mark.parametrize("payload", [True, False])
+async def test_messages_of_a_deleted_partition_are_left_out(
+    desk: Desk, reader: LogReader, payload: bool
+) -> None:
+    await desk.push("a1", "a2", partition="a")
+    await desk.push("b1", partition="b")
+    await desk.push("a3", partition="a")
+    desk.run("DELETE FROM queenspark.partitions WHERE name = 'b'")
+    frame = read(reader, ["q"], BEGIN, reader.frontier(), payload=payload)
+    assert frame["partition"].to_list() == ["a", "a", "a"]
+    if payload:
+        assert transactions(frame) == ["a1", "a2", "a3"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
+async def test_a_scan_reads_everything_once_however_much_a_statement_reads(
+    desk: Desk, reader: LogReader, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    for number in range(4):
+        await desk.push(f"q{number}a", f"q{number}b", partition=f"p{number}")
+        await desk.push(f"r{number}", queue="r", partition="p0")
+    everything = read(reader, ["q", "r"], BEGIN, reader.frontier())
+    monkeypatch.setattr(log, "_STATEMENT_ROWS", limit)
+    columns = ["txid", "id", "queue_id", "partition", "created_us"]
+    scanned = read(reader, ["q", "r"], BEGIN, reader.frontier(), payload=False)
+    assert scanned.cast({"partition": pl.String}).rows() == everything.select(columns).rows()

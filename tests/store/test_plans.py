@@ -92,6 +92,13 @@ def test_a_pop_reads_its_batch_by_index(large: Connection) -> None:
     assert read.rows <= 40
 
 
+def test_a_pop_of_one_message_each_reads_them_by_index(large: Connection) -> None:
+    rows, read = run(large, "SELECT * FROM queenspark.pop_each(1, 3, 60000)")
+    assert len({row[0] for row in rows}) == len({row[2] for row in rows}) == 3
+    assert read.whole_tables == 0
+    assert read.rows <= 20
+
+
 def test_a_pop_that_finds_nothing_reads_next_to_nothing(large: Connection) -> None:
     with large.transaction(force_rollback=True):
         large.execute("UPDATE queenspark.places SET available_at = NULL WHERE partition_id <= 3")
@@ -133,6 +140,22 @@ def test_an_ack_reads_its_messages_by_index(large: Connection) -> None:
     assert [row[0] for row in rows] == ["completed"] * 5
     assert read.whole_tables == 0
     assert read.rows <= 20
+
+
+def test_answers_to_several_places_read_their_messages_by_index(large: Connection) -> None:
+    with large.transaction(force_rollback=True):
+        taken = large.execute("SELECT * FROM queenspark.pop_each(1, 3, 60000)").fetchall()
+        rows, read = run(
+            large,
+            "SELECT * FROM queenspark.ack_each(%s, '{g,g,g}', %s, '{1,2,3}', '{1,2,3}', %s,"
+            " '{completed,completed,completed}', '{NULL,NULL,NULL}', false)",
+            [row[2] for row in taken],
+            [row[0] for row in taken],
+            [row[8] for row in taken],
+        )
+    assert rows == [("completed", 0, True, True)] * 3
+    assert read.whole_tables == 0
+    assert read.rows <= 60
 
 
 def test_a_seek_to_a_time_reads_from_the_look_before_it(large: Connection) -> None:
@@ -197,8 +220,28 @@ def test_idle_partitions_make_a_pop_no_dearer(large: Connection) -> None:
 def test_the_records_of_a_window_are_read_by_index(
     large: Connection, partition: str | None, first: int, last: int, count: int
 ) -> None:
-    statement = "SELECT * FROM queenspark.messages_between(1, %s, %s, 0, %s, 2000000, NULL, NULL, NULL)"
-    rows, read = run(large, statement, partition, first, last)
-    assert len(rows) == count
+    page = "SELECT * FROM queenspark.messages_between(1, %s, %s, 0, %s, 2000000, NULL, NULL, NULL)"
+    whole = (
+        "SELECT * FROM queenspark.window_records('{1}', '{1}', ARRAY[%s]::bigint[], '{0}',"
+        " ARRAY[%s]::bigint[], '{2000000}', ARRAY[%s]::text[], '{NULL}', '{NULL}')"
+    )
+    for statement, params in ((page, (partition, first, last)), (whole, (first, last, partition))):
+        rows, read = run(large, statement, *params)
+        assert len(rows) == count
+        assert read.whole_tables == 0
+        assert read.rows <= count + 10
+
+
+def test_a_scan_of_the_log_reads_each_message_once(large: Connection) -> None:
+    between = {"after_txid": 5000, "after_id": 0, "upto_txid": 9000, "upto_id": 10**9}
+    columns = ", m.queue_id, m.partition_id, m.created_at"
+    branches = " UNION ALL ".join(
+        query("log_branch") % {"columns": columns, "queue_id": id_, **between} for id_ in (1, 2)
+    )
+    with large.transaction(force_rollback=True):
+        large.execute("SET LOCAL enable_seqscan = off")
+        large.execute("SET LOCAL enable_bitmapscan = off")
+        ((txids, *_),), read = run(large, query("log_scan") % {"branches": branches, "limit": 10_000})
+    assert len(txids) == 8 * 10_000
     assert read.whole_tables == 0
-    assert read.rows <= count + 10
+    assert read.rows <= 10_010

@@ -179,7 +179,7 @@ def test_14_a_poll_costs_the_same_with_many_keys(stream: StreamApi, api: Api) ->
             ).fetchall()
             ((plan,),) = connection.execute(
                 "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)"
-                " SELECT * FROM queenspark.pop(%s, 1, 1, gen_random_uuid(), false)", (group,),
+                " SELECT * FROM queenspark.pop_each(%s, 1, 60000)", (group,),
             ).fetchall()  # fmt: skip
         costs.append(plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"])
         assert window["key"] == "k0"
@@ -199,6 +199,21 @@ def test_15_one_window_of_a_key_is_in_flight_and_keys_scale_out(stream: StreamAp
     for window in windows:
         stream.ack(window)
     assert stream.drain() == ["a2"]
+
+
+def test_15_windows_that_were_taken_together_are_answered_together(stream: StreamApi, api: Api) -> None:
+    stream.define(partitioned=True)
+    stream.seal(minute("a", 1), minute("b", 1), minute("c", 1), minute("a", 2))
+    windows = answered(stream.try_poll(maxWindows=3), 200)["windows"]
+    acks = [
+        {name: window[name] for name in ("leaseId", "partitionId", "transactionId")} for window in windows
+    ]
+    acks[2] |= {"status": "failed"}
+    body = {"consumerGroup": "g", "acknowledgments": acks}
+    assert [each["success"] for each in api.post("/api/v1/ack/batch", body).json()] == [True] * 3
+    assert stream.drain() == ["a2"]
+    stream.end_waits()
+    assert stream.drain() == [short(windows[2])]
 
 
 def test_16_a_failed_window_is_tried_again_later_and_then_a_dead_letter(stream: StreamApi, api: Api) -> None:

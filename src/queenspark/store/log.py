@@ -174,21 +174,25 @@ class LogReader:
             after = Position(int(columns["txid"][-1]), int(columns["id"][-1]))
 
     def _named(self, columns: dict[str, npt.NDArray[np.signedinteger[Any]]]) -> pa.RecordBatch:
-        """A batch with names of partitions, each of which is there only once."""
-        encoded = pa.array(columns.pop("partition_id")).dictionary_encode()
+        """A batch with names of partitions instead of their ids; each name is there only once."""
+        encoded = pa.array(columns["partition_id"]).dictionary_encode()
         ids = encoded.dictionary.to_pylist()
         if len(self._names) > _MOST_NAMES:
             self._names.clear()
         if missing := [id_ for id_ in ids if id_ not in self._names]:
             self._names.update(self._rows(query("log_partitions"), {"ids": missing}))
         names = [self._names.get(id_) for id_ in ids]
+        batch = pa.RecordBatch.from_pydict(
+            {
+                **{name: columns[name] for name in ("txid", "id", "queue_id")},
+                "partition": pa.DictionaryArray.from_arrays(encoded.indices, [name or "" for name in names]),
+                "created_us": columns["created_us"] + _POSTGRES_EPOCH_US,
+            }
+        )
         if None in names:  # those are deleted
-            there = np.array([name is not None for name in names])[encoded.indices.to_numpy()]
-            columns = {name: column[there] for name, column in columns.items()}
-            encoded = encoded.filter(pa.array(there))
-        created_us = columns.pop("created_us") + _POSTGRES_EPOCH_US
-        partition = pa.DictionaryArray.from_arrays(encoded.indices, [name or "" for name in names])
-        return pa.RecordBatch.from_pydict({**columns, "partition": partition, "created_us": created_us})
+            there = np.array([name is not None for name in names])
+            batch = batch.filter(pa.array(there[encoded.indices.to_numpy()]))
+        return batch
 
     def safe_time(self, txid: int | None = None) -> int | None:
         """The safe time in microseconds, now or for a reader that stopped at that transaction id."""
