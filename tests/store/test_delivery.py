@@ -434,3 +434,41 @@ async def test_answers_to_several_places_are_judged_one_by_one(desk: Desk) -> No
     desk.expire_leases()
     batches = await desk.pop_each(4)
     assert sorted(name for batch in batches for name in names(batch)) == ["a2", "b1", "c1", "d2"]
+
+
+async def test_answers_lock_their_places_in_one_order_whatever_they_say(desk: Desk) -> None:
+    """Who holds a later place and waits for an earlier one can meet somebody who does the opposite."""
+    await desk.push("a1", partition="a")
+    await desk.push("b1", partition="b")
+    first, second = await desk.pop_each(2)
+    ids = sorted(batch.messages[0].partition_id for batch in (first, second))
+    assert first.messages[0].partition_id == ids[0]
+    lock = "SELECT 1 FROM queenspark.places WHERE partition_id = %s FOR UPDATE"
+    answers = [
+        Ack(batch.messages[0].partition_id, names(batch)[0], "g", batch.lease_id, status, None)
+        for batch, status in ((first, "failed"), (second, "completed"))
+    ]
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    with desk.connect() as one, desk.connect() as other:
+        one.execute(lock, (ids[0],))
+        answer = asyncio.create_task(desk.store.deliverer.ack(answers))
+        for _ in range(500):
+            if desk.run(waiting) != [(0,)]:
+                break
+            await asyncio.sleep(0.02)
+        other.execute(f"{lock} NOWAIT", (ids[1],))  # the one that waits does not hold it
+    assert [each.outcome for each in await answer] == ["retry", "completed"]
+
+
+async def test_very_many_places_are_answered_at_once(desk: Desk) -> None:
+    count = 3000
+    items = [item("q", f"m{n}", f"p{n}") for n in range(count)]
+    await desk.store.pusher.push(items)
+    batches = [batch for _ in range(3) for batch in await desk.pop_each(1000)]
+    assert len(batches) == count
+    answers = [
+        Ack(batch.messages[0].partition_id, names(batch)[0], "g", batch.lease_id, "completed", None)
+        for batch in batches
+    ]
+    assert {each.outcome for each in await desk.store.deliverer.ack(answers)} == {"completed"}
+    assert await desk.pop_each(1) == []

@@ -28,6 +28,7 @@ _LANES = 2  # statements at a time for what is gathered, pushes aside
 _MOST_PUSHED = 4000  # items of one gathered insert; a larger request goes alone
 _MOST_ACKED = 1000
 _MOST_WINDOWS = 64
+_LARGE_READS = 4  # windows that are read by themselves at a time; others need connections too
 _FALLBACK_SECONDS = 2.0  # parked polls look again so often even without news
 _SHARE = 20  # work in the background that brings nothing takes at most such a part of the time,
 _LONGEST_PAUSE = 10  # but is done at least every so many of its intervals
@@ -55,6 +56,7 @@ class Broker:
         self.acks = Gatherer(self.store.deliverer.ack, _LANES, _MOST_ACKED)
         self.window_pops = Gatherer(self.store.deliverer.pop_windows, _LANES, _MOST_WINDOWS)
         self.window_reads = Gatherer(self.store.hydration.read, _LANES, _MOST_WINDOWS)
+        self.large_reads = asyncio.Semaphore(_LARGE_READS)
         self.bus = Bus(self.store.database, self.parking.wake, self.store.forget)
         self.bus.on_modes = self._modes_changed
         self.modes = Modes(push=False, pop=False)
@@ -89,13 +91,14 @@ class Broker:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def give_back(self, batch: Batch) -> None:
-        """Release a lease whose client is gone."""
-        try:
-            if await self.store.deliverer.release(batch.lease_id):
-                self.bus.wake(batch.queue.name)
-        except StoreError as error:
-            log.warning("lease %s could not be given back, it will expire: %s", batch.lease_id, error)
+    async def give_back(self, *batches: Batch) -> None:
+        """Release leases whose client is gone."""
+        for batch in batches:
+            try:
+                if await self.store.deliverer.release(batch.lease_id):
+                    self.bus.wake(batch.queue.name)
+            except StoreError as error:
+                log.warning("lease %s could not be given back, it will expire: %s", batch.lease_id, error)
 
     def translate(self, error: BaseException) -> ApiError | None:
         """The HTTP answer to an error of the store."""

@@ -111,13 +111,15 @@ async def _delivered(
 ) -> Answer:
     """The windows with their messages. When that fails or the client is gone, the leases are given back."""
     unwanted = True
+    reads = [asyncio.ensure_future(_window(broker, request, stream, group, batch)) for batch in batches]
     try:
-        windows = await asyncio.gather(*(_window(broker, request, stream, group, batch) for batch in batches))
+        windows = await asyncio.gather(*reads)
         unwanted = await has_left()
     finally:
         if unwanted:
-            for batch in batches:
-                broker.background(broker.give_back(batch))
+            for read in reads:
+                read.cancel()
+            broker.background(broker.give_back(*batches))
     if unwanted:
         return NOTHING
     broker.metrics.pops.inc(len(windows))

@@ -94,16 +94,19 @@ async def _records(
     inside = await _Inside.of(broker, window, body)
     partition = window.key if body.partitioned else None
     ranges = _after(window.sources, after)
-    if limit is None or window.count <= min(limit, _SMALL):
+    if limit is None:
         wish = Wish(ranges, partition, inside.created)
-        # A small window is read together with those that are polled at the same time.
-        read = broker.window_reads.run if window.count <= _SMALL else broker.store.hydration.read
-        (records,) = await read([wish])
+        if window.count <= _SMALL:  # it is read together with those that are polled at the same time
+            (records,) = await broker.window_reads.run([wish])
+        else:
+            async with broker.large_reads:
+                (records,) = await broker.store.hydration.read([wish])
         return inside.only(records)
     found: list[Record] = []
     part = limit + 1 if inside.everything else max(limit + 1, _PART)
     while ranges and len(found) <= limit:
-        next_part = await broker.store.hydration.page(Wish(ranges, partition, inside.created), part)
+        async with broker.large_reads:
+            next_part = await broker.store.hydration.page(Wish(ranges, partition, inside.created), part)
         found += inside.only(next_part)
         if len(next_part) < part:
             break
@@ -142,7 +145,8 @@ class _Inside(NamedTuple):
         time = None if kind == "count" else (window.start, window.end)
         dropped: set[Cursor] = set()
         if kind == "session":
-            dropped = await broker.store.hydration.dropped(window.stream, window.version, window.key)
+            async with broker.large_reads:
+                dropped = await broker.store.hydration.dropped(window.stream, window.version, window.key)
         return cls(time if event is None else None, event, time if event is not None else None, dropped)
 
     @property

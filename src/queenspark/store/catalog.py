@@ -7,6 +7,7 @@ again.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -58,6 +59,7 @@ class Catalog:
         self.partitions: dict[tuple[str, str], int] = {}
         self._names: dict[int, tuple[str, str]] = {}
         self._queue_names: dict[int, str] = {}
+        self._reading = asyncio.Lock()
         self._groups: dict[tuple[str, str], int] = {}
 
     async def resolve(self, wanted: Iterable[tuple[str, str]]) -> None:
@@ -111,15 +113,15 @@ class Catalog:
     async def names_of(self, partition_ids: Iterable[int]) -> dict[int, tuple[str, str]]:
         """(partition, queue) names by partition id."""
         wanted = set(partition_ids)
-        if missing := [id_ for id_ in wanted if id_ not in self._names]:
-            if len(self._names) > _MOST:
-                self._names.clear()
+        found = {id_: self._names[id_] for id_ in wanted if id_ in self._names}
+        if missing := list(wanted - found.keys()):
             for id_, partition, queue in await self._database.rows("partition_names", {"ids": missing}):
-                self._names[id_] = (partition, queue)
-        return {id_: self._names[id_] for id_ in wanted if id_ in self._names}
+                self.remember(id_, partition, queue)
+                found[id_] = (partition, queue)
+        return found
 
     def remember(self, partition_id: int, partition: str, queue: str) -> None:
-        """Somebody came to know the names of a partition, and may ask for them soon."""
+        """Keep the names of a partition that somebody has come across."""
         if len(self._names) > _MOST:
             self._names.clear()
         self._names[partition_id] = (partition, queue)
@@ -127,8 +129,10 @@ class Catalog:
     async def queue_names(self, queue_ids: Iterable[int]) -> dict[int, str]:
         """Names by queue id, of those that exist."""
         wanted = set(queue_ids)
-        if missing := [id_ for id_ in wanted if id_ not in self._queue_names]:
-            self._queue_names.update(await self._database.rows("queue_names", {"ids": missing}))
+        if not wanted <= self._queue_names.keys():
+            async with self._reading:  # those who ask at the same time ask once
+                if missing := list(wanted - self._queue_names.keys()):
+                    self._queue_names.update(await self._database.rows("queue_names", {"ids": missing}))
         return {id_: self._queue_names[id_] for id_ in wanted if id_ in self._queue_names}
 
     async def group_id(

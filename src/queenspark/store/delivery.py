@@ -16,6 +16,7 @@ from .catalog import Catalog, Queue
 from .database import Database
 from .definitions import WINDOW_QUEUES
 from .encryption import Cipher
+from .errors import StoreError
 from .queries import query
 
 QUEUE_MODE = "__QUEUE_MODE__"  # the group of consumers that name none
@@ -156,7 +157,12 @@ class Deliverer:
             alike.setdefault((wish.queue, wish.group, wish.lease_ms), []).append(n)
         for (queue, group, lease_ms), numbers in alike.items():
             wanted = partial(_any_wanted, [wishes[n] for n in numbers])
-            batches = await self._pop_each(queue, group, lease_ms, len(numbers), wanted)
+            try:
+                batches = await self._pop_each(queue, group, lease_ms, len(numbers), wanted)
+            except (StoreError, psycopg.Error):
+                if not any(found):
+                    raise
+                break  # what is leased already must reach those who wait for it; the others ask again
             for n, batch in zip(numbers, batches, strict=False):
                 found[n] = batch
         return found

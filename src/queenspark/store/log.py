@@ -139,7 +139,7 @@ class LogReader:
         """Messages after one position and up to another: batch after batch, but unsorted within a batch.
 
         Columns: txid, id, queue_id, partition, created_us; with `payload` also transaction_id, encrypted and
-        payload. Messages of a partition that was deleted are left out.
+        payload. Messages of a partition that was deleted before the reader came across it are left out.
         """
         return self._with_payload(queue_ids, after, upto) if payload else self._scan(queue_ids, after, upto)
 

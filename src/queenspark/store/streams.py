@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -59,6 +60,7 @@ class Streams:
         self._catalog = catalog
         self._by_name: dict[str, list[Stream]] = {}
         self._bodies: dict[tuple[int, int], Body] = {}
+        self._reading = asyncio.Lock()
 
     async def define(self, wanted: Wanted) -> Stream:
         """Make a stream, or make it what is wanted: within its version where that is possible."""
@@ -107,13 +109,16 @@ class Streams:
 
     async def body(self, stream_id: int, version: int) -> Body | None:
         """What a version of a stream is; shape and clock never change within it."""
-        known = self._bodies.get((stream_id, version))
-        if known is None:
-            params = {"stream_id": stream_id, "version": version}
-            rows = await self._database.rows("definition", params)
-            if not rows:
-                return None
-            known = self._bodies[stream_id, version] = to_definitions(rows)[0].body
+        if (known := self._bodies.get((stream_id, version))) is not None:
+            return known
+        async with self._reading:  # those who ask at the same time ask once
+            known = self._bodies.get((stream_id, version))
+            if known is None:
+                params = {"stream_id": stream_id, "version": version}
+                rows = await self._database.rows("definition", params)
+                if not rows:
+                    return None
+                known = self._bodies[stream_id, version] = to_definitions(rows)[0].body
         return known
 
     async def as_of(self, seq: int | None = None) -> list[Definition]:

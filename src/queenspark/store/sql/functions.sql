@@ -551,10 +551,11 @@ BEGIN
         FROM batch b;
         GET DIAGNOSTICS v_taken = ROW_COUNT;
     END IF;
+    -- Above, places may have been locked that another pop had just taken: who holds a place does not wait (see pop).
     FOR n IN v_taken + 1 .. p_count LOOP
         v_lease := gen_random_uuid();
         RETURN QUERY SELECT v_lease, w.* FROM queenspark.pop(
-            p_group_id, 1, 1, v_lease, false, p_lease_ms => p_lease_ms, p_holding => n > 1) w;
+            p_group_id, 1, 1, v_lease, false, p_lease_ms => p_lease_ms, p_holding => v_plain OR n > 1) w;
         GET DIAGNOSTICS v_count = ROW_COUNT;
         EXIT WHEN v_count = 0;
     END LOOP;
@@ -775,18 +776,21 @@ DECLARE
     v_numbers integer[];
     v_groups integer[];
     v_partitions bigint[];
+    v_answered boolean[];
     v_more boolean[];  -- of the places that are answered, by their number
 BEGIN
-    -- All places are locked here, in order; what comes next sees what was committed before.
+    -- All places are locked here, in order; what comes next sees what was committed before. Without OFFSET the conditions
+    -- outside would be pushed into the subquery, and only what they let through would be locked.
     SELECT array_agg(x.n), array_agg(x.group_id), array_agg(x.partition_id)
     INTO v_numbers, v_groups, v_partitions
     FROM (
-        SELECT u.n, u.lease_id AS given, u.first, u.last, p.* FROM unnest(p_partition_ids, p_groups, p_lease_ids, p_firsts, p_lasts)
+        SELECT u.n, u.lease_id AS given, u.first, u.last, p.*
+        FROM unnest(p_partition_ids, p_groups, p_lease_ids, p_firsts, p_lasts)
             WITH ORDINALITY AS u(partition_id, name, lease_id, first, last, n)
         JOIN queenspark.partitions t ON t.id = u.partition_id
         JOIN queenspark.groups g ON g.queue_id = t.queue_id AND g.name = u.name
         JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = t.id
-        ORDER BY p.partition_id, p.group_id FOR UPDATE OF p
+        ORDER BY p.partition_id, p.group_id OFFSET 0 FOR UPDATE OF p
     ) x
     WHERE x.lease_id = x.given AND x.lease_expires_at > v_now AND x.returned = 0 AND x.leased = x.pending
       AND 'completed' = ALL (p_statuses[x.first:x.last])
@@ -809,8 +813,11 @@ BEGIN
             WHERE p.group_id = w.group_id AND p.partition_id = w.partition_id AND p.leased <> '{}'
             RETURNING w.n, p.available_at IS NOT NULL AS more
         )
-        SELECT array_agg(a.more ORDER BY u.n) INTO v_more
-        FROM generate_subscripts(p_partition_ids, 1) AS u(n) LEFT JOIN answered a ON a.n = u.n;
+        SELECT array_agg(a.n), array_agg(a.more) INTO v_numbers, v_answered FROM answered a;
+        v_more := array_fill(NULL::boolean, ARRAY[cardinality(p_partition_ids)]);
+        FOR i IN 1 .. cardinality(v_numbers) LOOP
+            v_more[v_numbers[i]] := v_answered[i];
+        END LOOP;
         IF array_position(v_more, NULL) IS NULL THEN
             RETURN QUERY SELECT 'completed', 0, true, v_more[u.n]
             FROM unnest(p_firsts, p_lasts) WITH ORDINALITY AS u(first, last, n)
@@ -839,7 +846,7 @@ LANGUAGE sql AS $$
         FROM queenspark.places p JOIN queenspark.groups g ON g.id = p.group_id
         JOIN queenspark.queues q ON q.id = g.queue_id
         WHERE p.lease_id = p_lease_id AND p.lease_expires_at > clock_timestamp() AND cardinality(p.leased) > 0
-        ORDER BY p.partition_id, p.group_id FOR UPDATE OF p
+        ORDER BY p.partition_id, p.group_id OFFSET 0 FOR UPDATE OF p
     ), extended AS (
         UPDATE queenspark.places p
         SET lease_expires_at = live.until,
