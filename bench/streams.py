@@ -104,19 +104,25 @@ def running_pipeline(machine: Machine) -> Iterator[PipelineProcess]:
             pipeline.stop()
 
 
-def wait_for_records(machine: Machine, stream: int, count: int, within: float = 300.0) -> float:
-    """Wait until a stream has read so many records; when that was."""
+def wait_until(machine: Machine, statement: str, stream: int, what: str, within: float = 300.0) -> float:
+    """Wait until a statement about a stream is true; when that was."""
     deadline = time.monotonic() + within
     with psycopg.connect(machine.database_url, autocommit=True) as connection:
         while time.monotonic() < deadline:
-            row = connection.execute(
-                "SELECT coalesce(sum(records), 0) FROM queenspark.stream_stats WHERE stream_id = %s",
-                (stream,),
-            ).fetchone()
-            if row is not None and row[0] >= count:
+            row = connection.execute(statement, {"stream": stream}).fetchone()
+            if row is not None and row[0]:
                 return time.monotonic()
             time.sleep(0.02)
-    raise RuntimeError(f"the stream did not read {count} records within {within} s")
+    raise RuntimeError(f"{what} did not happen within {within} s")
+
+
+def wait_for_records(machine: Machine, stream: int, count: int) -> float:
+    """Wait until a stream has read so many records; when that was."""
+    statement = (
+        f"SELECT coalesce(sum(records), 0) >= {count:d} FROM queenspark.stream_stats"
+        " WHERE stream_id = %(stream)s"
+    )
+    return wait_until(machine, statement, stream, f"the reading of {count} records")
 
 
 def drain(machine: Machine, messages: int) -> list[float]:
@@ -136,12 +142,8 @@ def sealed(machine: Machine, stream: str, keys: int, messages: int) -> None:
     fill(machine, stream, messages, keys)
     number = define(machine, stream, stream)
     wait_for_records(machine, number, messages)
-    with psycopg.connect(machine.database_url, autocommit=True) as connection:
-        while connection.execute(
-            "SELECT 1 FROM queenspark.stream_stats WHERE stream_id = %s AND open_windows > 0 LIMIT 1",
-            (number,),
-        ).fetchone():
-            time.sleep(0.1)
+    statement = "SELECT sum(open_windows) = 0 FROM queenspark.stream_stats WHERE stream_id = %(stream)s"
+    wait_until(machine, statement, number, "the sealing of all windows")
 
 
 def deliveries(machine: Machine, stream: str, consumers: int, seconds: float, *, at_once: int = 1) -> float:

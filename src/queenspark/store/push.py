@@ -121,7 +121,7 @@ class Pusher:
         catalog = self._catalog
         try:
             known = catalog.partitions
-            partition_ids = [known[item.queue, item.partition] for item in items]  # type: ignore[index]
+            partition_ids = [known[item.place] for item in items]
             queues = {name: catalog.queues[name] for name in {item.queue for item in items}}
         except KeyError as error:
             raise ChangedMeanwhile("a queue was deleted while it was pushed to") from error

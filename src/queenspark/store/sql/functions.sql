@@ -506,7 +506,6 @@ DECLARE
     v_partitions bigint[];
     v_txids bigint[];
     v_ids bigint[];
-    v_setting text;
     v_lease uuid;
     v_taken integer := 0;
     v_count integer;
@@ -519,7 +518,7 @@ BEGIN
         RAISE EXCEPTION 'group is gone' USING ERRCODE = 'QS001';
     END IF;
     IF v_plain THEN
-        v_setting := set_config('synchronous_commit', 'off', true);  -- as in pop
+        PERFORM set_config('synchronous_commit', 'off', true);  -- as in pop
         SELECT array_agg(r.partition_id), array_agg(r.cursor_txid), array_agg(r.cursor_id)
         INTO v_partitions, v_txids, v_ids
         FROM (
