@@ -20,6 +20,14 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def command(pid: int) -> list[str]:
+    """What a process was called with."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
 def members(session: int) -> list[int]:
     """The living processes of a session, whoever has started them."""
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker_process import clean_environment
-from tests.processes import descendants, gone
+from tests.processes import command, descendants, gone
 from tests.wire.deadline import eventually
 
 pytestmark = [pytest.mark.timeout(300)]
@@ -47,25 +47,27 @@ def test_without_a_terminal_it_prints_lines_and_a_true_summary(folder: Path) -> 
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("after", ["at once", "with Spark"])
-def test_ctrl_c_on_a_terminal_ends_it_cleanly_at_any_time(folder: Path, after: str) -> None:
+@pytest.mark.parametrize("when", ["at once", "while PostgreSQL is made", "with Spark"])
+def test_ctrl_c_on_a_terminal_ends_it_cleanly_at_any_time(folder: Path, when: str) -> None:
     master, slave = pty.openpty()
     process = subprocess.Popen(
         DEMO, env=environment(folder), stdin=slave, stdout=slave, stderr=slave, start_new_session=True
     )
     os.close(slave)
     seen = b""
-    wanted = b"Starting PostgreSQL" if after == "at once" else b"starting Spark"
+    wanted = b"starting Spark" if when == "with Spark" else b"Starting PostgreSQL"
     while wanted not in seen:
         seen += os.read(master, 65536)
-    if after == "with Spark":
+    if when == "while PostgreSQL is made":  # by initdb, and by the servers that it runs for a moment
+        eventually(lambda: any("--single" in command(pid) for pid in descendants(process.pid)), within=30)
+    elif when == "with Spark":
         time.sleep(2)  # the JVM is on its way
     children = descendants(process.pid)
     process.send_signal(signal.SIGINT)
     while chunk := _read(master):
         seen += chunk
     os.close(master)
-    assert process.wait(60) == 0
+    assert process.wait(60) == 0, seen.decode(errors="replace")
     assert b"Traceback" not in seen
     assert b"\x1b[?1049l" in seen  # the terminal is as it was
     eventually(lambda: all(gone(pid) for pid in children), within=10)

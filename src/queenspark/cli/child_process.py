@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 
 from queenspark.settings import Settings, variable
+from queenspark.signals import signals_wait
 
 
 class ChildProcess:
@@ -33,8 +34,8 @@ class ChildProcess:
     def spawn(self) -> None:
         """Start the process."""
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
-        with self.log_file.open("ab") as log:
-            # stdin is how the child notices our end; a session of its own keeps Ctrl-C away from it.
+        # stdin is how the child notices our end; a session of its own keeps Ctrl-C away from it.
+        with self.log_file.open("ab") as log, signals_wait():
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "queenspark", self._command, "--exit-with-parent"],
                 env=self._environment,

@@ -14,6 +14,7 @@ from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.pipeline_process import PipelineProcess
 from queenspark.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from queenspark.settings import Settings
+from queenspark.signals import STOPPING
 
 
 class LocalSystem:
@@ -98,7 +99,7 @@ class Stopping:
 def stopped_by_signals() -> Iterator[Stopping]:
     """Ctrl-C, SIGTERM and SIGHUP interrupt the block."""
     stopping = Stopping()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in STOPPING:
         signal.signal(number, stopping.on_signal)
     yield stopping
 

@@ -10,6 +10,7 @@ import typer
 from queenspark.cli.exits import Failure
 from queenspark.cli.serve import DatabaseUrl, require_database, stop_when_stdin_ends
 from queenspark.settings import Settings
+from queenspark.signals import STOPPING
 
 
 def pipeline(
@@ -38,7 +39,7 @@ def pipeline(
     # What others have to say, with stack traces, is raised too, and told in a sentence.
     logging.getLogger().handlers[0].addFilter(logging.Filter("queenspark"))
     running = Pipeline(settings, url)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in STOPPING:
         signal.signal(number, lambda *_: running.stop())
     if exit_with_parent:
         threading.Thread(target=stop_when_stdin_ends, daemon=True).start()

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -15,6 +16,7 @@ from queenspark.embedded.binaries import packaged_bin_dir
 from queenspark.embedded.data_dir import DataDir
 from queenspark.embedded.errors import EmbeddedPostgresError
 from queenspark.embedded.system_user import SystemUser, choose_system_user
+from queenspark.signals import signals_wait
 
 PORT = 5432
 SUPERUSER = "postgres"
@@ -128,13 +130,19 @@ class EmbeddedPostgres:
         user.own_directory(unfinished)
         command = [str(bin_dir / "initdb"), "-D", str(unfinished), "-U", SUPERUSER, "--auth=trust"]
         command += ["--encoding=UTF8", "--locale=C", "--data-checksums", "--no-instructions"]
-        made = subprocess.run(
-            command,
-            check=False, capture_output=True, text=True, errors="replace", cwd="/", env=_environment(),
-            **user.popen_arguments,
-        )  # fmt: skip
-        if made.returncode != 0:
-            raise EmbeddedPostgresError(f"initdb failed: {_reason(made.stderr)}")
+        with ExitStack() as started:
+            with signals_wait():
+                initdb = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                    text=True, errors="replace", start_new_session=True, cwd="/", env=_environment(),
+                    **user.popen_arguments,
+                )  # fmt: skip
+                started.callback(_end_all_of, initdb)
+            _, said = initdb.communicate()
+            started.pop_all()
+        if initdb.returncode != 0:
+            raise EmbeddedPostgresError(f"initdb failed: {_reason(said)}")
         unfinished.rename(self.data_dir.cluster)
 
     def _stop_orphan(self, bin_dir: Path, deadline: float) -> None:
@@ -168,11 +176,12 @@ class EmbeddedPostgres:
         with self.data_dir.log_file.open("ab") as log:
             log_start = log.tell()
             # A session of its own: Ctrl-C in a terminal reaches our process, which stops things in order.
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/",
-                env=_environment(), **user.popen_arguments,
-            )  # fmt: skip
+            with signals_wait():
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/",
+                    env=_environment(), **user.popen_arguments,
+                )  # fmt: skip
         while self.running:
             lines = self.data_dir.postmaster()
             if len(lines) > READY_LINE and lines[0] == str(self.pid) and lines[READY_LINE].strip() == "ready":
@@ -189,6 +198,13 @@ class EmbeddedPostgres:
         raise EmbeddedPostgresError(
             f"PostgreSQL did not start: {_reason(said)} (log: {self.data_dir.log_file})"
         )
+
+
+def _end_all_of(process: subprocess.Popen[str]) -> None:
+    """End a process and what it has started, which holds its stderr: nothing writes files any more then."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
 
 
 def _environment() -> dict[str, str]:
