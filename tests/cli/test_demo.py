@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,35 +48,85 @@ def test_without_a_terminal_it_prints_lines_and_a_true_summary(folder: Path) -> 
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("when", ["at once", "while PostgreSQL is made", "with Spark"])
-def test_ctrl_c_on_a_terminal_ends_it_cleanly_at_any_time(folder: Path, when: str) -> None:
-    master, slave = pty.openpty()
-    process = subprocess.Popen(
-        DEMO, env=environment(folder), stdin=slave, stdout=slave, stderr=slave, start_new_session=True
-    )
-    os.close(slave)
-    seen = b""
-    wanted = b"starting Spark" if when == "with Spark" else b"Starting PostgreSQL"
-    while wanted not in seen:
-        seen += os.read(master, 65536)
+class OnTerminal:
+    """A demo on a terminal of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            DEMO, env=environment(folder), stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+        )
+        os.close(slave)
+        self.seen = b""
+
+    def wait_for(self, text: bytes) -> None:
+        """Wait until it is on the screen."""
+        while text not in self.seen:
+            more = self._read()
+            assert more, self.seen.decode(errors="replace")
+            self.seen += more
+
+    def read_all(self) -> None:
+        """Read until the demo has left the terminal."""
+        while more := self._read():
+            self.seen += more
+
+    def close(self) -> None:
+        """The terminal goes away."""
+        os.close(self._master)
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._master, 65536)
+        except OSError:  # the other end is closed
+            return b""
+
+
+@pytest.fixture
+def demo(folder: Path) -> Iterator[OnTerminal]:
+    """A demo; what is left of it when the test fails is killed."""
+    running = OnTerminal(folder)
+    yield running
+    for pid in [running.process.pid, *descendants(running.process.pid)]:
+        if not gone(pid):
+            os.kill(pid, signal.SIGKILL)
+    running.process.wait()
+
+
+WHEN = ["at once", "while PostgreSQL is made", "with Spark", "with Spark, impatiently"]
+
+
+@pytest.mark.parametrize("when", WHEN)
+def test_ctrl_c_on_a_terminal_ends_it_cleanly_at_any_time(demo: OnTerminal, folder: Path, when: str) -> None:
+    demo.wait_for(b"starting Spark" if "with Spark" in when else b"Starting PostgreSQL")
     if when == "while PostgreSQL is made":  # by initdb, and by the servers that it runs for a moment
-        eventually(lambda: any("--single" in command(pid) for pid in descendants(process.pid)), within=30)
-    elif when == "with Spark":
+        eventually(lambda: is_made(demo.process.pid) or b"broker" in demo.seen, within=30)
+    elif "with Spark" in when:
         time.sleep(2)  # the JVM is on its way
-    children = descendants(process.pid)
-    process.send_signal(signal.SIGINT)
-    while chunk := _read(master):
-        seen += chunk
-    os.close(master)
-    assert process.wait(60) == 0, seen.decode(errors="replace")
-    assert b"Traceback" not in seen
-    assert b"\x1b[?1049l" in seen  # the terminal is as it was
+    children = descendants(demo.process.pid)
+    demo.process.send_signal(signal.SIGINT)
+    if "impatiently" in when:
+        time.sleep(0.3)
+        demo.process.send_signal(signal.SIGINT)
+    demo.read_all()
+    demo.close()
+    assert demo.process.wait(60) == 0, demo.seen.decode(errors="replace")
+    assert b"Traceback" not in demo.seen
+    assert b"\x1b[?1049l" in demo.seen  # the terminal is as it was
     eventually(lambda: all(gone(pid) for pid in children), within=10)
     assert list(folder.iterdir()) == []
 
 
-def _read(master: int) -> bytes:
-    try:
-        return os.read(master, 65536)
-    except OSError:  # the other end is closed
-        return b""
+def test_it_ends_cleanly_when_its_terminal_goes(demo: OnTerminal, folder: Path) -> None:
+    demo.wait_for(b"Starting the broker")
+    children = descendants(demo.process.pid)
+    demo.close()
+    demo.process.send_signal(signal.SIGHUP)
+    assert demo.process.wait(60) == 0
+    eventually(lambda: all(gone(pid) for pid in children), within=10)
+    assert list(folder.iterdir()) == []
+
+
+def is_made(demo: int) -> bool:
+    """Whether one of the servers runs that initdb needs."""
+    return any({"--boot", "--single"} & set(command(pid)) for pid in descendants(demo))

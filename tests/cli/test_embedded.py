@@ -140,6 +140,27 @@ def test_process_ids_in_stale_files_that_are_somebody_elses_now_do_not_matter(fo
         stranger.wait()
 
 
+def test_a_stop_that_is_interrupted_can_be_repeated(folder: Path) -> None:
+    postgres = EmbeddedPostgres(folder)
+    postgres.start()
+    pid = postgres.pid
+    os.kill(pid, signal.SIGSTOP)  # it does not hear that it should end
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        with pytest.raises(KeyboardInterrupt):
+            postgres.stop()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        os.kill(pid, signal.SIGCONT)
+    postgres.stop()
+    assert gone(pid)
+
+
 def test_an_interrupted_first_start_is_repeated(folder: Path) -> None:
     (folder / "postgres.new").mkdir()
     (folder / "postgres.new" / "PG_VERSION").write_text("18\n")

@@ -6,14 +6,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from queenspark.cli.pipeline_process import STOP_SECONDS
 from tests.broker_process import Broker, clean_environment, free_port
 from tests.command import Command
+from tests.processes import command as words_of
 from tests.processes import descendants, gone, members
 from tests.wire.deadline import eventually
 
@@ -21,14 +23,22 @@ from tests.wire.deadline import eventually
 class Up:
     """A running `queenspark up`."""
 
-    def __init__(self, data_dir: Path, port: int, database_url: str | None, *, pipeline: bool) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        port: int,
+        database_url: str | None,
+        *,
+        pipeline: bool,
+        before: Sequence[str],
+    ) -> None:
         self.data_dir = data_dir
         self.url = f"http://127.0.0.1:{port}"
         settings = {"database_url": database_url} if database_url else {}
         command = [sys.executable, "-m", "queenspark", "up", "--data-dir", str(data_dir), "--port", str(port)]
         command += [] if pipeline else ["--no-pipeline"]
         self.process = subprocess.Popen(
-            command,
+            [*before, *command],
             env=clean_environment(**settings),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -61,8 +71,15 @@ def up(folder: Path) -> Iterator[StartUp]:
     """Starts `queenspark up`s, and ends those that the test has not ended."""
     started: list[Up] = []
 
-    def start(port: int | None = None, database_url: str | None = None, *, pipeline: bool = False) -> Up:
-        started.append(Up(folder / "data", port or free_port(), database_url, pipeline=pipeline))
+    def start(
+        port: int | None = None,
+        database_url: str | None = None,
+        *,
+        pipeline: bool = False,
+        before: Sequence[str] = (),
+    ) -> Up:
+        port = port or free_port()
+        started.append(Up(folder / "data", port, database_url, pipeline=pipeline, before=before))
         return started[-1]
 
     yield start
@@ -74,7 +91,7 @@ def up(folder: Path) -> Iterator[StartUp]:
             stream.close()
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_it_starts_everything_says_where_and_ends_without_a_trace(up: StartUp, how: signal.Signals) -> None:
     running = up().wait_until_up()
     assert httpx2.get(f"{running.url}/health").status_code == 200
@@ -103,7 +120,7 @@ def test_ctrl_c_ends_spark_within_seconds(up: StartUp, moment: str) -> None:
     children = descendants(running.process.pid)
     begin = time.monotonic()
     code, said = running.end(signal.SIGINT)
-    assert time.monotonic() - begin < 15
+    assert time.monotonic() - begin < STOP_SECONDS  # after which it would be ended by force
     assert (code, "Traceback" in said) == (0, False)
     assert "Traceback" not in text_of(running.data_dir / "pipeline.log")
     # Workers of Spark end when they notice that Java has.
@@ -183,7 +200,7 @@ def test_a_taken_port_is_refused_before_anything_is_made(up: StartUp, folder: Pa
 def test_when_the_broker_dies_everything_ends(up: StartUp) -> None:
     running = up().wait_until_up()
     children = descendants(running.process.pid)
-    (broker,) = [pid for pid in children if b"\0serve\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    (broker,) = [pid for pid in children if "serve" in words_of(pid)]
     os.kill(broker, signal.SIGKILL)
     _, said = running.process.communicate(timeout=60)
     assert running.process.returncode == 1
@@ -219,11 +236,41 @@ def test_after_a_kill_the_broker_goes_and_the_next_one_takes_over(
 def test_a_signal_while_it_starts_leaves_nothing_behind(up: StartUp) -> None:
     running = up()
     pid_file = running.data_dir / "postgres" / "postmaster.pid"
-    eventually(pid_file.exists)
+    eventually(pid_file.exists, within=60)
     children = descendants(running.process.pid)
     code, said = running.end()
     assert (code, "Traceback" in said) == (0, False)
     assert [pid for pid in children if not gone(pid)] == []
+
+
+def test_under_nohup_it_goes_on_when_the_terminal_goes(up: StartUp) -> None:
+    running = up(before=["nohup"]).wait_until_up()
+    running.process.send_signal(signal.SIGHUP)
+    time.sleep(1)
+    assert httpx2.get(f"{running.url}/health").status_code == 200
+    assert running.end()[0] == 0
+
+
+@pytest.mark.parametrize("end", ["stdout", "stderr"])
+def test_it_ends_well_when_nobody_reads_any_more(up: StartUp, end: str) -> None:
+    running = up().wait_until_up()
+    stream = running.process.stdout if end == "stdout" else running.process.stderr
+    assert stream is not None
+    stream.close()
+    running.process.send_signal(signal.SIGINT)
+    assert running.process.wait(60) == 0
+
+
+def test_what_killed_processes_left_is_removed_at_the_next_start(up: StartUp) -> None:
+    running = up().wait_until_up()
+    left = running.data_dir / "tmp" / "spark-0" / "left"
+    left.parent.mkdir()
+    left.touch()
+    (broker,) = [pid for pid in descendants(running.process.pid) if "serve" in words_of(pid)]
+    assert f"TMPDIR={left.parents[1]}" in Path(f"/proc/{broker}/environ").read_text().split("\0")
+    running.end()
+    up().wait_until_up().end()
+    assert not left.exists()
 
 
 def test_with_a_database_url_no_postgresql_is_started(up: StartUp, database: str) -> None:
@@ -246,8 +293,52 @@ def test_serve_without_a_database_says_what_to_do(command: Command) -> None:
     assert "QUEENSPARK_DATABASE_URL" in result.err
 
 
-def test_serve_ends_well_on_sigterm(broker: Callable[[], Broker]) -> None:
-    assert broker().stop() == 0
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_serve_ends_well_on_a_signal(broker: Callable[[], Broker], how: signal.Signals) -> None:
+    running = broker()
+    running.process.send_signal(how)
+    assert running.process.wait(60) == 0
+
+
+LONELY = """
+import signal, threading, time
+from queenspark.cli import serve
+signal.signal(signal.SIGTERM, lambda *_: print("asked", flush=True))
+serve.ALONE_SECONDS = 0.5
+threading.Thread(target=serve.stop_when_stdin_ends).start()
+time.sleep(60)
+"""
+
+
+def test_a_child_that_does_not_stop_without_its_parent_is_ended_by_force() -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", LONELY],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    said, _ = child.communicate(timeout=30)
+    assert (said, child.returncode) == ("asked\n", -signal.SIGKILL)
+
+
+INTERRUPTED = """
+import signal, sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "typer":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+from queenspark.cli import main
+main()
+"""
+
+
+def test_ctrl_c_while_a_command_is_loaded_leaves_no_trace() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_serve_on_a_taken_port_is_one_sentence(broker: Callable[[], Broker], database: str) -> None:

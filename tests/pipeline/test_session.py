@@ -78,12 +78,16 @@ def test_a_missing_file_of_properties_is_named(tmp_path: Path) -> None:
 
 
 START = """
+import tempfile
+from pathlib import Path
 from queenspark.pipeline.errors import SparkNotStarted
 from queenspark.pipeline.session import start_session
 from queenspark.settings import Settings
 try:
     session = start_session(Settings.from_env())
     print(session.conf.get("spark.sql.shuffle.partitions"), session.sparkContext.master)
+    print(session.sparkContext._jvm.System.getProperty("java.io.tmpdir"))
+    print(len(list(Path(tempfile.gettempdir()).glob("blockmgr-*"))))
 except SparkNotStarted as error:
     print(error)
 """
@@ -98,6 +102,7 @@ def start(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
             "PATH": "/usr/bin:/bin",
             "HOME": str(folder),
             "SPARK_HOME": "/another/spark",
+            "TMPDIR": str(folder),
             "QUEENSPARK_DATA_DIR": str(folder),
             **variables,
         },
@@ -108,12 +113,15 @@ def start(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_properties_win_over_settings_and_the_terminal_stays_clean(tmp_path: Path) -> None:
-    file = tmp_path / "spark.conf"
+    folder = tmp_path / 'a "folder" with \\ and blanks'
+    folder.mkdir()
+    file = folder / "spark.conf"
     file.write_text("spark.sql.shuffle.partitions 7\n")
-    done = start(tmp_path, spark_master="local[1]", spark_properties=str(file))
-    assert done.stdout == "7 local[1]\n"
+    done = start(folder, spark_master="local[1]", spark_properties=str(file))
+    # Java's temporary files are where TMPDIR says.
+    assert done.stdout.splitlines() == ["7 local[1]", str(folder), "1"]
     assert done.stderr == ""
-    assert (tmp_path / "spark" / "spark.log").exists()
+    assert (folder / "spark" / "spark.log").exists()
 
 
 def test_a_failure_to_start_says_why_and_where_the_log_is(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.broker_process import Broker
 from tests.postgres_servers import PostgresServer
-from tests.processes import descendants
+from tests.processes import descendants, gone
 from tests.system.load import wait_until
 from tests.system.pipeline_process import PipelineProcess
 from tests.system.system import System, as_rows, oracle_rows
@@ -150,6 +150,19 @@ def test_a_standby_takes_over_from_a_killed_leader(pair: Pair, full_size: bool) 
     sys.stderr.write(f"\ntaken over in {took:.1f} s\n")
     assert took < (15 if full_size else 30), pair.logs()
     pair.check()
+
+
+def test_signals_to_all_of_its_processes_end_a_pipeline_well(pair: Pair) -> None:
+    """As a service manager sends them, or a terminal that goes; twice, from somebody impatient."""
+    leader = pair.leader()
+    pair.seal()
+    pids = [leader.process.pid, *descendants(leader.process.pid)]
+    send(signal.SIGINT, pids)
+    time.sleep(0.2)
+    send(signal.SIGHUP, pids)
+    assert leader.process.wait(60) == 0, leader.log()
+    assert "Traceback" not in leader.log()
+    assert wait_until(lambda: all(map(gone, pids)), within=10)
 
 
 @pytest.mark.long

@@ -13,6 +13,7 @@ import uvicorn
 import uvloop
 
 from ..settings import Settings
+from ..signals import on_stop
 from ..store.errors import DatabaseUnavailable, StoreError
 from ..store.migrate import migrate
 from .app import application
@@ -91,7 +92,9 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         date_header=False,
     )
     log.info("listening on http://%s:%d", *listener.getsockname()[:2])
+    server = _Server(config, broker)
+    on_stop(server.handle_exit)  # uvicorn sees to SIGINT and SIGTERM, while it serves, but not to SIGHUP
     try:
-        await _Server(config, broker).serve(sockets=[listener])
+        await server.serve(sockets=[listener])
     finally:
         await broker.stop()

@@ -55,7 +55,7 @@ app.add_typer(dlq.app, name="dlq", rich_help_panel=LOOK)
 app.command(rich_help_panel=LOOK)(seek)
 
 
-def main() -> None:
+def run() -> None:
     """Run the command line; user mistakes end in one sentence and an exit code."""
     try:
         app(prog_name="queenspark")

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 from queenspark.settings import Settings, variable
 from queenspark.signals import signals_wait
@@ -19,6 +20,10 @@ class ChildProcess:
         self._patience = patience
         self._environment = {**os.environ, **{variable(name): str(value) for name, value in given.items()}}
         self._process: subprocess.Popen[bytes] | None = None
+
+    def keep_temporary_files_in(self, folder: Path) -> None:
+        """Let the process, and what it starts, put temporary files there and nowhere else."""
+        self._environment["TMPDIR"] = str(folder)
 
     @property
     def running(self) -> bool:

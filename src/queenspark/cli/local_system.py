@@ -1,6 +1,7 @@
 """Everything on one machine: PostgreSQL, a broker and the pipeline, from start to stop."""
 
 import errno
+import shutil
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.pipeline_process import PipelineProcess
 from queenspark.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from queenspark.settings import Settings
-from queenspark.signals import STOPPING
+from queenspark.signals import STOPPING, on_stop
 
 
 class LocalSystem:
@@ -39,6 +40,7 @@ class LocalSystem:
                 # In this order, so that a refusal comes before anything is started or made.
                 self.postgres.data_dir.take()
                 _refuse_taken_port(self.settings)
+                self._empty_temporary_folder()
                 tell(f"Starting PostgreSQL on {self.settings.data_dir}.")
                 self.postgres.start()
             self._running.callback(self.broker.stop)
@@ -49,6 +51,14 @@ class LocalSystem:
         if self._with_pipeline:
             self._running.callback(self.pipeline.stop)
             self.pipeline.spawn()
+
+    def _empty_temporary_folder(self) -> None:
+        """What was killed last time may have left something. The data folder is ours: nobody needs it."""
+        folder = self.settings.data_dir.absolute() / "tmp"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(exist_ok=True)
+        for process in (self.broker, self.pipeline):
+            process.keep_temporary_files_in(folder)
 
     def look(self) -> None:
         """Start the pipeline again when it ended; raise when PostgreSQL or the broker did."""
@@ -97,11 +107,14 @@ class Stopping:
 
 @contextmanager
 def stopped_by_signals() -> Iterator[Stopping]:
-    """Ctrl-C, SIGTERM and SIGHUP interrupt the block."""
+    """Ctrl-C, SIGTERM and SIGHUP interrupt the block. After it, when the command is over, they do nothing."""
     stopping = Stopping()
-    for number in STOPPING:
-        signal.signal(number, stopping.on_signal)
-    yield stopping
+    on_stop(stopping.on_signal)
+    try:
+        yield stopping
+    finally:
+        for number in STOPPING:
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _embedded(settings: Settings) -> EmbeddedPostgres | None:

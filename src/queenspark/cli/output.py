@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -22,12 +23,20 @@ def out() -> Console:
 
 def err() -> Console:
     """The console for everything that is not a result."""
-    return Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
+    return _Aside(stderr=True, markup=False, highlight=False, soft_wrap=True)
+
+
+class _Aside(Console):
+    """A console that nobody needs to read: when its other end is gone, the command goes on."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
 
 
 def say(sentence: str) -> None:
-    """Tell a person something beside the results."""
-    err().print(sentence)
+    """Tell a person something beside the results, if there is somebody."""
+    with suppress(OSError):
+        err().print(sentence)
 
 
 def print_json(value: Any) -> None:

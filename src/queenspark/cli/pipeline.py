@@ -1,7 +1,6 @@
 """`queenspark pipeline`: Spark, which cuts the streams into windows."""
 
 import logging
-import signal
 import threading
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 from queenspark.cli.exits import Failure
 from queenspark.cli.serve import DatabaseUrl, require_database, stop_when_stdin_ends
 from queenspark.settings import Settings
-from queenspark.signals import STOPPING
+from queenspark.signals import on_stop
 
 
 def pipeline(
@@ -39,8 +38,7 @@ def pipeline(
     # What others have to say, with stack traces, is raised too, and told in a sentence.
     logging.getLogger().handlers[0].addFilter(logging.Filter("queenspark"))
     running = Pipeline(settings, url)
-    for number in STOPPING:
-        signal.signal(number, lambda *_: running.stop())
+    on_stop(lambda *_: running.stop())
     if exit_with_parent:
         threading.Thread(target=stop_when_stdin_ends, daemon=True).start()
     try:

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from typing import Annotated
 
 import typer
@@ -10,6 +11,9 @@ import typer
 from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.output import say
 from queenspark.settings import Settings
+
+#: How long a process may take to stop when its parent is gone.
+ALONE_SECONDS = 30.0
 
 DatabaseUrl = Annotated[
     str | None,
@@ -64,7 +68,12 @@ def require_database(settings: Settings) -> str:
 
 
 def stop_when_stdin_ends() -> None:
-    """The parent holds the other end of stdin: when it dies, however it dies, stdin ends."""
+    """The parent holds the other end of stdin: when it dies, however it dies, stdin ends.
+
+    Nobody is there any more to end by force what does not end by itself: so this does.
+    """
     while os.read(0, 1024):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(ALONE_SECONDS)
+    os.killpg(os.getpid(), signal.SIGKILL)

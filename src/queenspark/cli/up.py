@@ -38,13 +38,14 @@ def up(
                 try:
                     system.start(say)
                     _show(system)
-                    while True:
+                    while not stopping.begun:
                         time.sleep(LOOK_SECONDS)
                         system.look()
                 except KeyboardInterrupt:
-                    say("Stopping.")
+                    pass
                 finally:
                     stopping.begun = True
+                say("Stopping.")
         except KeyboardInterrupt:
             pass  # before anything was started
         say("Stopped.")

@@ -93,7 +93,7 @@ class EmbeddedPostgres:
 
     def stop(self, within: float = 60.0) -> None:
         """Stop the server: cleanly, or after `within` seconds by force. Gives the data folder back."""
-        process, self._process = self._process, None
+        process = self._process
         if process is not None:
             # fast shutdown, immediate shutdown, kill
             for how, patience in ((signal.SIGINT, within), (signal.SIGQUIT, 5.0), (signal.SIGKILL, None)):
@@ -104,6 +104,7 @@ class EmbeddedPostgres:
                     break
                 except subprocess.TimeoutExpired:
                     continue
+        self._process = None
         self.data_dir.release()
 
     def kill(self) -> None:
@@ -164,7 +165,8 @@ class EmbeddedPostgres:
 
     def _answers(self, bin_dir: Path) -> bool:
         """Whether a server listens on our socket: accepting (0), starting or stopping (1), none (2)."""
-        probe = [str(bin_dir / "pg_isready"), "-q", "-h", str(self.data_dir.socket_dir), "-p", str(PORT)]
+        probe = [str(bin_dir / "pg_isready"), "-q", "-t", "30", "-h", str(self.data_dir.socket_dir)]
+        probe += ["-p", str(PORT)]
         return subprocess.run(probe, check=False, env=_environment()).returncode < 2
 
     def _launch(self, bin_dir: Path, user: SystemUser, deadline: float) -> bool:
@@ -204,7 +206,9 @@ def _end_all_of(process: subprocess.Popen[str]) -> None:
     """End a process and what it has started, which holds its stderr: nothing writes files any more then."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    if process.stderr is not None and not process.stderr.closed:
+        process.stderr.read()
+    process.wait()
 
 
 def _environment() -> dict[str, str]:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ..settings import Settings, decode_key
+from ..signals import handlers_kept
 from ..store.errors import StoreError
 from ..store.pipeline import PipelineStore
 from .errors import SparkEnded
@@ -65,10 +66,15 @@ class Pipeline:
         """Stand by and lead, by turns; raises SparkEnded when Spark itself has died."""
         log.info("starting Spark on %s", self._settings.spark_master)
         try:
-            with self._starting():
+            # Spark would make Ctrl-C a KeyboardInterrupt, at any place.
+            with self._starting(), handlers_kept():
                 self._spark = start_session(self._settings)
         except KeyboardInterrupt:
             return
+        except Exception:
+            if self._stop.is_set():  # what is interrupted may fail in any way
+                return
+            raise
         leadership = Leadership(self._url)
         log.info("Spark %s is up", self._spark.version)
         try:
@@ -112,6 +118,8 @@ class Pipeline:
                 except (Py4JJavaError, PySparkException) as error:
                     reason, batches = _plain(str(error)), 0
                 except (Py4JError, OSError) as error:
+                    if self._stop.is_set():  # who stops all processes at once stops Java too
+                        break
                     raise SparkEnded("Spark's Java process ended") from error
                 if reason is None:
                     break

@@ -8,6 +8,7 @@ Spark's log, and whatever Java prints, go to `spark/spark.log` in the data folde
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -101,8 +102,9 @@ def _end_java(gateway: Any) -> None:
 def session_properties(settings: Settings, log4j_configuration: Path) -> dict[str, str]:
     """The properties of Spark that follow from the settings."""
     java = f"-Dlog4j2.configurationFile={log4j_configuration.as_uri()}"
+    temporary = tempfile.gettempdir()  # Java itself does not look at TMPDIR
     if is_local(settings.spark_master):
-        java += f" {_SMALL_JAVA}"
+        java += f" {_SMALL_JAVA} {_quoted(f'-Djava.io.tmpdir={temporary}')}"
     properties = DEFAULTS | {
         "spark.master": settings.spark_master,
         "spark.driver.memory": settings.spark_driver_memory,
@@ -111,7 +113,14 @@ def session_properties(settings: Settings, log4j_configuration: Path) -> dict[st
     }
     if is_local(settings.spark_master):
         properties |= {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
+        properties["spark.local.dir"] = temporary
     return properties
+
+
+def _quoted(option: str) -> str:
+    """An option as Spark reads it from a list of them: there may be blanks in it."""
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def is_local(master: str) -> bool:

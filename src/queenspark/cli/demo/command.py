@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import tempfile
 import time
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +16,7 @@ from queenspark.cli.exits import Failure
 from queenspark.cli.local_system import LocalSystem, Stopping, stopped_by_signals
 from queenspark.cli.output import out, say
 from queenspark.settings import Settings
+from queenspark.signals import signals_wait
 
 if TYPE_CHECKING:
     from queenspark.cli.demo.screen import Screen
@@ -35,9 +38,12 @@ def demo(
     Producers push clicks and purchases; a stream cuts them into windows for each customer, another one for
     all of them; two groups take the windows. On a terminal it is a screen, elsewhere it is plain lines.
     """
-    with stopped_by_signals() as stopping, tempfile.TemporaryDirectory(prefix="queenspark-demo-") as folder:
+    with stopped_by_signals() as stopping:
         try:
-            _run(Settings(data_dir=Path(folder) / "data", port=_free_port()), seconds, stopping)
+            with signals_wait():
+                folder = tempfile.TemporaryDirectory(prefix="queenspark-demo-")
+            with folder:
+                _run(Settings(data_dir=Path(folder.name) / "data", port=_free_port()), seconds, stopping)
         except KeyboardInterrupt:
             say("Stopped.")
 
@@ -57,9 +63,13 @@ def _run(settings: Settings, seconds: int, stopping: Stopping) -> None:
                 system.start(screen.say)
                 ledger = Ledger()
                 shop = Shop(system.broker.url, ledger)
+                stopping.hurry = partial(_hurry, system, shop)
                 shop.open()
                 try:
                     _minute(system, shop, screen, seconds)
+                except Failure:
+                    shop.abandon()
+                    raise
                 finally:
                     stopping.begun = True
                     shop.close()
@@ -67,9 +77,16 @@ def _run(settings: Settings, seconds: int, stopping: Stopping) -> None:
             pass
         finally:
             stopping.begun = True
-        if ledger is not None:
-            summary(console, ledger)
+        with suppress(OSError):  # the terminal may be gone
+            if ledger is not None:
+                summary(console, ledger)
         say("Stopping.")
+
+
+def _hurry(system: LocalSystem, shop: Shop) -> None:
+    """For the impatient."""
+    shop.abandon()
+    system.kill()
 
 
 def _minute(system: LocalSystem, shop: Shop, screen: Screen, seconds: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -15,6 +16,7 @@ from rich.text import Text
 
 from queenspark.cli.demo.ledger import Delivered, Ledger
 from queenspark.cli.demo.shop import ANALYTICS, BASKETS, CUSTOMERS, MAILER, SHOP, WINDOW_SECONDS
+from queenspark.signals import signals_wait
 
 WIDEST = 110
 LINE_SECONDS = 5.0
@@ -46,15 +48,15 @@ class Terminal:
         self._live = Live(console=console, screen=True, auto_refresh=False, transient=True)
 
     def __enter__(self) -> Terminal:
-        self._live.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._live.stop()
+        with signals_wait(), suppress(OSError):  # the terminal may be gone
+            self._live.stop()
 
     def say(self, sentence: str) -> None:
         """A sentence in the middle of an empty screen."""
-        self._live.update(Padding(Text(sentence, style="dim"), (2, 4)), refresh=True)
+        self._draw(Padding(Text(sentence, style="dim"), (2, 4)))
 
     def show(self, ledger: Ledger, state: str, share: float) -> None:
         """Draw the screen."""
@@ -73,7 +75,13 @@ class Terminal:
         table = Table.grid()
         table.add_column(width=width)
         table.add_row(parts)
-        self._live.update(Padding(table, (1, 2)), refresh=True)
+        self._draw(Padding(table, (1, 2)))
+
+    def _draw(self, picture: RenderableType) -> None:
+        """Signals wait, or half a picture would be in the way of leaving the screen as it was."""
+        with signals_wait():
+            self._live.start()
+            self._live.update(picture, refresh=True)
 
 
 class Lines:

@@ -20,6 +20,8 @@ GRACE_SECONDS = 1
 PRODUCERS = 3
 #: Messages that one producer pushes at a time, and how often.
 AT_ONCE, EVERY = 6, 0.1
+#: How often somebody who waits for the others looks whether there is still a reason to.
+LOOK_SECONDS = 0.1
 #: The one window in so many of which the mailer stumbles at the first try, to show that it comes again.
 STUMBLES = 20
 
@@ -34,6 +36,7 @@ class Shop:
         self.ledger = ledger
         self._queen = Queen(url)
         self._closing = threading.Event()
+        self._abandoned = threading.Event()
         self._producers: list[threading.Thread] = []
         self._consumers: list[threading.Thread] = []
         self._stumbled: set[str] = set()
@@ -60,17 +63,20 @@ class Shop:
     def stop_producing(self) -> None:
         """The customers leave."""
         self._closing.set()
-        for thread in self._producers:
-            thread.join()
+        self._wait_for(self._producers)
 
     def close(self) -> None:
         """Everybody leaves; windows in hand are finished."""
         self.stop_producing()
         self._queen.stop()
-        for thread in self._consumers:
-            thread.join()
-        with suppress(QueenError):
-            self._queen.close()
+        self._wait_for(self._consumers)
+        if not self._abandoned.is_set():
+            with suppress(QueenError):
+                self._queen.close()
+
+    def abandon(self) -> None:
+        """Wait for nobody when it closes: the broker is no longer there, or soon will not be."""
+        self._abandoned.set()
 
     def look(self) -> None:
         """Ask the broker how far the streams are."""
@@ -87,6 +93,11 @@ class Shop:
         return all(
             pair in self.ledger.groups and self.ledger.groups[pair].messages >= wanted for pair in expected
         )
+
+    def _wait_for(self, threads: list[threading.Thread]) -> None:
+        for thread in threads:
+            while thread.is_alive() and not self._abandoned.is_set():
+                thread.join(LOOK_SECONDS)
 
     def _start(self, threads: list[threading.Thread], work: Callable[[], None]) -> None:
         thread = threading.Thread(target=work, daemon=True)
