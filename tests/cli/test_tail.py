@@ -48,7 +48,7 @@ def test_what_arrives_is_printed_at_once(queenspark: Command, queue: str, follow
     assert following(follower, 1) == [2]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_ends_well_and_leaves_no_group(
     queenspark: Command, queue: str, follower: Tail, how: signal.Signals
 ) -> None:
@@ -135,7 +135,7 @@ def polling(slow_broker: SlowBroker) -> Iterator[Tail]:
         process.kill()
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_group_is_deleted_when_no_poll_is_under_way(
     slow_broker: SlowBroker, polling: Tail, how: signal.Signals
 ) -> None:

@@ -1,15 +1,15 @@
 """Following a queue: messages as they arrive, without taking them from anybody."""
 
 import secrets
-import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType, TracebackType
-from typing import Any, Self
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
 
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.exits import Failure
 from queenspark.cli.output import say
+from queenspark.signals import handlers_kept, on_stop
 
 WAIT_SECONDS = 1.0  # of one poll, and so the longest time until Ctrl-C is heeded
 BATCH = 100
@@ -38,7 +38,7 @@ def follow(
         "partitions": BATCH,
     }
     left = count
-    with _Stopping() as stopping, _group_goes_away(broker, group):
+    with _stopped_by_signals() as stopping, _group_goes_away(broker, group):
         # The first contact fixes the place where the group begins; only then is the queue followed.
         answer = broker.get(*path, query={**query, "batch": min(BATCH, left or BATCH)})
         say(f"Following {name}; Ctrl-C ends it.")
@@ -53,32 +53,27 @@ def follow(
 
 
 class _Stopping:
-    """Ctrl-C and SIGTERM within the block: neither is an error.
+    """Whether a signal has come.
 
     The first one is heeded between two requests: a poll that is left alone could still be under way when the
     group is deleted, and make it again. A second one ends the block at once.
     """
 
-    def __init__(self) -> None:
-        self.asked = False
-        self._before: dict[signal.Signals, Any] = {}
+    asked = False
 
-    def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._on_signal)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        for number, before in self._before.items():
-            signal.signal(number, before)
-        return isinstance(error, KeyboardInterrupt)
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+    def on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[_Stopping]:
+    """Ctrl-C, SIGTERM and SIGHUP within the block: none is an error."""
+    stopping = _Stopping()
+    with handlers_kept(), suppress(KeyboardInterrupt):
+        on_stop(stopping.on_signal)
+        yield stopping
 
 
 @contextmanager
