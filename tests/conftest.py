@@ -71,8 +71,8 @@ def full_size(pytestconfig: pytest.Config) -> bool:
 
 @pytest.fixture(scope="session")
 def postgres_18() -> Iterator[PostgresServer]:
-    """The embedded PostgreSQL; quick, not durable."""
-    with temporary_postgres(durable=False) as postgres:
+    """The embedded PostgreSQL; quick, not durable, and quiet between the tests."""
+    with temporary_postgres(durable=False, quiet=True) as postgres:
         yield PostgresServer(postgres)
 
 
@@ -81,7 +81,14 @@ def postgres_15() -> Iterator[PostgresServer]:
     """Debian's PostgreSQL 15, the oldest that is supported, where it is installed."""
     if not (DEBIAN_15 / "postgres").exists():
         pytest.skip("Debian's PostgreSQL 15 is not installed")
-    with temporary_postgres(bin_dir=DEBIAN_15, durable=False) as postgres:
+    with temporary_postgres(bin_dir=DEBIAN_15, durable=False, quiet=True) as postgres:
+        yield PostgresServer(postgres)
+
+
+@pytest.fixture(scope="session")
+def system_postgres() -> Iterator[PostgresServer]:
+    """The server of what runs together with Spark, and writes all the time."""
+    with temporary_postgres(durable=False) as postgres:
         yield PostgresServer(postgres)
 
 
@@ -119,10 +126,11 @@ def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartBrok
 
 
 @pytest.fixture(scope="session")
-def shared_broker(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One broker for all tests that keep to queues of their own (see `queue`)."""
-    with postgres_18.database() as url:
-        started = Broker(url, tmp_path_factory.mktemp("shared-broker") / "broker.log")
+def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One broker for all tests that keep to queues of their own (see `queue`), on a server of its own."""
+    with temporary_postgres(durable=False, quiet=True) as postgres:
+        migrate(postgres.url)
+        started = Broker(postgres.url, tmp_path_factory.mktemp("shared-broker") / "broker.log")
         yield started
         started.stop()
 
@@ -134,10 +142,12 @@ def queue() -> str:
 
 
 @pytest.fixture(scope="session")
-def running_system(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+def running_system(
+    system_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[System]:
     """PostgreSQL, a broker and the pipeline."""
     folder = tmp_path_factory.mktemp("system")
-    with postgres_18.database() as url:
+    with system_postgres.database() as url:
         _move_elsewhere(url)
         broker = Broker(url, folder / "broker.log", retention_interval_seconds=0.3)
         pipeline = PipelineProcess(url, folder / "pipeline")

@@ -42,12 +42,19 @@ class PostgresServer:
 
 
 @contextmanager
-def temporary_postgres(*, bin_dir: Path | None = None, durable: bool) -> Iterator[EmbeddedPostgres]:
-    """A server on a temporary folder; one that is not durable is quicker, and must not be killed."""
+def temporary_postgres(
+    *, bin_dir: Path | None = None, durable: bool, quiet: bool = False
+) -> Iterator[EmbeddedPostgres]:
+    """A server on a temporary folder; one that is not durable is quicker, and must not be killed.
+
+    On a quiet one nobody has transactions but the tests: any other, in whichever database, may hold back the
+    horizon, and what was just pushed would not be popped yet.
+    """
+    options = ({} if durable else QUICK) | ({"autovacuum": "off"} if quiet else {})
     # Not below pytest's own folder: pytest closes that to other users again and again.
     folder = Path(tempfile.mkdtemp(prefix="queenspark-test-"))
     try:
-        with EmbeddedPostgres(folder, bin_dir=bin_dir, options={} if durable else QUICK) as postgres:
+        with EmbeddedPostgres(folder, bin_dir=bin_dir, options=options) as postgres:
             yield postgres
     finally:
         shutil.rmtree(folder, ignore_errors=True)

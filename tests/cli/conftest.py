@@ -3,11 +3,13 @@
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.broker_process import Broker
-from tests.command import Command, commands
+from tests.command import Command, Result, commands
+from tests.horizon import wait_for_horizon
 
 
 @pytest.fixture
@@ -18,9 +20,14 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 @pytest.fixture
 def queenspark(command: Command, shared_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Runs a command that talks to a running broker."""
+    """Runs a command that talks to a running broker, and finds all that was pushed before."""
     monkeypatch.setenv("QUEENSPARK_URL", shared_broker.url)
-    return command
+
+    def run(*arguments: str, **more: Any) -> Result:
+        wait_for_horizon(shared_broker.database_url)
+        return command(*arguments, **more)
+
+    return run
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def far(proxy: Proxy) -> Iterator[Queen]:
 @pytest.fixture
 def api(shared_broker: Broker) -> Iterator[Api]:
     """The broker's HTTP API, to see what it sees."""
-    with Api(shared_broker.url) as api:
+    with Api(shared_broker.url, shared_broker.database_url) as api:
         yield api
 
 

@@ -24,6 +24,7 @@ from queenspark import (
 from tests.broker_process import Broker
 from tests.client.conftest import sealed, stored
 from tests.client.proxy import CUT_AFTER, CUT_BEFORE, Proxy
+from tests.horizon import wait_for_horizon
 from tests.streams.stream_api import StreamApi
 from tests.wire.api import Api
 
@@ -50,11 +51,12 @@ async def far(proxy: Proxy) -> AsyncIterator[AsyncQueen]:
         yield queen
 
 
-async def test_push_pop_and_answer(queen: AsyncQueen, queue: str) -> None:
+async def test_push_pop_and_answer(queen: AsyncQueen, queue: str, shared_broker: Broker) -> None:
     await queen.queue(queue).create(retry_delay=0, lease_time="30s")
     (pushed,) = await queen.queue(queue).partition("p").push({"n": 1}, transaction_id="t")
     assert not pushed.duplicate
     await queen.queue(queue).partition("p").push([{"n": 2}, {"n": 3}])
+    wait_for_horizon(shared_broker.database_url)
     batch = await queen.queue(queue).batch(9).pop(wait=SOON)
     assert batch.values("data.n") == [1, 2, 3]
     await batch[0].ack()

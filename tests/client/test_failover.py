@@ -13,6 +13,7 @@ from queenspark.client.brokers import delay
 from tests.broker_process import Broker, free_port
 from tests.client.conftest import stored
 from tests.client.proxy import CUT_AFTER, CUT_BEFORE, Fault, Proxy
+from tests.horizon import wait_for_horizon
 from tests.wire.api import Api
 
 SOON = 10
@@ -26,6 +27,7 @@ def test_the_next_broker_is_asked_when_one_is_away(shared_broker: Broker, queue:
     with Queen([nobody, shared_broker.url], retries=1) as queen:
         for number in range(3):
             queen.queue(queue).push(number)
+        wait_for_horizon(shared_broker.database_url)
         assert queen.queue(queue).batch(9).pop(wait=SOON).values("data") == [0, 1, 2]
 
 

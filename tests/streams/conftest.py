@@ -12,7 +12,7 @@ from tests.wire.api import Api
 @pytest.fixture
 def api(shared_broker: Broker) -> Iterator[Api]:
     """The API of the shared broker."""
-    with Api(shared_broker.url) as api:
+    with Api(shared_broker.url, shared_broker.database_url) as api:
         yield api
 
 

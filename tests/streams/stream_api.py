@@ -9,6 +9,7 @@ from uuid import uuid4
 import httpx2
 import psycopg
 
+from tests.horizon import wait_for_horizon
 from tests.streams.sealing import Pipeline, Position, Sealed
 from tests.wire.api import Api, Json, answered
 
@@ -94,7 +95,10 @@ class StreamApi:
         return Sealed(key=key or records[0].partition, **{**given, **more})
 
     def seal(self, *windows: Sealed, **more: Any) -> int:
-        return self.pipeline.seal(self.id, self.queue_id, *windows, **more)
+        """Push windows; a poll finds them at once."""
+        sealed = self.pipeline.seal(self.id, self.queue_id, *windows, **more)
+        wait_for_horizon(self.database_url)
+        return sealed
 
     # consume
 

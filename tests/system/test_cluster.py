@@ -75,13 +75,13 @@ def cluster(folder: Path, workers: int) -> Iterator[str]:
 
 
 def test_a_cluster_gives_the_same_windows(
-    postgres_18: PostgresServer, tmp_path: Path, full_size: bool
+    system_postgres: PostgresServer, tmp_path: Path, full_size: bool
 ) -> None:
     """Master, driver and two executors, or one at the small size, on loopback."""
     workers = 2 if full_size else 1
     properties = tmp_path / "spark.properties"
     properties.write_text(PROPERTIES)
-    with postgres_18.database() as url, cluster(tmp_path, workers) as master:
+    with system_postgres.database() as url, cluster(tmp_path, workers) as master:
         broker = Broker(url, tmp_path / "broker.log")
         pipeline = PipelineProcess(
             url, tmp_path / "pipeline", spark_master=master, spark_properties=properties

@@ -38,10 +38,10 @@ COUNT_KEPT = (
 
 
 @pytest.fixture(scope="module")
-def victim(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+def victim(system_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """A system whose pipeline is there to be killed; retention runs all the time."""
     folder = tmp_path_factory.mktemp("victim")
-    with postgres_18.database() as url:
+    with system_postgres.database() as url:
         broker = Broker(url, folder / "broker.log", retention_interval_seconds=0.5)
         pipeline = PipelineProcess(url, folder / "pipeline")
         pipeline.start()

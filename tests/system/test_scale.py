@@ -32,9 +32,9 @@ WINDOW = ["stream", "key", "start", "end", "count", "first_txid", "first_id", "l
 
 
 @pytest.fixture
-def system(postgres_18: PostgresServer, tmp_path: Path) -> Iterator[System]:
+def system(system_postgres: PostgresServer, tmp_path: Path) -> Iterator[System]:
     """A system of its own."""
-    with postgres_18.database() as url:
+    with system_postgres.database() as url:
         broker = Broker(url, tmp_path / "broker.log")
         pipeline = PipelineProcess(url, tmp_path / "pipeline")
         pipeline.start()

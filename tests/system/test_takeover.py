@@ -89,10 +89,10 @@ class Pair:
 
 
 @pytest.fixture(scope="module")
-def pair(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def pair(system_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """A pair for all tests here."""
     folder = tmp_path_factory.mktemp("pair")
-    with postgres_18.database() as url:
+    with system_postgres.database() as url:
         broker = Broker(url, folder / "broker.log")
         with Api(broker.url) as api:
             pair = Pair(System(api, url, PipelineProcess(url, folder / "none")), folder)

@@ -7,6 +7,8 @@ from urllib.parse import quote
 
 import httpx2
 
+from tests.horizon import wait_for_horizon
+
 Json = dict[str, Any]
 Message = dict[str, Any]
 
@@ -20,10 +22,11 @@ def name_in_path(name: str) -> str:
 
 
 class Api:
-    """One broker's HTTP API."""
+    """One broker's HTTP API; with its database, a pop of several finds all that was pushed before."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, database_url: str | None = None) -> None:
         self.url = url
+        self.database_url = database_url
         self.http = httpx2.Client(base_url=url, timeout=30.0)
 
     def __enter__(self) -> Self:
@@ -70,6 +73,8 @@ class Api:
         path = f"/api/v1/pop/queue/{name_in_path(queue)}"
         if partition is not None:
             path += f"/partition/{name_in_path(partition)}"
+        if self.database_url is not None and query.keys() & {"batch", "partitions"}:
+            wait_for_horizon(self.database_url)
         return self.get(path, **query)
 
     def take(self, queue: str, /, partition: str | None = None, **query: Any) -> list[Message]:

@@ -12,7 +12,7 @@ from tests.wire.api import Api
 @pytest.fixture(scope="session")
 def api(shared_broker: Broker) -> Iterator[Api]:
     """The API of a broker that other tests use too: keep to queues and groups of your own."""
-    with Api(shared_broker.url) as api:
+    with Api(shared_broker.url, shared_broker.database_url) as api:
         yield api
 
 

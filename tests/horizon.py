@@ -1,0 +1,15 @@
+"""Waiting for the horizon, below which a pop finds everything."""
+
+import psycopg
+
+from tests.wire.deadline import eventually
+
+
+def wait_for_horizon(database_url: str) -> None:
+    """Wait until all that was committed lies below the horizon.
+
+    A broker has short transactions of its own: one that is held up hides what was pushed after it began.
+    """
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        row = connection.execute("SELECT queenspark.frontier()").fetchone()
+        eventually(lambda: connection.execute("SELECT queenspark.horizon() >= %s", row).fetchone() == (True,))
