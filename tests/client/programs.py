@@ -1,7 +1,7 @@
 """Programs that consume a stream, to be interrupted and killed.
 
 `python -m tests.client.programs KIND URL STREAM SECONDS` prints a line for each window when it gets it, one
-when it is done with it, and one when it has noticed the first signal.
+when it has noticed the first signal, and one when it is done with it, so many seconds after that.
 """
 
 import asyncio
@@ -12,6 +12,8 @@ import time
 
 from queenspark import AsyncQueen, AsyncWindow, Queen, Window
 
+MOST = 60  # seconds until a signal
+
 # A shell lets what it starts in the background ignore interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -21,22 +23,25 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def got(window: Window | AsyncWindow) -> None:
-    """Say so, and watch for the end of the client's interest in signals."""
+def got(window: Window | AsyncWindow) -> threading.Event:
+    """Say so, and watch for the end of the client's interest in signals, which the event is about."""
     before = signal.getsignal(signal.SIGINT)
+    noticed = threading.Event()
     say(f"got {window.id}")
 
     def watch() -> None:
         while signal.getsignal(signal.SIGINT) == before:
             time.sleep(0.01)
         say("noticed")
+        noticed.set()
 
     threading.Thread(target=watch, daemon=True).start()
+    return noticed
 
 
 def run_sync(url: str, stream: str, seconds: float, *, workers: int) -> None:
     def handler(window: Window) -> None:
-        got(window)
+        got(window).wait(MOST)
         time.sleep(seconds)
         say(f"did {window.id}")
 
@@ -47,12 +52,12 @@ def run_sync(url: str, stream: str, seconds: float, *, workers: int) -> None:
 
 async def run_async(url: str, stream: str, seconds: float, *, plain: bool) -> None:
     async def handler(window: AsyncWindow) -> None:
-        got(window)
+        await asyncio.to_thread(got(window).wait, MOST)
         await asyncio.sleep(seconds)
         say(f"did {window.id}")
 
     def in_a_thread(window: AsyncWindow) -> None:
-        got(window)
+        got(window).wait(MOST)
         time.sleep(seconds)
         say(f"did {window.id}")
 

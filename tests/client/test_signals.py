@@ -69,7 +69,7 @@ def test_a_signal_lets_the_window_in_hand_be_finished_and_no_further_one_be_take
 ) -> None:
     for value in range(3):
         sealed(stream, value)
-    program = start(programs, kind, shared_broker, stream, 0.7)
+    program = start(programs, kind, shared_broker, stream, 0.2)
     program.process.send_signal(number)
     code, said = program.end()
     assert code == 0
@@ -81,7 +81,6 @@ def test_a_signal_lets_the_window_in_hand_be_finished_and_no_further_one_be_take
 def test_a_second_interrupt_ends_it_at_once(
     programs: list[Program], shared_broker: Broker, stream: StreamApi, kind: str
 ) -> None:
-    lease(stream, 1000)
     sealed(stream, 1)
     program = start(programs, kind, shared_broker, stream, 60)
     program.process.send_signal(signal.SIGINT)
@@ -92,6 +91,7 @@ def test_a_second_interrupt_ends_it_at_once(
     assert time.monotonic() - began < SOON
     assert code != 0
     assert said == ""
+    stream.expire_leases()
     assert stream.poll()["retryCount"] == 0
 
 
