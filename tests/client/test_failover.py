@@ -35,7 +35,7 @@ def test_the_broker_that_answered_last_is_asked_first(shared_broker: Broker, que
     with (
         Proxy(shared_broker.port) as first,
         Proxy(shared_broker.port) as second,
-        Queen([first.url, second.url], timeout=2) as queen,
+        Queen([first.url, second.url], timeout=30) as queen,
     ):
         queen.queue(queue).push(1)
         first.away()
@@ -97,7 +97,7 @@ def test_the_url_may_come_from_the_environment(
 @pytest.mark.parametrize(
     "fault",
     [CUT_BEFORE, CUT_AFTER, Fault(truncate=0), Fault(truncate=100), Fault(status=503), Fault(status=429),
-     Fault(status=500), Fault(delay=3), Fault(hold=3)],
+     Fault(status=500), Fault(delay=30), Fault(hold=30)],
     ids=str,
 )  # fmt: skip
 def test_a_push_is_repeated_until_answered_and_stored_once(

@@ -15,7 +15,7 @@ from tests.wire.api import Api
 
 def test_18_a_lease_is_renewed_at_a_third_of_its_time(queen: Queen, stream: StreamApi) -> None:
     """The handler takes longer than two leases; the window is delivered once, and to nobody else."""
-    lease(stream, 1500)
+    lease(stream, 3000)
     id_ = sealed(stream, 1)
     seen: list[str] = []
     events: list[Event] = []
@@ -25,7 +25,7 @@ def test_18_a_lease_is_renewed_at_a_third_of_its_time(queen: Queen, stream: Stre
     def handler(window: Window) -> None:
         seen.append(window.id)
         thief.start()
-        time.sleep(4)
+        time.sleep(7)
 
     queen.consumer(stream.name, "g", on_event=events.append).process(handler, limit=1)
     other.stop()
@@ -34,33 +34,33 @@ def test_18_a_lease_is_renewed_at_a_third_of_its_time(queen: Queen, stream: Stre
     assert events[-1].kind == "done"
     times = [event.seconds for event in events if event.kind == "renewed"]
     assert len(times) >= 4
-    assert 0.4 < times[0] < 1.5
+    assert 0.9 < times[0] < 3
 
 
-def test_18_a_slow_renewal_is_not_the_end_of_other_leases(
-    far: Queen, proxy: Proxy, stream: StreamApi
-) -> None:
-    lease(stream, 2400)
+def test_18_a_slow_renewal_is_not_the_end_of_other_leases(proxy: Proxy, stream: StreamApi) -> None:
+    lease(stream, 6000)
     for key in "ab":
         sealed(stream, 1, key=key)
-    proxy.fail("/extend", Fault(hold=4))
+    proxy.fail("/extend", Fault(hold=30))
     meeting = threading.Barrier(2, timeout=SOON)
     events: list[Event] = []
 
     def handler(window: Window) -> None:
         meeting.wait()
-        time.sleep(3)
+        time.sleep(7)
 
-    far.consumer(stream.name, "g", on_event=events.append).process(handler, concurrency=2, limit=2)
+    with Queen(proxy.url, timeout=30) as queen:
+        consumer = queen.consumer(stream.name, "g", on_event=events.append)
+        consumer.process(handler, concurrency=2, limit=2)
     assert [event.kind for event in events if event.kind in ("done", "lost")] == ["done", "done"]
 
 
 def test_19_the_broker_answers_a_poll_before_the_client_gives_up(stream: StreamApi, proxy: Proxy) -> None:
-    with Queen(proxy.url, timeout=1.5, retries=0) as queen:
+    with Queen(proxy.url, timeout=2.5, retries=0) as queen:
         began = time.monotonic()
-        assert queen.consumer(stream.name, "g").poll(wait=2) is None
-        assert queen.queue(stream.queue).group("g").start("latest").pop(wait=2).unanswered == []
-        assert time.monotonic() - began > 3
+        assert queen.consumer(stream.name, "g").poll(wait=3) is None
+        assert queen.queue(stream.queue).group("g").start("latest").pop(wait=3).unanswered == []
+        assert time.monotonic() - began > 5
     assert proxy.count("/poll") == 1
 
 
@@ -71,7 +71,7 @@ ACK_FAULTS = pytest.mark.parametrize(
         [Fault(truncate=10)],
         [Fault(status=503), CUT_BEFORE, CUT_AFTER],
         [CUT_AFTER, *[CUT_BEFORE] * 7],
-        [Fault(delay=3)],
+        [Fault(delay=30)],
     ],
     ids=["lost answer", "truncated answer", "several", "beyond the retries", "late answer"],
 )
@@ -159,7 +159,7 @@ def test_a_broker_that_never_takes_an_answer_does_not_hold_the_consumer_for_ever
 
 
 def test_results_wait_for_room_in_their_queue(queen: Queen, stream: StreamApi, queue: str, api: Api) -> None:
-    lease(stream, 1000)
+    lease(stream, 3000)
     sealed(stream, 1)
     queen.queue(queue).create(max_size=1)
     queen.queue(queue).push("first")
@@ -167,7 +167,7 @@ def test_results_wait_for_room_in_their_queue(queen: Queen, stream: StreamApi, q
 
     def listen(event: Event) -> None:
         events.append(event)
-        if [each.kind for each in events].count("renewed") == 5:
+        if [each.kind for each in events].count("renewed") == 4:
             api.drain(queue, 1)
 
     consumer = queen.consumer(stream.name, "g", on_event=listen)

@@ -189,6 +189,7 @@ def test_an_answer_after_the_lease_is_refused(queen: Queen, queue: str) -> None:
     queen.queue(queue).create(lease_time=1)
     queen.queue(queue).push(1)
     (slow,) = take(queen, queue)
+    queen.queue(queue).create(lease_time=30)
     (other,) = take(queen, queue)
     for answer in (slow.ack, slow.nack, slow.renew):
         with pytest.raises(LeaseLost):
@@ -197,11 +198,11 @@ def test_an_answer_after_the_lease_is_refused(queen: Queen, queue: str) -> None:
 
 
 def test_a_renewed_lease_lasts(queen: Queen, queue: str) -> None:
-    queen.queue(queue).create(lease_time=1)
+    queen.queue(queue).create(lease_time=3)
     queen.queue(queue).push(1)
     batch = take(queen, queue)
     batch.renew("30s")
-    assert len(queen.queue(queue).pop(wait=1.5)) == 0
+    assert len(queen.queue(queue).pop(wait=3.5)) == 0
     batch.ack()
 
 

@@ -32,6 +32,7 @@ def test_a_refused_transaction_changes_nothing(queen: Queen, queue: str, out: st
     queen.queue(queue).create(lease_time=1)
     queen.queue(queue).push([1])
     slow = queen.queue(queue).pop(wait=SOON)
+    queen.queue(queue).create(lease_time=30)
     other = queen.queue(queue).pop(wait=SOON)
     with pytest.raises(TransactionRefused, match="lease") as refused:
         queen.transaction().ack(slow).queue(out).push("late").commit()
@@ -41,7 +42,7 @@ def test_a_refused_transaction_changes_nothing(queen: Queen, queue: str, out: st
     assert stored(api, out) == ["once"]
 
 
-@pytest.mark.parametrize("fault", [CUT_AFTER, Fault(truncate=0), Fault(truncate=30), Fault(delay=3)])
+@pytest.mark.parametrize("fault", [CUT_AFTER, Fault(truncate=0), Fault(truncate=30), Fault(delay=30)])
 def test_a_lost_answer_is_asked_for_again_and_it_happened_once(
     far: Queen, proxy: Proxy, queue: str, out: str, api: Api, fault: Fault
 ) -> None:

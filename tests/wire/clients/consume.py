@@ -192,17 +192,20 @@ async def callbacks_decide_about_the_message(queen: Queen, name: str) -> None:
 
 
 async def a_renewed_lease_outlasts_a_slow_handler(queen: Queen, name: str) -> None:
-    await queen.queue(name).config({"lease_time": 1}).create()
+    await queen.queue(name).config({"lease_time": 3}).create()
     await _push(queen, name, 1)
+    stop = asyncio.Event()
     seen = []
 
     async def handle(message: Any) -> None:
         seen.append(message["data"])
-        await asyncio.sleep(1.8)  # the work: longer than the lease
+        await asyncio.sleep(4)  # the work: longer than the lease, while the other worker waits
+        stop.set()
 
-    loop = waiting(queen.queue(name).batch(1).concurrency(2).idle_millis(2500), POLL_MS)
-    await loop.renew_lease(True, 300).consume(handle)
+    loop = waiting(queen.queue(name).batch(1).concurrency(2), POLL_MS)
+    await loop.renew_lease(True, 1000).consume(handle, signal=stop)
     assert seen == [0]
+    assert await _nothing_left(queen, name)
 
 
 async def a_loop_by_namespace_finds_its_queues(queen: Queen, name: str) -> None:

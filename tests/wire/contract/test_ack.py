@@ -111,6 +111,7 @@ def test_an_ack_after_the_lease_passed_to_another_is_refused(api: Api, queue: st
     api.configure(queue, leaseTime=1)
     api.push(queue, 1)
     stale = api.take(queue)[0]
+    api.configure(queue, leaseTime=30)
     live = api.take(queue)[0]
     assert live["leaseId"] != stale["leaseId"]
     assert api.ack(stale)["success"] is False
@@ -165,9 +166,10 @@ def test_of_ok_failed_ok_only_the_failed_one_comes_again(api: Api, queue: str) -
 
 
 def test_acking_the_last_alone_does_not_lose_those_before_it(api: Api, queue: str) -> None:
-    api.configure(queue, leaseTime=1)
+    api.configure(queue, leaseTime=3)
     api.push(queue, 1, 2, 3)
     api.ack(api.take(queue, batch=3)[2])
+    api.configure(queue, leaseTime=30)
     assert payloads_of(api.drain(queue, 2)) == [1, 2]
     assert api.empty(queue)
 

@@ -32,11 +32,11 @@ def test_a_lease_is_extended(api: Api, queue: str, body: dict[str, Any] | None) 
 
 
 def test_an_extended_lease_outlives_its_first_term(api: Api, queue: str) -> None:
-    api.configure(queue, leaseTime=1)
+    api.configure(queue, leaseTime=3)
     api.push(queue, 1)
     message = api.take(queue)[0]
     extend(api, message["leaseId"], {"seconds": 60})
-    assert api.pop(queue, wait="true", timeout=1500).status_code == 204
+    assert api.pop(queue, wait="true", timeout=3500).status_code == 204
     assert api.ack(message)["success"] is True
 
 
@@ -47,12 +47,12 @@ def test_extending_never_shortens_a_lease(api: Api, queue: str) -> None:
 
 
 def test_one_call_extends_the_lease_on_every_claimed_partition(api: Api, queue: str) -> None:
-    api.configure(queue, leaseTime=1)
+    api.configure(queue, leaseTime=3)
     for name in "ab":
         api.push(queue, name, partition=name)
     messages = api.take(queue, partitions=2, batch=2)
     extend(api, messages[0]["leaseId"], {"seconds": 60})
-    assert api.pop(queue, wait="true", timeout=1500).status_code == 204
+    assert api.pop(queue, wait="true", timeout=3500).status_code == 204
     api.complete(messages)
 
 
