@@ -13,8 +13,9 @@ def test_each_retry_of_a_message_waits_longer(api: Api, queue: str) -> None:
     api.push(queue, 1)
     waits = []
     for _ in range(3):
-        api.ack(api.take(queue)[0], "failed")
+        message = api.take(queue)[0]
         failed = time.monotonic()
+        api.ack(message, "failed")
         api.ack(api.take(queue)[0], "retry")
         waits.append(time.monotonic() - failed)
     assert waits[0] > 0.15
@@ -32,21 +33,21 @@ def test_a_message_that_waits_for_its_retry_blocks_its_partition_only(api: Api, 
 
 def test_delayed_processing_hides_a_message_for_that_long(api: Api, queue: str) -> None:
     api.configure(queue, delayedProcessing=1)
-    api.push(queue, "later")
     pushed = time.monotonic()
+    api.push(queue, "later")
     assert api.empty(queue)
     assert payloads_of(api.take(queue)) == ["later"]
     assert time.monotonic() - pushed > 0.9
 
 
 def test_a_window_buffer_hides_a_partition_until_pushes_pause(api: Api, queue: str) -> None:
-    api.configure(queue, windowBuffer=1)
+    api.configure(queue, windowBuffer=2)
     api.push(queue, 1)
     assert api.pop(queue, wait="true", timeout=600).status_code == 204
-    api.push(queue, 2)
     pushed = time.monotonic()
+    api.push(queue, 2)
     assert payloads_of(api.take(queue, batch=9)) == [1, 2]
-    assert time.monotonic() - pushed > 0.9
+    assert time.monotonic() - pushed > 1.9
 
 
 def test_a_window_buffer_holds_back_its_own_partition_only(api: Api, queue: str) -> None:
