@@ -156,14 +156,14 @@ class StreamApi:
         )
 
     def end_waits(self) -> list[float]:
-        """Let the time of the stream's retries be over; how long they still had, in seconds."""
+        """Let the time of the stream's retries be over; how long they had, in seconds."""
         rows = self.run(
             "WITH waiting AS (SELECT p.group_id, p.partition_id, p.retry_at FROM queenspark.places p"
             " JOIN queenspark.groups g ON g.id = p.group_id"
-            " WHERE g.queue_id = %s AND p.retry_at > clock_timestamp())"
+            " WHERE g.queue_id = %s AND p.retry_at IS NOT NULL)"
             " UPDATE queenspark.places p SET retry_at = NULL, available_at = clock_timestamp() FROM waiting w"
             " WHERE p.group_id = w.group_id AND p.partition_id = w.partition_id"
-            " RETURNING extract(epoch FROM w.retry_at - clock_timestamp())::float8",
+            " RETURNING extract(epoch FROM w.retry_at - p.acked_at)::float8",
             self.queue_id,
         )
         return [row[0] for row in rows]

@@ -211,9 +211,9 @@ def test_15_windows_that_were_taken_together_are_answered_together(stream: Strea
     acks[2] |= {"status": "failed"}
     body = {"consumerGroup": "g", "acknowledgments": acks}
     assert [each["success"] for each in api.post("/api/v1/ack/batch", body).json()] == [True] * 3
-    assert stream.drain() == ["a2"]
+    found = stream.drain()
     stream.end_waits()
-    assert stream.drain() == [short(windows[2])]
+    assert sorted(found + stream.drain()) == sorted(["a2", short(windows[2])])
 
 
 def test_16_a_failed_window_is_tried_again_later_and_then_a_dead_letter(stream: StreamApi, api: Api) -> None:
@@ -225,8 +225,9 @@ def test_16_a_failed_window_is_tried_again_later_and_then_a_dead_letter(stream: 
         assert (short(window), window["retryCount"]) == ("k1", attempt)
         answer = stream.ack(window, success=False, error="no network")
         assert answer == {"success": True, "acked": False, "dlq": attempt == 3}
+        if attempt == 2:
+            assert stream.empty(), "the last wait is the longest"
         if attempt < 3:
-            assert stream.empty()
             delays += stream.end_waits()
     assert [round(delay) for delay in delays] == [1, 2, 4]
     assert stream.drain() == ["k2"]
