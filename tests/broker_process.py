@@ -1,25 +1,43 @@
 """A broker as a process of its own, as the tests start, stop and kill it."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
 LOG_LINES = 200
+PORTS = 2000
+"""Of each worker of the tests; all lie below those that the system gives to whoever connects."""
+
+
+def _own_ports() -> Iterator[int]:
+    """The ports of this worker, one after the other; other runs on this machine begin elsewhere."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    first = 12_000 + worker % 10 * PORTS
+    for number in count(random.randrange(PORTS)):
+        yield first + number % PORTS
+
+
+_ports = _own_ports()
 
 
 def free_port() -> int:
-    """A port that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nobody listens on, and that nobody else will take."""
+    for port in _ports:
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("there is always another port")
 
 
 def clean_environment(**settings: Any) -> dict[str, str]:
