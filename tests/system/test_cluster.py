@@ -20,7 +20,7 @@ from tests.system.system import System, as_rows, oracle_rows
 from tests.system.test_windows import SHAPES
 from tests.wire.api import Api
 
-pytestmark = [pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.timeout(480)]
 
 FAR_AWAY = 4 * 10**15  # microseconds: no window is open then
 SPARK = Path(pyspark.__file__).parent
@@ -113,5 +113,5 @@ def compare_all_kinds(system: System, messages: int) -> None:
         time.sleep(0.01)
     for stream in streams:
         expected = system.expected(stream, system.records(stream), FAR_AWAY)
-        found = system.wait_for(stream, len(expected), within=120)
+        found = system.wait_for(stream, len(expected), within=240)
         assert as_rows(found) == oracle_rows(expected), system.pipeline.log()
