@@ -165,7 +165,7 @@ class Queues(RuleBasedStateMachine):
         if status == "completed":
             assert outcome == "completed"
             self._answered(place, [id_])
-        elif id_ in place.returned:
+        elif id_ in place.returned and status != "retry":
             assert outcome == "dead"
             place.returned.remove(id_)
             place.dead.append(id_)
