@@ -324,6 +324,7 @@ def test_a_child_that_does_not_stop_without_its_parent_is_ended_by_force() -> No
 
 INTERRUPTED = """
 import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
         if name == "typer":

@@ -44,7 +44,8 @@ def test_polls_that_wait_together_get_windows_of_different_keys(broker: StartBro
         for key, record in records.items():
             start = record.created_us // 60_000_000
             stream.seal(minute(key, start, sources=[(record.queue_id, record.position, record.position)]))
-        body = {"streamName": stream.name, "consumerGroup": "g", "timeout": 0}
+        # Not 0: while one poll discovers windows, another one that cannot wait is told that there are none.
+        body = {"streamName": stream.name, "consumerGroup": "g", "timeout": 3000}
         with (
             psycopg.connect(database) as blocker,
             psycopg.connect(database, autocommit=True) as observer,
