@@ -84,7 +84,7 @@ def test_clients_that_leave_in_a_crowd_do_not_disturb_those_that_stay(own: Broke
 def test_a_client_that_left_while_its_answer_was_made_gives_its_lease_back(
     broker: StartBroker, database: str, queue: str
 ) -> None:
-    """A broker that has not met the partition looks its name up between the lease and the answer."""
+    """The broker is frozen while the pop is done and the client leaves: it learns of both together."""
     with Api(broker().url) as api:
         api.push(queue, 1, 2)
         api.ack(api.take(queue, consumerGroup="g")[0], consumerGroup="g")
@@ -97,7 +97,13 @@ def test_a_client_that_left_while_its_answer_was_made_gives_its_lease_back(
             blocker.execute("LOCK TABLE queenspark.partitions IN ACCESS EXCLUSIVE MODE")
             connection.get(poll(queue))
             eventually(lambda: waiting_for_a_lock(observer))
-            connection.close()
+            new.process.send_signal(signal.SIGSTOP)
+            try:
+                connection.close()
+                blocker.rollback()
+                time.sleep(0.2)  # the pop is done, and its answer waits for the broker
+            finally:
+                new.process.send_signal(signal.SIGCONT)
         assert payloads_of(api.take(queue, consumerGroup="g")) == [2]
 
 
