@@ -104,8 +104,10 @@ def running_pipeline(machine: Machine) -> Iterator[PipelineProcess]:
             pipeline.stop()
 
 
-def wait_until(machine: Machine, statement: str, stream: int, what: str, within: float = 300.0) -> float:
-    """Wait until a statement about a stream is true; when that was."""
+def wait_until(
+    machine: Machine, statement: str, what: str, *, stream: int | None = None, within: float = 300.0
+) -> float:
+    """Wait until a statement, perhaps about a stream, is true; when that was."""
     deadline = time.monotonic() + within
     with psycopg.connect(machine.database_url, autocommit=True) as connection:
         while time.monotonic() < deadline:
@@ -122,7 +124,13 @@ def wait_for_records(machine: Machine, stream: int, count: int) -> float:
         f"SELECT coalesce(sum(records), 0) >= {count:d} FROM queenspark.stream_stats"
         " WHERE stream_id = %(stream)s"
     )
-    return wait_until(machine, statement, stream, f"the reading of {count} records")
+    return wait_until(machine, statement, f"the reading of {count} records", stream=stream)
+
+
+def wait_for_silence(machine: Machine) -> None:
+    """Wait until the last batch is over for a while."""
+    statement = "SELECT max(updated_at) < clock_timestamp() - interval '3 seconds' FROM queenspark.progress"
+    wait_until(machine, statement, "silence")
 
 
 def drain(machine: Machine, messages: int) -> list[float]:
@@ -143,7 +151,7 @@ def sealed(machine: Machine, stream: str, keys: int, messages: int) -> None:
     number = define(machine, stream, stream)
     wait_for_records(machine, number, messages)
     statement = "SELECT sum(open_windows) = 0 FROM queenspark.stream_stats WHERE stream_id = %(stream)s"
-    wait_until(machine, statement, number, "the sealing of all windows")
+    wait_until(machine, statement, "the sealing of all windows", stream=number)
 
 
 def deliveries(machine: Machine, stream: str, consumers: int, seconds: float, *, at_once: int = 1) -> float:
@@ -260,7 +268,7 @@ def main(
             sealed(machine, "many", 100_000, 100_000)
             few, many = (1000 / deliveries(machine, name, 1, 5.0) for name in ("few", "many"))
             row("a poll and an ack with 100,000 keys", f"{many:.2f} ms", f"100 keys: {few:.2f} ms", "twice")
-            time.sleep(5)  # until the last batch is over
+            wait_for_silence(machine)
             idle = 100 * idle_cores(machine, pipeline, 15.0)
             row("the idle pipeline", f"{idle:.1f} % of a core", "", "5 %")
         plain = plain_spark(machine)

@@ -20,12 +20,14 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def command(pid: int) -> list[str]:
-    """What a process was called with."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-    except (FileNotFoundError, ProcessLookupError):
-        return []
+def program_of(pid: int) -> str:
+    """The name of the program that a process runs; nothing when it is gone."""
+    return _text(pid, "comm").strip()
+
+
+def arguments_of(pid: int) -> list[str]:
+    """What a process was called with; nothing when it is gone."""
+    return _text(pid, "cmdline").split("\0")
 
 
 def members(session: int) -> list[int]:
@@ -35,8 +37,12 @@ def members(session: int) -> list[int]:
 
 
 def _fields(pid: int) -> list[str]:
-    """State, parent and so on, as proc(5) has them after the name."""
+    """State, parent and so on, as proc(5) has them after the name; nothing when it is gone."""
+    return _text(pid, "stat").rpartition(")")[2].split()
+
+
+def _text(pid: int, file: str) -> str:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return Path(f"/proc/{pid}/{file}").read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
-        return []
+        return ""

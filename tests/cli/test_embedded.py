@@ -10,7 +10,6 @@ import psycopg
 import pytest
 
 from queenspark.embedded import AlreadyRunning, EmbeddedPostgres, EmbeddedPostgresError, binaries
-from queenspark.signals import signals_wait
 from tests.postgres_servers import DEBIAN_15
 from tests.processes import gone
 from tests.wire.deadline import eventually
@@ -197,17 +196,3 @@ def test_without_packaged_binaries_the_way_out_is_named(
     monkeypatch.setattr(binaries, "INSTALLATION", "no-such-installation")
     with pytest.raises(EmbeddedPostgresError, match="QUEENSPARK_DATABASE_URL"):
         EmbeddedPostgres(folder).start()
-
-
-def test_signals_wait_until_a_process_that_is_being_started_is_known() -> None:
-    came: list[str] = []
-    before = signal.signal(signal.SIGTERM, lambda *_: came.append("the signal"))
-    try:
-        with signals_wait():
-            signal.raise_signal(signal.SIGTERM)
-            came.append("the process")
-        assert came == ["the process", "the signal"]
-        signal.raise_signal(signal.SIGTERM)
-        assert came == ["the process", "the signal", "the signal"]
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -1,4 +1,4 @@
-"""`queenspark up` and `queenspark serve`: one command starts everything, and leaves nothing behind."""
+"""`queenspark up`: one command starts everything, and leaves nothing behind."""
 
 import os
 import signal
@@ -13,10 +13,9 @@ import httpx2
 import pytest
 
 from queenspark.cli.pipeline_process import STOP_SECONDS
-from tests.broker_process import Broker, clean_environment, free_port
+from tests.broker_process import clean_environment, free_port
 from tests.command import Command
-from tests.processes import command as words_of
-from tests.processes import descendants, gone, members
+from tests.processes import arguments_of, descendants, gone, members, program_of
 from tests.wire.deadline import eventually
 
 
@@ -112,7 +111,7 @@ def test_ctrl_c_ends_spark_within_seconds(up: StartUp, moment: str) -> None:
         if moment == "the pipeline leads":
             stats = httpx2.get(f"{running.url}/api/v1/resources/streams/stats").json()
             return bool(stats["pipeline"]["active"])
-        return "java" in map(command_of, descendants(running.process.pid))
+        return "java" in map(program_of, descendants(running.process.pid))
 
     eventually(has_come, within=120)
     if moment == "Spark starts":
@@ -132,13 +131,12 @@ def test_after_a_kill_nothing_of_spark_stays(up: StartUp, database: str, moment:
     running = up(database_url=database, pipeline=True)
 
     def pipelines() -> list[int]:
-        return [pid for pid in descendants(running.process.pid) if "\0pipeline\0" in arguments_of(pid)]
+        return [pid for pid in descendants(running.process.pid) if "pipeline" in arguments_of(pid)]
 
     def has_java(session: int) -> bool:
-        found = [arguments_of(pid) for pid in members(session) if command_of(pid) == "java"]
-        return any(
-            "\0org.apache.spark.deploy.SparkSubmit\0" in each and "launcher" not in each for each in found
-        )
+        found = [arguments_of(pid) for pid in members(session) if program_of(pid) == "java"]
+        spark, launcher = "org.apache.spark.deploy.SparkSubmit", "org.apache.spark.launcher.Main"
+        return any(spark in each and launcher not in each for each in found)
 
     (session,) = eventually(pipelines, within=60)
     if moment != "the pipeline starts":
@@ -148,14 +146,6 @@ def test_after_a_kill_nothing_of_spark_stays(up: StartUp, database: str, moment:
     running.process.kill()
     running.process.wait()
     eventually(lambda: members(session) == [], within=60)
-
-
-def arguments_of(pid: int) -> str:
-    return text_of(Path(f"/proc/{pid}/cmdline"))
-
-
-def command_of(pid: int) -> str:
-    return text_of(Path(f"/proc/{pid}/comm")).strip()
 
 
 def text_of(path: Path) -> str:
@@ -200,7 +190,7 @@ def test_a_taken_port_is_refused_before_anything_is_made(up: StartUp, folder: Pa
 def test_when_the_broker_dies_everything_ends(up: StartUp) -> None:
     running = up().wait_until_up()
     children = descendants(running.process.pid)
-    (broker,) = [pid for pid in children if "serve" in words_of(pid)]
+    (broker,) = [pid for pid in children if "serve" in arguments_of(pid)]
     os.kill(broker, signal.SIGKILL)
     _, said = running.process.communicate(timeout=60)
     assert running.process.returncode == 1
@@ -266,7 +256,7 @@ def test_what_killed_processes_left_is_removed_at_the_next_start(up: StartUp) ->
     left = running.data_dir / "tmp" / "spark-0" / "left"
     left.parent.mkdir()
     left.touch()
-    (broker,) = [pid for pid in descendants(running.process.pid) if "serve" in words_of(pid)]
+    (broker,) = [pid for pid in descendants(running.process.pid) if "serve" in arguments_of(pid)]
     assert f"TMPDIR={left.parents[1]}" in Path(f"/proc/{broker}/environ").read_text().split("\0")
     running.end()
     up().wait_until_up().end()
@@ -285,79 +275,3 @@ def test_with_a_database_that_does_not_answer_it_is_one_sentence(up: StartUp) ->
     _, said = running.process.communicate(timeout=60)
     assert running.process.returncode == 2
     assert "Traceback" not in said
-
-
-def test_serve_without_a_database_says_what_to_do(command: Command) -> None:
-    result = command("serve")
-    assert result.code == 2
-    assert "QUEENSPARK_DATABASE_URL" in result.err
-
-
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_serve_ends_well_on_a_signal(broker: Callable[[], Broker], how: signal.Signals) -> None:
-    running = broker()
-    running.process.send_signal(how)
-    assert running.process.wait(60) == 0
-
-
-LONELY = """
-import signal, threading, time
-from queenspark.cli import serve
-signal.signal(signal.SIGTERM, lambda *_: print("asked", flush=True))
-serve.ALONE_SECONDS = 0.5
-threading.Thread(target=serve.stop_when_stdin_ends).start()
-time.sleep(60)
-"""
-
-
-def test_a_child_that_does_not_stop_without_its_parent_is_ended_by_force() -> None:
-    child = subprocess.Popen(
-        [sys.executable, "-c", LONELY],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    said, _ = child.communicate(timeout=30)
-    assert (said, child.returncode) == ("asked\n", -signal.SIGKILL)
-
-
-INTERRUPTED = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
-class Interrupting:
-    def find_spec(self, name, path=None, target=None):
-        if name == "typer":
-            signal.raise_signal(signal.SIGINT)
-sys.meta_path.insert(0, Interrupting())
-from queenspark.cli import main
-main()
-"""
-
-
-def test_ctrl_c_while_a_command_is_loaded_leaves_no_trace() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False, timeout=60
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
-
-
-def test_serve_on_a_taken_port_is_one_sentence(broker: Callable[[], Broker], database: str) -> None:
-    taken = broker()
-    environment = clean_environment(database_url=database, port=taken.port)
-    command = [sys.executable, "-m", "queenspark", "serve"]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
-    assert ended.returncode == 2
-    assert str(taken.port) in ended.stderr
-    assert "Traceback" not in ended.stderr
-
-
-def test_migrate_can_be_repeated(command: Command, database: str) -> None:
-    assert command("migrate", "--database-url", database).code == 0
-    assert command("migrate", "--database-url", database).err == "The schema is up to date.\n"
-
-
-def test_migrate_without_an_answering_database_is_one_sentence(command: Command) -> None:
-    result = command("migrate", "--database-url", f"postgresql://127.0.0.1:{free_port()}/none")
-    assert result.code == 1
-    assert "Traceback" not in result.err

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from tests.broker_process import clean_environment
-from tests.processes import descendants, gone
+from tests.processes import descendants, gone, program_of
 
 LOG_LINES = 100
 
@@ -60,7 +60,7 @@ class PipelineProcess:
     def java(self) -> int:
         """The process id of Spark's JVM."""
         for pid in descendants(self.process.pid):
-            if Path(f"/proc/{pid}/comm").read_text().strip() == "java":
+            if program_of(pid) == "java":
                 return pid
         raise RuntimeError("there is no JVM")
 

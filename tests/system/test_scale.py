@@ -11,7 +11,7 @@ import pytest
 
 from tests.broker_process import Broker
 from tests.postgres_servers import PostgresServer
-from tests.processes import descendants
+from tests.processes import arguments_of, descendants
 from tests.system.load import Producers, sealed_counts, wait_until
 from tests.system.pipeline_process import PipelineProcess
 from tests.system.system import System
@@ -68,7 +68,7 @@ def test_many_streams_share_one_query(system: System, full_size: bool) -> None:
     wait_until(lambda: sum(sealed_counts(system).values()) >= wanted, within=900, every=0.5)
     times["windows"] = time.monotonic() - begin
     processes = [system.pipeline.process.pid, *descendants(system.pipeline.process.pid)]
-    sources = [pid for pid in processes if "python_streaming_source_runner" in command(pid)]
+    sources = [pid for pid in processes if "python_streaming_source_runner" in " ".join(arguments_of(pid))]
     memory = resident(system.pipeline.process.pid) + resident(system.pipeline.java)
     sys.stderr.write(f"\n{len(streams)} streams, {wanted} windows, {memory / GIB:.2f} GiB, {times}\n")
     found = sealed_windows(system)
@@ -76,14 +76,6 @@ def test_many_streams_share_one_query(system: System, full_size: bool) -> None:
     assert found.sort(WINDOW).equals(expected.sort(WINDOW))
     assert len(sources) == 1
     assert memory < 4 * GIB
-
-
-def command(pid: int) -> str:
-    """The command line of a process."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
 
 
 def resident(pid: int) -> int:

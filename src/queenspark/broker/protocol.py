@@ -6,7 +6,7 @@ Uvicorn writes them one by one; at small answers the two system calls were a thi
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -40,6 +40,7 @@ class _Corked:
 class Protocol(HttpToolsProtocol):
     """One connection of a client."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin, with writes gathered."""
-        super().connection_made(_Corked(transport, self.loop))  # type: ignore[arg-type]
+        corked = _Corked(cast("asyncio.Transport", transport), self.loop)
+        super().connection_made(cast("asyncio.Transport", corked))

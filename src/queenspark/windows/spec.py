@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -42,7 +42,7 @@ class WindowSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def __post_init__(self) -> None:
         for name, choices in (("kind", Kind), ("clock", Clock), ("late", Late), ("emission", Emission)):
-            allowed = choices.__args__  # type: ignore[attr-defined]
+            allowed = get_args(choices)
             if getattr(self, name) not in allowed:
                 raise SpecError(f"{name} is {getattr(self, name)!r}; use one of {', '.join(allowed)}")
         self._check_shape()
