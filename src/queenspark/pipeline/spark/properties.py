@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from ..settings import SettingsError, variable
+from ...settings import SettingsError, variable
 
 _ENTRY = re.compile(r"(spark\.[^\s=:]+)(?:\s*[=:]\s*|\s+)(.*)")
 

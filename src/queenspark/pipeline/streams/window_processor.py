@@ -16,8 +16,8 @@ import pandas as pd
 import polars as pl
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
-from ..store.window_sink import WindowSink
-from ..windows import Engine, Result, State
+from ...store.window_sink import WindowSink
+from ...windows import Engine, Result, State
 from .bucket_state import BucketState
 from .definitions import Definitions
 from .offset import Offset, Stream

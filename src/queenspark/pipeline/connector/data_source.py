@@ -12,7 +12,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from .errors import OptionError
+from ..errors import OptionError
 from .messages import SCHEMA
 from .options import ReadOptions, WriteOptions
 from .sink import QueueBatchWriter, QueueStreamWriter

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..store.encryption import Cipher
+from ...store.encryption import Cipher
 
 SCHEMA = (
     "queue string, partition string, message_id long, transaction_id string, position string,"

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import msgspec
 
-from ..store.position import BEGIN, Position
-from ..windows.layout import NEVER
+from ...store.position import BEGIN, Position
+from ...windows.layout import NEVER
 
 Stream = tuple[int, int]  # id and version
 Place = tuple[int, int, int]  # txid, id and tick

@@ -10,9 +10,9 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
-from ..store.names import ids_fault, name_fault
-from ..store.push import Item
-from .errors import OptionError
+from ...store.names import ids_fault, name_fault
+from ...store.push import Item
+from ..errors import OptionError
 
 COLUMNS = ("data", "partition", "transaction_id")
 DEFAULT_PARTITION = "Default"

@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
-from queenspark.pipeline.items import RowIds
+from queenspark.pipeline.connector.items import RowIds
 from queenspark.store.log import LogReader
 from tests.pipeline.queues import Queues
 

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from queenspark.pipeline.messages import SCHEMA
-from queenspark.pipeline.options import READ_OPTIONS, WRITE_OPTIONS
+from queenspark.pipeline.connector.messages import SCHEMA
+from queenspark.pipeline.connector.options import READ_OPTIONS, WRITE_OPTIONS
 from tests.pipeline.queues import Queues
 from tests.test_documentation import first_cells, page, section
 

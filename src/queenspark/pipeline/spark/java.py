@@ -19,7 +19,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from .errors import JavaNotFound
+from ..errors import JavaNotFound
 
 log = logging.getLogger("queenspark.pipeline")
 

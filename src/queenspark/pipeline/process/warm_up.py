@@ -25,12 +25,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 from pyspark.sql.types import StructType
 
-from ..windows import State
-from .bucket_state import BucketState
-from .routing import RECORD, pack, unpack
-from .stream_source import SCHEMA, one_row
-from .streams_query import bucket_labels
-from .window_processor import OUTPUT
+from ...windows import State
+from ..streams.bucket_state import BucketState
+from ..streams.routing import RECORD, pack, unpack
+from ..streams.stream_source import SCHEMA, one_row
+from ..streams.streams_query import bucket_labels
+from ..streams.window_processor import OUTPUT
 
 log = logging.getLogger("queenspark.pipeline")
 

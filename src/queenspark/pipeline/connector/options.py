@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 
-from ..settings import Settings, decode_key, variable
-from ..store.definitions import WINDOW_QUEUES
-from ..store.names import name_fault
-from .errors import OptionError
+from ...settings import Settings, decode_key, variable
+from ...store.definitions import WINDOW_QUEUES
+from ...store.names import name_fault
+from ..errors import OptionError
 
 READ_OPTIONS = ("url", "queue", "queues", "start", "maxRowsPerTrigger")
 WRITE_OPTIONS = ("url", "queue", "name")

@@ -19,10 +19,10 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from ..store.encryption import Cipher
-from ..store.pipeline import News, PipelineStore
-from ..store.position import LARGEST, Position
-from ..windows.layout import NEVER
+from ...store.encryption import Cipher
+from ...store.pipeline import News, PipelineStore
+from ...store.position import LARGEST, Position
+from ...windows.layout import NEVER
 from .definitions import Definitions
 from .offset import Offset, Place, name_of
 from .routing import Router, pack

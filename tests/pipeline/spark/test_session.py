@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from queenspark.pipeline import session as former_path
 from queenspark.pipeline.errors import SparkNotStarted
-from queenspark.pipeline.properties import read_properties
-from queenspark.pipeline.session import session_properties, start_session
+from queenspark.pipeline.spark.properties import read_properties
+from queenspark.pipeline.spark.session import session_properties, start_session
 from queenspark.settings import Settings, SettingsError
 
 
@@ -81,7 +82,7 @@ START = """
 import tempfile
 from pathlib import Path
 from queenspark.pipeline.errors import SparkNotStarted
-from queenspark.pipeline.session import start_session
+from queenspark.pipeline.spark.session import start_session
 from queenspark.settings import Settings
 try:
     session = start_session(Settings.from_env())
@@ -136,3 +137,7 @@ def test_an_unknown_master_is_named(tmp_path: Path) -> None:
     done = start(tmp_path, spark_master="nowhere")
     assert "Spark did not start with nowhere" in done.stdout
     assert "Master must" in done.stdout
+
+
+def test_programs_written_for_the_former_path_still_start_a_session() -> None:
+    assert former_path.start_session is start_session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..store.position import END, Position
+from ...store.position import END, Position
 from .definitions import Definitions
 from .offset import Offset, Stream, name_of
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from uuid import uuid4
 
-from ..store.errors import StoreError
-from ..store.pipeline import Leader, PipelineStore
+from ...store.errors import StoreError
+from ...store.pipeline import Leader, PipelineStore
 
 LEASE_SECONDS = 6.0
 RENEW_SECONDS = 1.5

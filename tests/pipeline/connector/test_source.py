@@ -13,10 +13,10 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from queenspark.pipeline import source
-from queenspark.pipeline.messages import to_rows
-from queenspark.pipeline.options import ReadOptions
-from queenspark.pipeline.source import (
+from queenspark.pipeline.connector import source
+from queenspark.pipeline.connector.messages import to_rows
+from queenspark.pipeline.connector.options import ReadOptions
+from queenspark.pipeline.connector.source import (
     SPLIT_ROWS,
     QueueBatchReader,
     QueueStreamReader,

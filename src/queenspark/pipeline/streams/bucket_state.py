@@ -11,8 +11,8 @@ from uuid import uuid4
 import msgspec
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-from ..windows import State
-from ..windows.state import VERSION
+from ...windows import State
+from ...windows.state import VERSION
 
 _MOST_PARTS = 50
 _LEAST_BYTES = 256 * 1024  # of changes, before the whole state is written again

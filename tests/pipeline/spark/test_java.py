@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from queenspark.pipeline import java
 from queenspark.pipeline.errors import JavaNotFound
-from queenspark.pipeline.java import REFUSED_FLAG, find_java_home, packaged_java
+from queenspark.pipeline.spark import java
+from queenspark.pipeline.spark.java import REFUSED_FLAG, find_java_home, packaged_java
 
 FAKE = """\
 #!/bin/sh
@@ -113,7 +113,7 @@ def test_the_error_names_the_java_that_is_too_old(tmp_path: Path, env: dict[str,
 COUNT_WITH_SPARK = """
 import logging
 from pathlib import Path
-from queenspark.pipeline.session import start_session
+from queenspark.pipeline.spark.session import start_session
 from queenspark.settings import Settings
 session = start_session(Settings(spark_master="local[1]", data_dir=Path(".")))
 print(session.range(10).count(), session._jvm.System.getProperty("java.home"))

@@ -6,9 +6,9 @@ from functools import cached_property
 
 import msgspec
 
-from ..store.definitions import Definition
-from ..store.position import Position
-from ..windows import WindowSpec
+from ...store.definitions import Definition
+from ...store.position import Position
+from ...windows import WindowSpec
 from .offset import Stream
 
 GLOBAL = "__GLOBAL__"

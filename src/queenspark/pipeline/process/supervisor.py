@@ -15,14 +15,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ..settings import Settings, decode_key
-from ..signals import handlers_kept
-from ..store.errors import StoreError
-from ..store.pipeline import PipelineStore
-from .errors import SparkEnded
+from ...settings import Settings, decode_key
+from ...signals import handlers_kept
+from ...store.errors import StoreError
+from ...store.pipeline import PipelineStore
+from ..errors import SparkEnded
+from ..spark.session import end_session, is_local, start_session
+from ..streams.streams_query import start_streams
 from .leadership import Leadership
-from .session import end_session, is_local, start_session
-from .streams_query import start_streams
 from .warm_up import WarmUp
 
 log = logging.getLogger("queenspark.pipeline")

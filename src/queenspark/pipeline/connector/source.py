@@ -22,10 +22,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from ..store.encryption import Cipher
-from ..store.log import LogReader
-from ..store.position import BEGIN, Position
-from .errors import OptionError
+from ...store.encryption import Cipher
+from ...store.log import LogReader
+from ...store.position import BEGIN, Position
+from ..errors import OptionError
 from .messages import to_rows
 from .options import EARLIEST, LATEST, ReadOptions
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-from queenspark.pipeline import bucket_state
-from queenspark.pipeline.bucket_state import BucketState
+from queenspark.pipeline.streams import bucket_state
+from queenspark.pipeline.streams.bucket_state import BucketState
 from queenspark.windows import State
 
 BUCKET = 3

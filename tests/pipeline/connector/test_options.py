@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 from pyspark.sql.types import IntegerType, StringType, StructType
 
+from queenspark.pipeline.connector.items import check_schema
+from queenspark.pipeline.connector.options import ReadOptions, WriteOptions
 from queenspark.pipeline.errors import OptionError
-from queenspark.pipeline.items import check_schema
-from queenspark.pipeline.options import ReadOptions, WriteOptions
 
 READ = {"url": "postgresql:///q", "queue": "orders"}
 

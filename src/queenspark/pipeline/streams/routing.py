@@ -9,8 +9,8 @@ import polars as pl
 import pyarrow as pa
 from pandas.util import hash_array
 
-from ..store.encryption import Cipher
-from ..windows.event_time import event_times
+from ...store.encryption import Cipher
+from ...windows.event_time import event_times
 from .definitions import GLOBAL, Definitions
 from .stream_plan import Range
 
