@@ -17,6 +17,7 @@ import msgspec
 import polars as pl
 import psycopg
 
+from ..windows.membership import LEAVES_OUT
 from .database import OPTIONS
 from .errors import DatabaseUnavailable, LostLeadership
 from .news import pack
@@ -86,6 +87,7 @@ class WindowSink:
                 else:
                     pushed, queues = self._append(connection, windows)
                     self._note(connection, "add_late", late, _LATE)
+                    self._note(connection, "add_dropped", late, _LATE, kinds=list(LEAVES_OUT))
                     self._note(connection, "add_dead", dead, _DEAD)
                     self._note(connection, "add_stats", stats, _STATS, bucket=bucket)
                     params = {"bucket": bucket, "buckets": buckets, "epoch": epoch, "batch": end["n"]}

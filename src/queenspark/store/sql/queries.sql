@@ -572,6 +572,17 @@ INSERT INTO queenspark.stream_late (stream_id, version, key, txid, id, time_us, 
 SELECT * FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[],
     %(id)s::bigint[], %(time_us)s::bigint[], %(closed_us)s::bigint[], %(dropped)s::boolean[])
 
+-- name: add_dropped
+-- Late records that were left out, of streams whose windows may span them (kinds: see windows/membership.py).
+INSERT INTO queenspark.stream_dropped (stream_id, version, key, txid, id)
+SELECT u.stream, u.version, u.key, u.txid, u.id
+FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[], %(id)s::bigint[],
+    %(dropped)s::boolean[]) AS u(stream, version, key, txid, id, dropped)
+WHERE u.dropped AND EXISTS (
+    SELECT 1 FROM queenspark.definitions d
+    WHERE d.stream_id = u.stream AND d.version = u.version AND d.body #>> '{spec,kind}' = ANY (%(kinds)s))
+ON CONFLICT DO NOTHING
+
 -- name: add_dead
 INSERT INTO queenspark.stream_dead (stream_id, version, key, txid, id)
 SELECT * FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[],
@@ -661,6 +672,7 @@ UPDATE queenspark.queues SET lease_seconds = %(lease_seconds)s WHERE id = %(queu
 -- name: forget_stream
 WITH stats AS (DELETE FROM queenspark.stream_stats WHERE stream_id = %(id)s),
      late AS (DELETE FROM queenspark.stream_late WHERE stream_id = %(id)s),
+     dropped AS (DELETE FROM queenspark.stream_dropped WHERE stream_id = %(id)s),
      dead AS (DELETE FROM queenspark.stream_dead WHERE stream_id = %(id)s)
 DELETE FROM queenspark.stream_floors WHERE stream_id = %(id)s
 
@@ -689,6 +701,10 @@ CROSS JOIN LATERAL messages_between(
 ORDER BY m.txid, m.id LIMIT %(limit)s
 
 -- name: dropped_records
+-- A pipeline of a version without the table stream_dropped notes them in the late log only.
+SELECT d.txid, d.id FROM queenspark.stream_dropped d
+WHERE d.stream_id = %(stream_id)s AND d.version = %(version)s AND d.key = %(key)s
+UNION
 SELECT l.txid, l.id FROM queenspark.stream_late l
 WHERE l.dropped AND l.stream_id = %(stream_id)s AND l.version = %(version)s AND l.key = %(key)s
 
@@ -733,11 +749,47 @@ DELETE FROM queenspark.stream_floors f USING (
 SELECT n.queue_id, (min(n.needs))[1], (min(n.needs))[2] FROM stream_needs(%(queue_ids)s) n GROUP BY n.queue_id
 
 -- name: trim_late
-DELETE FROM queenspark.stream_late l USING (
-    SELECT s.id, (SELECT x.at FROM queenspark.stream_late x WHERE x.stream_id = s.id
-                  ORDER BY x.at DESC OFFSET %(keep)s LIMIT 1) AS until
-    FROM queenspark.streams s
-) c WHERE l.stream_id = c.id AND l.at <= c.until
+-- What a pipeline of a version without the table stream_dropped has noted here moves there.
+WITH trimmed AS (
+    DELETE FROM queenspark.stream_late l USING (
+        SELECT s.id, (SELECT x.at FROM queenspark.stream_late x WHERE x.stream_id = s.id
+                      ORDER BY x.at DESC OFFSET %(keep)s LIMIT 1) AS until
+        FROM queenspark.streams s
+    ) c WHERE l.stream_id = c.id AND l.at <= c.until
+    RETURNING l.stream_id, l.version, l.key, l.txid, l.id, l.dropped
+)
+INSERT INTO queenspark.stream_dropped (stream_id, version, key, txid, id)
+SELECT t.stream_id, t.version, t.key, t.txid, t.id FROM trimmed t
+WHERE t.dropped AND EXISTS (
+    SELECT 1 FROM queenspark.definitions d
+    WHERE d.stream_id = t.stream_id AND d.version = t.version AND d.body #>> '{spec,kind}' = ANY (%(kinds)s))
+ON CONFLICT DO NOTHING
+
+-- name: forget_dropped
+-- Dropped records go with the records themselves: when they lie before all that is left of the stream's sources
+-- (also of those that it no longer has), and when the stream is deleted.
+DELETE FROM queenspark.stream_dropped d USING (
+    SELECT x.stream_id, CASE WHEN s.id IS NOT NULL THEN (
+        SELECT min(ARRAY[first.txid, first.id]) FROM (
+            SELECT DISTINCT (source ->> 'queue_id')::integer AS queue_id
+            FROM queenspark.definitions v, jsonb_array_elements(v.body -> 'sources') source
+            WHERE v.stream_id = x.stream_id
+        ) q CROSS JOIN LATERAL (
+            SELECT m.txid, m.id FROM queenspark.messages m WHERE m.queue_id = q.queue_id
+            ORDER BY m.txid, m.id LIMIT 1) first
+    ) END AS first
+    FROM (
+        WITH RECURSIVE streams AS (
+            (SELECT y.stream_id FROM queenspark.stream_dropped y ORDER BY y.stream_id LIMIT 1)
+            UNION ALL
+            SELECT (SELECT y.stream_id FROM queenspark.stream_dropped y WHERE y.stream_id > z.stream_id
+                    ORDER BY y.stream_id LIMIT 1)
+            FROM streams z WHERE z.stream_id IS NOT NULL
+        )
+        SELECT stream_id FROM streams WHERE stream_id IS NOT NULL
+    ) x LEFT JOIN queenspark.streams s ON s.id = x.stream_id
+) c
+WHERE d.stream_id = c.stream_id AND (c.first IS NULL OR (d.txid, d.id) < (c.first[1], c.first[2]))
 
 -- name: trim_dead
 DELETE FROM queenspark.stream_dead l USING (

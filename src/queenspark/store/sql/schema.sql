@@ -289,6 +289,18 @@ CREATE TABLE queenspark.stream_late (
 CREATE INDEX stream_late_at ON queenspark.stream_late (stream_id, at);
 CREATE INDEX stream_late_dropped ON queenspark.stream_late (stream_id, version, key, txid, id) WHERE dropped;
 
+-- Late records that were left out and lie between the first and the last record of a session. They stay as long as
+-- the records themselves: whoever reads the session's records leaves these out.
+CREATE TABLE queenspark.stream_dropped (
+    stream_id integer NOT NULL,
+    version integer NOT NULL,
+    key text NOT NULL,
+    txid bigint NOT NULL,
+    id bigint NOT NULL,
+    PRIMARY KEY (stream_id, version, key, txid, id)
+);
+CREATE INDEX stream_dropped_position ON queenspark.stream_dropped (stream_id, txid, id);
+
 -- Records without a usable event time. The newest of each stream are kept.
 CREATE TABLE queenspark.stream_dead (
     stream_id integer NOT NULL,
