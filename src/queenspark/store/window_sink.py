@@ -17,6 +17,7 @@ import msgspec
 import polars as pl
 import psycopg
 
+from ..formats.window_message import is_same, payload
 from ..windows.membership import LEAVES_OUT
 from .database import OPTIONS
 from .errors import DatabaseUnavailable, LostLeadership
@@ -33,7 +34,6 @@ _KNOWN = {"queue_id": pl.Int64, "key": pl.String, "partition_id": pl.Int64}
 _COUNTED = {
     "stream": pl.Int64, "version": pl.Int32, "key": pl.String, "from_txid": pl.Int64, "from_id": pl.Int64,
 }  # fmt: skip
-_SOURCE = ("source", "first_txid", "first_id", "last_txid", "last_id")
 _COPIED = (
     "txid", "id", "partition_id", "created_at", "queue_id", "transaction_id", "payload", "window_end",
 )  # fmt: skip
@@ -232,20 +232,13 @@ def _known(connection: Connection, before: dict[str, Any]) -> pl.DataFrame:
     return pl.DataFrame(done, schema={"stream": pl.Int64, "version": pl.Int32}, orient="row")
 
 
-def _payload() -> pl.Expr:
-    ranges = pl.concat_list([pl.element().struct.field(name).cast(pl.Int64) for name in _SOURCE])
-    return pl.struct(
-        pl.col("window_id").alias("id"), "stream", "version", "key", pl.col("start_us").alias("start"),
-        pl.col("end_us").alias("end"), "count", "revision",
-        pl.col("sources").list.eval(ranges).alias("sources"), "replaces",
-    ).struct.json_encode()  # fmt: skip
-
-
 def _messages(rows: pl.DataFrame) -> pl.DataFrame:
     """Windows as rows of the log, in the order in which everybody inserts: no two sinks can deadlock."""
     end = pl.from_epoch(pl.col("end_us").clip(*_TIMES), "us").dt.to_string("%Y-%m-%d %H:%M:%S%.6f+00")
     return rows.with_columns(
-        transaction_id=pl.format("{}:r{}", "window_id", "revision"), payload=_payload(), window_end=end
+        transaction_id=pl.format("{}:r{}", "window_id", "revision"),
+        payload=payload(rows.columns),
+        window_end=end,
     ).sort("partition_id", "transaction_id")
 
 
@@ -269,7 +262,11 @@ def _revised(connection: Connection, rows: pl.DataFrame) -> pl.DataFrame:
     found = connection.execute(query("same_windows"), params).fetchall()
     same = pl.DataFrame(found, schema={"n": pl.Int64, "there": pl.String}, orient="row")
     messages = messages.with_row_index("n", offset=1).cast({"n": pl.Int64}).join(same, on="n", how="left")
-    messages = messages.filter(pl.col("there").is_null() | (pl.col("there") != pl.col("payload")))
+    is_new = [
+        there is None or not is_same(there, text)
+        for there, text in messages.select("there", "payload").iter_rows()
+    ]
+    messages = messages.filter(pl.Series(is_new, dtype=pl.Boolean))
     twice = pl.col("transaction_id").is_duplicated()
     window = ["partition_id", "window_id"]
     taken = messages.filter(pl.col("there").is_not_null() | twice).select(window).unique()

@@ -1,8 +1,8 @@
 """Which records belong to a version of a stream, and which of those to a window.
 
 All parts ask here: the router and the window processor for frames of a batch, the broker for the records that
-it has read for a window, and the store when a stream is redefined and one version takes over from another. The
-SQL functions `messages_between` and `window_records` apply `Members.created`; nothing else of it is in SQL.
+it has read for a window, the store when one version of a stream takes over from another. The SQL functions
+`messages_between` and `window_records` apply `Members.created`; nothing else of it is in SQL.
 """
 
 from __future__ import annotations

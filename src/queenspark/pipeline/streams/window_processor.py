@@ -18,6 +18,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from ...store.window_sink import WindowSink
 from ...windows import Engine, Result, State
+from ...windows.membership import is_counted_from, is_given_out
+from ...windows.spec import OUTPUT as OUTPUT_COLUMNS
 from .bucket_state import BucketState
 from .definitions import Definitions
 from .offset import Offset, Stream
@@ -26,9 +28,6 @@ from .stream_source import definitions_of
 
 OUTPUT = "bucket int, records long, windows long, open_windows long, state_bytes long"
 _STREAM = ("stream", "version")
-_WINDOW = [
-    "stream", "version", "key", "window_id", "start_us", "end_us", "count", "revision", "sources", "replaces",
-]  # fmt: skip
 _COUNTING = {
     "stream": pl.Int64, "version": pl.Int32, "partitioned": pl.Boolean, "size": pl.Int64, "step": pl.Int64,
 }  # fmt: skip
@@ -105,10 +104,7 @@ class WindowProcessor(StatefulProcessor):
         floor = records.select("stream", "version", "key", "txid", "id").join(
             floors, on=["stream", "version", "key"], how="left", maintain_order="left"
         )
-        behind = (pl.col("txid") < pl.col("from_txid")) | (
-            (pl.col("txid") == pl.col("from_txid")) & (pl.col("id") < pl.col("from_id"))
-        )
-        return records.filter(floor.select(~behind.fill_null(False)).to_series())
+        return records.filter(floor.select(is_counted_from()).to_series())
 
     def _push(
         self,
@@ -150,7 +146,7 @@ def sink_of_this_process(url: str) -> WindowSink:
 
 def _windows(result: Result, definitions: Definitions) -> pl.DataFrame:
     """What is pushed: windows that belong to their version, with the queue that they go to."""
-    frames = [frame.select(_WINDOW) for frame in result.rows]
+    frames = [frame.select(OUTPUT_COLUMNS) for frame in result.rows]
     queues = pl.DataFrame(
         list(definitions.window_queues.items()),
         schema={"stream": pl.Int64, "queue_id": pl.Int64},
@@ -171,10 +167,7 @@ def _windows(result: Result, definitions: Definitions) -> pl.DataFrame:
         pl.DataFrame(bounds, schema=schema, orient="row"), on=["stream", "version"], how="left",
         maintain_order="left",
     )  # fmt: skip
-    inside = (pl.col("start_us") >= pl.col("from_us")).fill_null(True) & (
-        pl.col("start_us") < pl.col("until_us")
-    ).fill_null(True)
-    return bounded.filter(inside).drop("from_us", "until_us")
+    return bounded.filter(is_given_out()).drop("from_us", "until_us")
 
 
 def _late(result: Result) -> pl.DataFrame:

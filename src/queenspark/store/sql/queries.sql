@@ -526,21 +526,20 @@ FROM unnest(%(streams)s::integer[], %(versions)s::integer[], %(partitioned)s::bo
 JOIN queenspark.streams s ON s.id = c.stream
 JOIN queenspark.partitions p ON p.queue_id = s.queue_id
 CROSS JOIN LATERAL (
-    SELECT m.payload::jsonb AS payload FROM queenspark.messages m
+    SELECT m.payload FROM queenspark.messages m
     WHERE m.partition_id = p.id ORDER BY m.txid DESC, m.id DESC LIMIT 1) m
 CROSS JOIN LATERAL (
-    SELECT max(ARRAY[(x ->> 3)::bigint, (x ->> 4)::bigint]) AS last
-    FROM jsonb_array_elements(m.payload -> 'sources') x) w
+    SELECT max(ARRAY[x.last_txid, x.last_id]) AS last FROM window_sources(m.payload) x) w
 CROSS JOIN LATERAL (
     SELECT min(ARRAY[x.txid, x.id])
                FILTER (WHERE x.n <= CASE WHEN x.count >= c.size THEN c.size ELSE c.size - c.step END) AS next
     FROM (
         SELECT b.txid, b.id, row_number() OVER (ORDER BY b.txid DESC, b.id DESC) AS n, count(*) OVER () AS count
-        FROM jsonb_array_elements(m.payload -> 'sources') x CROSS JOIN LATERAL messages_between(
-            (x ->> 0)::integer, CASE WHEN c.partitioned THEN p.name END, (x ->> 1)::bigint, (x ->> 2)::bigint,
-            (x ->> 3)::bigint, (x ->> 4)::bigint, NULL, NULL, NULL) b
+        FROM window_sources(m.payload) x CROSS JOIN LATERAL messages_between(
+            x.queue_id, CASE WHEN c.partitioned THEN p.name END, x.first_txid, x.first_id, x.last_txid, x.last_id,
+            NULL, NULL, NULL) b
     ) x) r
-WHERE (m.payload ->> 'version')::integer = c.version
+WHERE window_version(m.payload) = c.version
 
 -- name: hold_window_queues
 -- Which of these queues exist; they cannot be deleted before this transaction ends.
