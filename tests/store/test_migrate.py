@@ -18,7 +18,7 @@ from tests.store.desk import Desk
 
 CATALOG = {
     "columns": """SELECT table_name, column_name, data_type, is_nullable, column_default, collation_name,
-               ordinal_position
+               ordinal_position, generation_expression
         FROM information_schema.columns WHERE table_schema = 'queenspark' AND table_name <> 'migrations'""",
     "indexes": """SELECT indexname, indexdef FROM pg_indexes
         WHERE schemaname = 'queenspark' AND tablename <> 'migrations'""",

@@ -75,7 +75,7 @@ async def test_what_an_open_window_needs_stays(desk: Desk, pipeline: Pipeline) -
 async def test_a_stream_that_is_behind_keeps_what_it_has_yet_to_read(desk: Desk, pipeline: Pipeline) -> None:
     at = await old_messages(desk, "a", "b", "c")
     stream = await define(desk)
-    behind = {f"{stream.id}:1": list(at["b"])}
+    behind = {f"{stream.id}:1": [*at["b"], 0]}
     pipeline.push(state=reads(stream, desk, at["c"], behind=behind))
     await desk.store.sweeper.run()
     assert left(desk) == ["c"]

@@ -6,9 +6,9 @@ from functools import cached_property
 
 from ...store.definitions import Definition, spec_of
 from ...store.position import Position
+from ...store.progress import Stream
 from ...windows import WindowSpec
 from ...windows.membership import created_before, is_over
-from .offset import Stream
 
 
 class Definitions:

@@ -16,13 +16,14 @@ import pandas as pd
 import polars as pl
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
+from ...store.progress import Stream
 from ...store.window_sink import WindowSink
 from ...windows import Engine, Result, State
 from ...windows.membership import is_counted_from, is_given_out
 from ...windows.spec import OUTPUT as OUTPUT_COLUMNS
 from .bucket_state import BucketState
 from .definitions import Definitions
-from .offset import Offset, Stream
+from .offset import Offset
 from .routing import unpack
 from .stream_source import definitions_of
 
@@ -100,7 +101,7 @@ class WindowProcessor(StatefulProcessor):
         streams = pl.DataFrame(counting, schema=_COUNTING, orient="row")
         sink = sink_of_this_process(self._url)
         count = len(self._buckets)
-        floors = sink.counted_from(self._buckets.index(bucket), count, end.to_json(), streams)
+        floors = sink.counted_from(self._buckets.index(bucket), count, end, streams)
         floor = records.select("stream", "version", "key", "txid", "id").join(
             floors, on=["stream", "version", "key"], how="left", maintain_order="left"
         )
@@ -117,12 +118,9 @@ class WindowProcessor(StatefulProcessor):
         seconds: float,
     ) -> int:
         windows = _windows(result, definitions)
-        progress = {
-            **end.to_json(),
-            "next_close": result.report.next_close_us,
-            "records": records.height,
-            "seconds": round(seconds, 4),
-        }
+        progress = end.progress(
+            next_close=result.report.next_close_us, records=records.height, seconds=round(seconds, 4)
+        )
         return sink_of_this_process(self._url).push(
             self._epoch,
             self._buckets.index(bucket),

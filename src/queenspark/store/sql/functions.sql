@@ -1105,16 +1105,14 @@ LANGUAGE sql STABLE AS $$
         ORDER BY d.stream_id, d.version, d.seq DESC
     ), pipeline AS (
         -- The bucket that is least far.
-        SELECT p.state FROM queenspark.progress p
-        ORDER BY (p.state ->> 'txid')::bigint, (p.state ->> 'id')::bigint, p.batch LIMIT 1
+        SELECT p.txid, p.id, p.seq, p.behind FROM queenspark.progress p ORDER BY p.txid, p.id, p.batch LIMIT 1
     ), opened AS (
         SELECT o.stream_id, o.version, min(ARRAY[o.open_txid, o.open_id]) AS position
         FROM queenspark.stream_stats o WHERE o.open_txid IS NOT NULL GROUP BY o.stream_id, o.version
     ), known AS (
         SELECT l.stream_id, l.version, l.body, o.position AS opened,
-               coalesce(p.state #> ARRAY['behind', l.stream_id || ':' || l.version],
-                        jsonb_build_array(p.state -> 'txid', p.state -> 'id')) AS at
-        FROM live l LEFT JOIN pipeline p ON (p.state ->> 'seq')::bigint >= l.seq
+               coalesce(p.behind -> (l.stream_id || ':' || l.version), jsonb_build_array(p.txid, p.id)) AS at
+        FROM live l LEFT JOIN pipeline p ON p.seq >= l.seq
         LEFT JOIN opened o ON o.stream_id = l.stream_id AND o.version = l.version
         -- Nothing more comes out of the others (OVER in windows/membership.py).
         WHERE (l.body ->> 'until_us') IS NULL OR (l.body ->> 'until_us')::bigint > -(2::bigint ^ 62)

@@ -512,6 +512,7 @@ SELECT current_setting('server_version')
 SELECT epoch FROM queenspark.pipeline FOR SHARE
 
 -- name: progress
+-- As it was written; see progress.py.
 SELECT buckets, state FROM queenspark.progress WHERE bucket = %(bucket)s
 
 -- name: versions_as_of
@@ -843,8 +844,7 @@ WHERE %(id)s::integer IS NULL OR s.id = %(id)s
 
 -- name: bucket_state
 -- What each bucket of the pipeline has done, and its last batch.
-SELECT p.bucket, coalesce((p.state ->> 'records')::bigint, 0) AS batch_records,
-       coalesce((p.state ->> 'seconds')::float8, 0) AS batch_seconds, p.updated_at,
+SELECT p.bucket, coalesce(p.records, 0) AS batch_records, coalesce(p.seconds, 0) AS batch_seconds, p.updated_at,
        coalesce(t.open_windows, 0)::bigint AS open_windows, coalesce(t.records, 0)::bigint AS records,
        coalesce(t.windows, 0)::bigint AS windows, coalesce(t.late, 0)::bigint AS late,
        coalesce(t.dropped, 0)::bigint AS dropped, coalesce(t.dead, 0)::bigint AS dead, t.watermark_us
@@ -908,9 +908,9 @@ SELECT (SELECT coalesce(max(seq), 0) FROM queenspark.definitions),
        (SELECT (extract(epoch FROM l.at) * 1000000)::bigint FROM queenspark.looks l
         WHERE l.txid < h.horizon ORDER BY l.at DESC LIMIT 1),
        (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-       (SELECT min((p.state ->> 'next_close')::bigint) FROM queenspark.progress p WHERE p.state ->> 'run' = %(run)s),
-       (SELECT jsonb_agg(DISTINCT jsonb_build_array(p.state -> 'txid', p.state -> 'id', p.state -> 'tick'))
-        FROM queenspark.progress p WHERE p.state ->> 'run' <> %(run)s)
+       (SELECT min(p.next_close) FROM queenspark.progress p WHERE p.run = %(run)s),
+       (SELECT jsonb_agg(DISTINCT jsonb_build_array(p.txid, p.id, p.tick))
+        FROM queenspark.progress p WHERE p.run <> %(run)s)
 FROM (SELECT horizon() AS horizon OFFSET 0) h
 
 -- name: window_queue_ids
