@@ -122,6 +122,7 @@ class StreamsReader(DataSourceStreamReader):
         before = Offset.parse(start)
         deadline = time.monotonic() + WAIT_SECONDS
         pause = _LOOK_SECONDS
+        self._store.listen()
         while True:
             news = self._store.news(before.run)
             end = self._next(before, news, most)
@@ -136,7 +137,7 @@ class StreamsReader(DataSourceStreamReader):
                 time.sleep(min(pause, left))
                 pause = min(2 * pause, _LOOK_LONGEST)
             else:
-                self._store.wait(min(left, until_close))
+                self._store.wait(min(left, until_close), self._definitions(news.seq).queue_names)
 
     def _next(self, start: Offset, news: News, most: int) -> Offset | None:
         """The end of a batch that has something to do, or None."""
