@@ -26,13 +26,16 @@ from psycopg.conninfo import make_conninfo
 
 from .database import translate
 from .errors import DatabaseUnavailable
+from .functions import SEARCH_PATH
 from .news import CHANNEL, News
 from .position import END, LARGEST, Position
 from .queries import query
 
 _APPLICATION = "queenspark spark"
 _decode_news = msgspec.json.Decoder(News).decode
-_OPTIONS = "-c timezone=UTC -c statement_timeout=300s -c jit=off -c max_parallel_workers_per_gather=0"
+_OPTIONS = (
+    f"{SEARCH_PATH} -c timezone=UTC -c statement_timeout=300s -c jit=off -c max_parallel_workers_per_gather=0"
+)
 # What is asked in rows rather than in bulk is always a matter of the index, also before the first ANALYZE.
 _LOOKUP_OPTIONS = _OPTIONS + " -c enable_seqscan=off -c enable_bitmapscan=off"
 _SCANNED = ", m.queue_id, m.partition_id, m.created_at"
