@@ -14,6 +14,8 @@ from queenspark.store.migrate import SchemaTooNew, migrate, migrations
 from queenspark.store.queries import text
 from tests.store.desk import Desk
 
+pytestmark = pytest.mark.every_postgres
+
 CATALOG = {
     "columns": """SELECT table_name, column_name, data_type, is_nullable, column_default, collation_name,
                ordinal_position
