@@ -39,7 +39,7 @@ def test_streams_and_the_pipeline_are_measured(broker: StartBroker) -> None:
         stream.push(1)
         stream.seal(stats=[{"stream": stream.id, "version": 1, **STATS}])
         stream.run(
-            "INSERT INTO queenspark.pipeline_stats (key, value) VALUES ('query',"
+            "INSERT INTO queenspark.pipeline_stats (key, value) VALUES ('streams',"
             """ '{"inputRowsPerSecond": 300, "processedRowsPerSecond": 200, "batchSeconds": 0.5}')"""
         )
         stream.run("UPDATE queenspark.pipeline SET holder = 'me', expires_at = now() + interval '1 hour'")

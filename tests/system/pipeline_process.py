@@ -28,12 +28,14 @@ def send(number: signal.Signals, pids: Iterable[int]) -> None:
 class PipelineProcess:
     """`queenspark pipeline` against a database, with a data folder of its own."""
 
-    def __init__(self, database_url: str, folder: Path, **settings: Any) -> None:
+    def __init__(
+        self, database_url: str, folder: Path, *, source: Path | None = None, **settings: Any
+    ) -> None:
         self.database_url = database_url
         self.folder = folder
         self.log_file = folder / "pipeline.log"
         chosen = {"spark_master": "local[2]", "spark_shuffle_partitions": 2, **settings}
-        self._environment = clean_environment(database_url=database_url, data_dir=folder, **chosen)
+        self._environment = clean_environment(source, database_url=database_url, data_dir=folder, **chosen)
         folder.mkdir(parents=True, exist_ok=True)
         self.process: subprocess.Popen[bytes]
 

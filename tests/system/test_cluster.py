@@ -11,7 +11,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from queenspark.pipeline.java import find_java_home
+from queenspark.pipeline.spark.java import find_java_home
 from tests.broker_process import Broker, free_port
 from tests.postgres_servers import PostgresServer
 from tests.system.load import wait_until

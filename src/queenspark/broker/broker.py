@@ -11,6 +11,7 @@ from typing import Any
 
 from ..settings import Settings, decode_key
 from ..store import Store
+from ..store.definitions import STREAMS_QUERY
 from ..store.delivery import Batch
 from ..store.errors import QueueFull, Refused, StoreError
 from ..store.maintenance import Modes
@@ -227,7 +228,7 @@ class Broker:
     async def _measure_pipeline(self) -> None:
         metrics = self.metrics
         pipeline = await self.store.streams.pipeline()
-        query = pipeline["stats"].get("query", {}) if pipeline["active"] else {}
+        query = pipeline["queries"].get(STREAMS_QUERY, {}) if pipeline["active"] else {}
         arriving, able = (float(query.get(f"{name}RowsPerSecond") or 0) for name in ("input", "processed"))
         metrics.pipeline_active.set(pipeline["active"])
         metrics.pipeline_input.set(arriving)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from ..store.definitions import Body
+from ..store.definitions import STREAMS_QUERY, Body
 from ..store.streams import Stream
 from .broker import Broker
 from .http import Answer, Call, Route, json
@@ -176,7 +176,8 @@ async def stats(broker: Broker, _: Call) -> Answer:
             "active": pipeline["active"],
             "holder": pipeline["holder"] if pipeline["active"] else None,
             "epoch": pipeline["epoch"],
-            **pipeline["stats"],
+            "query": pipeline["queries"].get(STREAMS_QUERY, {}),
+            "queries": pipeline["queries"],
             "buckets": [_bucket(row) for row in buckets],
         },
         "byStream": [

@@ -27,7 +27,7 @@ def pipeline(
     One pipeline leads; further ones stand by and take over when it dies. SIGTERM stops it.
     """
     from queenspark.pipeline.errors import PipelineError
-    from queenspark.pipeline.runner import Pipeline
+    from queenspark.pipeline.process.pipeline import Pipeline
     from queenspark.store.errors import StoreError
 
     settings = Settings.from_env(database_url=database_url, spark_master=master)

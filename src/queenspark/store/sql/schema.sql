@@ -8,9 +8,19 @@ CREATE TABLE queenspark.system (
     -- High bits of every position. Rises when a restored database hands out transaction ids again.
     generation integer NOT NULL DEFAULT 0,
     push_maintenance boolean NOT NULL DEFAULT false,
-    pop_maintenance boolean NOT NULL DEFAULT false
+    pop_maintenance boolean NOT NULL DEFAULT false,
+    -- The number of the newest migration that a version must know to be allowed to run.
+    oldest integer NOT NULL DEFAULT 0
 );
 INSERT INTO queenspark.system DEFAULT VALUES;
+
+-- The functions of each version that has run here: a database schema for each. A set's level is the number of the
+-- newest migration that its version knows; sets below `system.oldest` are dropped.
+CREATE TABLE queenspark.function_sets (
+    name text PRIMARY KEY,
+    level integer NOT NULL,
+    installed_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
 
 CREATE TABLE queenspark.queues (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
