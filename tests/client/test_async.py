@@ -140,13 +140,18 @@ async def test_windows_are_processed_renewed_and_handed_over_once(
     sealed(stream, {"n": 1}, {"n": 2}, key="room")
     proxy.fail("/transaction", CUT_AFTER)
     events: list[Event] = []
+    has_outlived_its_lease = asyncio.Event()
+
+    def listen(event: Event) -> None:
+        events.append(event)
+        if [each.kind for each in events].count("renewed") == 4:
+            has_outlived_its_lease.set()
 
     async def handler(window: AsyncWindow) -> dict[str, Any]:
-        while [event.kind for event in events].count("renewed") < 4:  # longer than the lease
-            await asyncio.sleep(0.02)
+        await asyncio.wait_for(has_outlived_its_lease.wait(), SOON)
         return window.aggregate(sum="data.n")
 
-    consumer = far.consumer(stream.name, "g", on_event=events.append)
+    consumer = far.consumer(stream.name, "g", on_event=listen)
     await consumer.process(handler, into=queue, limit=1)
     kinds = [event.kind for event in events]
     assert (kinds[0], kinds[-1]) == ("delivered", "done")
