@@ -7,6 +7,7 @@ the stream's window queue.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -124,7 +125,18 @@ async def _delivered(
         return NOTHING
     broker.metrics.pops.inc(len(windows))
     broker.metrics.lease_expiries.inc(sum(batch.messages[0].lease_expired for batch in batches))
+    _note_delays(broker, stream, batches)
     return json({"windows": windows} if request.max_windows is not None else {"window": windows[0]})
+
+
+def _note_delays(broker: Broker, stream: Stream, batches: list[Batch]) -> None:
+    """Observe how long windows that are delivered for the first time have been sealed."""
+    now_us = time.time_ns() // 1000
+    delays = broker.metrics.delivery_delay.labels(stream.namespace, stream.name)
+    for batch in batches:
+        message = batch.messages[0]
+        if not message.retries and not message.lease_expired:
+            delays.observe(max(0, now_us - message.created_us) / 1e6)
 
 
 async def _window(

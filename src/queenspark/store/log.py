@@ -242,7 +242,7 @@ class LogReader:
 
     def last(self, queue_ids: Sequence[int], after: Position, upto: Position) -> Position | None:
         """The last message within a range, if there is one."""
-        rows = self._rows(query("log_last"), {"queue_ids": list(queue_ids), **_between(after, upto)})
+        rows = self._rows(query("log_last"), {"queue_ids": list(queue_ids), **between(after, upto)})
         return Position(*rows[0]) if rows else None
 
     def _nth(self, queue_ids: Sequence[int], after: Position, upto: Position, n: int) -> Position | None:
@@ -252,13 +252,13 @@ class LogReader:
 
     def _branches(self, queue_ids: Sequence[int], after: Position, upto: Position, columns: str = "") -> str:
         branch = query("log_branch")
-        params = {"columns": columns, **_between(after, upto)}
+        params = {"columns": columns, **between(after, upto)}
         return " UNION ALL ".join(branch % {"queue_id": queue_id, **params} for queue_id in queue_ids)
 
     def _fetch(self, queue_ids: Sequence[int], after: Position, upto: Position) -> list[pa.RecordBatch]:
         statement = query("log_read") % {
             "queue_ids": ", ".join(str(int(queue_id)) for queue_id in queue_ids),
-            **_between(after, upto),
+            **between(after, upto),
         }
         used = self._bulk is not None
         try:
@@ -327,7 +327,8 @@ def _woken(payload: str) -> list[str]:
     return _decode_news(payload).wake
 
 
-def _between(after: Position, upto: Position) -> dict[str, int]:
+def between(after: Position, upto: Position) -> dict[str, int]:
+    """A range as parameters of a query."""
     return {
         "after_txid": after.txid,
         "after_id": after.id,

@@ -159,6 +159,10 @@ class Streams:
         """Records without a usable event time, the newest first."""
         return await self._records("list_dead", stream, limit, offset)
 
+    async def rates(self, stream_id: int | None = None) -> list[dict[str, Any]]:
+        """Rates of each stream over the last minute, as the pipeline measured them."""
+        return await self._database.records("stream_rates", {"id": stream_id})
+
     async def pipeline(self) -> dict[str, Any]:
         """Who leads, and what its queries report, by their names: holder, epoch, active, queries."""
         found = (await self._database.records("pipeline_state"))[0]

@@ -27,6 +27,7 @@ class Counting:
         self.name = name
         self.starts = 0
         self.batches = 0
+        self.is_closed = False
         self._checkpoint = folder / name / "checkpoint"
         self.broken = folder / name / "broken"
         self.broken.parent.mkdir()
@@ -46,6 +47,9 @@ class Counting:
     def report(self, batches: Sequence[StreamingQueryProgress]) -> dict[str, Any]:
         self.batches += len(batches)
         return {"rows": sum(batch["numInputRows"] for batch in batches)}
+
+    def close(self) -> None:
+        self.is_closed = True
 
 
 class Steady(Counting):
@@ -117,4 +121,5 @@ def test_a_query_that_fails_again_and_again_disturbs_no_other(
             assert (found["state"], found["failures"]) == ("running", 0)
             assert sum(found["batchSecondsHistogram"]["counts"]) >= query.batches
     assert (one.starts, two.starts) == (1, 1)
+    assert all(query.is_closed for query in (one, bad, two))
     assert not [query for query in spark.streams.active if query.name and query.name.endswith("-7")]

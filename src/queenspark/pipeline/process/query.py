@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 
 class Query(Protocol):
-    """One kind of work that the pipeline does; a new kind is a new class with these three members.
+    """One kind of work that the pipeline does; a new kind is a new class with these members.
 
     A query owns its checkpoint: no two queries of a pipeline may share one.
     """
@@ -25,3 +25,6 @@ class Query(Protocol):
 
     def report(self, batches: Sequence[StreamingQueryProgress]) -> dict[str, Any]:
         """Statistics for the brokers, after these batches; none when it was idle."""
+
+    def close(self) -> None:
+        """Release what it holds besides Spark's query; it is not started again."""

@@ -73,11 +73,12 @@ class Watch:
             self._fail(reason_of(str(failure)) if failure is not None else "it was stopped")
 
     def stop(self) -> None:
-        """Stop the query; it can be started again by a further step."""
+        """Stop the query for good."""
         running, self._running = self._running, None
         if running is not None:
             with suppress(Py4JError, PySparkException, OSError):
                 running.stop()
+        self._query.close()
 
     def _start(self, spark: SparkSession, epoch: int) -> None:
         self._seen, self._good, self._fresh = -1, 0, []

@@ -157,10 +157,11 @@ class StreamsReader(DataSourceStreamReader):
         if floor is not None and not live.is_early:
             position = max(position, upto)
         read = live.messages
+        least = min(SPLIT_ROWS, most)
         behind: dict[str, Place] = {}
         for after, streams in cohorts(at.behind).items():
             _, _, tick = start.behind.get(name_of(min(streams)), (*after, NEVER))
-            reach = self._reach(now.queues(streams), after, upto, tick, news, max(most - read, SPLIT_ROWS))
+            reach = self._reach(now.queues(streams), after, upto, tick, news, max(most - read, least))
             read += reach.messages
             if reach.is_early:
                 behind |= {name_of(stream): (*reach.position, reach.tick) for stream in streams}
@@ -185,14 +186,15 @@ class StreamsReader(DataSourceStreamReader):
         last = self._store.last(queues, after, upto) if queues else None
         if last is None:
             return _Reach(after, safe, 0, False)
-        cuts = self._store.cuts(queues, after, last, SPLIT_ROWS, most=-(-most // SPLIT_ROWS))
-        is_early = len(cuts) * SPLIT_ROWS >= most
+        rows = min(SPLIT_ROWS, most)
+        cuts = self._store.cuts(queues, after, last, rows, most=-(-most // rows))
+        is_early = len(cuts) * rows >= most
         if is_early:
             last = cuts.pop()
             stopped = self._store.safe_time(last.txid)
             safe = tick if stopped is None else max(tick, min(safe, stopped))
         self._cuts[after, last] = cuts
-        return _Reach(last, safe, (len(cuts) + 1) * SPLIT_ROWS, is_early)
+        return _Reach(last, safe, (len(cuts) + 1) * rows, is_early)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The parts of a batch to read in parallel; the first task also tells every bucket of its end."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from time import monotonic
 from typing import Any
 
 import msgspec
@@ -16,8 +16,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ...settings import Settings, decode_key
 from ...store.definitions import STREAMS_QUERY
+from ...store.pipeline import PipelineStore
+from .rates import StreamRates
 from .stream_source import NAME, StreamsDataSource, StreamsOptions
 from .window_processor import OUTPUT, WindowProcessor
+
+log = logging.getLogger("queenspark.pipeline")
 
 _SUMS = ("records", "windows", "open_windows", "state_bytes")
 
@@ -34,7 +38,9 @@ class StreamsQuery:
         self._checkpoint = checkpoint
         self._max_rows = max_rows
         self._encryption_key = encryption_key
-        self._reported_at = monotonic()
+        self._store = PipelineStore(url)
+        self._rates = StreamRates(self._store)
+        self._last = dict.fromkeys(_SUMS, 0)
 
     @classmethod
     def of(cls, settings: Settings, url: str) -> StreamsQuery:
@@ -68,23 +74,38 @@ class StreamsQuery:
         )
 
     def report(self, batches: Sequence[StreamingQueryProgress]) -> dict[str, Any]:
-        """What the last batch did, and rates."""
-        if not batches:
-            return {}
-        observed = [_observed(batch) for batch in batches]
-        seconds = sum(int(batch["durationMs"].get("triggerExecution", 0)) for batch in batches) / 1000
-        records = sum(each["records"] for each in observed)
-        now = monotonic()
-        since, self._reported_at = now - self._reported_at, now
-        last = observed[-1]
+        """What the last batch did, and rates over the last minute; late records go to the log."""
+        measured = self._rates.measure()
+        for stream in measured.late:
+            log.warning(
+                "stream %s in %s: %d late records, whose windows were sealed already",
+                stream.name, stream.namespace, stream.records,
+            )  # fmt: skip
+        if batches:
+            self._last = _observed(batches[-1])
         return {
-            "records": last["records"],
-            "windows": last["windows"],
-            "openWindows": last["open_windows"],
-            "stateBytes": last["state_bytes"],
-            "inputRowsPerSecond": round(records / max(since, seconds, 0.001), 1),
-            "processedRowsPerSecond": round(records / max(seconds, 0.001), 1),
+            "records": self._last["records"],
+            "windows": self._last["windows"],
+            "openWindows": self._last["open_windows"],
+            "stateBytes": self._last["state_bytes"],
+            "inputRowsPerSecond": measured.pipeline.arriving,
+            "processedRowsPerSecond": measured.pipeline.processed,
+            "sealedWindowsPerSecond": measured.pipeline.sealed,
+            "lateRecordsPerSecond": measured.pipeline.late,
+            "backpressure": measured.pipeline.backpressure,
+            "buckets": {
+                str(bucket): {
+                    "processedRowsPerSecond": rates.processed,
+                    "sealedWindowsPerSecond": rates.sealed,
+                    "lateRecordsPerSecond": rates.late,
+                }
+                for bucket, rates in sorted(measured.buckets.items())
+            },
         }
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._store.close()
 
 
 def _observed(batch: StreamingQueryProgress) -> dict[str, int]:
