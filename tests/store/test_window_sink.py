@@ -14,7 +14,7 @@ from queenspark.store.pipeline import PipelineStore
 from tests.store.desk import Desk
 from tests.streams.sealing import MINUTE, Pipeline, Sealed, minute
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_postgres]
 
 QUEUE = window_queue("ns", "s")
 

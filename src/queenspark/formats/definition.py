@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -120,6 +120,24 @@ def _fields() -> dict[str, Field]:
 
 FIELDS = _fields()
 """All fields by name, in the order of the definition."""
+
+
+if TYPE_CHECKING:
+
+    class ShownDefinition(msgspec.Struct):
+        """The fields that the API shows, with their types."""
+
+else:
+    ShownDefinition = msgspec.defstruct(
+        "ShownDefinition",
+        [
+            (field.shown, get_type_hints(StreamDefinition)[field.wire])
+            for field in FIELDS.values()
+            if field.shown is not None
+        ],
+        kw_only=True,
+        module=__name__,
+    )
 
 
 def to_wire(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -72,9 +72,9 @@ def test_json_text_stays_as_it_is_and_the_partition_may_be_left_out(
 
 def test_what_is_written_can_be_popped_and_wakes_who_waits(spark: SparkSession, queues: Queues) -> None:
     with LogReader(queues.url) as log:
-        log.wait(0.01)
+        log.wait(0.01, {"out"})
         writer(spark.sql("SELECT map('n', 1) AS data"), queues).save()
-        assert log.wait(LONG)
+        assert log.wait(LONG, {"out"})
     batch = queues.with_store(lambda store: store.deliverer.pop("out", "g", batch=10, auto_ack=True))
     assert [str(message.payload) for message in batch.messages] == ['{"n":1}']
 

@@ -24,6 +24,11 @@ class Definitions:
         """The windows of every stream and version."""
         return {stream: spec_of(row.body) for stream, row in self.by_stream.items()}
 
+    @cached_property
+    def queue_names(self) -> frozenset[str]:
+        """The names of all queues that some stream reads."""
+        return frozenset(source.queue for row in self.by_stream.values() for source in row.body.sources)
+
     def alive(self, tick: int) -> dict[Stream, Definition]:
         """Without the versions that have given out their last window at that safe time."""
         return {

@@ -675,6 +675,7 @@ WHERE id = %(queue_id)s
 
 -- name: forget_stream
 WITH stats AS (DELETE FROM queenspark.stream_stats WHERE stream_id = %(id)s),
+     rates AS (DELETE FROM queenspark.stream_rates WHERE stream_id = %(id)s),
      late AS (DELETE FROM queenspark.stream_late WHERE stream_id = %(id)s),
      dropped AS (DELETE FROM queenspark.stream_dropped WHERE stream_id = %(id)s),
      dead AS (DELETE FROM queenspark.stream_dead WHERE stream_id = %(id)s)
@@ -900,6 +901,12 @@ FROM queenspark.stream_dead l LEFT JOIN LATERAL (
 ) m ON true
 WHERE l.stream_id = %(id)s ORDER BY l.at DESC, l.txid DESC, l.id DESC LIMIT %(limit)s OFFSET %(offset)s
 
+-- name: stream_rates
+-- Nothing while no pipeline leads: nobody renews them.
+SELECT r.stream_id AS id, r.arriving, r.processed, r.sealed, r.late, r.backpressure FROM queenspark.stream_rates r
+WHERE (%(id)s::integer IS NULL OR r.stream_id = %(id)s)
+  AND EXISTS (SELECT 1 FROM queenspark.pipeline p WHERE p.expires_at > clock_timestamp())
+
 -- name: pipeline_state
 SELECT p.holder, p.epoch, coalesce(p.expires_at > clock_timestamp(), false) AS active,
        coalesce((SELECT jsonb_object_agg(x.key, x.value) FROM queenspark.pipeline_stats x), '{}') AS stats
@@ -944,3 +951,27 @@ UPDATE queenspark.pipeline SET holder = NULL, expires_at = NULL WHERE holder = %
 -- name: set_pipeline_stats
 INSERT INTO queenspark.pipeline_stats (key, value) VALUES (%(key)s, %(value)s::jsonb)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = clock_timestamp() RETURNING key
+
+-- name: stream_totals
+-- What the newest version of each stream has counted so far, and what each bucket has.
+SELECT s.id, s.namespace, s.name, s.version, a.bucket, sum(a.records)::bigint AS records, sum(a.windows)::bigint AS windows,
+       sum(a.late)::bigint AS late
+FROM queenspark.stream_stats a JOIN queenspark.streams s ON s.id = a.stream_id AND s.version = a.version
+GROUP BY GROUPING SETS ((s.id, s.namespace, s.name, s.version), (a.bucket))
+
+-- name: count_arrived
+-- How many messages each queue got between two positions, at most so many.
+SELECT q.id, count(*) FROM unnest(%(queue_ids)s::integer[]) AS q(id) CROSS JOIN LATERAL (
+    SELECT 1 FROM queenspark.messages m
+    WHERE m.queue_id = q.id AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s)
+      AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
+    LIMIT %(most)s) m
+GROUP BY q.id
+
+-- name: set_stream_rates
+INSERT INTO queenspark.stream_rates (stream_id, arriving, processed, sealed, late, backpressure)
+SELECT u.* FROM unnest(%(stream)s::integer[], %(arriving)s::float8[], %(processed)s::float8[], %(sealed)s::float8[],
+    %(late)s::float8[], %(backpressure)s::float8[]) AS u(stream, arriving, processed, sealed, late, backpressure)
+WHERE EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.id = u.stream)
+ON CONFLICT (stream_id) DO UPDATE SET arriving = excluded.arriving, processed = excluded.processed,
+    sealed = excluded.sealed, late = excluded.late, backpressure = excluded.backpressure, updated_at = clock_timestamp()

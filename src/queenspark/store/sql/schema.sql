@@ -282,6 +282,17 @@ CREATE TABLE queenspark.pipeline_stats (
     at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 50);
 
+-- Rates of each stream over the last minute, a second. Rows are written only when a rate changes.
+CREATE TABLE queenspark.stream_rates (
+    stream_id integer PRIMARY KEY,
+    arriving double precision NOT NULL,                 -- messages in its source queues
+    processed double precision NOT NULL,                -- records
+    sealed double precision NOT NULL,                   -- windows
+    late double precision NOT NULL,                     -- records that came when their window was sealed
+    backpressure double precision NOT NULL,             -- arrived over processed; above 1 it falls behind
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (fillfactor = 50);
+
 -- Records that came when their window was sealed. The newest of each stream are kept.
 CREATE TABLE queenspark.stream_late (
     stream_id integer NOT NULL,
