@@ -66,6 +66,14 @@ def test_a_stream_is_defined_and_deleted(queenspark: Command, stream: StreamApi)
     assert queenspark("streams", "show", name).code == 1
 
 
+def test_window_queues_are_listed_only_when_asked_for(queenspark: Command, stream: StreamApi) -> None:
+    def listed(*options: str) -> set[str]:
+        return {queue["name"] for queue in queenspark("queues", "list", "--json", *options).json()["queues"]}
+
+    assert listed("--windows") - listed() >= {f"windows:tests/{stream.name}"}
+    assert stream.queue in listed()
+
+
 def test_a_group_is_moved(queenspark: Command, stream: StreamApi) -> None:
     assert sorted(stream.drain()) == ["a1", "b2"]
     assert queenspark("streams", "seek", stream.name, "g", "--to", "1970-01-01T00:02:30").code == 0

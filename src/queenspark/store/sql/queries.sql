@@ -89,6 +89,7 @@ SELECT q.*, (SELECT count(*) FROM queenspark.partitions p WHERE p.queue_id = q.i
 FROM queenspark.queues q
 WHERE (%(namespace)s::text IS NULL OR q.namespace = %(namespace)s)
   AND (%(task)s::text IS NULL OR q.task = %(task)s)
+  AND (%(windows)s OR NOT EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.queue_id = q.id))
 ORDER BY q.name
 
 -- name: queues_of
