@@ -119,7 +119,10 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
 
     lot = Lot(queue, (query.namespace, query.task) if queue is None else (None, None), group, partition)
     version = broker.parking.version(lot)
-    found = await once()
+    known = queue is not None and broker.store.catalog.known_group(queue, group) is not None
+    found = None
+    if not (query.wait and known and broker.parking.is_drained(lot)):
+        found = await once()
     if found is None and query.wait:
         seconds = min(query.timeout / 1000, settings.max_wait_seconds)
         found = await broker.parking.wait(lot, version, once, next_look, seconds, gone)

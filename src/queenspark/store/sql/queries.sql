@@ -9,7 +9,7 @@ SELECT t.txid, i.id, i.partition_id, t.now, i.queue_id, i.queue_id = ANY (%(encr
        i.transaction_id, i.trace_id, i.payload
 FROM (
     -- The time is taken after the transaction id: safe time rests on that order.
-    SELECT x.txid, clock_timestamp() AS now FROM (SELECT queenspark.current_txid() AS txid OFFSET 0) x OFFSET 0
+    SELECT x.txid, clock_timestamp() AS now FROM (SELECT current_txid() AS txid OFFSET 0) x OFFSET 0
 ) t, (
     SELECT * FROM unnest(
         string_to_array(%(ids)s, ' ')::bigint[], string_to_array(%(partition_ids)s, ' ')::bigint[],
@@ -110,20 +110,20 @@ SELECT q.id, (SELECT count(*) FROM queenspark.messages m WHERE m.queue_id = q.id
 FROM queenspark.queues q WHERE %(queue_id)s::integer IS NULL OR q.id = %(queue_id)s
 
 -- name: pop
-SELECT * FROM queenspark.pop(
+SELECT * FROM pop(
     %(group_id)s, %(batch)s, %(partitions)s, %(lease_id)s, %(auto_ack)s, %(partition_id)s, p_lease_ms => %(lease_ms)s)
 
 -- name: pop_each
-SELECT * FROM queenspark.pop_each(%(group_id)s, %(count)s, %(lease_ms)s)
+SELECT * FROM pop_each(%(group_id)s, %(count)s, %(lease_ms)s)
 
 -- name: next_look
-SELECT above_horizon, wait_ms FROM queenspark.next_look(%(group_id)s, %(partition_id)s)
+SELECT above_horizon, wait_ms FROM next_look(%(group_id)s, %(partition_id)s)
 
 -- name: ensure_group
-SELECT queenspark.ensure_group(%(queue_id)s, %(name)s, %(mode)s, %(from)s)
+SELECT ensure_group(%(queue_id)s, %(name)s, %(mode)s, %(from)s)
 
 -- name: ack_each
-SELECT outcome, attempts, released, more FROM queenspark.ack_each(
+SELECT outcome, attempts, released, more FROM ack_each(
     %(partition_ids)s::bigint[], %(groups)s::text[], %(lease_ids)s::uuid[], %(firsts)s::integer[], %(lasts)s::integer[],
     %(transaction_ids)s::text[], %(statuses)s::text[], %(errors)s::text[], %(final)s)
 
@@ -135,10 +135,10 @@ SELECT DISTINCT l.lease_id FROM (
 ) l WHERE l.lease_expires_at > clock_timestamp() AND cardinality(l.leased) > 0
 
 -- name: extend
-SELECT places, expires_at FROM queenspark.extend(%(lease_id)s, %(seconds)s)
+SELECT places, expires_at FROM extend(%(lease_id)s, %(seconds)s)
 
 -- name: release
-SELECT queenspark.release(%(lease_id)s)
+SELECT release(%(lease_id)s)
 
 -- name: list_groups
 SELECT g.id, g.name, q.name AS queue, q.id AS queue_id, g.mode, g.created_at,
@@ -180,15 +180,15 @@ UPDATE queenspark.groups g
 SET start_txid = a.txid, start_id = a.id,
     seen_txid = CASE WHEN (a.txid, a.id) < (g.seen_txid, g.seen_id) THEN a.txid ELSE g.seen_txid END,
     seen_id = CASE WHEN (a.txid, a.id) < (g.seen_txid, g.seen_id) THEN a.id ELSE g.seen_id END
-FROM queenspark.groups x CROSS JOIN LATERAL queenspark.position_at(x.queue_id, %(time)s) a
+FROM queenspark.groups x CROSS JOIN LATERAL position_at(x.queue_id, %(time)s) a
 WHERE x.id = g.id AND g.name = %(name)s
 RETURNING g.id
 
 -- name: seek_to
-SELECT queenspark.seek(%(group_id)s, %(partition_id)s, a.txid, a.id) FROM (
-    SELECT (SELECT queenspark.frontier()) AS txid, 0::bigint AS id WHERE %(to)s = 'end'
+SELECT seek(%(group_id)s, %(partition_id)s, a.txid, a.id) FROM (
+    SELECT (SELECT frontier()) AS txid, 0::bigint AS id WHERE %(to)s = 'end'
     UNION ALL SELECT 0, 0 WHERE %(to)s = 'beginning'
-    UNION ALL SELECT p.txid, p.id FROM queenspark.position_at(%(queue_id)s, %(time)s) p WHERE %(to)s = 'time'
+    UNION ALL SELECT p.txid, p.id FROM position_at(%(queue_id)s, %(time)s) p WHERE %(to)s = 'time'
 ) a
 
 -- name: group_lag
@@ -231,18 +231,18 @@ WHERE NOT d.returned GROUP BY q.name, g.name
 -- name: list_dead_letters
 SELECT d.id, d.transaction_id, d.trace_id, d.partition_id, t.name AS partition, q.name AS queue, g.name AS group,
        d.error, d.attempts, d.payload, d.encrypted, d.created_at, d.failed_at, count(*) OVER () AS total
-FROM queenspark.chosen_dead_letters(
+FROM chosen_dead_letters(
     %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) d
 JOIN queenspark.groups g ON g.id = d.group_id
 JOIN queenspark.partitions t ON t.id = d.partition_id JOIN queenspark.queues q ON q.id = t.queue_id
 ORDER BY d.failed_at DESC, d.id DESC LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: return_dead_letters
-SELECT * FROM queenspark.put_back(
+SELECT * FROM put_back(
     %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s)
 
 -- name: delete_dead_letters
-DELETE FROM queenspark.dead_letters d USING queenspark.chosen_dead_letters(
+DELETE FROM queenspark.dead_letters d USING chosen_dead_letters(
     %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) c
 WHERE d.group_id = c.group_id AND d.id = c.id
 RETURNING d.id
@@ -345,7 +345,7 @@ SELECT push_maintenance FROM queenspark.system FOR UPDATE
 
 -- name: look
 INSERT INTO queenspark.looks (at, txid, horizon, horizon_at)
-SELECT statement_timestamp(), queenspark.current_txid(), queenspark.horizon(), clock_timestamp()
+SELECT statement_timestamp(), current_txid(), horizon(), clock_timestamp()
 WHERE NOT EXISTS (
     SELECT 1 FROM queenspark.looks WHERE at > statement_timestamp() - make_interval(secs => %(every)s * 0.9))
 ON CONFLICT DO NOTHING
@@ -354,7 +354,7 @@ ON CONFLICT DO NOTHING
 -- Every message created before this time is visible and final. A reader that stopped at a position may claim only
 -- the time that belongs to it.
 SELECT at FROM queenspark.looks
-WHERE txid < (SELECT queenspark.horizon()) AND (%(txid)s::bigint IS NULL OR txid <= %(txid)s)
+WHERE txid < (SELECT horizon()) AND (%(txid)s::bigint IS NULL OR txid <= %(txid)s)
 ORDER BY at DESC LIMIT 1
 
 -- name: heads
@@ -367,13 +367,13 @@ WHERE q.name = ANY (%(names)s)
 SELECT name, id FROM queenspark.queues WHERE name = ANY (%(names)s)
 
 -- name: log_horizon
-SELECT queenspark.horizon()
+SELECT horizon()
 
 -- name: log_frontier
-SELECT queenspark.frontier()
+SELECT frontier()
 
 -- name: log_position_at
-SELECT txid, id FROM queenspark.position_at(%(queue_id)s, %(time)s)
+SELECT txid, id FROM position_at(%(queue_id)s, %(time)s)
 
 -- name: log_first
 SELECT m.txid, m.id FROM queenspark.messages m WHERE m.queue_id = %(queue_id)s ORDER BY m.txid, m.id LIMIT 1
@@ -435,7 +435,7 @@ DELETE FROM queenspark.looks l WHERE l.at IN (
 -- Looks from before the first message of the log are of no use to anybody.
 DELETE FROM queenspark.looks l
 WHERE l.at < clock_timestamp() - interval '1 hour' AND l.txid < (
-    SELECT coalesce(min(first.txid), queenspark.horizon()) FROM queenspark.queues q CROSS JOIN LATERAL (
+    SELECT coalesce(min(first.txid), horizon()) FROM queenspark.queues q CROSS JOIN LATERAL (
         SELECT m.txid FROM queenspark.messages m WHERE m.queue_id = q.id ORDER BY m.txid, m.id LIMIT 1) first)
 
 -- name: sweep_deleted
@@ -512,6 +512,7 @@ SELECT current_setting('server_version')
 SELECT epoch FROM queenspark.pipeline FOR SHARE
 
 -- name: progress
+-- As it was written; see progress.py.
 SELECT buckets, state FROM queenspark.progress WHERE bucket = %(bucket)s
 
 -- name: versions_as_of
@@ -526,21 +527,20 @@ FROM unnest(%(streams)s::integer[], %(versions)s::integer[], %(partitioned)s::bo
 JOIN queenspark.streams s ON s.id = c.stream
 JOIN queenspark.partitions p ON p.queue_id = s.queue_id
 CROSS JOIN LATERAL (
-    SELECT m.payload::jsonb AS payload FROM queenspark.messages m
+    SELECT m.payload FROM queenspark.messages m
     WHERE m.partition_id = p.id ORDER BY m.txid DESC, m.id DESC LIMIT 1) m
 CROSS JOIN LATERAL (
-    SELECT max(ARRAY[(x ->> 3)::bigint, (x ->> 4)::bigint]) AS last
-    FROM jsonb_array_elements(m.payload -> 'sources') x) w
+    SELECT max(ARRAY[x.last_txid, x.last_id]) AS last FROM window_sources(m.payload) x) w
 CROSS JOIN LATERAL (
     SELECT min(ARRAY[x.txid, x.id])
                FILTER (WHERE x.n <= CASE WHEN x.count >= c.size THEN c.size ELSE c.size - c.step END) AS next
     FROM (
         SELECT b.txid, b.id, row_number() OVER (ORDER BY b.txid DESC, b.id DESC) AS n, count(*) OVER () AS count
-        FROM jsonb_array_elements(m.payload -> 'sources') x CROSS JOIN LATERAL queenspark.messages_between(
-            (x ->> 0)::integer, CASE WHEN c.partitioned THEN p.name END, (x ->> 1)::bigint, (x ->> 2)::bigint,
-            (x ->> 3)::bigint, (x ->> 4)::bigint, NULL, NULL, NULL) b
+        FROM window_sources(m.payload) x CROSS JOIN LATERAL messages_between(
+            x.queue_id, CASE WHEN c.partitioned THEN p.name END, x.first_txid, x.first_id, x.last_txid, x.last_id,
+            NULL, NULL, NULL) b
     ) x) r
-WHERE (m.payload ->> 'version')::integer = c.version
+WHERE window_version(m.payload) = c.version
 
 -- name: hold_window_queues
 -- Which of these queues exist; they cannot be deleted before this transaction ends.
@@ -548,7 +548,7 @@ SELECT id, name FROM queenspark.queues WHERE id = ANY (%(ids)s) ORDER BY id FOR 
 
 -- name: begin_windows
 -- The time is taken after the transaction id, as with every push. It goes as text, which COPY reads.
-SELECT x.txid, clock_timestamp()::text FROM (SELECT queenspark.current_txid() AS txid OFFSET 0) x
+SELECT x.txid, clock_timestamp()::text FROM (SELECT current_txid() AS txid OFFSET 0) x
 
 -- name: copy_windows
 COPY queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload, window_end)
@@ -571,6 +571,17 @@ GROUP BY u.n
 INSERT INTO queenspark.stream_late (stream_id, version, key, txid, id, time_us, closed_us, dropped)
 SELECT * FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[],
     %(id)s::bigint[], %(time_us)s::bigint[], %(closed_us)s::bigint[], %(dropped)s::boolean[])
+
+-- name: add_dropped
+-- Late records that were left out, of streams whose windows may span them (kinds: see windows/membership.py).
+INSERT INTO queenspark.stream_dropped (stream_id, version, key, txid, id)
+SELECT u.stream, u.version, u.key, u.txid, u.id
+FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[], %(id)s::bigint[],
+    %(dropped)s::boolean[]) AS u(stream, version, key, txid, id, dropped)
+WHERE u.dropped AND EXISTS (
+    SELECT 1 FROM queenspark.definitions d
+    WHERE d.stream_id = u.stream AND d.version = u.version AND d.body #>> '{spec,kind}' = ANY (%(kinds)s))
+ON CONFLICT DO NOTHING
 
 -- name: add_dead
 INSERT INTO queenspark.stream_dead (stream_id, version, key, txid, id)
@@ -628,11 +639,11 @@ INSERT INTO queenspark.definitions (stream_id, version, body)
 SELECT DISTINCT d.stream_id, d.version, NULL::jsonb FROM queenspark.definitions d WHERE d.stream_id = %(stream_id)s
 
 -- name: now_us
-SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, queenspark.frontier()
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, frontier()
 
 -- name: position_at
 SELECT a.txid, a.id
-FROM queenspark.position_at(%(queue_id)s, timestamptz 'epoch' + %(time_us)s * interval '1 microsecond') a
+FROM position_at(%(queue_id)s, timestamptz 'epoch' + %(time_us)s * interval '1 microsecond') a
 
 -- name: find_stream
 SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
@@ -660,7 +671,9 @@ UPDATE queenspark.queues SET lease_seconds = %(lease_seconds)s WHERE id = %(queu
 
 -- name: forget_stream
 WITH stats AS (DELETE FROM queenspark.stream_stats WHERE stream_id = %(id)s),
+     rates AS (DELETE FROM queenspark.stream_rates WHERE stream_id = %(id)s),
      late AS (DELETE FROM queenspark.stream_late WHERE stream_id = %(id)s),
+     dropped AS (DELETE FROM queenspark.stream_dropped WHERE stream_id = %(id)s),
      dead AS (DELETE FROM queenspark.stream_dead WHERE stream_id = %(id)s)
 DELETE FROM queenspark.stream_floors WHERE stream_id = %(id)s
 
@@ -668,11 +681,11 @@ DELETE FROM queenspark.stream_floors WHERE stream_id = %(id)s
 SELECT name, id FROM queenspark.queues WHERE name = ANY (%(names)s)
 
 -- name: seek_windows
-SELECT queenspark.seek_windows(
+SELECT seek_windows(
     %(group_id)s, timestamptz 'epoch' + %(time_us)s * interval '1 microsecond')
 
 -- name: window_records
-SELECT * FROM queenspark.window_records(
+SELECT * FROM window_records(
     %(windows)s::integer[], %(queue_ids)s::integer[], %(first_txids)s::bigint[], %(first_ids)s::bigint[],
     %(last_txids)s::bigint[], %(last_ids)s::bigint[], %(partitions)s::text[], %(from_us)s::bigint[],
     %(until_us)s::bigint[])
@@ -684,11 +697,15 @@ FROM unnest(
     %(queue_ids)s::integer[], %(first_txids)s::bigint[], %(first_ids)s::bigint[], %(last_txids)s::bigint[],
     %(last_ids)s::bigint[]
 ) AS s(queue_id, first_txid, first_id, last_txid, last_id)
-CROSS JOIN LATERAL queenspark.messages_between(
+CROSS JOIN LATERAL messages_between(
     s.queue_id, %(partition)s, s.first_txid, s.first_id, s.last_txid, s.last_id, %(from_us)s, %(until_us)s, %(limit)s) m
 ORDER BY m.txid, m.id LIMIT %(limit)s
 
 -- name: dropped_records
+-- A pipeline of a version without the table stream_dropped notes them in the late log only.
+SELECT d.txid, d.id FROM queenspark.stream_dropped d
+WHERE d.stream_id = %(stream_id)s AND d.version = %(version)s AND d.key = %(key)s
+UNION
 SELECT l.txid, l.id FROM queenspark.stream_late l
 WHERE l.dropped AND l.stream_id = %(stream_id)s AND l.version = %(version)s AND l.key = %(key)s
 
@@ -711,7 +728,7 @@ WHERE p.lease_id = %(lease_id)s AND p.lease_expires_at > clock_timestamp()
 -- name: note_floors
 -- In one snapshot: what is not sealed yet, and the frontier. A window that is pushed after it has no earlier record.
 INSERT INTO queenspark.stream_floors (stream_id, frontier, txid, id)
-SELECT r.stream_id, queenspark.frontier(), (min(r.needs))[1], (min(r.needs))[2] FROM queenspark.stream_reads() r
+SELECT r.stream_id, frontier(), (min(r.needs))[1], (min(r.needs))[2] FROM stream_reads() r
 WHERE NOT EXISTS (
     SELECT 1 FROM queenspark.stream_floors f
     WHERE f.stream_id = r.stream_id AND f.at > clock_timestamp() - make_interval(secs => %(every)s))
@@ -725,19 +742,55 @@ DELETE FROM queenspark.stream_floors f USING (
         SELECT max(x.frontier) FROM queenspark.stream_floors x
         WHERE x.stream_id = s.id AND x.frontier <= coalesce(u.position[1], 9223372036854775807)) AS used
     FROM queenspark.streams s
-    CROSS JOIN LATERAL (SELECT queenspark.oldest_unanswered(s.queue_id) AS position OFFSET 0) u
+    CROSS JOIN LATERAL (SELECT oldest_unanswered(s.queue_id) AS position OFFSET 0) u
     WHERE EXISTS (SELECT 1 FROM queenspark.stream_floors x WHERE x.stream_id = s.id)
 ) c WHERE f.stream_id = c.id AND f.frontier < c.used
 
 -- name: needed_positions
-SELECT n.queue_id, (min(n.needs))[1], (min(n.needs))[2] FROM queenspark.stream_needs(%(queue_ids)s) n GROUP BY n.queue_id
+SELECT n.queue_id, (min(n.needs))[1], (min(n.needs))[2] FROM stream_needs(%(queue_ids)s) n GROUP BY n.queue_id
 
 -- name: trim_late
-DELETE FROM queenspark.stream_late l USING (
-    SELECT s.id, (SELECT x.at FROM queenspark.stream_late x WHERE x.stream_id = s.id
-                  ORDER BY x.at DESC OFFSET %(keep)s LIMIT 1) AS until
-    FROM queenspark.streams s
-) c WHERE l.stream_id = c.id AND l.at <= c.until
+-- What a pipeline of a version without the table stream_dropped has noted here moves there.
+WITH trimmed AS (
+    DELETE FROM queenspark.stream_late l USING (
+        SELECT s.id, (SELECT x.at FROM queenspark.stream_late x WHERE x.stream_id = s.id
+                      ORDER BY x.at DESC OFFSET %(keep)s LIMIT 1) AS until
+        FROM queenspark.streams s
+    ) c WHERE l.stream_id = c.id AND l.at <= c.until
+    RETURNING l.stream_id, l.version, l.key, l.txid, l.id, l.dropped
+)
+INSERT INTO queenspark.stream_dropped (stream_id, version, key, txid, id)
+SELECT t.stream_id, t.version, t.key, t.txid, t.id FROM trimmed t
+WHERE t.dropped AND EXISTS (
+    SELECT 1 FROM queenspark.definitions d
+    WHERE d.stream_id = t.stream_id AND d.version = t.version AND d.body #>> '{spec,kind}' = ANY (%(kinds)s))
+ON CONFLICT DO NOTHING
+
+-- name: forget_dropped
+-- Dropped records go with the records themselves: when they lie before all that is left of the stream's sources
+-- (also of those that it no longer has), and when the stream is deleted.
+DELETE FROM queenspark.stream_dropped d USING (
+    SELECT x.stream_id, CASE WHEN s.id IS NOT NULL THEN (
+        SELECT min(ARRAY[first.txid, first.id]) FROM (
+            SELECT DISTINCT (source ->> 'queue_id')::integer AS queue_id
+            FROM queenspark.definitions v, jsonb_array_elements(v.body -> 'sources') source
+            WHERE v.stream_id = x.stream_id
+        ) q CROSS JOIN LATERAL (
+            SELECT m.txid, m.id FROM queenspark.messages m WHERE m.queue_id = q.queue_id
+            ORDER BY m.txid, m.id LIMIT 1) first
+    ) END AS first
+    FROM (
+        WITH RECURSIVE streams AS (
+            (SELECT y.stream_id FROM queenspark.stream_dropped y ORDER BY y.stream_id LIMIT 1)
+            UNION ALL
+            SELECT (SELECT y.stream_id FROM queenspark.stream_dropped y WHERE y.stream_id > z.stream_id
+                    ORDER BY y.stream_id LIMIT 1)
+            FROM streams z WHERE z.stream_id IS NOT NULL
+        )
+        SELECT stream_id FROM streams WHERE stream_id IS NOT NULL
+    ) x LEFT JOIN queenspark.streams s ON s.id = x.stream_id
+) c
+WHERE d.stream_id = c.stream_id AND (c.first IS NULL OR (d.txid, d.id) < (c.first[1], c.first[2]))
 
 -- name: trim_dead
 DELETE FROM queenspark.stream_dead l USING (
@@ -763,7 +816,7 @@ LEFT JOIN LATERAL (
     WHERE a.stream_id = s.id AND a.version = s.version
 ) x ON true
 LEFT JOIN (
-    SELECT r.stream_id, min(f.created_at) AS oldest FROM queenspark.stream_reads() r CROSS JOIN LATERAL (
+    SELECT r.stream_id, min(f.created_at) AS oldest FROM stream_reads() r CROSS JOIN LATERAL (
         SELECT m.created_at FROM queenspark.messages m
         WHERE m.queue_id = r.queue_id AND (m.txid, m.id) > (r.read[1], r.read[2])
         ORDER BY m.txid, m.id LIMIT 1) f
@@ -777,7 +830,7 @@ LEFT JOIN (
         SELECT id, least(ttl_seconds, CASE WHEN retention_enabled THEN nullif(retention_seconds, 0) END,
                          CASE WHEN retention_enabled THEN nullif(completed_retention_seconds, 0) END) AS age
         FROM queenspark.queues
-    ) q JOIN queenspark.stream_needs((
+    ) q JOIN stream_needs((
         SELECT array_agg(id) FROM queenspark.queues
         WHERE retention_enabled AND (retention_seconds > 0 OR completed_retention_seconds > 0)
            OR ttl_seconds IS NOT NULL
@@ -792,8 +845,7 @@ WHERE %(id)s::integer IS NULL OR s.id = %(id)s
 
 -- name: bucket_state
 -- What each bucket of the pipeline has done, and its last batch.
-SELECT p.bucket, coalesce((p.state ->> 'records')::bigint, 0) AS batch_records,
-       coalesce((p.state ->> 'seconds')::float8, 0) AS batch_seconds, p.updated_at,
+SELECT p.bucket, coalesce(p.records, 0) AS batch_records, coalesce(p.seconds, 0) AS batch_seconds, p.updated_at,
        coalesce(t.open_windows, 0)::bigint AS open_windows, coalesce(t.records, 0)::bigint AS records,
        coalesce(t.windows, 0)::bigint AS windows, coalesce(t.late, 0)::bigint AS late,
        coalesce(t.dropped, 0)::bigint AS dropped, coalesce(t.dead, 0)::bigint AS dead, t.watermark_us
@@ -845,6 +897,12 @@ FROM queenspark.stream_dead l LEFT JOIN LATERAL (
 ) m ON true
 WHERE l.stream_id = %(id)s ORDER BY l.at DESC, l.txid DESC, l.id DESC LIMIT %(limit)s OFFSET %(offset)s
 
+-- name: stream_rates
+-- Nothing while no pipeline leads: nobody renews them.
+SELECT r.stream_id AS id, r.arriving, r.processed, r.sealed, r.late, r.backpressure FROM queenspark.stream_rates r
+WHERE (%(id)s::integer IS NULL OR r.stream_id = %(id)s)
+  AND EXISTS (SELECT 1 FROM queenspark.pipeline p WHERE p.expires_at > clock_timestamp())
+
 -- name: pipeline_state
 SELECT p.holder, p.epoch, coalesce(p.expires_at > clock_timestamp(), false) AS active,
        coalesce((SELECT jsonb_object_agg(x.key, x.value) FROM queenspark.pipeline_stats x), '{}') AS stats
@@ -857,10 +915,10 @@ SELECT (SELECT coalesce(max(seq), 0) FROM queenspark.definitions),
        (SELECT (extract(epoch FROM l.at) * 1000000)::bigint FROM queenspark.looks l
         WHERE l.txid < h.horizon ORDER BY l.at DESC LIMIT 1),
        (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-       (SELECT min((p.state ->> 'next_close')::bigint) FROM queenspark.progress p WHERE p.state ->> 'run' = %(run)s),
-       (SELECT jsonb_agg(DISTINCT jsonb_build_array(p.state -> 'txid', p.state -> 'id', p.state -> 'tick'))
-        FROM queenspark.progress p WHERE p.state ->> 'run' <> %(run)s)
-FROM (SELECT queenspark.horizon() AS horizon OFFSET 0) h
+       (SELECT min(p.next_close) FROM queenspark.progress p WHERE p.run = %(run)s),
+       (SELECT jsonb_agg(DISTINCT jsonb_build_array(p.txid, p.id, p.tick))
+        FROM queenspark.progress p WHERE p.run <> %(run)s)
+FROM (SELECT horizon() AS horizon OFFSET 0) h
 
 -- name: window_queue_ids
 SELECT id, queue_id FROM queenspark.streams
@@ -889,3 +947,27 @@ UPDATE queenspark.pipeline SET holder = NULL, expires_at = NULL WHERE holder = %
 -- name: set_pipeline_stats
 INSERT INTO queenspark.pipeline_stats (key, value) VALUES (%(key)s, %(value)s::jsonb)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = clock_timestamp() RETURNING key
+
+-- name: stream_totals
+-- What the newest version of each stream has counted so far, and what each bucket has.
+SELECT s.id, s.namespace, s.name, s.version, a.bucket, sum(a.records)::bigint AS records, sum(a.windows)::bigint AS windows,
+       sum(a.late)::bigint AS late
+FROM queenspark.stream_stats a JOIN queenspark.streams s ON s.id = a.stream_id AND s.version = a.version
+GROUP BY GROUPING SETS ((s.id, s.namespace, s.name, s.version), (a.bucket))
+
+-- name: count_arrived
+-- How many messages each queue got between two positions, at most so many.
+SELECT q.id, count(*) FROM unnest(%(queue_ids)s::integer[]) AS q(id) CROSS JOIN LATERAL (
+    SELECT 1 FROM queenspark.messages m
+    WHERE m.queue_id = q.id AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s)
+      AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
+    LIMIT %(most)s) m
+GROUP BY q.id
+
+-- name: set_stream_rates
+INSERT INTO queenspark.stream_rates (stream_id, arriving, processed, sealed, late, backpressure)
+SELECT u.* FROM unnest(%(stream)s::integer[], %(arriving)s::float8[], %(processed)s::float8[], %(sealed)s::float8[],
+    %(late)s::float8[], %(backpressure)s::float8[]) AS u(stream, arriving, processed, sealed, late, backpressure)
+WHERE EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.id = u.stream)
+ON CONFLICT (stream_id) DO UPDATE SET arriving = excluded.arriving, processed = excluded.processed,
+    sealed = excluded.sealed, late = excluded.late, backpressure = excluded.backpressure, updated_at = clock_timestamp()
