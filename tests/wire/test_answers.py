@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -125,7 +126,12 @@ def groups(api: Api) -> None:
 
 
 def streams(api: Api) -> None:
-    stream = StreamApi(api, api.database_url or "")
+    with closing(StreamApi(api, api.database_url or "")) as stream:
+        _exercise(stream)
+
+
+def _exercise(stream: StreamApi) -> None:
+    api = stream.api
     stream.define(partitioned=True, event_time="at", window_grace_period_ms=0)
     records = stream.push({"at": EPOCH}, {"at": EPOCH}, {"at": "2026-01-01T00:00:01Z"})
     of = {"stream": stream.id, "version": 1}
@@ -139,7 +145,7 @@ def streams(api: Api) -> None:
         dead=noted[1:2],
         stats=[{**of, "watermark_us": start, "open_windows": 2, "records": 9, "windows": 4}],
     )
-    stream.run("""INSERT INTO queenspark.pipeline_stats (key, value) VALUES ('query', '{"batch": 1}')""")
+    stream.run("""INSERT INTO queenspark.pipeline_stats (key, value) VALUES ('streams', '{"batch": 1}')""")
     stream.run("UPDATE queenspark.pipeline SET holder = 'me', expires_at = now() + interval '1 hour'")
     windows: list[Json] = answered(stream.try_poll(maxWindows=10, maxMessages=2), 200)["windows"]
     (mine,) = (window for window in windows if window["count"] == 3)
@@ -157,7 +163,6 @@ def streams(api: Api) -> None:
     for kind in ("consumers", "late", "dead"):
         assert stream.resource(kind)[kind]
     answered(api.delete(f"/api/v1/resources/streams/{stream.name}"), 200)
-    stream.close()
 
 
 def system(api: Api) -> None:
