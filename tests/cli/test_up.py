@@ -315,12 +315,13 @@ def test_every_message_is_in_one_window_whatever_is_killed(up: StartUp) -> None:
 
 def kill_one(running: Up, part: str) -> None:
     """Kill one of its processes, which is there or will be soon."""
-    if part == "postgres":
-        pid = postmaster_of(running)
-    else:
-        children = descendants(running.process.pid)
-        (pid,) = [pid for pid in children if part in arguments_of(pid)[:4]]
-    os.kill(pid, signal.SIGKILL)
+
+    def found() -> list[int]:
+        if part == "postgres":
+            return [pid for pid in [postmaster_of(running)] if not gone(pid)]
+        return [pid for pid in descendants(running.process.pid) if part in arguments_of(pid)[:4]]
+
+    os.kill(eventually(found, within=60)[0], signal.SIGKILL)
 
 
 def brokers_of(running: Up) -> list[int]:
