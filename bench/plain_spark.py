@@ -11,8 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import window
 
-from queenspark.pipeline import register
-from queenspark.pipeline.session import start_session
+from queenspark.pipeline import register, start_session
 from queenspark.settings import Settings
 
 

@@ -26,6 +26,7 @@ from bench.machine import Machine, running_machine
 from bench.wrk import WrkError, run_wrk
 from queenspark.cli.pipeline_process import PipelineProcess
 from queenspark.settings import Settings
+from queenspark.store.functions import SEARCH_PATH
 
 MESSAGES = 2_000_000
 KEYS = 5_000
@@ -35,7 +36,7 @@ SPAN_SECONDS = 1_200
 
 FILL = """
 INSERT INTO queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload)
-SELECT queenspark.current_txid(), %(first)s + n, p.id,
+SELECT current_txid(), %(first)s + n, p.id,
        clock_timestamp() - make_interval(secs => %(span)s * (1 - (%(first)s + n) / %(total)s::float8) + 60),
        p.queue_id, 't' || (%(first)s + n), '{"n": 1}'
 FROM generate_series(0, %(count)s - 1) n
@@ -49,7 +50,7 @@ JOIN LATERAL (
 def fill(machine: Machine, queue: str, messages: int, keys: int) -> None:
     """Put messages of the past into a queue."""
     post(machine, "/api/v1/configure", {"queue": queue})
-    with psycopg.connect(machine.database_url, autocommit=True) as connection:
+    with psycopg.connect(machine.database_url, autocommit=True, options=SEARCH_PATH) as connection:
         row = connection.execute("SELECT id FROM queenspark.queues WHERE name = %s", (queue,)).fetchone()
         assert row is not None
         connection.execute(
@@ -109,7 +110,7 @@ def wait_until(
 ) -> float:
     """Wait until a statement, perhaps about a stream, is true; when that was."""
     deadline = time.monotonic() + within
-    with psycopg.connect(machine.database_url, autocommit=True) as connection:
+    with psycopg.connect(machine.database_url, autocommit=True, options=SEARCH_PATH) as connection:
         while time.monotonic() < deadline:
             row = connection.execute(statement, {"stream": stream}).fetchone()
             if row is not None and row[0]:

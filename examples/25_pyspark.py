@@ -11,8 +11,7 @@ from pyspark.sql.functions import expr, from_json
 
 from queenspark import Outgoing, Queen
 from queenspark.embedded import EmbeddedPostgres
-from queenspark.pipeline import register
-from queenspark.pipeline.session import start_session
+from queenspark.pipeline import register, start_session
 from queenspark.settings import Settings
 
 ORDERS = [("alice", 120), ("bob", 15), ("alice", 40), ("carol", 300)]

@@ -1,7 +1,6 @@
 """Waiting for the horizon, below which a pop finds everything."""
 
-import psycopg
-
+from tests.database import connect
 from tests.wire.deadline import eventually
 
 
@@ -10,6 +9,6 @@ def wait_for_horizon(database_url: str) -> None:
 
     A broker has short transactions of its own: one that is held up hides what was pushed after it began.
     """
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        row = connection.execute("SELECT queenspark.frontier()").fetchone()
-        eventually(lambda: connection.execute("SELECT queenspark.horizon() >= %s", row).fetchone() == (True,))
+    with connect(database_url) as connection:
+        row = connection.execute("SELECT frontier()").fetchone()
+        eventually(lambda: connection.execute("SELECT horizon() >= %s", row).fetchone() == (True,))

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from queenspark.pipeline import register
-from queenspark.pipeline.session import start_session
+from queenspark.pipeline import register, start_session
 from queenspark.settings import Settings
 from tests.pipeline.queues import KEY, Queues
 

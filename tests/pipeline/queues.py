@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
-import psycopg
 from pyspark.sql import DataFrame, SparkSession
 
 from queenspark.broker.queues import QueueOptions, columns
 from queenspark.store import Store
 from queenspark.store.push import Item
+from tests.database import connect
 
 KEY = bytes(range(32))
 
@@ -58,7 +58,7 @@ class Queues:
         self.run(
             "INSERT INTO queenspark.messages"
             " (txid, id, partition_id, created_at, queue_id, transaction_id, payload)"
-            " SELECT queenspark.current_txid(), n, p.id, clock_timestamp(), p.queue_id, 'n' || n, n::text"
+            " SELECT current_txid(), n, p.id, clock_timestamp(), p.queue_id, 'n' || n, n::text"
             " FROM generate_series(1, %s) n"
             " JOIN queenspark.partitions p ON p.name = 'p' || n %% 10"
             " JOIN queenspark.queues q ON q.id = p.queue_id WHERE q.name = %s",
@@ -68,7 +68,7 @@ class Queues:
 
     def run(self, statement: str, *params: Any) -> list[tuple[Any, ...]]:
         """A statement of the test's own."""
-        with psycopg.connect(self.url, autocommit=True) as connection:
+        with connect(self.url) as connection:
             cursor = connection.execute(statement, params or None)
             return cursor.fetchall() if cursor.description else []
 

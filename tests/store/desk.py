@@ -12,6 +12,7 @@ from queenspark.store import Store
 from queenspark.store.catalog import Queue
 from queenspark.store.delivery import Ack, Acked, Batch, WindowPop
 from queenspark.store.push import Item, Pushed
+from tests.database import connect
 
 
 def item(queue: str, transaction_id: str | None = None, partition: str = "p", payload: Any = None) -> Item:
@@ -32,7 +33,7 @@ class Desk:
 
     def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         """A connection of the test's own, not in autocommit."""
-        return psycopg.connect(self.store.database.url)
+        return connect(self.store.database.url, autocommit=False)
 
     async def configure(self, queue: str = "q", **options: Any) -> Queue:
         """Create the queue with options of the wire."""
@@ -89,7 +90,7 @@ class Desk:
 
     def run(self, statement: str, *params: Any) -> list[tuple[Any, ...]]:
         """A statement of the test's own."""
-        with psycopg.connect(self.store.database.url, autocommit=True) as connection:
+        with connect(self.store.database.url) as connection:
             cursor = connection.execute(statement, params)
             return cursor.fetchall() if cursor.description else []
 

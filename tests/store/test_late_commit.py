@@ -8,11 +8,11 @@ import pytest
 
 from tests.store.desk import Desk, names
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_postgres]
 
 INSERT = """
     INSERT INTO queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload)
-    SELECT queenspark.current_txid(), nextval('queenspark.message_blocks') * 1000, p.id, clock_timestamp(),
+    SELECT current_txid(), nextval('queenspark.message_blocks') * 1000, p.id, clock_timestamp(),
            p.queue_id, %s, '1'
     FROM queenspark.partitions p WHERE p.name = %s RETURNING created_at
 """
@@ -62,7 +62,7 @@ async def test_a_push_that_rolls_back_leaves_no_hole(desk: Desk) -> None:
 async def test_without_the_horizon_the_late_message_would_be_lost(desk: Desk) -> None:
     """The naive reading, to show that the tests above can fail."""
     desk.run(
-        "CREATE OR REPLACE FUNCTION queenspark.horizon() RETURNS bigint LANGUAGE sql STABLE"
+        "CREATE OR REPLACE FUNCTION horizon() RETURNS bigint LANGUAGE sql STABLE"
         " AS 'SELECT 9223372036854775807'"
     )
     await desk.push("first")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
@@ -9,10 +10,13 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from queenspark.store.errors import DatabaseUnavailable
-from queenspark.store.migrate import SchemaTooNew, migrate, migrations
+from queenspark.store.errors import DatabaseBusy, DatabaseUnavailable
+from queenspark.store.functions import FUNCTION_SET
+from queenspark.store.migrate import Migration, SchemaTooNew, apply, migrate, migrations, turn
 from queenspark.store.queries import text
 from tests.store.desk import Desk
+
+pytestmark = pytest.mark.every_postgres
 
 CATALOG = {
     "columns": """SELECT table_name, column_name, data_type, is_nullable, column_default, collation_name,
@@ -60,11 +64,91 @@ def test_migrating_twice_changes_nothing(empty_database: str) -> None:
     assert migrate(empty_database) == []
 
 
-def test_a_newer_schema_is_refused(database: str) -> None:
+def test_a_version_runs_on_a_newer_schema_that_allows_it(database: str) -> None:
     with psycopg.connect(database) as connection:
         connection.execute("INSERT INTO queenspark.migrations (name) VALUES ('9999_future')")
-    with pytest.raises(SchemaTooNew, match="9999_future"):
+    assert migrate(database) == []
+
+
+def test_a_version_below_the_oldest_allowed_is_refused(database: str) -> None:
+    with psycopg.connect(database) as connection:
+        connection.execute("UPDATE queenspark.system SET oldest = 9999")
+    with pytest.raises(SchemaTooNew, match=r"migration 9999, and this one ends with \d{4}_\w+; upgrade"):
         migrate(database)
+
+
+def test_functions_of_other_versions_stay_until_these_may_no_longer_run(database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        for name, level in (("queenspark_older", 2), ("queenspark_newer", 9999)):
+            connection.execute(f"CREATE SCHEMA {name}")
+            connection.execute(f"CREATE FUNCTION {name}.pop() RETURNS integer LANGUAGE sql RETURN 1")
+            connection.execute("INSERT INTO queenspark.function_sets VALUES (%s, %s)", (name, level))
+        connection.execute(f"DROP SCHEMA {FUNCTION_SET} CASCADE")
+        assert migrate(database) == ["functions"]
+        assert connection.execute("SELECT queenspark_older.pop(), queenspark_newer.pop()").fetchone()
+        connection.execute("UPDATE queenspark.system SET oldest = 3")
+        migrate(database)
+        assert connection.execute("SELECT queenspark_newer.pop()").fetchone()
+        assert connection.execute("SELECT to_regnamespace('queenspark_older')").fetchone() == (None,)
+
+
+def test_a_migration_waits_briefly_for_a_lock_and_is_tried_again(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits for a table's lock makes everybody wait who comes after it."""
+    migrate(empty_database)
+    monkeypatch.setattr("queenspark.store.migrate.LOCK_SECONDS", 0.05)
+    change = Migration("9999_test", "ALTER TABLE queenspark.places ADD COLUMN test integer", 0, True)
+    with psycopg.connect(empty_database) as busy, psycopg.connect(empty_database, autocommit=True) as own:
+        busy.execute("SELECT 1 FROM queenspark.places")
+        with ThreadPoolExecutor() as pool:
+            applying = pool.submit(apply, own, change)
+            with psycopg.connect(empty_database) as reader:
+                reader.execute("SET statement_timeout = '10s'")
+                reader.execute("SELECT 1 FROM queenspark.places")
+            assert not applying.done()
+            busy.rollback()
+            applying.result(timeout=30)
+        assert own.execute("SELECT test FROM queenspark.places").fetchall() == []
+
+
+def test_a_migration_that_never_gets_its_lock_says_why(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate(empty_database)
+    monkeypatch.setattr("queenspark.store.migrate.LOCK_SECONDS", 0.01)
+    monkeypatch.setattr("queenspark.store.migrate.PATIENCE_SECONDS", 0.1)
+    change = Migration("9999_test", "ALTER TABLE queenspark.places ADD COLUMN test integer", 0, True)
+    with psycopg.connect(empty_database) as busy, psycopg.connect(empty_database, autocommit=True) as own:
+        busy.execute("SELECT 1 FROM queenspark.places")
+        with pytest.raises(DatabaseBusy, match="9999_test got no lock within"):
+            apply(own, change)
+    assert "9999_test" not in applied_to(empty_database)
+
+
+def test_an_index_is_built_while_others_wait_to_migrate(empty_database: str) -> None:
+    """Those who wait for their turn must not hold a snapshot that the build would wait for."""
+    migrate(empty_database)
+    index = Migration(
+        "9999_test",
+        "DROP INDEX CONCURRENTLY IF EXISTS queenspark.test;\n"
+        "CREATE INDEX CONCURRENTLY test ON queenspark.messages (trace_id);\n",
+        0,
+        False,
+    )
+    with psycopg.connect(empty_database, autocommit=True) as own, ThreadPoolExecutor() as pool:
+        with turn(own):
+            waiting = pool.submit(migrate, empty_database)
+            apply(own, index)
+            assert not waiting.done()
+        assert waiting.result(timeout=30) == []
+    assert "9999_test" in applied_to(empty_database)
+
+
+def applied_to(url: str) -> set[str]:
+    """The names of the migrations that a database has."""
+    with psycopg.connect(url) as connection:
+        return {row[0] for row in connection.execute("SELECT name FROM queenspark.migrations")}
 
 
 def test_an_unreachable_database_is_one_clear_error() -> None:
@@ -97,9 +181,9 @@ async def test_a_restored_log_goes_on_above_what_it_had(desk: Desk) -> None:
 @pytest.mark.anyio
 async def test_migrating_while_pushes_go_on_starts_no_new_generation(desk: Desk) -> None:
     await desk.push("a")
-    desk.run("UPDATE queenspark.migrations SET checksum = 'old' WHERE name = 'functions'")
+    desk.run(f"DROP SCHEMA {FUNCTION_SET} CASCADE")
     with desk.connect() as pushing:
-        pushing.execute("SELECT queenspark.current_txid()")
+        pushing.execute("SELECT pg_current_xact_id()")
         migrating = asyncio.create_task(asyncio.to_thread(migrate, desk.store.database.url))
         await asyncio.wait({migrating}, timeout=1)
         pushing.rollback()

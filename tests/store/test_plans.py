@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from queenspark.store.queries import query
+from tests.database import connect
 from tests.postgres_servers import PostgresServer
 
 PARTITIONS = 100_000
@@ -42,7 +43,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 def large(request: pytest.FixtureRequest) -> Iterator[Connection]:
     """A log of a million messages in 100,000 partitions, three of them with work; and a queue of 100."""
     server: PostgresServer = request.getfixturevalue(request.param)
-    with server.database() as url, psycopg.connect(url, autocommit=True) as connection:
+    with server.database() as url, connect(url) as connection:
         # Transaction ids of the made-up messages must lie below the horizon.
         connection.execute("UPDATE queenspark.system SET generation = 1")
         connection.execute(FILL.format(partitions=PARTITIONS, messages=MESSAGES))
@@ -82,7 +83,7 @@ def run(connection: Connection, statement: str, *params: Any) -> tuple[list[tupl
     return rows, Read(after[0] - before[0], after[1] - before[1], buffers)
 
 
-POP = "SELECT * FROM queenspark.pop(1, %s, %s, gen_random_uuid(), false)"
+POP = "SELECT * FROM pop(1, %s, %s, gen_random_uuid(), false)"
 
 
 def test_a_pop_reads_its_batch_by_index(large: Connection) -> None:
@@ -93,7 +94,7 @@ def test_a_pop_reads_its_batch_by_index(large: Connection) -> None:
 
 
 def test_a_pop_of_one_message_each_reads_them_by_index(large: Connection) -> None:
-    rows, read = run(large, "SELECT * FROM queenspark.pop_each(1, 3, 60000)")
+    rows, read = run(large, "SELECT * FROM pop_each(1, 3, 60000)")
     assert len({row[0] for row in rows}) == len({row[2] for row in rows}) == 3
     assert read.whole_tables == 0
     assert read.rows <= 20
@@ -111,28 +112,28 @@ def test_a_pop_that_finds_nothing_reads_next_to_nothing(large: Connection) -> No
 def test_discovery_reads_what_is_new(large: Connection) -> None:
     with large.transaction(force_rollback=True):
         large.execute("UPDATE queenspark.groups SET seen_txid = 9900, seen_id = 0 WHERE id = 1")
-        ((count,),), read = run(large, "SELECT queenspark.discover(1)")
+        ((count,),), read = run(large, "SELECT discover(1)")
     assert count == 10_000
     assert read.whole_tables == 0
     assert read.rows <= 3.2 * 10_000, "each new message, its partition and its place"
 
 
 def test_polling_for_work_is_a_few_index_probes(large: Connection) -> None:
-    _, read = run(large, "SELECT * FROM queenspark.next_look(1)")
+    _, read = run(large, "SELECT * FROM next_look(1)")
     assert read.whole_tables == 0
     assert read.rows <= 10
 
 
 def test_an_ack_reads_its_messages_by_index(large: Connection) -> None:
     with large.transaction(force_rollback=True):
-        large.execute("SELECT queenspark.pop(1, 5, 1, '00000000-0000-0000-0000-000000000001', false)")
+        large.execute("SELECT pop(1, 5, 1, '00000000-0000-0000-0000-000000000001', false)")
         ((partition_id, ids),) = large.execute(
             "SELECT partition_id, leased FROM queenspark.places WHERE lease_id IS NOT NULL"
         ).fetchall()
         answers = "array_fill('completed'::text, ARRAY[%s])"
         rows, read = run(
             large,
-            f"SELECT * FROM queenspark.ack(%s, 'g', NULL, %s::text[], {answers}, NULL, false)",
+            f"SELECT * FROM ack(%s, 'g', NULL, %s::text[], {answers}, NULL, false)",
             partition_id,
             [f"t{id_}" for id_ in ids],
             len(ids),
@@ -144,10 +145,10 @@ def test_an_ack_reads_its_messages_by_index(large: Connection) -> None:
 
 def test_answers_to_several_places_read_their_messages_by_index(large: Connection) -> None:
     with large.transaction(force_rollback=True):
-        taken = large.execute("SELECT * FROM queenspark.pop_each(1, 3, 60000)").fetchall()
+        taken = large.execute("SELECT * FROM pop_each(1, 3, 60000)").fetchall()
         rows, read = run(
             large,
-            "SELECT * FROM queenspark.ack_each(%s, '{g,g,g}', %s, '{1,2,3}', '{1,2,3}', %s,"
+            "SELECT * FROM ack_each(%s, '{g,g,g}', %s, '{1,2,3}', '{1,2,3}', %s,"
             " '{completed,completed,completed}', '{NULL,NULL,NULL}', false)",
             [row[2] for row in taken],
             [row[0] for row in taken],
@@ -165,7 +166,7 @@ def test_a_seek_to_a_time_reads_from_the_look_before_it(large: Connection) -> No
             " WHERE queue_id = 1 AND id % 10000 = 0 ON CONFLICT DO NOTHING"
         )
         ((time,),) = large.execute("SELECT created_at FROM queenspark.messages WHERE id = 905000").fetchall()
-        ((txid, _),), read = run(large, "SELECT * FROM queenspark.position_at(1, %s)", time)
+        ((txid, _),), read = run(large, "SELECT * FROM position_at(1, %s)", time)
     assert txid == 9050
     assert read.whole_tables == 0
     assert read.rows <= 10_000, "what lies between two looks, not the whole log"
@@ -209,7 +210,7 @@ def test_the_end_of_many_messages_is_found_in_the_index_alone(large: Connection)
 
 def test_idle_partitions_make_a_pop_no_dearer(large: Connection) -> None:
     """Cost in buffers, which do not depend on how busy the machine is."""
-    pop = "SELECT * FROM queenspark.pop(%s, 10, 1, gen_random_uuid(), false)"
+    pop = "SELECT * FROM pop(%s, 10, 1, gen_random_uuid(), false)"
     (_, many), (_, few) = run(large, pop, 1), run(large, pop, 2)
     assert many.buffers <= 2 * few.buffers
 
@@ -220,9 +221,9 @@ def test_idle_partitions_make_a_pop_no_dearer(large: Connection) -> None:
 def test_the_records_of_a_window_are_read_by_index(
     large: Connection, partition: str | None, first: int, last: int, count: int
 ) -> None:
-    page = "SELECT * FROM queenspark.messages_between(1, %s, %s, 0, %s, 2000000, NULL, NULL, NULL)"
+    page = "SELECT * FROM messages_between(1, %s, %s, 0, %s, 2000000, NULL, NULL, NULL)"
     whole = (
-        "SELECT * FROM queenspark.window_records('{1}', '{1}', ARRAY[%s]::bigint[], '{0}',"
+        "SELECT * FROM window_records('{1}', '{1}', ARRAY[%s]::bigint[], '{0}',"
         " ARRAY[%s]::bigint[], '{2000000}', ARRAY[%s]::text[], '{NULL}', '{NULL}')"
     )
     for statement, params in ((page, (partition, first, last)), (whole, (first, last, partition))):

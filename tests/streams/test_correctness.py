@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
-import psycopg
 import pytest
 
 from tests.broker_process import Broker
+from tests.database import connect
 from tests.streams.sealing import MINUTE, Sealed, minute
 from tests.streams.stream_api import StreamApi, data_of, short
 from tests.wire.api import Api, ack_operation, answered, payloads_of, push_operation, refused
@@ -173,13 +173,13 @@ def test_14_a_poll_costs_the_same_with_many_keys(stream: StreamApi, api: Api) ->
         each.define(partitioned=True)
         each.seal(*(minute(f"k{n}", 1) for n in range(keys)))
         window = each.poll()
-        with psycopg.connect(each.database_url) as connection:
+        with connect(each.database_url, autocommit=False) as connection:
             ((group,),) = connection.execute(
                 "SELECT id FROM queenspark.groups WHERE queue_id = %s", (each.queue_id,)
             ).fetchall()
             ((plan,),) = connection.execute(
                 "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)"
-                " SELECT * FROM queenspark.pop_each(%s, 1, 60000)", (group,),
+                " SELECT * FROM pop_each(%s, 1, 60000)", (group,),
             ).fetchall()  # fmt: skip
         costs.append(plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"])
         assert window["key"] == "k0"

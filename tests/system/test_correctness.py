@@ -13,15 +13,18 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.database import connect
 from tests.streams.stream_api import data_of
 from tests.system.looking import all_data, iso, matches, message_count, progress, settled, wait_until
 from tests.system.system import GLOBAL, System, as_rows, microseconds, oracle_rows
 from tests.wire.api import Api, Json, answered
 from tests.wire.deadline import eventually
 
+pytestmark = pytest.mark.together
+
 PUSH = """
     INSERT INTO queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload)
-    SELECT queenspark.current_txid(), nextval('queenspark.message_blocks') * 1000, p.id, clock_timestamp(),
+    SELECT current_txid(), nextval('queenspark.message_blocks') * 1000, p.id, clock_timestamp(),
            p.queue_id, 'late', '"late"'
     FROM queenspark.partitions p JOIN queenspark.queues q ON q.id = p.queue_id
     WHERE q.name = %s AND p.name = %s RETURNING (extract(epoch FROM created_at) * 1000000)::bigint
@@ -65,7 +68,7 @@ def test_03_a_window_waits_for_a_push_that_commits_late(system: System, ends: st
     queue = stream.queues[0]
     system.api.push(queue, "before", partition="k")
     assert len(system.drain(stream, 1)) == 1
-    with psycopg.connect(system.database_url) as late:
+    with connect(system.database_url, autocommit=False) as late:
         created = push_open(late, queue, "k")
         end = created // 300_000 * 300_000 + 300_000
         for number in range(3):
@@ -172,7 +175,7 @@ def test_21_pushes_do_not_wait_for_each_other(system: System) -> None:
     first, second, third = stream.queues
     for queue in stream.queues:
         system.api.push(queue, "made", partition="k")
-    with psycopg.connect(system.database_url) as late:
+    with connect(system.database_url, autocommit=False) as late:
         push_open(late, first, "k")
         begin = time.monotonic()
         for queues in ((first,), (second, first), (first, third), (third, second, first)):

@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 
-import psycopg
 import pytest
 
 from tests.broker_process import Broker
 from tests.conftest import StartBroker
+from tests.database import connect
 from tests.wire.api import Api, answered, payloads_of
 from tests.wire.deadline import eventually
 
@@ -154,11 +154,11 @@ def test_a_push_that_commits_late_is_not_skipped(pair: Pair, queue: str, databas
     """A connection of the test's own stands for a broker that is slow between its insert and its commit."""
     places = [pair.one.push(queue, f"first of p{n}", partition=f"p{n}")[0]["partition_id"] for n in range(2)]
     delivered = payloads_of(pair.other.drain(queue, 2, consumerGroup="g"))
-    with psycopg.connect(database) as slow:
+    with connect(database, autocommit=False) as slow:
         slow.execute(
             "INSERT INTO queenspark.messages"
             " (txid, id, partition_id, created_at, queue_id, transaction_id, payload)"
-            " SELECT queenspark.current_txid(), nextval('queenspark.message_blocks') * 1000, id,"
+            " SELECT current_txid(), nextval('queenspark.message_blocks') * 1000, id,"
             " clock_timestamp(), queue_id, 'late', '\"late\"' FROM queenspark.partitions WHERE id = %s",
             (int(places[0]),),
         )

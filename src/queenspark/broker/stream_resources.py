@@ -8,10 +8,19 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from ..store.definitions import Body
+from ..store.definitions import STREAMS_QUERY, Body
 from ..store.streams import Stream
+from .answers.streams import (
+    DeadRecords,
+    LateRecords,
+    StreamConsumers,
+    StreamDeleted,
+    StreamDetail,
+    StreamList,
+    StreamStats,
+)
 from .broker import Broker
-from .http import Answer, Call, Route, json
+from .http import Answer, Call, Right, Route, json
 from .streams import find_stream
 from .times import iso
 from .window import shown_time
@@ -40,7 +49,19 @@ def _age(now: datetime, since: datetime | None) -> float:
     return round(max(0.0, (now - since).total_seconds()), 3) if since is not None else 0.0
 
 
-def progress_of(state: dict[str, Any]) -> dict[str, Any]:
+def _rates_of(rates: dict[str, Any] | None) -> dict[str, Any]:
+    """Rates over the last minute, as the API names them; nothing has moved where none were measured."""
+    found = rates or {}
+    return {
+        "arrivingPerSecond": found.get("arriving", 0.0),
+        "processedPerSecond": found.get("processed", 0.0),
+        "sealedPerSecond": found.get("sealed", 0.0),
+        "latePerSecond": found.get("late", 0.0),
+        "backpressure": found.get("backpressure", 0.0),
+    }
+
+
+def progress_of(state: dict[str, Any], rates: dict[str, Any] | None) -> dict[str, Any]:
     """How far a stream is and what it has counted, as the API names it."""
     mark = state["watermark_us"]
     return {
@@ -53,6 +74,7 @@ def progress_of(state: dict[str, Any]) -> dict[str, Any]:
         "dropped": state["dropped"],
         "dead": state["dead"],
         "updatedAt": iso(state["sealed_at"]),
+        "rates": _rates_of(rates),
         "retention": {
             "needsSince": iso(state["needs_since"]),
             "heldSince": iso(state["held_since"]),
@@ -89,7 +111,8 @@ async def _described(broker: Broker, chosen: list[Stream], stream_id: int | None
     groups: dict[int, list[dict[str, Any]]] = {}
     for row in await streams.groups(stream_id):
         groups.setdefault(row["id"], []).append(row)
-    states = {row["id"]: row for row in await streams.state(stream_id)}
+    rates = {row["id"]: row for row in await streams.rates(stream_id)}
+    states = {row["id"]: progress_of(row, rates.get(row["id"])) for row in await streams.state(stream_id)}
     shown = []
     for stream in chosen:
         own = groups.get(stream.id, [])
@@ -106,7 +129,7 @@ async def _described(broker: Broker, chosen: list[Stream], stream_id: int | None
             "updatedAt": iso(stream.updated_at),
             "activeLeases": sum(row["leases"] for row in own),
             "consumerGroups": [row["name"] for row in own],
-            **({"progress": progress_of(states[stream.id])} if stream.id in states else {}),
+            **({"progress": states[stream.id]} if stream.id in states else {}),
         })  # fmt: skip
     return shown
 
@@ -158,7 +181,8 @@ def _bucket(row: dict[str, Any]) -> dict[str, Any]:
 async def stats(broker: Broker, _: Call) -> Answer:
     """Counts over all streams, and what the pipeline says of itself."""
     found = await broker.store.streams.find()
-    states = {row["id"]: progress_of(row) for row in await broker.store.streams.state()}
+    rates = {row["id"]: row for row in await broker.store.streams.rates()}
+    states = {row["id"]: progress_of(row, rates.get(row["id"])) for row in await broker.store.streams.state()}
     groups = await broker.store.streams.groups()
     pipeline = await broker.store.streams.pipeline()
     buckets = await broker.store.streams.buckets()
@@ -176,7 +200,8 @@ async def stats(broker: Broker, _: Call) -> Answer:
             "active": pipeline["active"],
             "holder": pipeline["holder"] if pipeline["active"] else None,
             "epoch": pipeline["epoch"],
-            **pipeline["stats"],
+            "query": pipeline["queries"].get(STREAMS_QUERY, {}),
+            "queries": pipeline["queries"],
             "buckets": [_bucket(row) for row in buckets],
         },
         "byStream": [
@@ -251,11 +276,66 @@ async def delete(broker: Broker, call: Call) -> Answer:
 _STREAMS = "/api/v1/resources/streams"
 
 ROUTES = [
-    Route("GET", _STREAMS, list_streams, "All streams", query=NamespaceQuery),
-    Route("GET", f"{_STREAMS}/stats", stats, "Counts over all streams, and the pipeline"),
-    Route("GET", f"{_STREAMS}/:stream", get_stream, "One stream", query=NamespaceQuery),
-    Route("GET", f"{_STREAMS}/:stream/consumers", consumers, "How far its groups are", query=RecordsQuery),
-    Route("GET", f"{_STREAMS}/:stream/late", late, "Late records", query=RecordsQuery),
-    Route("GET", f"{_STREAMS}/:stream/dead", dead, "Records without an event time", query=RecordsQuery),
-    Route("DELETE", f"{_STREAMS}/:stream", delete, "Delete a stream", query=NamespaceQuery),
+    Route(
+        "GET",
+        _STREAMS,
+        list_streams,
+        "All streams",
+        Right.STREAM_READ,
+        {200: StreamList},
+        query=NamespaceQuery,
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/stats",
+        stats,
+        "Counts over all streams, and the pipeline",
+        Right.STREAM_READ,
+        {200: StreamStats},
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/:stream",
+        get_stream,
+        "One stream",
+        Right.STREAM_READ,
+        {200: StreamDetail},
+        query=NamespaceQuery,
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/:stream/consumers",
+        consumers,
+        "How far its groups are",
+        Right.STREAM_READ,
+        {200: StreamConsumers},
+        query=RecordsQuery,
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/:stream/late",
+        late,
+        "Late records",
+        Right.STREAM_READ,
+        {200: LateRecords},
+        query=RecordsQuery,
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/:stream/dead",
+        dead,
+        "Records without an event time",
+        Right.STREAM_READ,
+        {200: DeadRecords},
+        query=RecordsQuery,
+    ),
+    Route(
+        "DELETE",
+        f"{_STREAMS}/:stream",
+        delete,
+        "Delete a stream",
+        Right.STREAM_ADMIN,
+        {200: StreamDeleted},
+        query=NamespaceQuery,
+    ),
 ]

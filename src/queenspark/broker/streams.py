@@ -7,6 +7,7 @@ the stream's window queue.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -21,9 +22,10 @@ from ..store.errors import StoreError
 from ..store.hydration import Leased
 from ..store.streams import Stream
 from .ack import settle
+from .answers.streams import LeaseRenewed, Polled, StreamMoved, WindowAcked, WindowPage
 from .broker import Broker
 from .errors import bad_request, not_found
-from .http import NOTHING, Answer, Call, Route, json
+from .http import NOTHING, Answer, Call, Right, Route, json
 from .leases import Lease
 from .limits import LeaseMs, check_name
 from .parking import Lot
@@ -124,7 +126,18 @@ async def _delivered(
         return NOTHING
     broker.metrics.pops.inc(len(windows))
     broker.metrics.lease_expiries.inc(sum(batch.messages[0].lease_expired for batch in batches))
+    _note_delays(broker, stream, batches)
     return json({"windows": windows} if request.max_windows is not None else {"window": windows[0]})
+
+
+def _note_delays(broker: Broker, stream: Stream, batches: list[Batch]) -> None:
+    """Observe how long windows that are delivered for the first time have been sealed."""
+    now_us = time.time_ns() // 1000
+    delays = broker.metrics.delivery_delay.labels(stream.namespace, stream.name)
+    for batch in batches:
+        message = batch.messages[0]
+        if not message.retries and not message.lease_expired:
+            delays.observe(max(0, now_us - message.created_us) / 1e6)
 
 
 async def _window(
@@ -264,12 +277,22 @@ _SEEK = "Missing required parameters"
 _STREAM = "/api/v1/stream"
 
 ROUTES = [
-    Route("POST", f"{_STREAM}/poll", poll, "Take the next window of a stream", body=PollRequest),
+    Route(
+        "POST",
+        f"{_STREAM}/poll",
+        poll,
+        "Take the next window of a stream",
+        Right.STREAM_CONSUME,
+        {200: Polled, 204: None},
+        body=PollRequest,
+    ),
     Route(
         "GET",
         f"{_STREAM}/window/:leaseId/messages",
         window_messages,
         "More messages of a window",
+        Right.STREAM_CONSUME,
+        {200: WindowPage},
         query=WindowPageQuery,
     ),
     Route(
@@ -277,15 +300,27 @@ ROUTES = [
         f"{_STREAM}/ack",
         ack,
         "Answer a window",
+        Right.STREAM_CONSUME,
+        {200: WindowAcked},
         body=WindowAckRequest,
         messages={"leaseId": "Missing leaseId", "": "Missing leaseId"},
     ),
-    Route("POST", f"{_STREAM}/renew-lease", renew, "Lengthen the lease of a window", body=RenewRequest),
+    Route(
+        "POST",
+        f"{_STREAM}/renew-lease",
+        renew,
+        "Lengthen the lease of a window",
+        Right.STREAM_CONSUME,
+        {200: LeaseRenewed},
+        body=RenewRequest,
+    ),
     Route(
         "POST",
         f"{_STREAM}/seek",
         seek,
         "Move a group in a stream",
+        Right.STREAM_ADMIN,
+        {200: StreamMoved},
         body=StreamSeekRequest,
         messages=dict.fromkeys(("", "streamName", "consumerGroup", "timestamp"), _SEEK),
     ),

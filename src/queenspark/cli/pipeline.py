@@ -29,7 +29,7 @@ def pipeline(
     """
     require_server()
     from queenspark.pipeline.errors import PipelineError
-    from queenspark.pipeline.runner import Pipeline
+    from queenspark.pipeline.process.pipeline import Pipeline
     from queenspark.store.errors import StoreError
 
     settings = Settings.from_env(database_url=database_url, spark_master=master)

@@ -1,5 +1,6 @@
-"""The data pipeline on Spark: Java, the session, and the data source `queen`."""
+"""The data pipeline on Spark: Spark itself, the connector `queen`, the streams query, and the process."""
 
-from .data_source import register
+from .connector.data_source import register
+from .spark.session import start_session
 
-__all__ = ["register"]
+__all__ = ["register", "start_session"]

@@ -11,7 +11,8 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row, tuple_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from .errors import Conflict, DatabaseBusy, DatabaseUnavailable, Refused, StoreError
+from .errors import Conflict, DatabaseBusy, DatabaseUnavailable, FunctionsMissing, Refused, StoreError
+from .functions import SEARCH_PATH
 from .queries import query
 
 Params = Mapping[str, Any]
@@ -19,7 +20,7 @@ Params = Mapping[str, Any]
 # Pushes and acks are answered only after they are on disk. Our own transactions stay short: a long one
 # would hold the horizon back for everybody.
 OPTIONS = (
-    "-c synchronous_commit=on -c timezone=UTC -c statement_timeout=60s "
+    f"{SEARCH_PATH} -c synchronous_commit=on -c timezone=UTC -c statement_timeout=60s "
     "-c idle_in_transaction_session_timeout=30s -c jit=off "
     "-c default_transaction_isolation=read\\ committed"
 )
@@ -30,6 +31,10 @@ def translate(error: psycopg.Error) -> StoreError | None:
     match error:
         case psycopg.errors.DeadlockDetected() | psycopg.errors.SerializationFailure():
             return Conflict("another request was in the way; try again")
+        case psycopg.errors.UndefinedFunction():
+            return FunctionsMissing(
+                "this version's functions are not in the database: run `queenspark migrate`"
+            )
         case psycopg.errors.QueryCanceled():
             return DatabaseBusy("the database took too long")
         case psycopg.errors.DataError() | psycopg.errors.ProgramLimitExceeded():
@@ -42,7 +47,7 @@ def translate(error: psycopg.Error) -> StoreError | None:
 
 async def _begin(connection: AsyncConnection[Any]) -> None:
     """A new connection may be to a database that was restored meanwhile."""
-    await connection.execute("SELECT queenspark.check_generation()")
+    await connection.execute("SELECT check_generation()")
 
 
 class Database:

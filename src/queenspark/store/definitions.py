@@ -15,6 +15,9 @@ import psycopg
 
 from .queries import query
 
+STREAMS_QUERY = "streams"
+"""The name under which the query that serves all streams reports its statistics."""
+
 WINDOW_QUEUES = "windows:"
 """What the names of window queues begin with; no other queue's name may."""
 

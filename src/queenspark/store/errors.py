@@ -9,6 +9,10 @@ class DatabaseUnavailable(StoreError):
     """The database cannot be reached or went away; trying again later is safe."""
 
 
+class FunctionsMissing(StoreError):
+    """The database was not migrated by this version; `queenspark migrate` installs its functions."""
+
+
 class DatabaseBusy(StoreError):
     """No connection became free in time; trying again later is safe."""
 

@@ -1,23 +1,57 @@
-"""Bring a database to this version's schema: numbered migrations once each, functions replaced as a whole."""
+"""Bring a database to this version's schema while older versions go on running.
+
+A migration begins with comment lines that say how it is applied:
+
+    -- oldest: 0005         versions that do not know migration 0005 may not run once this one is applied
+    -- transaction: none    statement by statement, for CREATE INDEX CONCURRENTLY; must be safe to repeat
+
+Each migration is a transaction of its own unless it says otherwise. It waits only briefly for a lock, because
+everybody who comes later waits behind it, and is tried again.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files
+from typing import NamedTuple
 
 import psycopg
 from psycopg import sql
 
-from .errors import DatabaseUnavailable, StoreError
+from .errors import DatabaseBusy, DatabaseUnavailable, StoreError
+from .functions import FUNCTION_SET, drop_functions_below, install_functions
 from .queries import text
 
+LOCK_SECONDS = 0.5  # for a table that others are using
+PATIENCE_SECONDS = 60.0
+_PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0)
 _LOCK = 0x71737061726B  # "qspark"
 _FILE = re.compile(r"^(\d{4}_\w+)\.sql$")
+_HEADER = re.compile(r"^-- (oldest|transaction): (\w+)$", re.MULTILINE)
+_END_OF_STATEMENT = re.compile(r";\s*$", re.MULTILINE)
 
 
 class SchemaTooNew(StoreError):
-    """The database was migrated by a newer version than this one."""
+    """The database was migrated by a newer version, and this one may no longer run on it."""
+
+
+class Migration(NamedTuple):
+    """One file of the folder `migrations`."""
+
+    name: str
+    text: str
+    oldest: int
+    is_transaction: bool
+
+    @classmethod
+    def read(cls, name: str) -> Migration:
+        """The migration of that name."""
+        body = text(f"migrations/{name}.sql")
+        header = dict(_HEADER.findall(body))
+        return cls(name, body, int(header.get("oldest", "0")), header.get("transaction") != "none")
 
 
 def migrations() -> list[str]:
@@ -27,57 +61,100 @@ def migrations() -> list[str]:
 
 
 def migrate(url: str) -> list[str]:
-    """Apply what is missing, under an advisory lock; return the names of what was applied."""
+    """Apply missing migrations and install this version's functions; return the names of what was applied."""
     try:
         connection = psycopg.connect(url, autocommit=True, application_name="queenspark migrate")
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable(f"cannot connect to the database: {error}") from error
-    with connection:
-        connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
-        with connection.transaction():
-            applied = _apply_migrations(connection)
-            if _apply_functions(connection):
-                applied.append("functions")
-        # In a transaction of its own: this one's id may be older than pushes that are quite in order.
-        connection.execute("SELECT queenspark.check_generation()")
-        return applied
+    with connection, turn(connection):
+        return _migrate(connection)
 
 
-def _apply_migrations(connection: psycopg.Connection) -> list[str]:
+@contextmanager
+def turn(connection: psycopg.Connection) -> Iterator[None]:
+    """One process migrates at a time.
+
+    The lock is asked for again and again instead of waited for: a waiting statement has a snapshot, which
+    CREATE INDEX CONCURRENTLY of the process that holds the lock would wait for.
+    """
+    while True:
+        row = connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone()
+        if row is not None and row[0]:
+            break
+        time.sleep(_PAUSES[0])
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
+
+
+def _migrate(connection: psycopg.Connection) -> list[str]:
+    known = migrations()
+    level = int(known[-1][:4])
+    with connection.transaction():
+        done = _applied(connection)
+    oldest = _oldest(connection) if "0003_upgrades" in done else 0
+    if oldest > level:
+        raise SchemaTooNew(
+            f"the database needs a version of queenspark that knows migration {oldest:04d}, and this one"
+            f" ends with {known[-1]}; upgrade queenspark"
+        )
+    applied = [name for name in known if name not in done]
+    for name in applied:
+        apply(connection, Migration.read(name))
+    with connection.transaction():
+        if install_functions(connection, level):
+            applied.append("functions")
+        drop_functions_below(connection, _oldest(connection))
+    # In a transaction of its own: one that began earlier may have a lower id than pushes that are in order.
+    connection.execute(sql.SQL("SET search_path = {}").format(sql.Identifier(FUNCTION_SET)))
+    connection.execute("SELECT check_generation()")
+    return applied
+
+
+def _applied(connection: psycopg.Connection) -> set[str]:
     connection.execute("CREATE SCHEMA IF NOT EXISTS queenspark")
     connection.execute(
         "CREATE TABLE IF NOT EXISTS queenspark.migrations"
         " (name text PRIMARY KEY, checksum text, applied_at timestamptz NOT NULL DEFAULT clock_timestamp())"
     )
-    rows = connection.execute("SELECT name FROM queenspark.migrations WHERE name <> 'functions'").fetchall()
-    done = {str(row[0]) for row in rows}
-    known = migrations()
-    if unknown := sorted(done - set(known)):
-        raise SchemaTooNew(
-            f"the database has migration {unknown[-1]}, which this version does not know; upgrade queenspark"
-        )
-    todo = [name for name in known if name not in done]
-    for name in todo:
-        connection.execute(sql.SQL(text(f"migrations/{name}.sql")))
-        connection.execute("INSERT INTO queenspark.migrations (name) VALUES (%s)", (name,))
-    return todo
+    return {str(row[0]) for row in connection.execute("SELECT name FROM queenspark.migrations").fetchall()}
 
 
-def _apply_functions(connection: psycopg.Connection) -> bool:
-    body = text("functions.sql")
-    checksum = hashlib.sha256(body.encode()).hexdigest()
-    row = connection.execute("SELECT checksum FROM queenspark.migrations WHERE name = 'functions'").fetchone()
-    if row is not None and row[0] == checksum:
-        return False
-    old = connection.execute(
-        "SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = 'queenspark'::regnamespace"
-    ).fetchall()
-    for (signature,) in old:
-        connection.execute(sql.SQL("DROP FUNCTION IF EXISTS {}").format(sql.SQL(signature)))
-    connection.execute(sql.SQL(body))
-    connection.execute(
-        "INSERT INTO queenspark.migrations (name, checksum) VALUES ('functions', %s)"
-        " ON CONFLICT (name) DO UPDATE SET checksum = excluded.checksum, applied_at = clock_timestamp()",
-        (checksum,),
-    )
-    return True
+def _oldest(connection: psycopg.Connection) -> int:
+    row = connection.execute("SELECT oldest FROM queenspark.system").fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def apply(connection: psycopg.Connection, migration: Migration) -> None:
+    """Apply one migration, again and again while others hold the locks that it needs."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    for pause in _pauses():
+        try:
+            if not migration.is_transaction:
+                for statement in filter(str.strip, _END_OF_STATEMENT.split(migration.text)):
+                    connection.execute(sql.SQL(statement))
+            with connection.transaction():
+                connection.execute(f"SET LOCAL lock_timeout = '{int(LOCK_SECONDS * 1000)}ms'")
+                if migration.is_transaction:
+                    connection.execute(sql.SQL(migration.text))
+                connection.execute("INSERT INTO queenspark.migrations (name) VALUES (%s)", (migration.name,))
+                if migration.oldest:
+                    connection.execute(
+                        "UPDATE queenspark.system SET oldest = greatest(oldest, %s)", (migration.oldest,)
+                    )
+            return
+        except psycopg.errors.LockNotAvailable as error:
+            if time.monotonic() > deadline:
+                raise DatabaseBusy(
+                    f"migration {migration.name} got no lock within {PATIENCE_SECONDS:.0f} s: a long"
+                    " transaction holds a table of queenspark; end it (see pg_stat_activity), then try again"
+                ) from error
+            time.sleep(pause)
+
+
+def _pauses() -> Iterator[float]:
+    yield from _PAUSES
+    while True:
+        yield _PAUSES[-1]

@@ -11,7 +11,16 @@ from psycopg import AsyncConnection
 
 from .catalog import Catalog
 from .database import Database
-from .definitions import WINDOW_QUEUES, Body, Cut, Definition, Source, to_definitions, window_queue
+from .definitions import (
+    STREAMS_QUERY,
+    WINDOW_QUEUES,
+    Body,
+    Cut,
+    Definition,
+    Source,
+    to_definitions,
+    window_queue,
+)
 from .errors import Refused
 from .queries import query
 
@@ -150,9 +159,19 @@ class Streams:
         """Records without a usable event time, the newest first."""
         return await self._records("list_dead", stream, limit, offset)
 
+    async def rates(self, stream_id: int | None = None) -> list[dict[str, Any]]:
+        """Rates of each stream over the last minute, as the pipeline measured them."""
+        return await self._database.records("stream_rates", {"id": stream_id})
+
     async def pipeline(self) -> dict[str, Any]:
-        """Who leads, and what the pipeline says of itself: holder, epoch, active, stats."""
-        return (await self._database.records("pipeline_state"))[0]
+        """Who leads, and what its queries report, by their names: holder, epoch, active, queries."""
+        found = (await self._database.records("pipeline_state"))[0]
+        queries = found.pop("stats")
+        # Pipelines of version 0.1 have one query and call it `query`.
+        former = queries.pop("query", None)
+        if former is not None:
+            queries.setdefault(STREAMS_QUERY, former)
+        return {**found, "queries": queries}
 
     async def _records(self, name: str, stream: Stream, limit: int, offset: int) -> list[dict[str, Any]]:
         body = await self.body(stream.id, stream.version)

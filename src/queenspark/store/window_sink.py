@@ -138,7 +138,7 @@ class WindowSink:
                 self._opened = psycopg.connect(
                     self._url, autocommit=True, options=OPTIONS, application_name="queenspark window sink"
                 )
-                self._opened.execute("SELECT queenspark.check_generation()")
+                self._opened.execute("SELECT check_generation()")
             yield self._opened
         except BaseException as error:
             self._known = known  # partitions that were made in a transaction that failed do not exist

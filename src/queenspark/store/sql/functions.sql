@@ -1,4 +1,5 @@
--- Server-side functions, replaced as a whole by every migration run.
+-- Server-side functions. Each version has its own set, in a database schema that the search_path of its connections
+-- names (see functions.py); so functions are called without a schema, everything else with one.
 --
 -- Lock order, the same everywhere, so that nothing deadlocks:
 --   1. groups (discover, seek)   2. places, by (partition_id, group_id)   3. messages' unique keys, sorted
@@ -9,39 +10,39 @@
 -- and pop or ack rests on that.
 
 -- Every message below the horizon is final: nothing that commits later sorts below it.
-CREATE FUNCTION queenspark.horizon() RETURNS bigint LANGUAGE sql STABLE AS $$
+CREATE FUNCTION horizon() RETURNS bigint LANGUAGE sql STABLE AS $$
     SELECT (SELECT generation::bigint << 48 FROM queenspark.system)
            | pg_snapshot_xmin(pg_current_snapshot())::text::bigint
 $$;
 
 -- Every message that was committed before now lies below the frontier; every transaction that begins later, above.
-CREATE FUNCTION queenspark.frontier() RETURNS bigint LANGUAGE sql STABLE AS $$
+CREATE FUNCTION frontier() RETURNS bigint LANGUAGE sql STABLE AS $$
     SELECT (SELECT generation::bigint << 48 FROM queenspark.system)
            | pg_snapshot_xmax(pg_current_snapshot())::text::bigint
 $$;
 
 -- The transaction id of this transaction as the first half of a position.
-CREATE FUNCTION queenspark.current_txid() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+CREATE FUNCTION current_txid() RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT (SELECT generation::bigint << 48 FROM queenspark.system) | pg_current_xact_id()::text::bigint
 $$;
 
 -- Start a new generation when the next transaction id is not above the largest one in the log: after a restore
 -- from a dump or a point-in-time recovery, new messages would otherwise sort among old ones. To be called in a
 -- transaction of its own: an older transaction id would be below pushes that are quite in order.
-CREATE FUNCTION queenspark.check_generation() RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION check_generation() RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-    IF NOT queenspark.log_is_ahead() THEN
+    IF NOT log_is_ahead() THEN
         RETURN false;
     END IF;
     -- No push may be under way while positions jump.
     LOCK TABLE queenspark.messages IN SHARE ROW EXCLUSIVE MODE;
-    UPDATE queenspark.system SET generation = generation + 1 WHERE queenspark.log_is_ahead();
+    UPDATE queenspark.system SET generation = generation + 1 WHERE log_is_ahead();
     RETURN FOUND;
 END
 $$;
 
-CREATE FUNCTION queenspark.log_is_ahead() RETURNS boolean LANGUAGE sql VOLATILE AS $$
-    SELECT coalesce(queenspark.current_txid() <= max(last.txid), false) FROM (
+CREATE FUNCTION log_is_ahead() RETURNS boolean LANGUAGE sql VOLATILE AS $$
+    SELECT coalesce(current_txid() <= max(last.txid), false) FROM (
         SELECT (SELECT m.txid FROM queenspark.messages m WHERE m.queue_id = q.id
                 ORDER BY m.txid DESC, m.id DESC LIMIT 1) AS txid
         FROM queenspark.queues q
@@ -51,11 +52,11 @@ CREATE FUNCTION queenspark.log_is_ahead() RETURNS boolean LANGUAGE sql VOLATILE 
 $$;
 
 -- The position just before the first message of a queue that was created at or after a time.
-CREATE FUNCTION queenspark.position_at(p_queue_id integer, p_time timestamptz, OUT txid bigint, OUT id bigint)
+CREATE FUNCTION position_at(p_queue_id integer, p_time timestamptz, OUT txid bigint, OUT id bigint)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     v_from bigint := 0;
-    v_horizon bigint := queenspark.horizon();
+    v_horizon bigint := horizon();
 BEGIN
     SELECT l.horizon INTO v_from FROM queenspark.looks l
     WHERE l.at <= p_time AND l.horizon_at <= p_time ORDER BY l.at DESC LIMIT 1;
@@ -70,7 +71,7 @@ END
 $$;
 
 -- The group of a queue, made at its first contact. Mode: 'all', 'new', or a start time in p_from.
-CREATE FUNCTION queenspark.ensure_group(p_queue_id integer, p_name text, p_mode text, p_from timestamptz)
+CREATE FUNCTION ensure_group(p_queue_id integer, p_name text, p_mode text, p_from timestamptz)
 RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     v_group_id integer;
@@ -82,9 +83,9 @@ BEGIN
         RETURN v_group_id;
     END IF;
     IF p_from IS NOT NULL THEN
-        SELECT a.txid, a.id INTO v_txid, v_id FROM queenspark.position_at(p_queue_id, p_from) a;
+        SELECT a.txid, a.id INTO v_txid, v_id FROM position_at(p_queue_id, p_from) a;
     ELSIF p_mode = 'new' THEN
-        v_txid := queenspark.frontier();
+        v_txid := frontier();
     END IF;
     INSERT INTO queenspark.groups AS g (queue_id, name, mode, start_txid, start_id, seen_txid, seen_id)
     VALUES (p_queue_id, p_name, p_mode, v_txid, v_id, v_txid, v_id)
@@ -96,7 +97,7 @@ $$;
 
 -- Tail the log from where the group last looked and mark the places that have work. Returns how many messages
 -- were seen (0 also when somebody else is at it and p_wait is false). Costs what was pushed since, whatever the number of partitions.
-CREATE FUNCTION queenspark.discover(p_group_id integer, p_limit integer DEFAULT 10000, p_wait boolean DEFAULT true)
+CREATE FUNCTION discover(p_group_id integer, p_limit integer DEFAULT 10000, p_wait boolean DEFAULT true)
 RETURNS integer
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
@@ -111,7 +112,7 @@ BEGIN
     IF NOT EXISTS (
         SELECT 1 FROM queenspark.messages m
         WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
-          AND m.txid < (SELECT queenspark.horizon())
+          AND m.txid < (SELECT horizon())
     ) THEN
         RETURN 0;
     END IF;
@@ -129,7 +130,7 @@ BEGIN
     FROM (
         SELECT m.txid, m.id, m.partition_id FROM queenspark.messages m
         WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
-          AND m.txid < (SELECT queenspark.horizon())
+          AND m.txid < (SELECT horizon())
         ORDER BY m.txid, m.id LIMIT p_limit
     ) t;
     IF v_count = 0 THEN
@@ -155,7 +156,7 @@ END
 $$;
 
 -- Move messages to the dead letters of a group, and to the queue's dead letter queue when it has one.
-CREATE FUNCTION queenspark.bury(p_group_id integer, p_partition_id bigint, p_ids bigint[], p_error text)
+CREATE FUNCTION bury(p_group_id integer, p_partition_id bigint, p_ids bigint[], p_error text)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     v_queue text;
@@ -190,7 +191,7 @@ BEGIN
             (txid, id, partition_id, created_at, queue_id, encrypted, transaction_id, trace_id, payload)
         SELECT t.txid, d.new_id, v_target_id, clock_timestamp(), v_queue_id,
                d.encrypted, d.transaction_id, d.trace_id, d.payload
-        FROM (SELECT queenspark.current_txid() AS txid OFFSET 0) t, (
+        FROM (SELECT current_txid() AS txid OFFSET 0) t, (
             -- Ids in the order of the log, rows in the order of the lock.
             SELECT * FROM (
                 SELECT x.*, nextval('queenspark.message_blocks') * 1000 AS new_id FROM (
@@ -208,7 +209,7 @@ $$;
 -- Step over the messages of a place that may no longer be delivered: expired ones (ttl) are dropped, ones that
 -- waited too long (maxWaitTimeSeconds) become dead letters. Returns the new cursor, and whether there may be more
 -- of them: it takes a few thousand at a time.
-CREATE FUNCTION queenspark.step_over(
+CREATE FUNCTION step_over(
     p_group_id integer, p_partition_id bigint, p_ttl integer, p_max_wait integer,
     INOUT cursor_txid bigint, INOUT cursor_id bigint, OUT more boolean
 ) LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
@@ -224,7 +225,7 @@ BEGIN
     FOR r IN
         SELECT m.txid, m.id, m.created_at FROM queenspark.messages m
         WHERE m.partition_id = p_partition_id AND (m.txid, m.id) > (cursor_txid, cursor_id)
-          AND m.txid < (SELECT queenspark.horizon())
+          AND m.txid < (SELECT horizon())
         ORDER BY m.txid, m.id
     LOOP
         EXIT WHEN r.created_at >= v_cut;
@@ -240,7 +241,7 @@ BEGIN
         END IF;
     END LOOP;
     IF cardinality(v_dead) > 0 THEN
-        PERFORM queenspark.bury(p_group_id, p_partition_id, v_dead, 'waited longer than maxWaitTimeSeconds');
+        PERFORM bury(p_group_id, p_partition_id, v_dead, 'waited longer than maxWaitTimeSeconds');
     END IF;
 END
 $$;
@@ -248,7 +249,7 @@ $$;
 -- Hand out up to p_batch messages from up to p_partitions ready places of a group (or from one given partition).
 -- With p_auto_ack the messages are answered at once; otherwise they are leased under p_lease_id. A place hands out
 -- no more than about p_bytes of payload at a time. A lease lasts for p_lease_ms or for the queue's lease time.
-CREATE FUNCTION queenspark.pop(
+CREATE FUNCTION pop(
     p_group_id integer, p_batch integer, p_partitions integer, p_lease_id uuid, p_auto_ack boolean,
     p_partition_id bigint DEFAULT NULL, p_bytes bigint DEFAULT 16777216, p_lease_ms bigint DEFAULT NULL,
     p_holding boolean DEFAULT false
@@ -312,7 +313,7 @@ BEGIN
             EXIT WHEN v_discovered OR v_taken > 0;
             v_discovered := true;
             -- Who holds a place must not wait for the group: whoever discovers holds that and waits for places.
-            EXIT WHEN queenspark.discover(p_group_id, p_wait => NOT v_holding) = 0;
+            EXIT WHEN discover(p_group_id, p_wait => NOT v_holding) = 0;
             v_now := clock_timestamp();
             CONTINUE;
         END IF;
@@ -405,7 +406,7 @@ BEGIN
             v_fresh := true;
             IF q.ttl_seconds IS NOT NULL OR q.max_wait_seconds > 0 THEN
                 SELECT s.cursor_txid, s.cursor_id, s.more INTO pl.cursor_txid, pl.cursor_id, v_over
-                FROM queenspark.step_over(p_group_id, pl.partition_id, q.ttl_seconds, q.max_wait_seconds,
+                FROM step_over(p_group_id, pl.partition_id, q.ttl_seconds, q.max_wait_seconds,
                                           pl.cursor_txid, pl.cursor_id) s;
                 IF v_over THEN
                     UPDATE queenspark.places p
@@ -444,7 +445,7 @@ BEGIN
                             SELECT m.* FROM queenspark.messages m
                             WHERE m.partition_id = pl.partition_id
                               AND (m.txid, m.id) > (pl.cursor_txid, pl.cursor_id)
-                              AND m.txid < (SELECT queenspark.horizon())
+                              AND m.txid < (SELECT horizon())
                               AND (m.txid, m.id) < (v_stop_txid, v_stop_id)
                             ORDER BY m.txid, m.id LIMIT p_batch - v_taken) m
                     ) s WHERE s.bytes - octet_length(s.payload) < p_bytes
@@ -493,7 +494,7 @@ $$;
 
 -- Hand out up to p_count messages, each under a lease of its own and from another ready place of a group: all at once
 -- from places where nothing is out of the ordinary, then one by one.
-CREATE FUNCTION queenspark.pop_each(p_group_id integer, p_count integer, p_lease_ms bigint) RETURNS TABLE (
+CREATE FUNCTION pop_each(p_group_id integer, p_count integer, p_lease_ms bigint) RETURNS TABLE (
     lease uuid, message_id bigint, from_partition_id bigint, from_partition text, created_us bigint,
     is_encrypted boolean, retries integer, expired boolean, transaction text, trace text, body text
 )
@@ -536,7 +537,7 @@ BEGIN
             CROSS JOIN LATERAL (
                 SELECT m.* FROM queenspark.messages m
                 WHERE m.partition_id = r.partition_id AND (m.txid, m.id) > (r.txid, r.id)
-                  AND m.txid < (SELECT queenspark.horizon())
+                  AND m.txid < (SELECT horizon())
                 ORDER BY m.txid, m.id LIMIT 1
             ) m
         ), leased AS (
@@ -553,7 +554,7 @@ BEGIN
     -- Above, places may have been locked that another pop had just taken: who holds a place does not wait (see pop).
     FOR n IN v_taken + 1 .. p_count LOOP
         v_lease := gen_random_uuid();
-        RETURN QUERY SELECT v_lease, w.* FROM queenspark.pop(
+        RETURN QUERY SELECT v_lease, w.* FROM pop(
             p_group_id, 1, 1, v_lease, false, p_lease_ms => p_lease_ms, p_holding => v_plain OR n > 1) w;
         GET DIAGNOSTICS v_count = ROW_COUNT;
         EXIT WHEN v_count = 0;
@@ -563,7 +564,7 @@ $$;
 
 -- When a parked poll (of a group, perhaps of one partition) should look again: soon when messages wait above the
 -- horizon, else when the next place becomes available.
-CREATE FUNCTION queenspark.next_look(
+CREATE FUNCTION next_look(
     p_group_id integer, p_partition_id bigint DEFAULT NULL, OUT above_horizon boolean, OUT wait_ms bigint
 ) LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 BEGIN
@@ -576,7 +577,7 @@ BEGIN
         SELECT EXISTS (
             SELECT 1 FROM queenspark.messages m
             WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (p.end_txid, p.end_id)
-              AND m.txid >= (SELECT queenspark.horizon())
+              AND m.txid >= (SELECT horizon())
         ) INTO above_horizon
         FROM queenspark.places p WHERE p.group_id = p_group_id AND p.partition_id = p_partition_id;
     END IF;
@@ -592,7 +593,7 @@ $$;
 --   completed, retry, dead, repeated (was answered before; harmless)
 --   stale (the lease is not live), unleased (the lease does not cover that message), unknown
 -- `more`: the place will hand something out again before the lease would have ended.
-CREATE FUNCTION queenspark.ack(
+CREATE FUNCTION ack(
     p_partition_id bigint, p_group text, p_lease_id uuid, p_transactions text[], p_statuses text[],
     p_errors text[], p_final boolean
 ) RETURNS TABLE (outcome text, attempts integer, released boolean, more boolean)
@@ -683,7 +684,7 @@ BEGIN
                 DO UPDATE SET count = a.count + 1, error = excluded.error
                 RETURNING a.count INTO v_count;
                 IF p_statuses[i] = 'dlq' OR p_final OR (q.dead_letters_enabled AND v_count > q.retry_limit) THEN
-                    PERFORM queenspark.bury(pl.group_id, p_partition_id, ARRAY[v_ids[i]],
+                    PERFORM bury(pl.group_id, p_partition_id, ARRAY[v_ids[i]],
                         coalesce(p_errors[i], CASE WHEN p_statuses[i] = 'dlq' THEN 'sent to the dead letters by its consumer'
                                               ELSE 'failed without a reason' END));
                     v_done := v_done || v_ids[i];
@@ -764,7 +765,7 @@ $$;
 
 -- Answer messages of several places; each place has the items from `first` to `last`. Places all of whose messages
 -- are done are answered at once, the others one by one.
-CREATE FUNCTION queenspark.ack_each(
+CREATE FUNCTION ack_each(
     p_partition_ids bigint[], p_groups text[], p_lease_ids uuid[], p_firsts integer[], p_lasts integer[],
     p_transactions text[], p_statuses text[], p_errors text[], p_final boolean
 ) RETURNS TABLE (outcome text, attempts integer, released boolean, more boolean)
@@ -826,7 +827,7 @@ BEGIN
     END IF;
     FOR n IN 1 .. cardinality(p_partition_ids) LOOP
         IF v_more[n] IS NULL THEN
-            RETURN QUERY SELECT a.* FROM queenspark.ack(
+            RETURN QUERY SELECT a.* FROM ack(
                 p_partition_ids[n], p_groups[n], p_lease_ids[n], p_transactions[p_firsts[n]:p_lasts[n]],
                 p_statuses[p_firsts[n]:p_lasts[n]], p_errors[p_firsts[n]:p_lasts[n]], p_final) a;
         ELSE
@@ -837,7 +838,7 @@ END
 $$;
 
 -- Lengthen a live lease; never shortens it. p_seconds NULL: the queue's lease time.
-CREATE FUNCTION queenspark.extend(p_lease_id uuid, p_seconds double precision, OUT places integer, OUT expires_at timestamptz)
+CREATE FUNCTION extend(p_lease_id uuid, p_seconds double precision, OUT places integer, OUT expires_at timestamptz)
 LANGUAGE sql AS $$
     WITH live AS (
         SELECT p.group_id, p.partition_id, greatest(p.lease_expires_at,
@@ -857,7 +858,7 @@ LANGUAGE sql AS $$
 $$;
 
 -- Give a lease back unanswered: its messages are ready for the next pop, and no attempt is counted.
-CREATE FUNCTION queenspark.release(p_lease_id uuid) RETURNS integer LANGUAGE plpgsql AS $$
+CREATE FUNCTION release(p_lease_id uuid) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     v_count integer;
 BEGIN
@@ -872,7 +873,7 @@ END
 $$;
 
 -- The dead letters that a filter means; what is NULL is not looked at.
-CREATE FUNCTION queenspark.chosen_dead_letters(
+CREATE FUNCTION chosen_dead_letters(
     p_queue text, p_group text, p_partition text, p_partition_id bigint, p_transaction_id text,
     p_from timestamptz, p_to timestamptz
 ) RETURNS SETOF queenspark.dead_letters LANGUAGE sql STABLE AS $$
@@ -886,7 +887,7 @@ CREATE FUNCTION queenspark.chosen_dead_letters(
 $$;
 
 -- Put dead letters back: their group gets them again, other groups do not. Returns the partition of each.
-CREATE FUNCTION queenspark.put_back(
+CREATE FUNCTION put_back(
     p_queue text, p_group text, p_partition text, p_partition_id bigint, p_transaction_id text,
     p_from timestamptz, p_to timestamptz
 ) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
@@ -895,7 +896,7 @@ DECLARE
     v_ids bigint[];
 BEGIN
     SELECT array_agg(c.group_id), array_agg(c.id) INTO v_groups, v_ids
-    FROM queenspark.chosen_dead_letters(
+    FROM chosen_dead_letters(
         p_queue, p_group, p_partition, p_partition_id, p_transaction_id, p_from, p_to) c;
     INSERT INTO queenspark.places (group_id, partition_id, cursor_txid, cursor_id, end_txid, end_id)
     SELECT DISTINCT d.group_id, d.partition_id, g.start_txid, g.start_id, g.start_txid, g.start_id
@@ -929,7 +930,7 @@ $$;
 
 -- Move a group of a queue (or its place in one partition) to a position. Leases are revoked; acks from before it
 -- are refused. Returns whether there was such a group (and partition).
-CREATE FUNCTION queenspark.seek(p_group_id integer, p_partition_id bigint, p_txid bigint, p_id bigint)
+CREATE FUNCTION seek(p_group_id integer, p_partition_id bigint, p_txid bigint, p_id bigint)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     g queenspark.groups%ROWTYPE;
@@ -960,7 +961,7 @@ $$;
 -- Move a group of a window queue: in each partition to just before its first window that ends after a time, or
 -- to the end when there is none. Partitions that appear later follow the group's start. Leases are revoked; acks
 -- from before it are refused.
-CREATE FUNCTION queenspark.seek_windows(p_group_id integer, p_time timestamptz)
+CREATE FUNCTION seek_windows(p_group_id integer, p_time timestamptz)
 RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
     g queenspark.groups%ROWTYPE;
@@ -969,7 +970,7 @@ DECLARE
 BEGIN
     SELECT * INTO g FROM queenspark.groups WHERE id = p_group_id FOR NO KEY UPDATE;
     -- Windows above the horizon are left to discovery, also those that can be seen already.
-    v_horizon := queenspark.horizon();
+    v_horizon := horizon();
     PERFORM 1 FROM queenspark.places p WHERE p.group_id = p_group_id ORDER BY p.partition_id FOR UPDATE;
     INSERT INTO queenspark.places AS p
         (group_id, partition_id, available_at, cursor_txid, cursor_id, end_txid, end_id)
@@ -996,7 +997,7 @@ $$;
 
 -- Messages of a partition or, without one, of a whole queue from one position to another, in the order of the log;
 -- only those created in [p_from_us, p_until_us), where these are given.
-CREATE FUNCTION queenspark.messages_between(
+CREATE FUNCTION messages_between(
     p_queue_id integer, p_partition text, p_first_txid bigint, p_first_id bigint, p_last_txid bigint, p_last_id bigint,
     p_from_us bigint, p_until_us bigint, p_limit integer
 ) RETURNS TABLE (
@@ -1033,7 +1034,7 @@ $$;
 
 -- The records of several windows, of each in the order of the log: ranges of source queues, and for each window by its
 -- number the partition name (or NULL: all) and the time [from, until) in which they were created (or NULL: any).
-CREATE FUNCTION queenspark.window_records(
+CREATE FUNCTION window_records(
     p_windows integer[], p_queue_ids integer[], p_first_txids bigint[], p_first_ids bigint[], p_last_txids bigint[],
     p_last_ids bigint[], p_partitions text[], p_from_us bigint[], p_until_us bigint[]
 ) RETURNS TABLE (
@@ -1071,7 +1072,7 @@ $$;
 -- How far each version of each stream has read each of its sources, and from where on it still needs them: from the
 -- earliest record of an open window, or from the one after the last that was read. What the pipeline does not know yet, it needs
 -- from its start. Positions are arrays here: they compare as positions do, and have a least one.
-CREATE FUNCTION queenspark.stream_reads()
+CREATE FUNCTION stream_reads()
 RETURNS TABLE (stream_id integer, version integer, queue_id integer, read bigint[], needs bigint[])
 LANGUAGE sql STABLE AS $$
     WITH live AS (
@@ -1104,7 +1105,7 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- The position of the oldest message of a queue that some group has not answered; NULL when there is none.
-CREATE FUNCTION queenspark.oldest_unanswered(p_queue_id integer) RETURNS bigint[]
+CREATE FUNCTION oldest_unanswered(p_queue_id integer) RETURNS bigint[]
 LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
     SELECT min(x.position) FROM queenspark.groups g CROSS JOIN LATERAL (
         SELECT min((
@@ -1123,13 +1124,13 @@ $$;
 
 -- From where on each stream still needs some queues: for what it has not sealed, and for windows that some group has
 -- not answered. For these, the last note from before the oldest of them says how far back their records can go.
-CREATE FUNCTION queenspark.stream_needs(p_queue_ids integer[])
+CREATE FUNCTION stream_needs(p_queue_ids integer[])
 RETURNS TABLE (stream_id integer, queue_id integer, needs bigint[]) LANGUAGE sql STABLE AS $$
     WITH reads AS MATERIALIZED (
-        SELECT r.stream_id, r.queue_id, min(r.needs) AS needs FROM queenspark.stream_reads() r
+        SELECT r.stream_id, r.queue_id, min(r.needs) AS needs FROM stream_reads() r
         WHERE r.queue_id = ANY (p_queue_ids) GROUP BY r.stream_id, r.queue_id
     ), unanswered AS MATERIALIZED (
-        SELECT s.id, queenspark.oldest_unanswered(s.queue_id) AS position FROM queenspark.streams s
+        SELECT s.id, oldest_unanswered(s.queue_id) AS position FROM queenspark.streams s
         WHERE s.id IN (SELECT r.stream_id FROM reads r)
     )
     SELECT r.stream_id, r.queue_id, least(r.needs, CASE WHEN u.position IS NOT NULL THEN coalesce((

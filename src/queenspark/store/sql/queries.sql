@@ -9,7 +9,7 @@ SELECT t.txid, i.id, i.partition_id, t.now, i.queue_id, i.queue_id = ANY (%(encr
        i.transaction_id, i.trace_id, i.payload
 FROM (
     -- The time is taken after the transaction id: safe time rests on that order.
-    SELECT x.txid, clock_timestamp() AS now FROM (SELECT queenspark.current_txid() AS txid OFFSET 0) x OFFSET 0
+    SELECT x.txid, clock_timestamp() AS now FROM (SELECT current_txid() AS txid OFFSET 0) x OFFSET 0
 ) t, (
     SELECT * FROM unnest(
         string_to_array(%(ids)s, ' ')::bigint[], string_to_array(%(partition_ids)s, ' ')::bigint[],
@@ -110,20 +110,20 @@ SELECT q.id, (SELECT count(*) FROM queenspark.messages m WHERE m.queue_id = q.id
 FROM queenspark.queues q WHERE %(queue_id)s::integer IS NULL OR q.id = %(queue_id)s
 
 -- name: pop
-SELECT * FROM queenspark.pop(
+SELECT * FROM pop(
     %(group_id)s, %(batch)s, %(partitions)s, %(lease_id)s, %(auto_ack)s, %(partition_id)s, p_lease_ms => %(lease_ms)s)
 
 -- name: pop_each
-SELECT * FROM queenspark.pop_each(%(group_id)s, %(count)s, %(lease_ms)s)
+SELECT * FROM pop_each(%(group_id)s, %(count)s, %(lease_ms)s)
 
 -- name: next_look
-SELECT above_horizon, wait_ms FROM queenspark.next_look(%(group_id)s, %(partition_id)s)
+SELECT above_horizon, wait_ms FROM next_look(%(group_id)s, %(partition_id)s)
 
 -- name: ensure_group
-SELECT queenspark.ensure_group(%(queue_id)s, %(name)s, %(mode)s, %(from)s)
+SELECT ensure_group(%(queue_id)s, %(name)s, %(mode)s, %(from)s)
 
 -- name: ack_each
-SELECT outcome, attempts, released, more FROM queenspark.ack_each(
+SELECT outcome, attempts, released, more FROM ack_each(
     %(partition_ids)s::bigint[], %(groups)s::text[], %(lease_ids)s::uuid[], %(firsts)s::integer[], %(lasts)s::integer[],
     %(transaction_ids)s::text[], %(statuses)s::text[], %(errors)s::text[], %(final)s)
 
@@ -135,10 +135,10 @@ SELECT DISTINCT l.lease_id FROM (
 ) l WHERE l.lease_expires_at > clock_timestamp() AND cardinality(l.leased) > 0
 
 -- name: extend
-SELECT places, expires_at FROM queenspark.extend(%(lease_id)s, %(seconds)s)
+SELECT places, expires_at FROM extend(%(lease_id)s, %(seconds)s)
 
 -- name: release
-SELECT queenspark.release(%(lease_id)s)
+SELECT release(%(lease_id)s)
 
 -- name: list_groups
 SELECT g.id, g.name, q.name AS queue, q.id AS queue_id, g.mode, g.created_at,
@@ -180,15 +180,15 @@ UPDATE queenspark.groups g
 SET start_txid = a.txid, start_id = a.id,
     seen_txid = CASE WHEN (a.txid, a.id) < (g.seen_txid, g.seen_id) THEN a.txid ELSE g.seen_txid END,
     seen_id = CASE WHEN (a.txid, a.id) < (g.seen_txid, g.seen_id) THEN a.id ELSE g.seen_id END
-FROM queenspark.groups x CROSS JOIN LATERAL queenspark.position_at(x.queue_id, %(time)s) a
+FROM queenspark.groups x CROSS JOIN LATERAL position_at(x.queue_id, %(time)s) a
 WHERE x.id = g.id AND g.name = %(name)s
 RETURNING g.id
 
 -- name: seek_to
-SELECT queenspark.seek(%(group_id)s, %(partition_id)s, a.txid, a.id) FROM (
-    SELECT (SELECT queenspark.frontier()) AS txid, 0::bigint AS id WHERE %(to)s = 'end'
+SELECT seek(%(group_id)s, %(partition_id)s, a.txid, a.id) FROM (
+    SELECT (SELECT frontier()) AS txid, 0::bigint AS id WHERE %(to)s = 'end'
     UNION ALL SELECT 0, 0 WHERE %(to)s = 'beginning'
-    UNION ALL SELECT p.txid, p.id FROM queenspark.position_at(%(queue_id)s, %(time)s) p WHERE %(to)s = 'time'
+    UNION ALL SELECT p.txid, p.id FROM position_at(%(queue_id)s, %(time)s) p WHERE %(to)s = 'time'
 ) a
 
 -- name: group_lag
@@ -231,18 +231,18 @@ WHERE NOT d.returned GROUP BY q.name, g.name
 -- name: list_dead_letters
 SELECT d.id, d.transaction_id, d.trace_id, d.partition_id, t.name AS partition, q.name AS queue, g.name AS group,
        d.error, d.attempts, d.payload, d.encrypted, d.created_at, d.failed_at, count(*) OVER () AS total
-FROM queenspark.chosen_dead_letters(
+FROM chosen_dead_letters(
     %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) d
 JOIN queenspark.groups g ON g.id = d.group_id
 JOIN queenspark.partitions t ON t.id = d.partition_id JOIN queenspark.queues q ON q.id = t.queue_id
 ORDER BY d.failed_at DESC, d.id DESC LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: return_dead_letters
-SELECT * FROM queenspark.put_back(
+SELECT * FROM put_back(
     %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s)
 
 -- name: delete_dead_letters
-DELETE FROM queenspark.dead_letters d USING queenspark.chosen_dead_letters(
+DELETE FROM queenspark.dead_letters d USING chosen_dead_letters(
     %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) c
 WHERE d.group_id = c.group_id AND d.id = c.id
 RETURNING d.id
@@ -345,7 +345,7 @@ SELECT push_maintenance FROM queenspark.system FOR UPDATE
 
 -- name: look
 INSERT INTO queenspark.looks (at, txid, horizon, horizon_at)
-SELECT statement_timestamp(), queenspark.current_txid(), queenspark.horizon(), clock_timestamp()
+SELECT statement_timestamp(), current_txid(), horizon(), clock_timestamp()
 WHERE NOT EXISTS (
     SELECT 1 FROM queenspark.looks WHERE at > statement_timestamp() - make_interval(secs => %(every)s * 0.9))
 ON CONFLICT DO NOTHING
@@ -354,7 +354,7 @@ ON CONFLICT DO NOTHING
 -- Every message created before this time is visible and final. A reader that stopped at a position may claim only
 -- the time that belongs to it.
 SELECT at FROM queenspark.looks
-WHERE txid < (SELECT queenspark.horizon()) AND (%(txid)s::bigint IS NULL OR txid <= %(txid)s)
+WHERE txid < (SELECT horizon()) AND (%(txid)s::bigint IS NULL OR txid <= %(txid)s)
 ORDER BY at DESC LIMIT 1
 
 -- name: heads
@@ -367,13 +367,13 @@ WHERE q.name = ANY (%(names)s)
 SELECT name, id FROM queenspark.queues WHERE name = ANY (%(names)s)
 
 -- name: log_horizon
-SELECT queenspark.horizon()
+SELECT horizon()
 
 -- name: log_frontier
-SELECT queenspark.frontier()
+SELECT frontier()
 
 -- name: log_position_at
-SELECT txid, id FROM queenspark.position_at(%(queue_id)s, %(time)s)
+SELECT txid, id FROM position_at(%(queue_id)s, %(time)s)
 
 -- name: log_first
 SELECT m.txid, m.id FROM queenspark.messages m WHERE m.queue_id = %(queue_id)s ORDER BY m.txid, m.id LIMIT 1
@@ -435,7 +435,7 @@ DELETE FROM queenspark.looks l WHERE l.at IN (
 -- Looks from before the first message of the log are of no use to anybody.
 DELETE FROM queenspark.looks l
 WHERE l.at < clock_timestamp() - interval '1 hour' AND l.txid < (
-    SELECT coalesce(min(first.txid), queenspark.horizon()) FROM queenspark.queues q CROSS JOIN LATERAL (
+    SELECT coalesce(min(first.txid), horizon()) FROM queenspark.queues q CROSS JOIN LATERAL (
         SELECT m.txid FROM queenspark.messages m WHERE m.queue_id = q.id ORDER BY m.txid, m.id LIMIT 1) first)
 
 -- name: sweep_deleted
@@ -536,7 +536,7 @@ CROSS JOIN LATERAL (
                FILTER (WHERE x.n <= CASE WHEN x.count >= c.size THEN c.size ELSE c.size - c.step END) AS next
     FROM (
         SELECT b.txid, b.id, row_number() OVER (ORDER BY b.txid DESC, b.id DESC) AS n, count(*) OVER () AS count
-        FROM jsonb_array_elements(m.payload -> 'sources') x CROSS JOIN LATERAL queenspark.messages_between(
+        FROM jsonb_array_elements(m.payload -> 'sources') x CROSS JOIN LATERAL messages_between(
             (x ->> 0)::integer, CASE WHEN c.partitioned THEN p.name END, (x ->> 1)::bigint, (x ->> 2)::bigint,
             (x ->> 3)::bigint, (x ->> 4)::bigint, NULL, NULL, NULL) b
     ) x) r
@@ -548,7 +548,7 @@ SELECT id, name FROM queenspark.queues WHERE id = ANY (%(ids)s) ORDER BY id FOR 
 
 -- name: begin_windows
 -- The time is taken after the transaction id, as with every push. It goes as text, which COPY reads.
-SELECT x.txid, clock_timestamp()::text FROM (SELECT queenspark.current_txid() AS txid OFFSET 0) x
+SELECT x.txid, clock_timestamp()::text FROM (SELECT current_txid() AS txid OFFSET 0) x
 
 -- name: copy_windows
 COPY queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload, window_end)
@@ -628,11 +628,11 @@ INSERT INTO queenspark.definitions (stream_id, version, body)
 SELECT DISTINCT d.stream_id, d.version, NULL::jsonb FROM queenspark.definitions d WHERE d.stream_id = %(stream_id)s
 
 -- name: now_us
-SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, queenspark.frontier()
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, frontier()
 
 -- name: position_at
 SELECT a.txid, a.id
-FROM queenspark.position_at(%(queue_id)s, timestamptz 'epoch' + %(time_us)s * interval '1 microsecond') a
+FROM position_at(%(queue_id)s, timestamptz 'epoch' + %(time_us)s * interval '1 microsecond') a
 
 -- name: find_stream
 SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
@@ -660,6 +660,7 @@ UPDATE queenspark.queues SET lease_seconds = %(lease_seconds)s WHERE id = %(queu
 
 -- name: forget_stream
 WITH stats AS (DELETE FROM queenspark.stream_stats WHERE stream_id = %(id)s),
+     rates AS (DELETE FROM queenspark.stream_rates WHERE stream_id = %(id)s),
      late AS (DELETE FROM queenspark.stream_late WHERE stream_id = %(id)s),
      dead AS (DELETE FROM queenspark.stream_dead WHERE stream_id = %(id)s)
 DELETE FROM queenspark.stream_floors WHERE stream_id = %(id)s
@@ -668,11 +669,11 @@ DELETE FROM queenspark.stream_floors WHERE stream_id = %(id)s
 SELECT name, id FROM queenspark.queues WHERE name = ANY (%(names)s)
 
 -- name: seek_windows
-SELECT queenspark.seek_windows(
+SELECT seek_windows(
     %(group_id)s, timestamptz 'epoch' + %(time_us)s * interval '1 microsecond')
 
 -- name: window_records
-SELECT * FROM queenspark.window_records(
+SELECT * FROM window_records(
     %(windows)s::integer[], %(queue_ids)s::integer[], %(first_txids)s::bigint[], %(first_ids)s::bigint[],
     %(last_txids)s::bigint[], %(last_ids)s::bigint[], %(partitions)s::text[], %(from_us)s::bigint[],
     %(until_us)s::bigint[])
@@ -684,7 +685,7 @@ FROM unnest(
     %(queue_ids)s::integer[], %(first_txids)s::bigint[], %(first_ids)s::bigint[], %(last_txids)s::bigint[],
     %(last_ids)s::bigint[]
 ) AS s(queue_id, first_txid, first_id, last_txid, last_id)
-CROSS JOIN LATERAL queenspark.messages_between(
+CROSS JOIN LATERAL messages_between(
     s.queue_id, %(partition)s, s.first_txid, s.first_id, s.last_txid, s.last_id, %(from_us)s, %(until_us)s, %(limit)s) m
 ORDER BY m.txid, m.id LIMIT %(limit)s
 
@@ -711,7 +712,7 @@ WHERE p.lease_id = %(lease_id)s AND p.lease_expires_at > clock_timestamp()
 -- name: note_floors
 -- In one snapshot: what is not sealed yet, and the frontier. A window that is pushed after it has no earlier record.
 INSERT INTO queenspark.stream_floors (stream_id, frontier, txid, id)
-SELECT r.stream_id, queenspark.frontier(), (min(r.needs))[1], (min(r.needs))[2] FROM queenspark.stream_reads() r
+SELECT r.stream_id, frontier(), (min(r.needs))[1], (min(r.needs))[2] FROM stream_reads() r
 WHERE NOT EXISTS (
     SELECT 1 FROM queenspark.stream_floors f
     WHERE f.stream_id = r.stream_id AND f.at > clock_timestamp() - make_interval(secs => %(every)s))
@@ -725,12 +726,12 @@ DELETE FROM queenspark.stream_floors f USING (
         SELECT max(x.frontier) FROM queenspark.stream_floors x
         WHERE x.stream_id = s.id AND x.frontier <= coalesce(u.position[1], 9223372036854775807)) AS used
     FROM queenspark.streams s
-    CROSS JOIN LATERAL (SELECT queenspark.oldest_unanswered(s.queue_id) AS position OFFSET 0) u
+    CROSS JOIN LATERAL (SELECT oldest_unanswered(s.queue_id) AS position OFFSET 0) u
     WHERE EXISTS (SELECT 1 FROM queenspark.stream_floors x WHERE x.stream_id = s.id)
 ) c WHERE f.stream_id = c.id AND f.frontier < c.used
 
 -- name: needed_positions
-SELECT n.queue_id, (min(n.needs))[1], (min(n.needs))[2] FROM queenspark.stream_needs(%(queue_ids)s) n GROUP BY n.queue_id
+SELECT n.queue_id, (min(n.needs))[1], (min(n.needs))[2] FROM stream_needs(%(queue_ids)s) n GROUP BY n.queue_id
 
 -- name: trim_late
 DELETE FROM queenspark.stream_late l USING (
@@ -763,7 +764,7 @@ LEFT JOIN LATERAL (
     WHERE a.stream_id = s.id AND a.version = s.version
 ) x ON true
 LEFT JOIN (
-    SELECT r.stream_id, min(f.created_at) AS oldest FROM queenspark.stream_reads() r CROSS JOIN LATERAL (
+    SELECT r.stream_id, min(f.created_at) AS oldest FROM stream_reads() r CROSS JOIN LATERAL (
         SELECT m.created_at FROM queenspark.messages m
         WHERE m.queue_id = r.queue_id AND (m.txid, m.id) > (r.read[1], r.read[2])
         ORDER BY m.txid, m.id LIMIT 1) f
@@ -777,7 +778,7 @@ LEFT JOIN (
         SELECT id, least(ttl_seconds, CASE WHEN retention_enabled THEN nullif(retention_seconds, 0) END,
                          CASE WHEN retention_enabled THEN nullif(completed_retention_seconds, 0) END) AS age
         FROM queenspark.queues
-    ) q JOIN queenspark.stream_needs((
+    ) q JOIN stream_needs((
         SELECT array_agg(id) FROM queenspark.queues
         WHERE retention_enabled AND (retention_seconds > 0 OR completed_retention_seconds > 0)
            OR ttl_seconds IS NOT NULL
@@ -845,6 +846,12 @@ FROM queenspark.stream_dead l LEFT JOIN LATERAL (
 ) m ON true
 WHERE l.stream_id = %(id)s ORDER BY l.at DESC, l.txid DESC, l.id DESC LIMIT %(limit)s OFFSET %(offset)s
 
+-- name: stream_rates
+-- Nothing while no pipeline leads: nobody renews them.
+SELECT r.stream_id AS id, r.arriving, r.processed, r.sealed, r.late, r.backpressure FROM queenspark.stream_rates r
+WHERE (%(id)s::integer IS NULL OR r.stream_id = %(id)s)
+  AND EXISTS (SELECT 1 FROM queenspark.pipeline p WHERE p.expires_at > clock_timestamp())
+
 -- name: pipeline_state
 SELECT p.holder, p.epoch, coalesce(p.expires_at > clock_timestamp(), false) AS active,
        coalesce((SELECT jsonb_object_agg(x.key, x.value) FROM queenspark.pipeline_stats x), '{}') AS stats
@@ -860,7 +867,7 @@ SELECT (SELECT coalesce(max(seq), 0) FROM queenspark.definitions),
        (SELECT min((p.state ->> 'next_close')::bigint) FROM queenspark.progress p WHERE p.state ->> 'run' = %(run)s),
        (SELECT jsonb_agg(DISTINCT jsonb_build_array(p.state -> 'txid', p.state -> 'id', p.state -> 'tick'))
         FROM queenspark.progress p WHERE p.state ->> 'run' <> %(run)s)
-FROM (SELECT queenspark.horizon() AS horizon OFFSET 0) h
+FROM (SELECT horizon() AS horizon OFFSET 0) h
 
 -- name: window_queue_ids
 SELECT id, queue_id FROM queenspark.streams
@@ -889,3 +896,27 @@ UPDATE queenspark.pipeline SET holder = NULL, expires_at = NULL WHERE holder = %
 -- name: set_pipeline_stats
 INSERT INTO queenspark.pipeline_stats (key, value) VALUES (%(key)s, %(value)s::jsonb)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = clock_timestamp() RETURNING key
+
+-- name: stream_totals
+-- What the newest version of each stream has counted so far, and what each bucket has.
+SELECT s.id, s.namespace, s.name, s.version, a.bucket, sum(a.records)::bigint AS records, sum(a.windows)::bigint AS windows,
+       sum(a.late)::bigint AS late
+FROM queenspark.stream_stats a JOIN queenspark.streams s ON s.id = a.stream_id AND s.version = a.version
+GROUP BY GROUPING SETS ((s.id, s.namespace, s.name, s.version), (a.bucket))
+
+-- name: count_arrived
+-- How many messages each queue got between two positions, at most so many.
+SELECT q.id, count(*) FROM unnest(%(queue_ids)s::integer[]) AS q(id) CROSS JOIN LATERAL (
+    SELECT 1 FROM queenspark.messages m
+    WHERE m.queue_id = q.id AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s)
+      AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
+    LIMIT %(most)s) m
+GROUP BY q.id
+
+-- name: set_stream_rates
+INSERT INTO queenspark.stream_rates (stream_id, arriving, processed, sealed, late, backpressure)
+SELECT u.* FROM unnest(%(stream)s::integer[], %(arriving)s::float8[], %(processed)s::float8[], %(sealed)s::float8[],
+    %(late)s::float8[], %(backpressure)s::float8[]) AS u(stream, arriving, processed, sealed, late, backpressure)
+WHERE EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.id = u.stream)
+ON CONFLICT (stream_id) DO UPDATE SET arriving = excluded.arriving, processed = excluded.processed,
+    sealed = excluded.sealed, late = excluded.late, backpressure = excluded.backpressure, updated_at = clock_timestamp()

@@ -8,9 +8,19 @@ CREATE TABLE queenspark.system (
     -- High bits of every position. Rises when a restored database hands out transaction ids again.
     generation integer NOT NULL DEFAULT 0,
     push_maintenance boolean NOT NULL DEFAULT false,
-    pop_maintenance boolean NOT NULL DEFAULT false
+    pop_maintenance boolean NOT NULL DEFAULT false,
+    -- The number of the newest migration that a version must know to be allowed to run.
+    oldest integer NOT NULL DEFAULT 0
 );
 INSERT INTO queenspark.system DEFAULT VALUES;
+
+-- The functions of each version that has run here: a database schema for each. A set's level is the number of the
+-- newest migration that its version knows; sets below `system.oldest` are dropped.
+CREATE TABLE queenspark.function_sets (
+    name text PRIMARY KEY,
+    level integer NOT NULL,
+    installed_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
 
 CREATE TABLE queenspark.queues (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -262,6 +272,17 @@ CREATE TABLE queenspark.pipeline_stats (
     key text PRIMARY KEY,
     value jsonb NOT NULL,
     at timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (fillfactor = 50);
+
+-- Rates of each stream over the last minute, a second. Rows are written only when a rate changes.
+CREATE TABLE queenspark.stream_rates (
+    stream_id integer PRIMARY KEY,
+    arriving double precision NOT NULL,                 -- messages in its source queues
+    processed double precision NOT NULL,                -- records
+    sealed double precision NOT NULL,                   -- windows
+    late double precision NOT NULL,                     -- records that came when their window was sealed
+    backpressure double precision NOT NULL,             -- arrived over processed; above 1 it falls behind
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 50);
 
 -- Records that came when their window was sealed. The newest of each stream are kept.

@@ -1,0 +1,1 @@
+"""The connector `queen`: queues as a data source of any PySpark program."""

@@ -1,0 +1,106 @@
+"""Rows of a DataFrame as messages to push."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+
+from ...store.names import ids_fault, name_fault
+from ...store.push import Item
+from ..errors import OptionError
+
+COLUMNS = ("data", "partition", "transaction_id")
+DEFAULT_PARTITION = "Default"
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+_check = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+def check_schema(schema: StructType) -> None:
+    """OptionError when the columns of a DataFrame are not those of messages."""
+    if "data" not in schema.names:
+        raise OptionError('column data is missing: make one, such as to_json(struct("*")).alias("data")')
+    if unknown := [name for name in schema.names if name not in COLUMNS]:
+        raise OptionError(
+            f"column {unknown[0]} has no place in a message: select only {', '.join(COLUMNS)},"
+            " and put everything else into data"
+        )
+    for name in schema.names:
+        kind = schema[name].dataType
+        if name == "data" and not isinstance(kind, StringType | StructType | MapType | ArrayType):
+            raise OptionError(
+                f"column data is of type {kind.simpleString()}: give JSON text, a struct, a map or an array"
+            )
+        if name != "data" and not isinstance(kind, StringType):
+            raise OptionError(f"column {name} is of type {kind.simpleString()}: cast it to string")
+
+
+class RowIds:
+    """Transaction ids for rows without one: the same rows of the same write get the same ids, in any order.
+
+    An id is a hash of the write's name, the task, partition and data; equal rows of a task are counted.
+    """
+
+    def __init__(self, *names: object) -> None:
+        self._begin = blake2b("\0".join(map(str, names)).encode(), digest_size=16)
+        self._seen: dict[bytes, int] = {}
+
+    def of(self, partition: str, data: bytes) -> str:
+        """The id of the next row with this content."""
+        hashed = self._begin.copy()
+        hashed.update(b"\0%b\0%b" % (partition.encode(), data))
+        digest = hashed.digest()
+        count = self._seen.get(digest, 0)
+        self._seen[digest] = count + 1
+        if count:
+            hashed.update(b"\0%d" % count)
+        return f"spark-{hashed.hexdigest()}"
+
+
+def to_items(
+    batches: Iterable[pa.RecordBatch], queue: str, row_ids: RowIds, most_bytes: int
+) -> Iterator[Item]:
+    """The rows of batches as messages; OptionError names a value that no message can have."""
+    for batch in batches:
+        for partition, given_id, data in zip(*_columns(batch), strict=True):
+            if fault := name_fault(partition):
+                raise OptionError(f"column partition: {partition!r:.100} {fault}")
+            if given_id is not None and (fault := ids_fault([given_id])):
+                raise OptionError(f"column transaction_id: {given_id!r:.100} {fault}")
+            if len(data) > most_bytes:
+                raise OptionError(
+                    f"column data: a value has {len(data)} bytes; the limit of one message is {most_bytes}"
+                )
+            transaction_id = given_id or row_ids.of(partition, data)
+            yield Item(queue, partition, transaction_id, None, msgspec.Raw(data))
+
+
+def _columns(batch: pa.RecordBatch) -> tuple[list[str], list[str | None], list[bytes]]:
+    names = batch.schema.names
+    nothing: list[str | None] = [None] * len(batch)
+    partitions: list[str | None] = batch["partition"].to_pylist() if "partition" in names else nothing
+    ids: list[str | None] = batch["transaction_id"].to_pylist() if "transaction_id" in names else nothing
+    data = batch["data"].to_pylist(maps_as_pydicts="strict")
+    text = pa.types.is_string(batch["data"].type) or pa.types.is_large_string(batch["data"].type)
+    return (
+        [DEFAULT_PARTITION if name is None else name for name in partitions],
+        ids,
+        [_checked(value) if text else _encode(value) for value in data],
+    )
+
+
+def _checked(value: Any) -> bytes:
+    """JSON text as it is."""
+    if value is None:
+        return b"null"
+    try:
+        return bytes(_check(value))
+    except msgspec.DecodeError as error:
+        raise OptionError(
+            f"column data: {value!r:.100} is not JSON ({error}): make it with to_json, or give a struct"
+        ) from None

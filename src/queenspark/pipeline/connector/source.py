@@ -1,0 +1,165 @@
+"""Reading queues into DataFrames, as a batch or as a stream.
+
+An offset of a stream is the position of the last message that was read, of whichever queue. Everything at or
+before an offset is final, so a batch that is read again after a crash has the same messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from ...store.encryption import Cipher
+from ...store.log import LogReader
+from ...store.position import BEGIN, Position
+from ..errors import OptionError
+from .messages import to_rows
+from .options import EARLIEST, LATEST, ReadOptions
+
+SPLIT_ROWS = 100_000
+# Spark asks for the latest offset every 10 ms; it gets its answer when there is one, or after so long.
+WAIT_SECONDS = 0.5
+
+
+@dataclass
+class Split(InputPartition):
+    """A part of a range that one task reads."""
+
+    queues: dict[int, str]
+    after: Position
+    upto: Position
+
+
+class QueueReader:
+    """What reading as a batch and as a stream have in common."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._log = LogReader(options.url)
+
+    def queues(self) -> dict[int, str]:
+        """The names of the queues by id; OptionError when one does not exist."""
+        found = self._log.queues(self._options.queues)
+        if missing := [name for name in self._options.queues if name not in found]:
+            raise OptionError(
+                f"there is no queue {', '.join(missing)}: push to it first, or correct the option"
+            )
+        return {id_: name for name, id_ in found.items()}
+
+    def start(self) -> Position:
+        """The position that the option `start` names."""
+        start = self._options.start
+        if isinstance(start, datetime):
+            return min(self._log.position_at(queue_id, start) for queue_id in self.queues())
+        return {EARLIEST: BEGIN, LATEST: self._log.frontier()}[start]
+
+    def splits(self, after: Position, upto: Position) -> list[Split]:
+        """A range in parts; the same range always has the same ones, as long as no message is deleted.
+
+        There is at least one part: Spark makes up another one when there is none.
+        """
+        queues = self.queues()
+        places = [after, *self._log.cuts(list(queues), after, upto, SPLIT_ROWS), upto]
+        return [Split(queues, *ends) for ends in pairwise(places)]
+
+    def rows(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The messages of a part, in the order of the log."""
+        cipher = Cipher(self._options.encryption_key)
+        batches = log_of_this_process(self._options.url).read(
+            list(split.queues), split.after, split.upto, payload=True
+        )
+        return (to_rows(batch, split.queues, cipher) for batch in batches)
+
+
+class QueueBatchReader(QueueReader, DataSourceReader):
+    """Reads what is in the queues now."""
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """The parts to read in parallel."""
+        with self._log:
+            after = self.start()
+            return self.splits(after, self._log.end(list(self.queues()), after) or after)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one part; runs in a task."""
+        assert isinstance(partition, Split)
+        return self.rows(partition)
+
+
+class QueueStreamReader(QueueReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads what is in the queues and what comes."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        super().__init__(options)
+        self._target: Position | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Where a new query begins; one with a checkpoint goes on from there."""
+        return _offset(self.start())
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """How much a batch may have."""
+        most = self._options.max_rows
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Go no further than what is there now."""
+        self._target = self._log.end(list(self.queues()), BEGIN) or BEGIN
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """The end of the next batch; `start` again when there is nothing new within a while."""
+        after = _position(start)
+        if self._target is not None and after >= self._target:
+            return start
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        wait = WAIT_SECONDS if self._target is None else 0.0
+        by_name = {name: id_ for id_, name in self.queues().items()}
+        end = self._log.next_end(by_name, after, most, wait)
+        if end is None:
+            return start
+        return _offset(end if self._target is None else min(end, self._target))
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
+        """The end of all that could be read now, for the progress of the query."""
+        end = self._log.end(list(self.queues()), BEGIN)
+        return None if end is None else _offset(end)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The parts of a batch to read in parallel."""
+        return self.splits(_position(start), _position(end))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one part; runs in a task."""
+        assert isinstance(partition, Split)
+        return self.rows(partition)
+
+    def stop(self) -> None:
+        """Disconnect."""
+        self._log.close()
+
+
+@lru_cache(maxsize=4)
+def log_of_this_process(url: str) -> LogReader:
+    """Workers of Spark live on from task to task, and so do their connections."""
+    return LogReader(url)
+
+
+def _offset(position: Position) -> dict[str, Any]:
+    return {"position": str(position)}
+
+
+def _position(offset: dict[str, Any]) -> Position:
+    return Position.parse(offset["position"])

@@ -1,0 +1,1 @@
+"""The pipeline process: leadership, supervision of its queries, and warm-up."""

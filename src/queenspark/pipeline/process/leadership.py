@@ -1,0 +1,65 @@
+"""Exactly one pipeline process runs the streams query: the leader. Others stand by."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from uuid import uuid4
+
+from ...store.errors import StoreError
+from ...store.pipeline import Leader, PipelineStore
+
+LEASE_SECONDS = 6.0
+RENEW_SECONDS = 1.5
+
+
+class Leadership:
+    """This process's claim to lead."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._store = PipelineStore(url)
+        self.holder = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
+
+    def claim(self) -> Leader:
+        """Try to lead; says in which epoch, and whether it is ours."""
+        self._store.end_stuck_pushes(self.holder)
+        return self._store.lead(self.holder, LEASE_SECONDS)
+
+    @contextmanager
+    def kept(self, epoch: int) -> Iterator[threading.Event]:
+        """Stay the leader; the event tells that we no longer are, or cannot know."""
+        lost, done = threading.Event(), threading.Event()
+        keeper = threading.Thread(target=self._keep, args=(epoch, lost, done), daemon=True)
+        keeper.start()
+        try:
+            yield lost
+        finally:
+            done.set()
+            keeper.join(RENEW_SECONDS)
+
+    def _keep(self, epoch: int, lost: threading.Event, done: threading.Event) -> None:
+        failures = 0
+        with PipelineStore(self._url) as store:
+            while not done.wait(RENEW_SECONDS):
+                try:
+                    leader = store.lead(self.holder, LEASE_SECONDS)
+                    failures = 0
+                except StoreError:
+                    failures += 1
+                    if failures * RENEW_SECONDS < LEASE_SECONDS:
+                        continue
+                    lost.set()
+                    return
+                if not leader.is_mine or leader.epoch != epoch:
+                    lost.set()
+                    return
+
+    def resign(self) -> None:
+        """Let a standby take over at once."""
+        with suppress(StoreError):  # then the lease runs out
+            self._store.resign(self.holder)
+        self._store.close()

@@ -1,0 +1,1 @@
+"""Spark itself: Java, the session, its properties and its log."""

@@ -1,0 +1,63 @@
+"""The streams as a batch sees them: who reads which queue, from where, and with what windows."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import msgspec
+
+from ...store.definitions import Definition
+from ...store.position import Position
+from ...windows import WindowSpec
+from .offset import Stream
+
+GLOBAL = "__GLOBAL__"
+"""The one key of a stream that is not partitioned."""
+
+
+class Definitions:
+    """All versions of all streams as of one change of the definitions."""
+
+    def __init__(self, seq: int, rows: list[Definition], window_queues: dict[int, int]) -> None:
+        self.seq = seq
+        self.by_stream: dict[Stream, Definition] = {(row.stream_id, row.version): row for row in rows}
+        self.window_queues = window_queues
+
+    @cached_property
+    def specs(self) -> dict[Stream, WindowSpec]:
+        """The windows of every stream and version."""
+        return {
+            stream: WindowSpec.from_json(msgspec.json.encode(row.body.spec))
+            for stream, row in self.by_stream.items()
+        }
+
+    @cached_property
+    def queue_names(self) -> frozenset[str]:
+        """The names of all queues that some stream reads."""
+        return frozenset(source.queue for row in self.by_stream.values() for source in row.body.sources)
+
+    def alive(self, tick: int) -> dict[Stream, Definition]:
+        """Without the versions that have given out their last window at that safe time."""
+        return {stream: row for stream, row in self.by_stream.items() if not self._is_over(stream, row, tick)}
+
+    def _is_over(self, stream: Stream, row: Definition, tick: int) -> bool:
+        if row.body.until_us is None:
+            return False
+        spec = self.specs[stream]
+        return row.body.until_us + spec.duration + spec.gap + spec.grace_us + spec.idle + spec.keep < tick
+
+    def last_us(self, stream: Stream) -> int | None:
+        """From when on records are in no window that the version gives out, where the clock alone tells."""
+        body, spec = self.by_stream[stream].body, self.specs[stream]
+        if body.until_us is None or spec.clock == "event" or not spec.duration:
+            return None
+        return body.until_us + spec.duration
+
+    def begin(self, stream: Stream) -> Position:
+        """The position after which a stream begins to read."""
+        sources = self.by_stream[stream].body.sources
+        return min((Position(source.txid, source.id) for source in sources), default=Position(0, 0))
+
+    def queues(self, streams: set[Stream]) -> list[int]:
+        """The queues that some streams read."""
+        return sorted({source.queue_id for each in streams for source in self.by_stream[each].body.sources})

@@ -1,0 +1,79 @@
+"""What a batch of the streams query reads: ranges of the log, and which streams each of them is for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...store.position import END, Position
+from .definitions import Definitions
+from .offset import Offset, Stream, name_of
+
+
+class Range(NamedTuple):
+    """Messages after one position and up to another, of some queues, for some streams."""
+
+    streams: frozenset[Stream]
+    queues: tuple[int, ...]
+    after: Position
+    upto: Position
+
+
+class Starts(NamedTuple):
+    """Where the streams stand before a batch."""
+
+    live: set[Stream]  # at the offset's own position
+    behind: dict[Stream, Position]  # those that have to catch up
+    added: list[Range]  # what a stream missed of a source that it has only now
+
+
+def starts(start: Offset, before: Definitions, now: Definitions) -> Starts:
+    """Where each stream stands, before a batch that knows the definitions `now`."""
+    found = Starts(set(), {}, [])
+    position = start.position
+    for stream, row in now.alive(start.tick).items():
+        known = before.by_stream.get(stream)
+        if (place := start.behind.get(name_of(stream))) is not None:
+            found.behind[stream] = Position(place[0], place[1])
+        elif known is None and now.begin(stream) < position:
+            found.behind[stream] = now.begin(stream)
+        else:
+            found.live.add(stream)
+            old = {source.queue_id for source in known.body.sources} if known is not None else set()
+            for source in row.body.sources:
+                after = Position(source.txid, source.id)
+                if known is not None and source.queue_id not in old and after < position:
+                    found.added.append(Range(frozenset({stream}), (source.queue_id,), after, position))
+    return found
+
+
+def live_start(now: Definitions, live: set[Stream], start: Offset) -> Position:
+    """The position after which streams that are not behind read on."""
+    return max(start.position, min(map(now.begin, live), default=END))
+
+
+def cohorts(behind: dict[Stream, Position]) -> dict[Position, set[Stream]]:
+    """Streams that stand at the same position read together."""
+    found: dict[Position, set[Stream]] = {}
+    for stream, position in sorted(behind.items()):
+        found.setdefault(position, set()).add(stream)
+    return found
+
+
+def ranges(start: Offset, end: Offset, before: Definitions, now: Definitions) -> list[Range]:
+    """All that a batch reads; the same for the same offsets, whenever it is asked."""
+    at = starts(start, before, now)
+    found = list(at.added)
+    after = live_start(now, at.live, start)
+    if end.position > after:
+        found.append(_range(now, at.live, after, end.position))
+    for after, streams in cohorts(at.behind).items():
+        ends: dict[Position, set[Stream]] = {}
+        for stream in streams:
+            txid, id_, _ = end.place(stream)
+            ends.setdefault(Position(txid, id_), set()).add(stream)
+        found += [_range(now, some, after, upto) for upto, some in ends.items() if upto > after]
+    return found
+
+
+def _range(now: Definitions, streams: set[Stream], after: Position, upto: Position) -> Range:
+    return Range(frozenset(streams), tuple(now.queues(streams)), after, upto)

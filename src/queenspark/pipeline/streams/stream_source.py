@@ -1,0 +1,241 @@
+"""The source of the streams query: messages of all streams, packed by bucket, and ticks.
+
+Every batch gives each bucket one row with the batch's end, and as many rows with records as there were tasks
+that read some for it. When nothing is pushed there is no batch, until a window wants to be sealed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
+from pyspark.sql.types import StructType
+
+from ...store.encryption import Cipher
+from ...store.pipeline import News, PipelineStore
+from ...store.position import LARGEST, Position
+from ...windows.layout import NEVER
+from .definitions import Definitions
+from .offset import Offset, Place, name_of
+from .routing import Router, pack
+from .stream_plan import Range, cohorts, live_start, ranges, starts
+
+NAME = "queenspark-streams"
+SCHEMA = "bucket int, end string, records binary"
+_ARROW = pa.schema([("bucket", pa.int32()), ("end", pa.string()), ("records", pa.binary())])
+SPLIT_ROWS = 100_000
+# Spark asks for the latest offset every 10 ms; it gets its answer when there is one, or after so long.
+WAIT_SECONDS = 1.0
+_LOOK_SECONDS = 0.02  # when safe time does not move on, look again so soon, then less and less often
+_LOOK_LONGEST = 0.5
+
+
+class StreamsOptions(msgspec.Struct, frozen=True):
+    """What the source has to know."""
+
+    url: str
+    buckets: tuple[int, ...]
+    max_rows: int
+    encryption_key: bytes | None = None
+
+
+class StreamsDataSource(DataSource):
+    """The source as Spark wants it; its options are one JSON text."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for `format`."""
+        return NAME
+
+    def schema(self) -> str:
+        """The columns."""
+        return SCHEMA
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """The reader."""
+        return StreamsReader(msgspec.json.decode(self.options["options"], type=StreamsOptions))
+
+
+@dataclass
+class Split(InputPartition):
+    """What one task reads."""
+
+    read: Range | None
+    seq: int
+    end: str | None  # the batch's end, for the task that tells every bucket
+
+
+@lru_cache(maxsize=4)
+def store_of_this_process(url: str) -> PipelineStore:
+    """Workers of Spark live on from task to task, and so do their connections."""
+    return PipelineStore(url)
+
+
+@lru_cache(maxsize=8)
+def definitions_of(url: str, seq: int) -> Definitions:
+    """The definitions as of a change; they never change again."""
+    return Definitions(seq, *store_of_this_process(url).definitions(seq))
+
+
+class _Reach(NamedTuple):
+    """How far can be read: position, safe time there, about how many messages; early if there are more."""
+
+    position: Position
+    tick: int
+    messages: int
+    is_early: bool
+
+
+class StreamsReader(DataSourceStreamReader):
+    """Reads the log for all streams at once."""
+
+    def __init__(self, options: StreamsOptions) -> None:
+        self._options = options
+        self._cuts: dict[tuple[Position, Position], list[Position]] = {}
+
+    @property
+    def _store(self) -> PipelineStore:
+        return store_of_this_process(self._options.url)
+
+    def _definitions(self, seq: int) -> Definitions:
+        return definitions_of(self._options.url, seq)
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Where a new checkpoint begins."""
+        return Offset.first().to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """How much a batch may have."""
+        return ReadMaxRows(self._options.max_rows)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """The end of the next batch; `start` again when there is nothing to do within a while."""
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_rows
+        before = Offset.parse(start)
+        deadline = time.monotonic() + WAIT_SECONDS
+        pause = _LOOK_SECONDS
+        self._store.listen()
+        while True:
+            news = self._store.news(before.run)
+            end = self._next(before, news, most)
+            if end is not None:
+                return end.to_json()
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return start
+            until_close = (news.next_close - news.now) / 1e6 if news.next_close is not None else left
+            if until_close <= 0:
+                self._store.look()
+                time.sleep(min(pause, left))
+                pause = min(2 * pause, _LOOK_LONGEST)
+            else:
+                self._store.wait(min(left, until_close), self._definitions(news.seq).queue_names)
+
+    def _next(self, start: Offset, news: News, most: int) -> Offset | None:
+        """The end of a batch that has something to do, or None."""
+        now = self._definitions(news.seq)
+        at = starts(start, self._definitions(start.seq), now)
+        floor = min((floor for floor in news.floors if floor > (*start.position, start.tick)), default=None)
+        upto = Position(news.horizon - 1, LARGEST)
+        if floor is not None:
+            # A run that begins again stops just where the one before it has stopped, so that what it gives
+            # out up to there is the same, and known to be.
+            upto = min(upto, Position(floor[0], floor[1]))
+            news = news._replace(tick=floor[2] if news.tick is None else min(news.tick, floor[2]))
+        live = self._reach(now.queues(at.live), live_start(now, at.live, start), upto, start.tick, news, most)
+        # Those that catch up now have read as far as the others; the safe time is for all of them.
+        upto = live.position if live.is_early else upto
+        position = max(start.position, live.position if live.messages else start.position)
+        if floor is not None and not live.is_early:
+            position = max(position, upto)
+        read = live.messages
+        least = min(SPLIT_ROWS, most)
+        behind: dict[str, Place] = {}
+        for after, streams in cohorts(at.behind).items():
+            _, _, tick = start.behind.get(name_of(min(streams)), (*after, NEVER))
+            reach = self._reach(now.queues(streams), after, upto, tick, news, max(most - read, least))
+            read += reach.messages
+            if reach.is_early:
+                behind |= {name_of(stream): (*reach.position, reach.tick) for stream in streams}
+            elif reach.messages:
+                position = max(position, reach.position)
+        closes = news.next_close is not None and live.tick >= news.next_close
+        changed = news.seq != start.seq or behind.keys() != start.behind.keys()
+        # Only with its first batch beyond the run before it does a run say which windows it has open.
+        takes_over = bool(news.floors) and live.tick > start.tick
+        if not (read or at.added or closes or changed or takes_over or floor is not None):
+            return None
+        return Offset(
+            run=start.run, n=start.n + 1, txid=position.txid, id=position.id, tick=live.tick, seq=news.seq,
+            behind=behind, again=floor is not None,
+        )  # fmt: skip
+
+    def _reach(
+        self, queues: list[int], after: Position, upto: Position, tick: int, news: News, most: int
+    ) -> _Reach:
+        """How far some queues can be read now."""
+        safe = tick if news.tick is None else max(tick, news.tick)
+        last = self._store.last(queues, after, upto) if queues else None
+        if last is None:
+            return _Reach(after, safe, 0, False)
+        rows = min(SPLIT_ROWS, most)
+        cuts = self._store.cuts(queues, after, last, rows, most=-(-most // rows))
+        is_early = len(cuts) * rows >= most
+        if is_early:
+            last = cuts.pop()
+            stopped = self._store.safe_time(last.txid)
+            safe = tick if stopped is None else max(tick, min(safe, stopped))
+        self._cuts[after, last] = cuts
+        return _Reach(last, safe, (len(cuts) + 1) * rows, is_early)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The parts of a batch to read in parallel; the first task also tells every bucket of its end."""
+        before, after = Offset.parse(start), Offset.parse(end)
+        now = self._definitions(after.seq)
+        splits = []
+        for each in ranges(before, after, self._definitions(before.seq), now):
+            cuts = self._cuts.get((each.after, each.upto))
+            if cuts is None:
+                cuts = self._store.cuts(each.queues, each.after, each.upto, SPLIT_ROWS)
+            splits += [
+                Split(each._replace(after=low, upto=high), after.seq, None)
+                for low, high in pairwise([each.after, *cuts, each.upto])
+            ]
+        self._cuts.clear()
+        splits = splits or [Split(None, after.seq, None)]
+        splits[0].end = msgspec.json.encode(after).decode()
+        return splits
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one part; runs in a task."""
+        assert isinstance(partition, Split)
+        options = self._options
+        if partition.end is not None:
+            for bucket in options.buckets:
+                yield one_row(bucket, partition.end, None)
+        if partition.read is None:
+            return
+        definitions = definitions_of(options.url, partition.seq)
+        router = Router(definitions, partition.read, options.buckets, Cipher(options.encryption_key))
+        store = store_of_this_process(options.url)
+        read = partition.read
+        for batch in store.read(read.queues, read.after, read.upto, payload=router.needs_payload):
+            for bucket, records in router.route(batch):
+                yield one_row(bucket, None, pack(records))
+
+    def stop(self) -> None:
+        """Disconnect."""
+        self._store.close()
+
+
+def one_row(bucket: int, end: str | None, records: bytes | None) -> pa.RecordBatch:
+    """A row for Spark."""
+    return pa.record_batch([[bucket], [end], [records]], schema=_ARROW)

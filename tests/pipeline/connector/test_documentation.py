@@ -1,0 +1,39 @@
+"""The page about Spark: its examples are one program, which runs and prints what the page says."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from queenspark.pipeline.connector.messages import SCHEMA
+from queenspark.pipeline.connector.options import READ_OPTIONS, WRITE_OPTIONS
+from tests.pipeline.queues import Queues
+from tests.test_documentation import first_cells, page, section
+
+PAGE = page("spark.md")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_examples_print_what_the_page_says(queues: Queues, tmp_path: Path) -> None:
+    settings = {"QUEENSPARK_DATABASE_URL": queues.url, "QUEENSPARK_SPARK_MASTER": "local[2]"}
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(blocks("python"))],
+        cwd=tmp_path,
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.replace("\n\n", "\n") == "".join(blocks("text"))
+    assert done.stderr == ""
+
+
+def test_every_option_and_column_is_on_the_page() -> None:
+    read = section(PAGE, "Reading a queue")
+    assert first_cells(read) == {field.split()[0] for field in SCHEMA.split(",")} | set(READ_OPTIONS)
+    assert first_cells(section(PAGE, "Writing to a queue")) == set(WRITE_OPTIONS)
