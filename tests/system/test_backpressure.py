@@ -47,7 +47,8 @@ def test_backpressure_rises_above_1_and_falls(throttled: System) -> None:
         return found["pipeline"]["query"]["backpressure"], mine["rates"]["backpressure"]
 
     def is_read() -> bool:
-        return api.read(f"/api/v1/resources/streams/{stream.name}")["progress"]["records"] == MESSAGES
+        progress = api.read(f"/api/v1/resources/streams/{stream.name}")["progress"]
+        return bool(progress["records"] == MESSAGES)
 
     # The first record is by far the newest: all others are late.
     times = [3_600_000, *[0] * (MESSAGES - 1)]
