@@ -36,9 +36,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run the tests of the store on every PostgreSQL."""
+    """Run tests of the store on every PostgreSQL: where versions can differ, and at full size all of them."""
     if "database" in metafunc.fixturenames and "store" in metafunc.definition.path.parts:
-        metafunc.parametrize("database", ["postgres_18", "postgres_15"], indirect=True)
+        is_marked = metafunc.definition.get_closest_marker("every_postgres") is not None
+        every = is_marked or metafunc.config.getoption("--full-size")
+        versions = ["postgres_18", "postgres_15"] if every else ["postgres_18"]
+        metafunc.parametrize("database", versions, indirect=True)
 
 
 class SparkInOneWorker(LoadScopeScheduling):  # type: ignore[misc]  # it has no types

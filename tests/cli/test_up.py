@@ -15,6 +15,7 @@ import pytest
 from queenspark.cli.pipeline_process import STOP_SECONDS
 from tests.broker_process import clean_environment, free_port
 from tests.command import Command
+from tests.postgres_servers import prepare_data_dir
 from tests.processes import arguments_of, descendants, gone, members, program_of
 from tests.wire.deadline import eventually
 
@@ -64,10 +65,16 @@ class Up:
 
 StartUp = Callable[..., Up]
 
+LONG_PIPELINE_STARTS = pytest.param("the pipeline starts", marks=pytest.mark.long)
+LONG_SPARK_STARTS = pytest.param("Spark starts", marks=pytest.mark.long)
+
 
 @pytest.fixture
 def up(folder: Path) -> Iterator[StartUp]:
-    """Starts `queenspark up`s, and ends those that the test has not ended."""
+    """Starts `queenspark up`s, and ends those that the test has not ended.
+
+    Their cluster is there already, which is quicker; with `made=False` they make it themselves.
+    """
     started: list[Up] = []
 
     def start(
@@ -76,8 +83,11 @@ def up(folder: Path) -> Iterator[StartUp]:
         *,
         pipeline: bool = False,
         before: Sequence[str] = (),
+        made: bool = True,
     ) -> Up:
         port = port or free_port()
+        if made and not database_url and not (folder / "data").exists():
+            prepare_data_dir(folder / "data")
         started.append(Up(folder / "data", port, database_url, pipeline=pipeline, before=before))
         return started[-1]
 
@@ -92,7 +102,7 @@ def up(folder: Path) -> Iterator[StartUp]:
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_it_starts_everything_says_where_and_ends_without_a_trace(up: StartUp, how: signal.Signals) -> None:
-    running = up().wait_until_up()
+    running = up(made=how != signal.SIGTERM).wait_until_up()
     assert httpx2.get(f"{running.url}/health").status_code == 200
     for fact in (running.url, str(running.data_dir), "broker.log", "postgres.log", "curl", "Ctrl-C"):
         assert fact in running.printed
@@ -103,7 +113,7 @@ def test_it_starts_everything_says_where_and_ends_without_a_trace(up: StartUp, h
     assert [pid for pid in children if not gone(pid)] == []
 
 
-@pytest.mark.parametrize("moment", ["Java starts", "Spark starts", "the pipeline leads"])
+@pytest.mark.parametrize("moment", ["Java starts", LONG_SPARK_STARTS, "the pipeline leads"])
 def test_ctrl_c_ends_spark_within_seconds(up: StartUp, moment: str) -> None:
     running = up(pipeline=True).wait_until_up()
 
@@ -126,7 +136,7 @@ def test_ctrl_c_ends_spark_within_seconds(up: StartUp, moment: str) -> None:
     eventually(lambda: all(gone(pid) for pid in children), within=10)
 
 
-@pytest.mark.parametrize("moment", ["the pipeline starts", "Java starts", "Spark starts"])
+@pytest.mark.parametrize("moment", [LONG_PIPELINE_STARTS, "Java starts", LONG_SPARK_STARTS])
 def test_after_a_kill_nothing_of_spark_stays(up: StartUp, database: str, moment: str) -> None:
     running = up(database_url=database, pipeline=True)
 
@@ -180,7 +190,7 @@ def test_a_second_one_on_the_same_data_is_refused_in_one_sentence(up: StartUp) -
 def test_a_taken_port_is_refused_before_anything_is_made(up: StartUp, folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        refused = up(port)
+        refused = up(port, made=False)
         _, said = refused.process.communicate(timeout=30)
     assert refused.process.returncode == 2
     assert said == f"Port {port} is taken: choose another one with --port.\n"

@@ -18,7 +18,7 @@ from queenspark.store.position import BEGIN, Position
 from tests.store.desk import Desk, item
 from tests.store.test_late_commit import push_open
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_postgres]
 
 LONG = 20.0
 

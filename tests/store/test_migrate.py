@@ -16,6 +16,8 @@ from queenspark.store.migrate import Migration, SchemaTooNew, apply, migrate, mi
 from queenspark.store.queries import text
 from tests.store.desk import Desk
 
+pytestmark = pytest.mark.every_postgres
+
 CATALOG = {
     "columns": """SELECT table_name, column_name, data_type, is_nullable, column_default, collation_name,
                ordinal_position

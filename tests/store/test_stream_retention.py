@@ -44,6 +44,7 @@ def opened(stream: Stream, position: Position | None) -> list[dict[str, Any]]:
     return [{"stream": stream.id, "version": stream.version, "open_txid": txid, "open_id": id_}]
 
 
+@pytest.mark.every_postgres
 @pytest.mark.parametrize(
     "options", [{"retentionSeconds": 60}, {"ttl": 60}, {"completedRetentionSeconds": 60}], ids=str
 )
@@ -99,6 +100,7 @@ async def test_a_stream_that_begins_later_keeps_nothing_from_before(desk: Desk) 
     assert left(desk) == []
 
 
+@pytest.mark.every_postgres
 async def test_windows_that_a_group_has_not_answered_keep_their_messages(
     desk: Desk, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +141,7 @@ async def test_retention_waits_no_longer_than_its_limit(desk: Desk) -> None:
     assert left(desk) == []
 
 
+@pytest.mark.every_postgres
 async def test_how_far_retention_is_held_back_is_shown(desk: Desk, pipeline: Pipeline) -> None:
     at = await old_messages(desk, "a", "b")
     stream = await define(desk)

@@ -245,6 +245,7 @@ async def test_definitions_as_of_a_moment_never_change(desk: Desk) -> None:
         assert latest_seq(connection) > first
 
 
+@pytest.mark.every_postgres
 async def test_a_deleted_stream_is_gone_with_its_windows(desk: Desk) -> None:
     await desk.push("m")
     stream = await define(desk)
@@ -268,6 +269,7 @@ async def test_a_queue_in_the_way_is_named(desk: Desk) -> None:
         await define(desk)
 
 
+@pytest.mark.every_postgres
 async def test_writers_of_definitions_come_one_after_the_other(desk: Desk) -> None:
     await desk.push("m")
     with desk.connect() as connection:
@@ -290,6 +292,7 @@ async def popped(desk: Desk, stream: Stream) -> list[str]:
     return [f"{name.split(':')[1]}{int(name.split(':')[2]) // 60_000}" for name in names(found)]
 
 
+@pytest.mark.every_postgres
 async def test_seek_goes_to_the_first_window_that_ends_after_the_time(desk: Desk) -> None:
     await desk.push("m")
     stream = await define(desk)

@@ -13,7 +13,7 @@ from queenspark.store.errors import DatabaseUnavailable, LostLeadership
 from tests.store.desk import Desk
 from tests.streams.sealing import MINUTE, Pipeline, Sealed, minute
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_postgres]
 
 QUEUE = window_queue("ns", "s")
 

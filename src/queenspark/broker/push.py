@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
 from ..store.push import Item, Pushed, complete
 from .broker import Broker
 from .errors import bad_request
-from .http import Answer, Call, Route, json
+from .http import Answer, Call, Right, Route, json
 from .limits import check_ids, check_name, check_payloads, check_queue
 
 MESSAGES = {
@@ -34,7 +35,7 @@ class PushedItem(msgspec.Struct, gc=False):
 
     index: int
     transaction_id: str
-    status: str
+    status: Literal["queued", "duplicate"]
     message_id: str
     partition_id: str
     trace_id: str | None
@@ -99,8 +100,9 @@ ROUTES = [
         "/api/v1/push",
         push,
         "Append messages to queues",
+        Right.QUEUE_PUSH,
+        {201: list[PushedItem]},
         body=PushRequest,
         messages=MESSAGES,
-        success=201,
     )
 ]

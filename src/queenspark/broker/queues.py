@@ -8,9 +8,18 @@ import msgspec
 from msgspec import Meta
 
 from ..store.catalog import Queue
+from .answers.queues import (
+    Configured,
+    NamespaceList,
+    Overview,
+    QueueDeleted,
+    QueueDetail,
+    QueueList,
+    TaskList,
+)
 from .broker import Broker
 from .errors import bad_request, not_found
-from .http import Answer, Call, Route, json
+from .http import Answer, Call, Right, Route, json
 from .limits import check_name, check_queue
 from .times import iso
 
@@ -259,13 +268,46 @@ ROUTES = [
         "/api/v1/configure",
         configure,
         "Create or change a queue",
+        Right.QUEUE_ADMIN,
+        {200: Configured},
         body=ConfigureRequest,
         messages={"": "queue is required", "queue": "queue is required"},
     ),
-    Route("GET", "/api/v1/resources/queues", list_queues, "All queues", query=ScopeQuery),
-    Route("GET", "/api/v1/resources/queues/:queue", get_queue, "One queue"),
-    Route("DELETE", "/api/v1/resources/queues/:queue", delete, "Delete a queue"),
-    Route("GET", "/api/v1/resources/namespaces", list_namespaces, "All namespaces"),
-    Route("GET", "/api/v1/resources/tasks", list_tasks, "All tasks"),
-    Route("GET", "/api/v1/resources/overview", overview, "Counts over everything"),
+    Route(
+        "GET",
+        "/api/v1/resources/queues",
+        list_queues,
+        "All queues",
+        Right.QUEUE_READ,
+        {200: QueueList},
+        query=ScopeQuery,
+    ),
+    Route(
+        "GET", "/api/v1/resources/queues/:queue", get_queue, "One queue", Right.QUEUE_READ, {200: QueueDetail}
+    ),
+    Route(
+        "DELETE",
+        "/api/v1/resources/queues/:queue",
+        delete,
+        "Delete a queue",
+        Right.QUEUE_ADMIN,
+        {200: QueueDeleted},
+    ),
+    Route(
+        "GET",
+        "/api/v1/resources/namespaces",
+        list_namespaces,
+        "All namespaces",
+        Right.QUEUE_READ,
+        {200: NamespaceList},
+    ),
+    Route("GET", "/api/v1/resources/tasks", list_tasks, "All tasks", Right.QUEUE_READ, {200: TaskList}),
+    Route(
+        "GET",
+        "/api/v1/resources/overview",
+        overview,
+        "Counts over everything",
+        Right.QUEUE_READ,
+        {200: Overview},
+    ),
 ]

@@ -14,9 +14,10 @@ from ..store.streams import Wanted
 from ..windows.errors import SpecError
 from ..windows.event_time import steps
 from ..windows.spec import WindowSpec
+from .answers.streams import StreamDefined
 from .broker import Broker
 from .errors import bad_request
-from .http import Answer, Call, Route, json
+from .http import Answer, Call, Right, Route, json
 from .limits import LONGEST_LEASE_MS, LeaseMs, check_name
 from .times import parse_time
 
@@ -150,6 +151,8 @@ ROUTES = [
         "/api/v1/stream/define",
         define,
         "Make a stream, or make it what is wanted",
+        Right.STREAM_ADMIN,
+        {201: StreamDefined},
         body=DefineRequest,
         messages={
             "window_type": "window_type must be tumbling, sliding, session or count",
@@ -157,6 +160,5 @@ ROUTES = [
             "window_lease_timeout_ms": f"window_lease_timeout_ms must be from 1 to {LONGEST_LEASE_MS}",
             "source_queue_names": "source_queue_names must be an array of queue names",
         },
-        success=201,
     ),
 ]

@@ -10,8 +10,17 @@ from msgspec import Meta
 
 from ..store.definitions import STREAMS_QUERY, Body
 from ..store.streams import Stream
+from .answers.streams import (
+    DeadRecords,
+    LateRecords,
+    StreamConsumers,
+    StreamDeleted,
+    StreamDetail,
+    StreamList,
+    StreamStats,
+)
 from .broker import Broker
-from .http import Answer, Call, Route, json
+from .http import Answer, Call, Right, Route, json
 from .streams import find_stream
 from .times import iso
 from .window import shown_time
@@ -267,11 +276,66 @@ async def delete(broker: Broker, call: Call) -> Answer:
 _STREAMS = "/api/v1/resources/streams"
 
 ROUTES = [
-    Route("GET", _STREAMS, list_streams, "All streams", query=NamespaceQuery),
-    Route("GET", f"{_STREAMS}/stats", stats, "Counts over all streams, and the pipeline"),
-    Route("GET", f"{_STREAMS}/:stream", get_stream, "One stream", query=NamespaceQuery),
-    Route("GET", f"{_STREAMS}/:stream/consumers", consumers, "How far its groups are", query=RecordsQuery),
-    Route("GET", f"{_STREAMS}/:stream/late", late, "Late records", query=RecordsQuery),
-    Route("GET", f"{_STREAMS}/:stream/dead", dead, "Records without an event time", query=RecordsQuery),
-    Route("DELETE", f"{_STREAMS}/:stream", delete, "Delete a stream", query=NamespaceQuery),
+    Route(
+        "GET",
+        _STREAMS,
+        list_streams,
+        "All streams",
+        Right.STREAM_READ,
+        {200: StreamList},
+        query=NamespaceQuery,
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/stats",
+        stats,
+        "Counts over all streams, and the pipeline",
+        Right.STREAM_READ,
+        {200: StreamStats},
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/:stream",
+        get_stream,
+        "One stream",
+        Right.STREAM_READ,
+        {200: StreamDetail},
+        query=NamespaceQuery,
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/:stream/consumers",
+        consumers,
+        "How far its groups are",
+        Right.STREAM_READ,
+        {200: StreamConsumers},
+        query=RecordsQuery,
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/:stream/late",
+        late,
+        "Late records",
+        Right.STREAM_READ,
+        {200: LateRecords},
+        query=RecordsQuery,
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/:stream/dead",
+        dead,
+        "Records without an event time",
+        Right.STREAM_READ,
+        {200: DeadRecords},
+        query=RecordsQuery,
+    ),
+    Route(
+        "DELETE",
+        f"{_STREAMS}/:stream",
+        delete,
+        "Delete a stream",
+        Right.STREAM_ADMIN,
+        {200: StreamDeleted},
+        query=NamespaceQuery,
+    ),
 ]

@@ -22,9 +22,10 @@ from ..store.errors import StoreError
 from ..store.hydration import Leased
 from ..store.streams import Stream
 from .ack import settle
+from .answers.streams import LeaseRenewed, Polled, StreamMoved, WindowAcked, WindowPage
 from .broker import Broker
 from .errors import bad_request, not_found
-from .http import NOTHING, Answer, Call, Route, json
+from .http import NOTHING, Answer, Call, Right, Route, json
 from .leases import Lease
 from .limits import LeaseMs, check_name
 from .parking import Lot
@@ -276,12 +277,22 @@ _SEEK = "Missing required parameters"
 _STREAM = "/api/v1/stream"
 
 ROUTES = [
-    Route("POST", f"{_STREAM}/poll", poll, "Take the next window of a stream", body=PollRequest),
+    Route(
+        "POST",
+        f"{_STREAM}/poll",
+        poll,
+        "Take the next window of a stream",
+        Right.STREAM_CONSUME,
+        {200: Polled, 204: None},
+        body=PollRequest,
+    ),
     Route(
         "GET",
         f"{_STREAM}/window/:leaseId/messages",
         window_messages,
         "More messages of a window",
+        Right.STREAM_CONSUME,
+        {200: WindowPage},
         query=WindowPageQuery,
     ),
     Route(
@@ -289,15 +300,27 @@ ROUTES = [
         f"{_STREAM}/ack",
         ack,
         "Answer a window",
+        Right.STREAM_CONSUME,
+        {200: WindowAcked},
         body=WindowAckRequest,
         messages={"leaseId": "Missing leaseId", "": "Missing leaseId"},
     ),
-    Route("POST", f"{_STREAM}/renew-lease", renew, "Lengthen the lease of a window", body=RenewRequest),
+    Route(
+        "POST",
+        f"{_STREAM}/renew-lease",
+        renew,
+        "Lengthen the lease of a window",
+        Right.STREAM_CONSUME,
+        {200: LeaseRenewed},
+        body=RenewRequest,
+    ),
     Route(
         "POST",
         f"{_STREAM}/seek",
         seek,
         "Move a group in a stream",
+        Right.STREAM_ADMIN,
+        {200: StreamMoved},
         body=StreamSeekRequest,
         messages=dict.fromkeys(("", "streamName", "consumerGroup", "timestamp"), _SEEK),
     ),

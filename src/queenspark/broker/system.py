@@ -9,9 +9,12 @@ import msgspec
 
 from .. import __version__
 from ..store.errors import StoreError
+from .answers.messages import MessageList
+from .answers.queues import QueueDetail, QueueList
+from .answers.system import Analytics, BrokerMetrics, Healthy, Maintenance, SystemStatus, Unhealthy
 from .broker import Broker
 from .errors import not_found
-from .http import Answer, Call, Route, json
+from .http import Answer, Call, Right, Route, json
 from .messages import BrowseQuery, browse
 from .queues import described, get_queue
 from .times import iso
@@ -149,35 +152,80 @@ async def set_pop_maintenance(broker: Broker, call: Call) -> Answer:
 _ENABLED = {"enabled": "enabled must be true or false", "": "enabled must be true or false"}
 
 ROUTES = [
-    Route("GET", "/health", health, "Whether broker and database work"),
-    Route("GET", "/metrics", metrics, "Counters and gauges as JSON"),
-    Route("GET", "/metrics/prometheus", prometheus, "Counters and gauges for Prometheus"),
-    Route("GET", "/api/v1/status", status, "Everything at a glance"),
-    Route("GET", "/api/v1/status/queues", status_queues, "All queues with their counts"),
-    Route("GET", "/api/v1/status/queues/:queue", get_queue, "One queue"),
+    Route(
+        "GET",
+        "/health",
+        health,
+        "Whether broker and database work",
+        Right.PUBLIC,
+        {200: Healthy, 503: Unhealthy},
+    ),
+    Route("GET", "/metrics", metrics, "Counters and gauges as JSON", Right.SYSTEM_READ, {200: BrokerMetrics}),
+    Route(
+        "GET",
+        "/metrics/prometheus",
+        prometheus,
+        "Counters and gauges for Prometheus",
+        Right.SYSTEM_READ,
+        {200: str},
+    ),
+    Route("GET", "/api/v1/status", status, "Everything at a glance", Right.SYSTEM_READ, {200: SystemStatus}),
+    Route(
+        "GET",
+        "/api/v1/status/queues",
+        status_queues,
+        "All queues with their counts",
+        Right.QUEUE_READ,
+        {200: QueueList},
+    ),
+    Route(
+        "GET", "/api/v1/status/queues/:queue", get_queue, "One queue", Right.QUEUE_READ, {200: QueueDetail}
+    ),
     Route(
         "GET",
         "/api/v1/status/queues/:queue/messages",
         status_messages,
         "Messages of a queue",
+        Right.QUEUE_READ,
+        {200: MessageList},
         query=BrowseQuery,
     ),
-    Route("GET", "/api/v1/status/analytics", analytics, "Lag of every group"),
-    Route("GET", "/api/v1/system/maintenance", get_maintenance, "The maintenance modes"),
+    Route(
+        "GET", "/api/v1/status/analytics", analytics, "Lag of every group", Right.QUEUE_READ, {200: Analytics}
+    ),
+    Route(
+        "GET",
+        "/api/v1/system/maintenance",
+        get_maintenance,
+        "The maintenance modes",
+        Right.SYSTEM_READ,
+        {200: Maintenance},
+    ),
     Route(
         "POST",
         "/api/v1/system/maintenance",
         set_maintenance,
         "Switch push maintenance",
+        Right.SYSTEM_ADMIN,
+        {200: Maintenance},
         body=MaintenanceRequest,
         messages=_ENABLED,
     ),
-    Route("GET", "/api/v1/system/maintenance/pop", get_pop_maintenance, "Whether pops answer with nothing"),
+    Route(
+        "GET",
+        "/api/v1/system/maintenance/pop",
+        get_pop_maintenance,
+        "Whether pops answer with nothing",
+        Right.SYSTEM_READ,
+        {200: Maintenance},
+    ),
     Route(
         "POST",
         "/api/v1/system/maintenance/pop",
         set_pop_maintenance,
         "Switch pop maintenance",
+        Right.SYSTEM_ADMIN,
+        {200: Maintenance},
         body=MaintenanceRequest,
         messages=_ENABLED,
     ),

@@ -11,6 +11,7 @@ from rich.table import Table
 from queenspark.cli.local_system import LocalSystem, stopped_by_signals
 from queenspark.cli.output import out, say
 from queenspark.cli.serve import Host, Port
+from queenspark.cli.server_extra import require_server
 from queenspark.settings import Settings
 
 LOOK_SECONDS = 0.2
@@ -30,6 +31,7 @@ def up(
 
     With QUEENSPARK_DATABASE_URL set, that PostgreSQL is used and none is started.
     """
+    require_server()
     settings = Settings.from_env(data_dir=data_dir, host=host, port=port)
     with stopped_by_signals() as stopping:
         try:

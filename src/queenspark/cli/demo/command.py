@@ -15,6 +15,7 @@ import typer
 from queenspark.cli.exits import Failure
 from queenspark.cli.local_system import LocalSystem, Stopping, stopped_by_signals
 from queenspark.cli.output import out, say
+from queenspark.cli.server_extra import require_server
 from queenspark.settings import Settings
 from queenspark.signals import signals_wait
 
@@ -38,6 +39,7 @@ def demo(
     Producers push clicks and purchases; a stream cuts them into windows for each customer, another one for
     all of them; two groups take the windows. On a terminal it is a screen, elsewhere it is plain lines.
     """
+    require_server()
     with stopped_by_signals() as stopping:
         try:
             with signals_wait():

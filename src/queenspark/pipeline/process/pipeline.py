@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from ...settings import Settings
 from ...signals import handlers_kept
 from ...store.errors import StoreError
+from ...store.migrate import SchemaTooNew, migrate
 from ..spark.session import end_session, is_local, start_session
 from ..streams.streams_query import StreamsQuery
 from .leadership import Leadership
@@ -68,10 +69,15 @@ class Pipeline:
         log.info("Spark %s is up", self._spark.version)
         try:
             warm_up: WarmUp | None = None
-            was_waiting = False
+            was_waiting = is_migrated = False
             while not self._stop.is_set():
                 try:
+                    if not is_migrated:
+                        self._migrate()
+                        is_migrated = True
                     leader = leadership.claim()
+                except SchemaTooNew:
+                    raise
                 except StoreError as error:
                     log.warning("%s", error)
                     self._stop.wait(STAND_BY_SECONDS)
@@ -94,6 +100,11 @@ class Pipeline:
         finally:
             leadership.resign()
             end_session(self._spark)
+
+    def _migrate(self) -> None:
+        """Install this version's functions, which brokers of another version have not."""
+        for name in migrate(self._url):
+            log.info("migrated: %s", name)
 
     def _lead(self, leadership: Leadership, epoch: int) -> None:
         assert self._spark is not None
