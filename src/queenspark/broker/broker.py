@@ -219,10 +219,8 @@ class Broker:
             {
                 row["bucket"]: {
                     **row,
+                    **_of_bucket(query, row["bucket"]),
                     "watermark": _seconds(row["watermark_us"]),
-                    "processed": query.get("buckets", {})
-                    .get(str(row["bucket"]), {})
-                    .get("processedRowsPerSecond"),
                 }
                 for row in await streams.buckets()
             },
@@ -239,6 +237,15 @@ def _measured(state: dict[str, Any], rates: dict[str, Any]) -> dict[str, Any]:
         "lag": _age(state["now"], state["unread_since"]),
         "held": _age(state["now"], state["held_since"]),
         **{name: rates.get(name) for name in ("arriving", "processed", "sealed", "backpressure")},
+    }
+
+
+def _of_bucket(query: dict[str, Any], bucket: int) -> dict[str, Any]:
+    """What the streams query reports of a bucket."""
+    reported = query.get("buckets", {}).get(str(bucket), {})
+    return {
+        "processed": reported.get("processedRowsPerSecond"),
+        "batchSecondsHistogram": reported.get("batchSecondsHistogram"),
     }
 
 

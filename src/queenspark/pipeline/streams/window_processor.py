@@ -24,7 +24,7 @@ from .offset import Offset, Stream
 from .routing import unpack
 from .stream_source import definitions_of
 
-OUTPUT = "bucket int, records long, windows long, open_windows long, state_bytes long"
+OUTPUT = "bucket int, records long, windows long, open_windows long, state_bytes long, seconds double"
 _STREAM = ("stream", "version")
 _WINDOW = [
     "stream", "version", "key", "window_id", "start_us", "end_us", "count", "revision", "sources", "replaces",
@@ -84,6 +84,7 @@ class WindowProcessor(StatefulProcessor):
                 "windows": [windows],
                 "open_windows": [result.report.open_windows],
                 "state_bytes": [result.report.state_bytes],
+                "seconds": [time.perf_counter() - began],
             }
         )
 
