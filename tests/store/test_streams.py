@@ -1,5 +1,7 @@
 """Definitions of streams: what a change keeps, where a version begins, and what is known as of a moment."""
 
+import asyncio
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -199,6 +201,29 @@ async def test_where_counting_is_involved_records_are_divided_by_position(desk: 
     assert until.txid > head(desk)
     assert found[1].body.until_us is None
     assert found[2].body.from_us is None
+
+
+async def test_no_record_falls_between_two_versions_while_pushes_go_on(desk: Desk) -> None:
+    await desk.push("m")
+    await define(desk)
+    over = threading.Event()
+
+    def push() -> None:
+        with desk.connect() as connection:
+            while not over.is_set():
+                connection.execute("SELECT pg_current_xact_id()")
+                connection.commit()
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(asyncio.to_thread(push))
+        for n in range(20):
+            await define(desk, spec=TUMBLING if n % 2 else {"kind": "count", "size": 5})
+        over.set()
+    found = await versions(desk)
+    for version in range(1, 21):
+        until = found[version].body.until
+        assert until is not None
+        assert positions(found[version + 1]) == {"q": (until.txid, until.id)}
 
 
 async def test_sessions_begin_at_once(desk: Desk) -> None:

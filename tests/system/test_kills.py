@@ -115,7 +115,7 @@ def kill_uncommitted(system: System) -> None:
 
     def pushed() -> set[str]:
         """The ends of the last batches that the buckets have pushed."""
-        found = system.run("SELECT state ->> 'run', state ->> 'n' FROM queenspark.progress")
+        found = system.run("SELECT run, batch FROM queenspark.progress")
         return {f"{run} {n}" for run, n in found}
 
     before = pushed()

@@ -17,6 +17,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from ..formats.window_message import WindowMessage, decode
 from ..store.delivery import Ack, Batch, WindowPop
 from ..store.errors import StoreError
 from ..store.hydration import Leased
@@ -30,7 +31,7 @@ from .leases import Lease
 from .limits import LeaseMs, check_name
 from .parking import Lot
 from .times import iso, parse_time
-from .window import WindowMessage, page_of, parse_cursor, shown_window, to_message
+from .window import page_of, parse_cursor, shown_window
 
 _MARGIN_SECONDS = 1.0  # a poll is answered so long before the client's own timeout
 _MOST_WINDOWS = 1000
@@ -144,7 +145,7 @@ async def _window(
     broker: Broker, request: PollRequest, stream: Stream, group: str, batch: Batch
 ) -> dict[str, Any]:
     message = batch.messages[0]
-    window = to_message(message.payload)
+    window = decode(message.payload)
     lease = Lease(message.partition_id, message.transaction_id, group, window.id)
     broker.leases.remember(str(batch.lease_id), lease)
     page = await page_of(broker, window, request.max_messages, None)
@@ -186,7 +187,7 @@ async def _leased_window(broker: Broker, text: str) -> tuple[Leased | None, Wind
     except ValueError:
         return None, None
     leased = await broker.store.hydration.leased(lease_id)
-    return leased, to_message(leased.payload) if leased is not None and leased.payload is not None else None
+    return leased, decode(leased.payload) if leased is not None and leased.payload is not None else None
 
 
 class WindowAckRequest(msgspec.Struct, rename="camel"):

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import psycopg
 
+from ..windows.spec import WindowSpec
 from .queries import query
 
 STREAMS_QUERY = "streams"
@@ -65,6 +66,11 @@ class Definition(msgspec.Struct, frozen=True):
     version: int
     body: Body
     created_at: datetime
+
+
+def spec_of(body: Body) -> WindowSpec:
+    """The windows of a version."""
+    return msgspec.convert(body.spec, WindowSpec)
 
 
 def to_definitions(rows: Iterable[tuple[Any, ...]]) -> list[Definition]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from .definitions import Definition, to_definitions
 from .log import LogReader, between
 from .position import LARGEST, Position
+from .progress import Place
 from .queries import query
 
 
@@ -19,7 +20,7 @@ class News(NamedTuple):
     tick: int | None  # the safe time that goes with the horizon, in microseconds
     now: int  # the database's clock, in microseconds
     next_close: int | None  # when the next open window of this run wants to be sealed
-    floors: list[tuple[int, int, int]]  # how far earlier runs have pushed: txid, id, tick
+    floors: list[Place]  # how far earlier runs have pushed
 
 
 class Totals(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from psycopg import AsyncConnection
 
+from ..windows.membership import OVER, aligned, handover
 from .catalog import Catalog
 from .database import Database
 from .definitions import (
@@ -18,6 +19,7 @@ from .definitions import (
     Cut,
     Definition,
     Source,
+    spec_of,
     to_definitions,
     window_queue,
 )
@@ -26,7 +28,6 @@ from .queries import query
 
 Connection = AsyncConnection[tuple[Any, ...]]
 
-_NEVER = -(2**62)  # before all times: nothing more comes out
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: What of a spec makes the shape of its windows. All else can change within a version.
 _SHAPE = ("kind", "clock", "duration_us", "slide_us", "gap_us", "size", "step")
@@ -187,8 +188,8 @@ class Streams:
         """
         body = await self.body(stream.id, stream.version)
         time_us = (time - _EPOCH) // timedelta(microseconds=1)
-        if body is not None and (grid := _grid(body.spec)):
-            time_us = time_us // grid * grid
+        if body is not None:
+            time_us = aligned(spec_of(body), time_us)
         self._catalog.forget(stream.queue)
         queue = await self._catalog.queue(stream.queue)
         if queue is None:
@@ -262,34 +263,24 @@ class _Change:
         """Begin again: nothing more comes out of the versions before."""
         rows = await self._connection.execute(query("definitions_as_of"), {"seq": None})
         for definition in to_definitions(await rows.fetchall()):
-            if definition.stream_id == stream_id and definition.body.until_us != _NEVER:
-                ended = msgspec.structs.replace(definition.body, until_us=_NEVER)
+            if definition.stream_id == stream_id and definition.body.until_us != OVER:
+                ended = msgspec.structs.replace(definition.body, until_us=OVER)
                 await self._add(stream_id, definition.version, ended)
         start = self._wanted.start or old.start
         await self._add(stream_id, version, self._body(await self._begin(start), start))
 
     async def _reshape(self, stream_id: int, version: int, old: Body) -> None:
-        """A new version takes over at a boundary, so that no record is left out.
-
-        Where counting is involved, records are divided by position. Otherwise the old version gives out its
-        windows up to the next boundary of its grid, and the new one begins at or before it: at the boundary
-        of its own grid, or with sessions at once. Records in between are in a window of each version.
-        """
+        """End a version and let the next one take over from it."""
         now_us, frontier = await self._now()
         wanted = self._body((), old.start)
-        duration = int(wanted.spec.get("duration_us") or 0)
-        boundary = _next(now_us, int(old.spec.get("duration_us") or 0))
-        from_us = None
-        if "count" in (old.spec["kind"], wanted.spec["kind"]):
-            ended = msgspec.structs.replace(old, until=Cut(frontier, 0))
-            sources = await self._at(None)
-        else:
-            ended = msgspec.structs.replace(old, until_us=boundary)
-            if grid := _grid(wanted.spec):
-                from_us = boundary // grid * grid
-            sources = await self._at(min(now_us, boundary - duration) if duration else None)
+        plan = handover(spec_of(old), spec_of(wanted), now_us)
+        # One frontier for both versions: what is pushed meanwhile must not fall between two.
+        sources = await self._at(plan.reads_from_us, frontier)
+        until = Cut(frontier, 0) if plan.by_position else old.until
+        ended = msgspec.structs.replace(old, until_us=plan.until_us, until=until)
+        begun = msgspec.structs.replace(wanted, sources=sources, from_us=plan.from_us)
         await self._add(stream_id, version - 1, ended)
-        await self._add(stream_id, version, msgspec.structs.replace(wanted, sources=sources, from_us=from_us))
+        await self._add(stream_id, version, begun)
 
     def _body(self, sources: tuple[Source, ...], start: str) -> Body:
         wanted = self._wanted
@@ -311,9 +302,10 @@ class _Change:
             return await self._at(None)
         return await self._at((datetime.fromisoformat(start) - _EPOCH) // timedelta(microseconds=1))
 
-    async def _at(self, time_us: int | None) -> tuple[Source, ...]:
-        """The sources from the first record created at a time, or from the frontier."""
-        _, frontier = await self._now()
+    async def _at(self, time_us: int | None, frontier: int | None = None) -> tuple[Source, ...]:
+        """The sources from the first record created at a time, or from a frontier (default: that of now)."""
+        if frontier is None:
+            _, frontier = await self._now()
         found = []
         for name, id_ in self._queue_ids.items():
             position = (frontier, 0)
@@ -349,12 +341,3 @@ async def _queue_ids(connection: Connection, names: tuple[str, ...]) -> dict[str
 
 def _shape(body: Body) -> tuple[Any, ...]:
     return (body.partitioned, body.event_time, *(body.spec.get(name) for name in _SHAPE))
-
-
-def _grid(spec: dict[str, Any]) -> int:
-    """The distance of two windows' starts; 0 where windows lie on no grid."""
-    return int(spec.get("slide_us") or spec.get("duration_us") or 0)
-
-
-def _next(now_us: int, duration: int) -> int:
-    return (now_us // duration + 1) * duration if duration else now_us

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from ...store.pipeline import PipelineStore, Totals
 from ...store.position import Position
+from ...store.progress import Stream
 from .definitions import Definitions
-from .offset import Stream
 from .sliding import Counts, Rates, Sliding, rates_of
 
 _MOST_COUNTED = 200_000  # messages of a measurement, over all queues

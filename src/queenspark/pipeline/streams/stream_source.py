@@ -22,9 +22,10 @@ from pyspark.sql.types import StructType
 from ...store.encryption import Cipher
 from ...store.pipeline import News, PipelineStore
 from ...store.position import LARGEST, Position
+from ...store.progress import Place, name_of
 from ...windows.layout import NEVER
 from .definitions import Definitions
-from .offset import Offset, Place, name_of
+from .offset import Offset
 from .routing import Router, pack
 from .stream_plan import Range, cohorts, live_start, ranges, starts
 
@@ -143,7 +144,7 @@ class StreamsReader(DataSourceStreamReader):
         """The end of a batch that has something to do, or None."""
         now = self._definitions(news.seq)
         at = starts(start, self._definitions(start.seq), now)
-        floor = min((floor for floor in news.floors if floor > (*start.position, start.tick)), default=None)
+        floor = min((floor for floor in news.floors if floor > start.live), default=None)
         upto = Position(news.horizon - 1, LARGEST)
         if floor is not None:
             # A run that begins again stops just where the one before it has stopped, so that what it gives

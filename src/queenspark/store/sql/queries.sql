@@ -512,6 +512,7 @@ SELECT current_setting('server_version')
 SELECT epoch FROM queenspark.pipeline FOR SHARE
 
 -- name: progress
+-- As it was written; see progress.py.
 SELECT buckets, state FROM queenspark.progress WHERE bucket = %(bucket)s
 
 -- name: versions_as_of
@@ -526,21 +527,20 @@ FROM unnest(%(streams)s::integer[], %(versions)s::integer[], %(partitioned)s::bo
 JOIN queenspark.streams s ON s.id = c.stream
 JOIN queenspark.partitions p ON p.queue_id = s.queue_id
 CROSS JOIN LATERAL (
-    SELECT m.payload::jsonb AS payload FROM queenspark.messages m
+    SELECT m.payload FROM queenspark.messages m
     WHERE m.partition_id = p.id ORDER BY m.txid DESC, m.id DESC LIMIT 1) m
 CROSS JOIN LATERAL (
-    SELECT max(ARRAY[(x ->> 3)::bigint, (x ->> 4)::bigint]) AS last
-    FROM jsonb_array_elements(m.payload -> 'sources') x) w
+    SELECT max(ARRAY[x.last_txid, x.last_id]) AS last FROM window_sources(m.payload) x) w
 CROSS JOIN LATERAL (
     SELECT min(ARRAY[x.txid, x.id])
                FILTER (WHERE x.n <= CASE WHEN x.count >= c.size THEN c.size ELSE c.size - c.step END) AS next
     FROM (
         SELECT b.txid, b.id, row_number() OVER (ORDER BY b.txid DESC, b.id DESC) AS n, count(*) OVER () AS count
-        FROM jsonb_array_elements(m.payload -> 'sources') x CROSS JOIN LATERAL messages_between(
-            (x ->> 0)::integer, CASE WHEN c.partitioned THEN p.name END, (x ->> 1)::bigint, (x ->> 2)::bigint,
-            (x ->> 3)::bigint, (x ->> 4)::bigint, NULL, NULL, NULL) b
+        FROM window_sources(m.payload) x CROSS JOIN LATERAL messages_between(
+            x.queue_id, CASE WHEN c.partitioned THEN p.name END, x.first_txid, x.first_id, x.last_txid, x.last_id,
+            NULL, NULL, NULL) b
     ) x) r
-WHERE (m.payload ->> 'version')::integer = c.version
+WHERE window_version(m.payload) = c.version
 
 -- name: hold_window_queues
 -- Which of these queues exist; they cannot be deleted before this transaction ends.
@@ -571,6 +571,17 @@ GROUP BY u.n
 INSERT INTO queenspark.stream_late (stream_id, version, key, txid, id, time_us, closed_us, dropped)
 SELECT * FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[],
     %(id)s::bigint[], %(time_us)s::bigint[], %(closed_us)s::bigint[], %(dropped)s::boolean[])
+
+-- name: add_dropped
+-- Late records that were left out, of streams whose windows may span them (kinds: see windows/membership.py).
+INSERT INTO queenspark.stream_dropped (stream_id, version, key, txid, id)
+SELECT u.stream, u.version, u.key, u.txid, u.id
+FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[], %(id)s::bigint[],
+    %(dropped)s::boolean[]) AS u(stream, version, key, txid, id, dropped)
+WHERE u.dropped AND EXISTS (
+    SELECT 1 FROM queenspark.definitions d
+    WHERE d.stream_id = u.stream AND d.version = u.version AND d.body #>> '{spec,kind}' = ANY (%(kinds)s))
+ON CONFLICT DO NOTHING
 
 -- name: add_dead
 INSERT INTO queenspark.stream_dead (stream_id, version, key, txid, id)
@@ -662,6 +673,7 @@ UPDATE queenspark.queues SET lease_seconds = %(lease_seconds)s WHERE id = %(queu
 WITH stats AS (DELETE FROM queenspark.stream_stats WHERE stream_id = %(id)s),
      rates AS (DELETE FROM queenspark.stream_rates WHERE stream_id = %(id)s),
      late AS (DELETE FROM queenspark.stream_late WHERE stream_id = %(id)s),
+     dropped AS (DELETE FROM queenspark.stream_dropped WHERE stream_id = %(id)s),
      dead AS (DELETE FROM queenspark.stream_dead WHERE stream_id = %(id)s)
 DELETE FROM queenspark.stream_floors WHERE stream_id = %(id)s
 
@@ -690,6 +702,10 @@ CROSS JOIN LATERAL messages_between(
 ORDER BY m.txid, m.id LIMIT %(limit)s
 
 -- name: dropped_records
+-- A pipeline of a version without the table stream_dropped notes them in the late log only.
+SELECT d.txid, d.id FROM queenspark.stream_dropped d
+WHERE d.stream_id = %(stream_id)s AND d.version = %(version)s AND d.key = %(key)s
+UNION
 SELECT l.txid, l.id FROM queenspark.stream_late l
 WHERE l.dropped AND l.stream_id = %(stream_id)s AND l.version = %(version)s AND l.key = %(key)s
 
@@ -734,11 +750,47 @@ DELETE FROM queenspark.stream_floors f USING (
 SELECT n.queue_id, (min(n.needs))[1], (min(n.needs))[2] FROM stream_needs(%(queue_ids)s) n GROUP BY n.queue_id
 
 -- name: trim_late
-DELETE FROM queenspark.stream_late l USING (
-    SELECT s.id, (SELECT x.at FROM queenspark.stream_late x WHERE x.stream_id = s.id
-                  ORDER BY x.at DESC OFFSET %(keep)s LIMIT 1) AS until
-    FROM queenspark.streams s
-) c WHERE l.stream_id = c.id AND l.at <= c.until
+-- What a pipeline of a version without the table stream_dropped has noted here moves there.
+WITH trimmed AS (
+    DELETE FROM queenspark.stream_late l USING (
+        SELECT s.id, (SELECT x.at FROM queenspark.stream_late x WHERE x.stream_id = s.id
+                      ORDER BY x.at DESC OFFSET %(keep)s LIMIT 1) AS until
+        FROM queenspark.streams s
+    ) c WHERE l.stream_id = c.id AND l.at <= c.until
+    RETURNING l.stream_id, l.version, l.key, l.txid, l.id, l.dropped
+)
+INSERT INTO queenspark.stream_dropped (stream_id, version, key, txid, id)
+SELECT t.stream_id, t.version, t.key, t.txid, t.id FROM trimmed t
+WHERE t.dropped AND EXISTS (
+    SELECT 1 FROM queenspark.definitions d
+    WHERE d.stream_id = t.stream_id AND d.version = t.version AND d.body #>> '{spec,kind}' = ANY (%(kinds)s))
+ON CONFLICT DO NOTHING
+
+-- name: forget_dropped
+-- Dropped records go with the records themselves: when they lie before all that is left of the stream's sources
+-- (also of those that it no longer has), and when the stream is deleted.
+DELETE FROM queenspark.stream_dropped d USING (
+    SELECT x.stream_id, CASE WHEN s.id IS NOT NULL THEN (
+        SELECT min(ARRAY[first.txid, first.id]) FROM (
+            SELECT DISTINCT (source ->> 'queue_id')::integer AS queue_id
+            FROM queenspark.definitions v, jsonb_array_elements(v.body -> 'sources') source
+            WHERE v.stream_id = x.stream_id
+        ) q CROSS JOIN LATERAL (
+            SELECT m.txid, m.id FROM queenspark.messages m WHERE m.queue_id = q.queue_id
+            ORDER BY m.txid, m.id LIMIT 1) first
+    ) END AS first
+    FROM (
+        WITH RECURSIVE streams AS (
+            (SELECT y.stream_id FROM queenspark.stream_dropped y ORDER BY y.stream_id LIMIT 1)
+            UNION ALL
+            SELECT (SELECT y.stream_id FROM queenspark.stream_dropped y WHERE y.stream_id > z.stream_id
+                    ORDER BY y.stream_id LIMIT 1)
+            FROM streams z WHERE z.stream_id IS NOT NULL
+        )
+        SELECT stream_id FROM streams WHERE stream_id IS NOT NULL
+    ) x LEFT JOIN queenspark.streams s ON s.id = x.stream_id
+) c
+WHERE d.stream_id = c.stream_id AND (c.first IS NULL OR (d.txid, d.id) < (c.first[1], c.first[2]))
 
 -- name: trim_dead
 DELETE FROM queenspark.stream_dead l USING (
@@ -793,8 +845,7 @@ WHERE %(id)s::integer IS NULL OR s.id = %(id)s
 
 -- name: bucket_state
 -- What each bucket of the pipeline has done, and its last batch.
-SELECT p.bucket, coalesce((p.state ->> 'records')::bigint, 0) AS batch_records,
-       coalesce((p.state ->> 'seconds')::float8, 0) AS batch_seconds, p.updated_at,
+SELECT p.bucket, coalesce(p.records, 0) AS batch_records, coalesce(p.seconds, 0) AS batch_seconds, p.updated_at,
        coalesce(t.open_windows, 0)::bigint AS open_windows, coalesce(t.records, 0)::bigint AS records,
        coalesce(t.windows, 0)::bigint AS windows, coalesce(t.late, 0)::bigint AS late,
        coalesce(t.dropped, 0)::bigint AS dropped, coalesce(t.dead, 0)::bigint AS dead, t.watermark_us
@@ -864,9 +915,9 @@ SELECT (SELECT coalesce(max(seq), 0) FROM queenspark.definitions),
        (SELECT (extract(epoch FROM l.at) * 1000000)::bigint FROM queenspark.looks l
         WHERE l.txid < h.horizon ORDER BY l.at DESC LIMIT 1),
        (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-       (SELECT min((p.state ->> 'next_close')::bigint) FROM queenspark.progress p WHERE p.state ->> 'run' = %(run)s),
-       (SELECT jsonb_agg(DISTINCT jsonb_build_array(p.state -> 'txid', p.state -> 'id', p.state -> 'tick'))
-        FROM queenspark.progress p WHERE p.state ->> 'run' <> %(run)s)
+       (SELECT min(p.next_close) FROM queenspark.progress p WHERE p.run = %(run)s),
+       (SELECT jsonb_agg(DISTINCT jsonb_build_array(p.txid, p.id, p.tick))
+        FROM queenspark.progress p WHERE p.run <> %(run)s)
 FROM (SELECT horizon() AS horizon OFFSET 0) h
 
 -- name: window_queue_ids
