@@ -18,7 +18,7 @@ from .broker import Broker
 from .errors import bad_request
 from .http import Answer, Call, Right, Route, json
 from .push import MESSAGES as PUSH_MESSAGES
-from .push import PushedItem, check_items, check_room, pushed_items
+from .push import PushedItem, check_items, pushed_items
 
 log = logging.getLogger("queenspark.broker")
 
@@ -216,15 +216,12 @@ async def transaction(broker: Broker, call: Call) -> Answer:
     if len(acks) > broker.settings.max_batch:
         raise bad_request(f"operations has more than {broker.settings.max_batch} acks: split the transaction")
     check_items(broker, items, call.body_bytes)
-    await check_room(broker, items)
     leases = [_lease(lease) or _NO_LEASE for lease in request.required_leases or [] if lease]
     name = str(uuid4())
     try:
-        pushed, answers = await broker.store.transactions.run(items, acks, leases, staging=broker.modes.push)
+        pushed, answers = await broker.appender.append_and_ack(items, acks, leases)
     except TransactionRefused as refusal:
         return json(Transacted(name, False, [], str(refusal), refusal.code))
-    for queue in {item.queue for item in items}:
-        broker.bus.wake(queue)
     await settle(broker, acks, answers)
     broker.metrics.pushes.inc(sum(not result.duplicate for result in pushed))
     broker.metrics.duplicates.inc(sum(result.duplicate for result in pushed))
