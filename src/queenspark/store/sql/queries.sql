@@ -89,6 +89,7 @@ SELECT q.*, (SELECT count(*) FROM queenspark.partitions p WHERE p.queue_id = q.i
 FROM queenspark.queues q
 WHERE (%(namespace)s::text IS NULL OR q.namespace = %(namespace)s)
   AND (%(task)s::text IS NULL OR q.task = %(task)s)
+  AND (%(windows)s OR NOT EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.queue_id = q.id))
 ORDER BY q.name
 
 -- name: queues_of
@@ -647,27 +648,31 @@ FROM position_at(%(queue_id)s, timestamptz 'epoch' + %(time_us)s * interval '1 m
 
 -- name: find_stream
 SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
-       s.created_at, s.updated_at
+       s.created_at, s.updated_at, s.window_retention_ms
 FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
 WHERE (%(name)s::text IS NULL OR s.name = %(name)s) AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
 ORDER BY s.namespace, s.name
 
 -- name: add_window_queue
 -- Nothing when there is a queue of that name.
-INSERT INTO queenspark.queues (name, lease_seconds) VALUES (%(name)s, %(lease_seconds)s)
+INSERT INTO queenspark.queues (name, lease_seconds, retention_enabled, retention_seconds)
+VALUES (%(name)s, %(lease_seconds)s, %(retention_enabled)s, %(retention_seconds)s)
 ON CONFLICT (name) DO NOTHING RETURNING id
 
 -- name: add_stream
-INSERT INTO queenspark.streams (namespace, name, queue_id, partitioned, lease_timeout_ms, version)
-VALUES (%(namespace)s, %(name)s, %(queue_id)s, %(partitioned)s, %(lease_timeout_ms)s, 1) RETURNING id
+INSERT INTO queenspark.streams (namespace, name, queue_id, partitioned, lease_timeout_ms, window_retention_ms, version)
+VALUES (%(namespace)s, %(name)s, %(queue_id)s, %(partitioned)s, %(lease_timeout_ms)s, %(window_retention_ms)s, 1)
+RETURNING id
 
 -- name: change_stream
 UPDATE queenspark.streams SET partitioned = %(partitioned)s, lease_timeout_ms = %(lease_timeout_ms)s,
-    version = %(version)s, updated_at = clock_timestamp()
+    window_retention_ms = %(window_retention_ms)s, version = %(version)s, updated_at = clock_timestamp()
 WHERE id = %(id)s
 
--- name: change_window_lease
-UPDATE queenspark.queues SET lease_seconds = %(lease_seconds)s WHERE id = %(queue_id)s
+-- name: change_window_queue
+UPDATE queenspark.queues SET lease_seconds = %(lease_seconds)s, retention_enabled = %(retention_enabled)s,
+    retention_seconds = %(retention_seconds)s
+WHERE id = %(queue_id)s
 
 -- name: forget_stream
 WITH stats AS (DELETE FROM queenspark.stream_stats WHERE stream_id = %(id)s),
