@@ -1,4 +1,7 @@
 -- Every statement that the store sends, by name. Comments say what a statement promises.
+--
+-- They are written in psycopg's own terms: %(name)s is a value, and {name} a piece of SQL that is put in with
+-- psycopg.sql. Where a statement cannot have parameters, as in COPY, psycopg writes the values into it.
 
 -- name: push
 -- Append messages. Ids are given in request order; rows go in sorted, so that two brokers cannot deadlock.
@@ -389,33 +392,33 @@ SELECT m.txid, m.id FROM unnest(%(queue_ids)s::integer[]) AS q(id) CROSS JOIN LA
 ORDER BY m.txid DESC, m.id DESC LIMIT 1
 
 -- name: log_branch
--- One queue's positions in order. Several branches are merged without sorting. All values are whole numbers.
-(SELECT m.txid, m.id%(columns)s FROM queenspark.messages m
- WHERE m.queue_id = %(queue_id)d AND (m.txid, m.id) > (%(after_txid)d, %(after_id)d)
-   AND (m.txid, m.id) <= (%(upto_txid)d, %(upto_id)d)
+-- One queue's positions in order, with further columns. Several branches are merged without sorting.
+(SELECT m.txid, m.id{columns} FROM queenspark.messages m
+ WHERE m.queue_id = %(queue_id)s AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s)
+   AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
  ORDER BY m.txid, m.id)
 
 -- name: log_nth
 -- The position so many messages after the begin of the merged branches.
-SELECT b.txid, b.id FROM (%(branches)s) b ORDER BY b.txid, b.id LIMIT 1 OFFSET %(skip)d
+SELECT b.txid, b.id FROM ({branches}) b ORDER BY b.txid, b.id LIMIT 1 OFFSET %(skip)s
 
 -- name: log_scan
 -- The first messages of the merged branches: each column is one value, with its numbers packed one after the other.
 SELECT string_agg(int8send(b.txid), ''::bytea), string_agg(int8send(b.id), ''::bytea),
        string_agg(int4send(b.queue_id), ''::bytea), string_agg(int8send(b.partition_id), ''::bytea),
        string_agg(timestamptz_send(b.created_at), ''::bytea)
-FROM (SELECT b.* FROM (%(branches)s) b ORDER BY b.txid, b.id LIMIT %(limit)d) b
+FROM (SELECT b.* FROM ({branches}) b ORDER BY b.txid, b.id LIMIT %(limit)s) b
 
 -- name: log_partitions
 SELECT id, name FROM queenspark.partitions WHERE id = ANY (%(ids)s)
 
 -- name: log_read
--- Messages with payload between two positions, for COPY, which takes no parameters: all values are whole numbers. The range of
--- transaction ids says nothing new, but without it the planner takes the range for much larger than it is.
+-- Messages with payload between two positions, for COPY. The range of transaction ids says nothing new, but without it the
+-- planner takes the range for much larger than it is.
 SELECT m.txid, m.id, m.queue_id, p.name AS partition, m.created_at, m.transaction_id, m.encrypted, m.payload
 FROM queenspark.messages m JOIN queenspark.partitions p ON p.id = m.partition_id
-WHERE m.queue_id IN (%(queue_ids)s) AND m.txid BETWEEN %(after_txid)d AND %(upto_txid)d
-  AND (m.txid, m.id) > (%(after_txid)d, %(after_id)d) AND (m.txid, m.id) <= (%(upto_txid)d, %(upto_id)d)
+WHERE m.queue_id = ANY (%(queue_ids)s::integer[]) AND m.txid BETWEEN %(after_txid)s AND %(upto_txid)s
+  AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s) AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
 
 -- name: horizon_holder
 -- The oldest transaction in flight: it holds horizon and safe time back.
