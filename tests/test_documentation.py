@@ -81,3 +81,10 @@ def test_every_link_leads_somewhere(path: Path) -> None:
         assert linked.exists(), f"{path.name} links to {target}"
         if anchor:
             assert anchor in anchors(linked.read_text()), f"{path.name} links to {target}"
+
+
+def test_every_file_of_the_walk_of_a_message_is_there() -> None:
+    named = set(re.findall(r"`([a-z_/]+(?:\.py|/))`", page("walk.md"))) - {"src/queenspark/"}
+    missing = [name for name in sorted(named) if not (ROOT / "src" / "queenspark" / name).exists()]
+    assert len(named) > 15
+    assert missing == []

@@ -47,17 +47,21 @@ def test_backpressure_rises_above_1_and_falls(throttled: System) -> None:
         return found["pipeline"]["query"]["backpressure"], mine["rates"]["backpressure"]
 
     def is_read() -> bool:
-        return api.read(f"/api/v1/resources/streams/{stream.name}")["progress"]["records"] == MESSAGES
+        progress = api.read(f"/api/v1/resources/streams/{stream.name}")["progress"]
+        return bool(progress["records"] == MESSAGES)
 
     # The first record is by far the newest: all others are late.
-    times = [3_600_000, *[0] * (MESSAGES - 1)]
+    times_ms = [3_600_000, *[0] * (MESSAGES - 1)]
     for start in range(0, MESSAGES, 100):
         api.push_items(
-            [{"queue": stream.queues[0], "payload": {"at": at}} for at in times[start : start + 100]]
+            [{"queue": stream.queues[0], "payload": {"at": at}} for at in times_ms[start : start + 100]]
         )
     eventually(lambda: min(backpressure()) > 1, PATIENCE)
     eventually(is_read, PATIENCE)
     eventually(lambda: max(backpressure()) <= 1, PATIENCE)
+    buckets = api.read("/api/v1/resources/streams/stats")["pipeline"]["query"]["buckets"]
+    times = [bucket["batchSecondsHistogram"] for bucket in buckets.values()]
+    assert all(sum(each["counts"]) >= MESSAGES / 50 and each["sum"] > 0 for each in times)
     lines = [
         line for line in throttled.pipeline.log().splitlines() if f"stream {stream.name} in tests" in line
     ]

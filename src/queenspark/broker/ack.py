@@ -18,7 +18,7 @@ from .broker import Broker
 from .errors import bad_request
 from .http import Answer, Call, Right, Route, json
 from .push import MESSAGES as PUSH_MESSAGES
-from .push import PushedItem, check_items, check_room, pushed_items
+from .push import PushedItem, check_items, pushed_items
 
 log = logging.getLogger("queenspark.broker")
 
@@ -50,8 +50,8 @@ class AckBatchRequest(msgspec.Struct, rename="camel"):
     consumer_group: str | None = None
 
 
-class AckAnswer(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What became of an answer."""
+class AckResult(msgspec.Struct, rename="camel"):
+    """What became of an acknowledgment."""
 
     success: bool
     transaction_id: str
@@ -59,14 +59,19 @@ class AckAnswer(msgspec.Struct, rename="camel", omit_defaults=True):
     consumer_group: str | None
     lease_released: bool
     dlq: bool
-    error: str | None = None
+
+
+class AckAnswer(AckResult):
+    """What became of an acknowledgment, and why it was refused."""
+
+    error: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class PushStep(PushedItem, tag_field="type", tag="push"):
     """The result of one item of a push in a transaction."""
 
 
-class AckStep(AckAnswer, tag_field="type", tag="ack"):
+class AckStep(AckResult, tag_field="type", tag="ack"):
     """The result of an ack in a transaction."""
 
 
@@ -143,7 +148,7 @@ def _answer(ack: Ack, result: Acked, group: str | None) -> AckAnswer:
         group,
         result.released,
         result.outcome == "dead",
-        None if result.accepted else REASONS[result.outcome],
+        msgspec.UNSET if result.accepted else REASONS[result.outcome],
     )
 
 
@@ -211,15 +216,12 @@ async def transaction(broker: Broker, call: Call) -> Answer:
     if len(acks) > broker.settings.max_batch:
         raise bad_request(f"operations has more than {broker.settings.max_batch} acks: split the transaction")
     check_items(broker, items, call.body_bytes)
-    await check_room(broker, items)
     leases = [_lease(lease) or _NO_LEASE for lease in request.required_leases or [] if lease]
     name = str(uuid4())
     try:
-        pushed, answers = await broker.store.transactions.run(items, acks, leases, staging=broker.modes.push)
+        pushed, answers = await broker.appender.append_and_ack(items, acks, leases)
     except TransactionRefused as refusal:
         return json(Transacted(name, False, [], str(refusal), refusal.code))
-    for queue in {item.queue for item in items}:
-        broker.bus.wake(queue)
     await settle(broker, acks, answers)
     broker.metrics.pushes.inc(sum(not result.duplicate for result in pushed))
     broker.metrics.duplicates.inc(sum(result.duplicate for result in pushed))
@@ -231,7 +233,8 @@ async def transaction(broker: Broker, call: Call) -> Answer:
             results += [PushStep(*astuple(next(push_answers))) for _ in operation.items or ()]
         else:
             wanted, result = next(ack_answers)
-            results.append(AckStep(*astuple(_answer(wanted, result, operation.consumer_group))))
+            # Every ack of a transaction that happened was accepted: there is no error to tell.
+            results.append(AckStep(*astuple(_answer(wanted, result, operation.consumer_group))[:-1]))
     return json(Transacted(name, True, results))
 
 

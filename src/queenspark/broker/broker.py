@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 from datetime import UTC, datetime
 from typing import Any
 
@@ -54,6 +54,9 @@ class Broker:
         self.leases = Leases()
         self.parking = Parking(self.give_back, self._in_scope)
         self.pushes = Gatherer(self.store.pusher.push, settings.push_lanes, _MOST_PUSHED)
+        self.appender = self.store.appender(
+            push=self.pushes.run, is_staging=self._is_staging, wake=self._wake_queues
+        )
         self.acks = Gatherer(self.store.deliverer.ack, _LANES, _MOST_ACKED)
         self.window_pops = Gatherer(self.store.deliverer.pop_windows, _LANES, _MOST_WINDOWS)
         self.window_reads = Gatherer(self.store.hydration.read, _LANES, _MOST_WINDOWS)
@@ -141,6 +144,13 @@ class Broker:
         namespace, task = scope
         return queue is None or (namespace in (None, queue.namespace) and task in (None, queue.task))
 
+    async def _is_staging(self) -> bool:
+        return self.modes.push
+
+    async def _wake_queues(self, names: Set[str]) -> None:
+        for name in names:
+            self.bus.wake(name)
+
     def _modes_changed(self) -> None:
         async def read() -> None:
             try:
@@ -209,10 +219,8 @@ class Broker:
             {
                 row["bucket"]: {
                     **row,
+                    **_of_bucket(query, row["bucket"]),
                     "watermark": _seconds(row["watermark_us"]),
-                    "processed": query.get("buckets", {})
-                    .get(str(row["bucket"]), {})
-                    .get("processedRowsPerSecond"),
                 }
                 for row in await streams.buckets()
             },
@@ -229,6 +237,15 @@ def _measured(state: dict[str, Any], rates: dict[str, Any]) -> dict[str, Any]:
         "lag": _age(state["now"], state["unread_since"]),
         "held": _age(state["now"], state["held_since"]),
         **{name: rates.get(name) for name in ("arriving", "processed", "sealed", "backpressure")},
+    }
+
+
+def _of_bucket(query: dict[str, Any], bucket: int) -> dict[str, Any]:
+    """What the streams query reports of a bucket."""
+    reported = query.get("buckets", {}).get(str(bucket), {})
+    return {
+        "processed": reported.get("processedRowsPerSecond"),
+        "batchSecondsHistogram": reported.get("batchSecondsHistogram"),
     }
 
 

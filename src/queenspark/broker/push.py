@@ -60,17 +60,6 @@ def check_items(broker: Broker, items: Sequence[Item], body_bytes: int) -> None:
     )
 
 
-async def check_room(broker: Broker, items: Sequence[Item]) -> None:
-    """429 for a queue that has reached its maxSize."""
-    counts: dict[str, int] = {}
-    for item in items:
-        counts[item.queue] = counts.get(item.queue, 0) + 1
-    for name, count in counts.items():
-        queue = await broker.store.catalog.queue(name)
-        if queue is not None and queue.max_size > 0:
-            await broker.store.queues.check_room(queue, count)
-
-
 def pushed_items(items: Sequence[Item], results: Sequence[Pushed]) -> list[PushedItem]:
     """The answer for each item."""
     return [
@@ -94,12 +83,7 @@ async def push(broker: Broker, call: Call) -> Answer:
     if not items:
         return json([], 201)
     check_items(broker, items, call.body_bytes)
-    await check_room(broker, items)
-    results = await broker.store.maintenance.stage(items) if broker.modes.push else None
-    if results is None:
-        results = await broker.pushes.run(items, call.body_bytes)
-        for queue in {item.queue for item in items}:
-            broker.bus.wake(queue)
+    results = await broker.appender.append(items, call.body_bytes)
     metrics = broker.metrics
     duplicates = sum(result.duplicate for result in results)
     metrics.push_requests.inc()

@@ -80,7 +80,7 @@ class StreamMetrics(Collector):
         self._streams: Sequence[tuple[tuple[str, ...], Row]] = ()
         self._buckets: Sequence[tuple[tuple[str, ...], Row]] = ()
         self._pipeline: Row = {"active": False}
-        self._queries: Mapping[str, Row] = {}
+        self._queries: Mapping[tuple[str, ...], Row] = {}
 
     def update(
         self,
@@ -93,7 +93,7 @@ class StreamMetrics(Collector):
         self._streams = [*streams.items()]
         self._buckets = [((str(bucket),), row) for bucket, row in buckets.items()]
         self._pipeline = pipeline
-        self._queries = queries
+        self._queries = {(name,): row for name, row in queries.items()}
 
     def collect(self) -> Iterable[Metric]:
         """All families, also those without a sample."""
@@ -101,7 +101,12 @@ class StreamMetrics(Collector):
         yield from _families("bucket", BUCKETS, _BUCKET, self._buckets)
         pipeline = {**{family.column: 0.0 for family in PIPELINE.values()}, **self._pipeline}
         yield from _families("pipeline", PIPELINE, (), [((), pipeline)])
-        yield _batch_times(self._queries)
+        yield _histograms(
+            "pipeline_batch_duration_seconds", "Time of a batch of each query", ["query"], self._queries
+        )
+        yield _histograms(
+            "bucket_batch_duration_seconds", "Time of a batch of each bucket", _BUCKET, dict(self._buckets)
+        )
 
 
 def _families(
@@ -118,14 +123,12 @@ def _families(
         yield metric
 
 
-def _batch_times(queries: Mapping[str, Row]) -> Metric:
-    metric = HistogramMetricFamily(
-        "queenspark_pipeline_batch_duration_seconds", "Time of a batch of each query", labels=["query"]
-    )
-    for name, row in queries.items():
-        histogram = row.get("batchSecondsHistogram")
-        if histogram is not None:
-            bounds = [*map(str, map(float, histogram["bounds"])), "+Inf"]
+def _histograms(name: str, text: str, labels: Sequence[str], rows: Mapping[tuple[str, ...], Row]) -> Metric:
+    """The histograms that the pipeline has written."""
+    metric = HistogramMetricFamily(f"queenspark_{name}", text, labels=labels)
+    for values, row in rows.items():
+        if (histogram := row.get("batchSecondsHistogram")) is not None:
+            bounds = [*(str(float(bound)) for bound in histogram["bounds"]), "+Inf"]
             buckets = list(zip(bounds, accumulate(histogram["counts"]), strict=True))
-            metric.add_metric([name], buckets, histogram["sum"])
+            metric.add_metric(values, buckets, histogram["sum"])
     return metric

@@ -90,6 +90,16 @@ class Retention(msgspec.Struct, rename="camel"):
     held_seconds: float
 
 
+class StreamRates(msgspec.Struct, rename="camel"):
+    """Rates of a stream over the last minute; with a backpressure above 1 it falls behind."""
+
+    arriving_per_second: float
+    processed_per_second: float
+    sealed_per_second: float
+    late_per_second: float
+    backpressure: float
+
+
 class Progress(msgspec.Struct, rename="camel"):
     """How far a stream is, and its counts."""
 
@@ -102,6 +112,7 @@ class Progress(msgspec.Struct, rename="camel"):
     dropped: int
     dead: int
     updated_at: str | None
+    rates: StreamRates
     retention: Retention
 
 
@@ -168,13 +179,14 @@ class Bucket(msgspec.Struct, rename="camel"):
 
 
 class Pipeline(msgspec.Struct):
-    """Who runs the streams query, and how its last batch went."""
+    """Who leads, the reports of its queries by name (`query` is that of the streams), and the buckets."""
 
     active: bool
     holder: str | None
     epoch: int
+    query: dict[str, Any]
+    queries: dict[str, dict[str, Any]]
     buckets: list[Bucket]
-    query: dict[str, Any] | UnsetType = UNSET
 
 
 class StreamStats(msgspec.Struct, rename="camel"):

@@ -14,7 +14,7 @@ from ..errors import SparkEnded
 from .query import Query
 from .watch import PAUSES, Watch
 
-STEP_SECONDS = 0.25
+STEP_SECONDS = 0.5
 
 
 class Supervisor:

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ...store.errors import StoreError
 from ...store.pipeline import PipelineStore
-from .histogram import Histogram
+from ..histogram import Histogram
 from .query import Query
 from .reason import reason_of
 

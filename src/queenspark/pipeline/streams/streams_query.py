@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import col, lit, pmod, when
 from pyspark.sql.functions import hash as spark_hash
-from pyspark.sql.functions import lit, pmod
+from pyspark.sql.functions import max as max_
 from pyspark.sql.functions import sum as sum_
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
@@ -17,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ...settings import Settings, decode_key
 from ...store.definitions import STREAMS_QUERY
 from ...store.pipeline import PipelineStore
+from ..histogram import Histogram
 from .rates import StreamRates
 from .stream_source import NAME, StreamsDataSource, StreamsOptions
 from .window_processor import OUTPUT, WindowProcessor
@@ -41,6 +44,7 @@ class StreamsQuery:
         self._store = PipelineStore(url)
         self._rates = StreamRates(self._store)
         self._last = dict.fromkeys(_SUMS, 0)
+        self._bucket_times: defaultdict[int, Histogram] = defaultdict(Histogram)
 
     @classmethod
     def of(cls, settings: Settings, url: str) -> StreamsQuery:
@@ -64,8 +68,12 @@ class StreamsQuery:
             WindowProcessor(self._url, epoch, buckets), OUTPUT, "append", "none"
         )
         sums = [sum_(name).alias(name) for name in _SUMS]
+        times = [
+            max_(when(col("bucket") == bucket, col("seconds"))).alias(_time_of(number))
+            for number, bucket in enumerate(buckets)
+        ]
         return (
-            windows.observe("batch", *sums)
+            windows.observe("batch", *sums, *times)
             .writeStream.format("noop")
             .queryName(self.name)
             .option("checkpointLocation", self._checkpoint)
@@ -81,8 +89,8 @@ class StreamsQuery:
                 "stream %s in %s: %d late records, whose windows were sealed already",
                 stream.name, stream.namespace, stream.records,
             )  # fmt: skip
-        if batches:
-            self._last = _observed(batches[-1])
+        for batch in batches:
+            self._observe(batch)
         return {
             "records": self._last["records"],
             "windows": self._last["windows"],
@@ -98,20 +106,31 @@ class StreamsQuery:
                     "processedRowsPerSecond": rates.processed,
                     "sealedWindowsPerSecond": rates.sealed,
                     "lateRecordsPerSecond": rates.late,
+                    "batchSecondsHistogram": self._bucket_times[bucket].to_json(),
                 }
                 for bucket, rates in sorted(measured.buckets.items())
             },
         }
+
+    def _observe(self, batch: StreamingQueryProgress) -> None:
+        """Take the sums over the buckets, and how long each of them took."""
+        found = (batch["observedMetrics"] or {}).get("batch")
+        if found is None:
+            return
+        observed = found.asDict()
+        self._last = {name: int(observed[name] or 0) for name in _SUMS}
+        for number in range(len(observed) - len(_SUMS)):
+            if (seconds := observed[_time_of(number)]) is not None:
+                self._bucket_times[number].observe(seconds)
 
     def close(self) -> None:
         """Disconnect."""
         self._store.close()
 
 
-def _observed(batch: StreamingQueryProgress) -> dict[str, int]:
-    """The sums over the buckets of a batch."""
-    counted = (batch["observedMetrics"] or {}).get("batch")
-    return {name: int(counted[name] or 0) if counted is not None else 0 for name in _SUMS}
+def _time_of(bucket: int) -> str:
+    """The name under which Spark observes how long a bucket took."""
+    return f"seconds_{bucket}"
 
 
 def bucket_labels(spark: SparkSession) -> tuple[int, ...]:

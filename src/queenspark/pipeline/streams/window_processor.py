@@ -27,7 +27,7 @@ from .offset import Offset
 from .routing import unpack
 from .stream_source import definitions_of
 
-OUTPUT = "bucket int, records long, windows long, open_windows long, state_bytes long"
+OUTPUT = "bucket int, records long, windows long, open_windows long, state_bytes long, seconds double"
 _STREAM = ("stream", "version")
 _COUNTING = {
     "stream": pl.Int64, "version": pl.Int32, "partitioned": pl.Boolean, "size": pl.Int64, "step": pl.Int64,
@@ -84,6 +84,7 @@ class WindowProcessor(StatefulProcessor):
                 "windows": [windows],
                 "open_windows": [result.report.open_windows],
                 "state_bytes": [result.report.state_bytes],
+                "seconds": [time.perf_counter() - began],
             }
         )
 
