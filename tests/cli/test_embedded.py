@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -23,6 +24,8 @@ postgres.start()
 print(postgres.pid, flush=True)
 time.sleep(600)
 """
+
+IS_ACTIVE = "SELECT 1 FROM pg_stat_activity WHERE pid = {} AND state = 'active'"
 
 
 @pytest.fixture(params=["packaged", "debian 15"])
@@ -113,6 +116,21 @@ def test_it_recovers_from_a_killed_postmaster_with_connections_open(
             assert not postgres.running
             postgres.start()
         assert ask(postgres.url, "SELECT answer FROM kept") == 42
+
+
+def test_a_query_that_goes_on_without_its_postmaster_does_not_hold_up_the_recovery(made: Path) -> None:
+    forever = "DO 'BEGIN LOOP NULL; END LOOP; END'"
+    with EmbeddedPostgres(made) as postgres:
+        with psycopg.connect(postgres.url, autocommit=True) as connection, ThreadPoolExecutor(1) as threads:
+            backend = connection.info.backend_pid
+            running = threads.submit(connection.execute, forever)
+            eventually(lambda: ask(postgres.url, IS_ACTIVE.format(backend)))
+            postgres.kill()
+            assert not gone(backend)
+            postgres.start(within=30)
+            assert isinstance(running.exception(), psycopg.OperationalError)
+        assert gone(backend)
+        assert ask(postgres.url, "SELECT 1") == 1
 
 
 def test_the_server_of_a_killed_owner_is_stopped_and_the_data_taken_over(made: Path) -> None:

@@ -5,13 +5,18 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import chain, count
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from queenspark import LeaseLost, Queen
 from queenspark.cli.pipeline_process import STOP_SECONDS
 from tests.broker_process import clean_environment, free_port
 from tests.command import Command
@@ -27,14 +32,14 @@ class Up:
         self,
         data_dir: Path,
         port: int,
-        database_url: str | None,
         *,
         pipeline: bool,
         before: Sequence[str],
+        **settings: object,
     ) -> None:
         self.data_dir = data_dir
+        self.said = ""
         self.url = f"http://127.0.0.1:{port}"
-        settings = {"database_url": database_url} if database_url else {}
         command = [sys.executable, "-m", "queenspark", "up", "--data-dir", str(data_dir), "--port", str(port)]
         command += [] if pipeline else ["--no-pipeline"]
         self.process = subprocess.Popen(
@@ -55,6 +60,14 @@ class Up:
             assert line, self.process.communicate()[1]
             self.printed += line
         return self
+
+    def wait_until_said(self, text: str) -> None:
+        """Wait for a line on standard error; lines up to it are in `said`."""
+        assert self.process.stderr is not None
+        while text not in self.said:
+            line = self.process.stderr.readline()
+            assert line, self.said
+            self.said += line
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
         """Send a signal; the exit code and what was said on standard error."""
@@ -79,16 +92,16 @@ def up(folder: Path) -> Iterator[StartUp]:
 
     def start(
         port: int | None = None,
-        database_url: str | None = None,
         *,
         pipeline: bool = False,
         before: Sequence[str] = (),
         made: bool = True,
+        **settings: object,
     ) -> Up:
         port = port or free_port()
-        if made and not database_url and not (folder / "data").exists():
+        if made and "database_url" not in settings and not (folder / "data").exists():
             prepare_data_dir(folder / "data")
-        started.append(Up(folder / "data", port, database_url, pipeline=pipeline, before=before))
+        started.append(Up(folder / "data", port, pipeline=pipeline, before=before, **settings))
         return started[-1]
 
     yield start
@@ -197,26 +210,145 @@ def test_a_taken_port_is_refused_before_anything_is_made(up: StartUp, folder: Pa
     assert not (folder / "data" / "postgres").exists()
 
 
-def test_when_the_broker_dies_everything_ends(up: StartUp) -> None:
+def test_a_killed_broker_is_started_again_on_the_same_port(up: StartUp, command: Command, queue: str) -> None:
     running = up().wait_until_up()
-    children = descendants(running.process.pid)
-    (broker,) = [pid for pid in children if "serve" in arguments_of(pid)]
+    (broker,) = brokers_of(running)
     os.kill(broker, signal.SIGKILL)
-    _, said = running.process.communicate(timeout=60)
-    assert running.process.returncode == 1
-    assert "The broker ended" in said
+    pushes_again(command, queue, running)
+    assert brokers_of(running) not in ([], [broker])
+    running.wait_until_said("The broker ended (killed by SIGKILL); restarting it in 0.5 s.\n")
+    running.wait_until_said("The broker is up again.\n")
+    assert running.end()[0] == 0
+
+
+def test_a_killed_postgresql_recovers_and_has_what_was_pushed(
+    up: StartUp, command: Command, queue: str
+) -> None:
+    running = up().wait_until_up()
+    assert command("push", queue, "42", "--url", running.url).code == 0
+    broker = brokers_of(running)
+    os.kill(postmaster_of(running), signal.SIGKILL)
+    pushes_again(command, queue, running)
+    assert brokers_of(running) == broker, "the broker waits for PostgreSQL"
+    found = command("pop", queue, "--batch", "2", "--json", "--url", running.url).json_lines()
+    assert [message["data"] for message in found] == [42, "again"]
+    children = descendants(running.process.pid)
+    running.wait_until_said("PostgreSQL ended (killed by SIGKILL); restarting it in 0.5 s.\n")
+    running.wait_until_said("PostgreSQL is up again.\n")
+    assert running.end()[0] == 0
     assert [pid for pid in children if not gone(pid)] == []
 
 
-def test_when_postgresql_dies_everything_ends(up: StartUp) -> None:
+def test_everything_killed_at_once_comes_back(up: StartUp, command: Command, queue: str) -> None:
+    running = up().wait_until_up()
+    for pid in (postmaster_of(running), *brokers_of(running)):
+        os.kill(pid, signal.SIGKILL)
+    pushes_again(command, queue, running)
+    assert running.end()[0] == 0
+
+
+def test_a_child_that_fails_at_once_every_time_ends_it_with_the_reason(up: StartUp, folder: Path) -> None:
+    missing = folder / "no-such-file"
+    running = up(pipeline=True, spark_properties=missing).wait_until_up()
+    children = descendants(running.process.pid)
+    _, said = running.process.communicate(timeout=120)
+    assert running.process.returncode == 1
+    *events, reason = said.splitlines()
+    assert (
+        sum("The pipeline ended (exit code 2: QUEENSPARK_SPARK_PROPERTIES is" in event for event in events)
+        == 4
+    )
+    assert reason.startswith("The pipeline failed 5 times in a row, each time within 30 s of its start: ")
+    assert str(missing) in reason
+    assert str(running.data_dir / "pipeline.log") in reason
+    assert [pid for pid in children if not gone(pid)] == []
+
+
+def test_it_ends_when_told_to_while_it_restarts_something(up: StartUp) -> None:
     running = up().wait_until_up()
     children = descendants(running.process.pid)
-    postmaster = int((running.data_dir / "postgres" / "postmaster.pid").read_text().splitlines()[0])
-    os.kill(postmaster, signal.SIGKILL)
-    _, said = running.process.communicate(timeout=60)
-    assert running.process.returncode == 1
-    assert "PostgreSQL ended" in said
-    eventually(lambda: all(gone(pid) for pid in children))
+    os.kill(postmaster_of(running), signal.SIGKILL)
+    running.wait_until_said("PostgreSQL ended")
+    code, said = running.end()
+    assert (code, "Traceback" in said) == (0, False)
+    eventually(lambda: all(gone(pid) for pid in children), within=10)
+
+
+@pytest.mark.long
+@pytest.mark.crash
+@pytest.mark.timeout(600)
+def test_every_message_is_in_one_window_whatever_is_killed(up: StartUp) -> None:
+    running = up(pipeline=True).wait_until_up()
+    windows: dict[str, list[int]] = {}
+    enough = threading.Event()
+    numbers = count()
+
+    def push(queen: Queen) -> int:
+        for number in numbers:
+            queen.queue("numbers").partition(str(number % 5)).push({"n": number})
+            if enough.is_set():
+                break
+        return number + 1
+
+    with Queen(running.url, retries=50) as queen, ThreadPoolExecutor(1) as threads:
+        queen.queue("numbers").create()
+        stream = queen.stream("all", "tests").sources(["numbers"]).partitioned()
+        stream.tumbling_time("1s").grace_period("1s").define()
+        pushing = threads.submit(push, queen)
+        consumer = queen.consumer("all", "readers")
+
+        def take() -> None:
+            if window := consumer.poll(wait=1):
+                windows[window.id] = window.map(lambda message: message.data["n"])
+                with suppress(LeaseLost):  # then it comes again
+                    window.ack()
+
+        for victims in (
+            ["serve"],
+            ["postgres"],
+            ["pipeline"],
+            ["postgres", "serve"],
+            ["pipeline", "postgres"],
+        ):
+            before = len(windows)
+            while len(windows) < before + 5:
+                take()
+            for victim in victims:
+                kill_one(running, victim)
+        enough.set()
+        pushed = pushing.result(60)
+        while sum(map(len, windows.values())) < pushed:
+            take()
+    assert sorted(chain.from_iterable(windows.values())) == list(range(pushed))
+    assert running.end()[0] == 0
+
+
+def kill_one(running: Up, part: str) -> None:
+    """Kill one of its processes, which is there or will be soon."""
+
+    def found() -> list[int]:
+        if part == "postgres":
+            return [pid for pid in [postmaster_of(running)] if not gone(pid)]
+        return [pid for pid in descendants(running.process.pid) if part in arguments_of(pid)[:4]]
+
+    os.kill(eventually(found, within=60)[0], signal.SIGKILL)
+
+
+def brokers_of(running: Up) -> list[int]:
+    """The process ids of its broker, if it has one at the moment."""
+    return [pid for pid in descendants(running.process.pid) if "serve" in arguments_of(pid)]
+
+
+def postmaster_of(running: Up) -> int:
+    """The process id of its PostgreSQL."""
+    return int((running.data_dir / "postgres" / "postmaster.pid").read_text().splitlines()[0])
+
+
+def pushes_again(command: Command, queue: str, running: Up) -> None:
+    """Wait until a message can be pushed."""
+    options = ["--transaction-id", "again", "--url", running.url]
+    eventually(lambda: command("push", queue, '"again"', *options).code == 0, within=60)
+    assert running.process.poll() is None
 
 
 def test_after_a_kill_the_broker_goes_and_the_next_one_takes_over(

@@ -50,8 +50,8 @@ class AckBatchRequest(msgspec.Struct, rename="camel"):
     consumer_group: str | None = None
 
 
-class AckAnswer(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What became of an answer."""
+class AckResult(msgspec.Struct, rename="camel"):
+    """What became of an acknowledgment."""
 
     success: bool
     transaction_id: str
@@ -59,14 +59,19 @@ class AckAnswer(msgspec.Struct, rename="camel", omit_defaults=True):
     consumer_group: str | None
     lease_released: bool
     dlq: bool
-    error: str | None = None
+
+
+class AckAnswer(AckResult):
+    """What became of an acknowledgment, and why it was refused."""
+
+    error: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class PushStep(PushedItem, tag_field="type", tag="push"):
     """The result of one item of a push in a transaction."""
 
 
-class AckStep(AckAnswer, tag_field="type", tag="ack"):
+class AckStep(AckResult, tag_field="type", tag="ack"):
     """The result of an ack in a transaction."""
 
 
@@ -143,7 +148,7 @@ def _answer(ack: Ack, result: Acked, group: str | None) -> AckAnswer:
         group,
         result.released,
         result.outcome == "dead",
-        None if result.accepted else REASONS[result.outcome],
+        msgspec.UNSET if result.accepted else REASONS[result.outcome],
     )
 
 
@@ -228,7 +233,8 @@ async def transaction(broker: Broker, call: Call) -> Answer:
             results += [PushStep(*astuple(next(push_answers))) for _ in operation.items or ()]
         else:
             wanted, result = next(ack_answers)
-            results.append(AckStep(*astuple(_answer(wanted, result, operation.consumer_group))))
+            # Every ack of a transaction that happened was accepted: there is no error to tell.
+            results.append(AckStep(*astuple(_answer(wanted, result, operation.consumer_group))[:-1]))
     return json(Transacted(name, True, results))
 
 

@@ -14,7 +14,7 @@ from queenspark.cli.serve import Host, Port
 from queenspark.cli.server_extra import require_server
 from queenspark.settings import Settings
 
-LOOK_SECONDS = 0.2
+CHECK_SECONDS = 0.2
 
 
 def up(
@@ -29,6 +29,7 @@ def up(
 ) -> None:
     """Start PostgreSQL, a broker and the pipeline on this machine, until Ctrl-C or SIGTERM.
 
+    A process that ends is restarted; when it fails five times in a row right after its start, this ends.
     With QUEENSPARK_DATABASE_URL set, that PostgreSQL is used and none is started.
     """
     require_server()
@@ -41,8 +42,8 @@ def up(
                     system.start(say)
                     _show(system)
                     while not stopping.begun:
-                        time.sleep(LOOK_SECONDS)
-                        system.look()
+                        time.sleep(CHECK_SECONDS)
+                        system.check()
                 except KeyboardInterrupt:
                     pass
                 finally:

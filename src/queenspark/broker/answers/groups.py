@@ -42,7 +42,7 @@ class GroupPlace(msgspec.Struct, rename="camel"):
     partition: str
     partition_id: str
     handed_out: int
-    leased: bool
+    leased: int
     lease_expires_at: str | None
     available_at: str | None
     last_acked_at: str | None

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from ...formats.definition import ShownDefinition
 from ..window import WindowRecord
 
 
@@ -89,6 +90,16 @@ class Retention(msgspec.Struct, rename="camel"):
     held_seconds: float
 
 
+class StreamRates(msgspec.Struct, rename="camel"):
+    """Rates of a stream over the last minute; with a backpressure above 1 it falls behind."""
+
+    arriving_per_second: float
+    processed_per_second: float
+    sealed_per_second: float
+    late_per_second: float
+    backpressure: float
+
+
 class Progress(msgspec.Struct, rename="camel"):
     """How far a stream is, and its counts."""
 
@@ -101,31 +112,19 @@ class Progress(msgspec.Struct, rename="camel"):
     dropped: int
     dead: int
     updated_at: str | None
+    rates: StreamRates
     retention: Retention
 
 
-class StreamSummary(msgspec.Struct, rename="camel", kw_only=True):
+class StreamSummary(ShownDefinition, rename="camel", kw_only=True):
     """A stream with its definition; with `progress` once the pipeline knows it."""
 
     id: str
     name: str
     namespace: str
-    partitioned: bool
     version: int
     window_queue: str
-    window_type: str | None
-    window_duration_ms: int | None
-    window_slide_ms: int | None
-    window_gap_ms: int | None
-    window_size_count: int | None
-    window_slide_count: int | None
-    window_grace_period_ms: int
-    idle_timeout_ms: int | None
-    event_time: str | None
-    late: str
-    emit_empty: bool
     source_queues: list[str]
-    window_lease_timeout_ms: int
     created_at: str
     updated_at: str
     active_leases: int
@@ -180,13 +179,14 @@ class Bucket(msgspec.Struct, rename="camel"):
 
 
 class Pipeline(msgspec.Struct):
-    """Who runs the streams query, and how its last batch went."""
+    """Who leads, the reports of its queries by name (`query` is that of the streams), and the buckets."""
 
     active: bool
     holder: str | None
     epoch: int
+    query: dict[str, Any]
+    queries: dict[str, dict[str, Any]]
     buckets: list[Bucket]
-    query: dict[str, Any] | UnsetType = UNSET
 
 
 class StreamStats(msgspec.Struct, rename="camel"):

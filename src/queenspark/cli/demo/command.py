@@ -96,7 +96,7 @@ def _minute(system: LocalSystem, shop: Shop, screen: Screen, seconds: int) -> No
     ledger = shop.ledger
     closing: float | None = None
     while True:
-        system.look()
+        system.check()
         shop.look()
         open_for = ledger.seconds - (ledger.first_window or ledger.seconds)
         if closing is None and open_for >= seconds:

@@ -14,7 +14,7 @@ IN_A_CHECKOUT: tuple[Step, ...] = (
 )
 INSTALLED: tuple[Step, ...] = (
     ("queenspark up", "the same system, for you to use"),
-    ("""queenspark push hello '{"n": 1}'""", "a message, against `queenspark up`; `pop` takes it"),
+    ("""queenspark push hello '{"n": 1}'""", "push a message to it; `queenspark pop hello` takes it"),
     ("queenspark --help", "every command"),
     ("python -m pydoc queenspark.client", "the client; `pip install queenspark` is enough for it"),
 )
