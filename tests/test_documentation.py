@@ -9,6 +9,7 @@ import pytest
 from queenspark.broker.app import routes
 from queenspark.broker.metrics import Metrics
 from queenspark.broker.queues import QueueOptions
+from queenspark.formats.definition import StreamDefinition
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -64,6 +65,12 @@ def test_every_metric_is_in_the_page_about_operations() -> None:
 
 def test_every_option_is_in_the_page_about_queues() -> None:
     assert first_cells(section(page("queues.md"), "Configure")) == OPTIONS
+
+
+def test_every_field_of_a_definition_is_in_the_page_about_streams() -> None:
+    rows = re.findall(r"^\| (`[^|]+) \|", section(page("streams.md"), "Define"), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    assert named == set(StreamDefinition.__struct_fields__)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))

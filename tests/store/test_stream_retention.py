@@ -172,6 +172,26 @@ async def test_only_the_newest_late_and_dead_records_are_kept(
         assert desk.run(f"SELECT txid FROM queenspark.{table} ORDER BY txid") == [(2,), (3,)]
 
 
+async def test_windows_stay_as_long_as_their_stream_says(desk: Desk, pipeline: Pipeline) -> None:
+    await desk.push("a")
+    stream = await define(desk)
+    pipeline.seal(stream.id, stream.queue_id, minute("a", 1), minute("a", 2), minute("b", 1))
+    desk.age(100)
+    assert await desk.store.sweeper.run() == 0, "off by default"
+    await define(desk, window_retention_ms=200_000)
+    assert await desk.store.sweeper.run() == 0
+    redefined = await define(desk, window_retention_ms=50_001)
+    assert (redefined.version, redefined.window_retention_ms) == (1, 50_001)
+    queue = await desk.store.catalog.queue(stream.queue)
+    assert queue is not None
+    assert queue.retention_seconds == 51, "whole seconds, never earlier"
+    assert await desk.store.sweeper.run() == 1, "the last window of each key stays"
+    await define(desk)
+    pipeline.seal(stream.id, stream.queue_id, minute("a", 3))
+    desk.age(1000)
+    assert await desk.store.sweeper.run() == 0, "off again"
+
+
 SESSION = {"kind": "session", "gap_us": 60_000_000, "late": "drop"}
 
 

@@ -1,19 +1,15 @@
-"""What names and payloads may look like, and how long leases may last."""
+"""What names and payloads may look like."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
 
-from msgspec import Meta, Raw
+from msgspec import Raw
 
 from ..store.definitions import WINDOW_QUEUES
 from ..store.names import ids_fault, name_fault
 from ..store.payloads import depth_fault, size_fault
 from .errors import ApiError, bad_request
-
-LONGEST_LEASE_MS = 86_400_000 * 365
-LeaseMs = Annotated[int, Meta(ge=1, le=LONGEST_LEASE_MS)]
 
 
 def check_name(what: str, name: str) -> str:

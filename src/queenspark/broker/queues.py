@@ -145,19 +145,25 @@ async def delete(broker: Broker, call: Call) -> Answer:
     return json({"deleted": True, "queue": name, "existed": existed})
 
 
-class ScopeQuery(msgspec.Struct):
-    """A namespace or a task."""
+class WindowsQuery(msgspec.Struct):
+    """Whether window queues of streams are listed too."""
+
+    windows: bool = False
+
+
+class ScopeQuery(WindowsQuery):
+    """Which queues are listed: of a namespace or a task."""
 
     namespace: str | None = None
     task: str | None = None
 
 
 async def described(
-    broker: Broker, namespace: str | None = None, task: str | None = None
+    broker: Broker, namespace: str | None = None, task: str | None = None, *, windows: bool = False
 ) -> list[dict[str, Any]]:
-    """All queues with their counts."""
+    """Queues with their counts; window queues only if `windows` is set."""
     store = broker.store
-    queues = await store.queues.find(namespace, task)
+    queues = await store.queues.find(namespace, task, windows=windows)
     totals = await store.queues.totals()
     lags = await store.queues.lag()
     return [_described(queue, partitions, totals.get(queue.id, 0), lags) for queue, partitions in queues]
@@ -181,13 +187,14 @@ def _described(queue: Queue, partitions: int, total: int, lags: list[dict[str, A
 
 async def list_queues(broker: Broker, call: Call) -> Answer:
     """All queues."""
-    return json({"queues": await described(broker, call.query.namespace, call.query.task)})
+    query: ScopeQuery = call.query
+    return json({"queues": await described(broker, query.namespace, query.task, windows=query.windows)})
 
 
 async def get_queue(broker: Broker, call: Call) -> Answer:
     """One queue with its options, partitions and groups."""
     name = call.path["queue"]
-    found = [pair for pair in await broker.store.queues.find() if pair[0].name == name]
+    found = [pair for pair in await broker.store.queues.find(windows=True) if pair[0].name == name]
     if not found:
         raise not_found(f"queue {name} does not exist")
     queue, count = found[0]

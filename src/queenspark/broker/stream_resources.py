@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from ..store.definitions import STREAMS_QUERY, Body
+from ..formats.definition import shown
+from ..store.definitions import STREAMS_QUERY, Body, spec_of
 from ..store.streams import Stream
 from .answers.streams import (
     DeadRecords,
@@ -24,8 +25,6 @@ from .http import Answer, Call, Right, Route, json
 from .streams import find_stream
 from .times import iso
 from .window import shown_time
-
-_MS = 1000  # microseconds
 
 
 class NamespaceQuery(msgspec.Struct):
@@ -83,27 +82,11 @@ def progress_of(state: dict[str, Any], rates: dict[str, Any] | None) -> dict[str
     }
 
 
-def _spec_of(body: Body | None) -> dict[str, Any]:
-    """The windows of a stream, as the API names them."""
-    spec = body.spec if body is not None else {}
-
-    def ms(name: str) -> int | None:
-        return None if spec.get(name) is None else int(spec[name]) // _MS
-
-    return {
-        "windowType": spec.get("kind"),
-        "windowDurationMs": ms("duration_us"),
-        "windowSlideMs": ms("slide_us"),
-        "windowGapMs": ms("gap_us"),
-        "windowSizeCount": spec.get("size"),
-        "windowSlideCount": spec.get("step"),
-        "windowGracePeriodMs": ms("grace_us") or 0,
-        "idleTimeoutMs": ms("idle_us"),
-        "eventTime": body.event_time if body is not None else None,
-        "late": spec.get("late", "process"),
-        "emitEmpty": spec.get("emit_empty", False),
-        "sourceQueues": [source.queue for source in body.sources] if body is not None else [],
-    }
+def _definition(stream: Stream, body: Body | None) -> dict[str, Any]:
+    """What a stream is, as the API names it; `body` is that of its newest version."""
+    assert body is not None, "definitions are never removed"
+    queues = [source.queue for source in body.sources]
+    return {**shown(spec_of(body), body, stream), "sourceQueues": queues}
 
 
 async def _described(broker: Broker, chosen: list[Stream], stream_id: int | None) -> list[dict[str, Any]]:
@@ -113,25 +96,23 @@ async def _described(broker: Broker, chosen: list[Stream], stream_id: int | None
         groups.setdefault(row["id"], []).append(row)
     rates = {row["id"]: row for row in await streams.rates(stream_id)}
     states = {row["id"]: progress_of(row, rates.get(row["id"])) for row in await streams.state(stream_id)}
-    shown = []
+    described = []
     for stream in chosen:
         own = groups.get(stream.id, [])
-        shown.append({
+        described.append({
             "id": str(stream.id),
             "name": stream.name,
             "namespace": stream.namespace,
-            "partitioned": stream.partitioned,
             "version": stream.version,
             "windowQueue": stream.queue,
-            **_spec_of(await streams.body(stream.id, stream.version)),
-            "windowLeaseTimeoutMs": stream.lease_timeout_ms,
+            **_definition(stream, await streams.body(stream.id, stream.version)),
             "createdAt": iso(stream.created_at),
             "updatedAt": iso(stream.updated_at),
             "activeLeases": sum(row["leases"] for row in own),
             "consumerGroups": [row["name"] for row in own],
             **({"progress": states[stream.id]} if stream.id in states else {}),
         })  # fmt: skip
-    return shown
+    return described
 
 
 async def list_streams(broker: Broker, call: Call) -> Answer:
@@ -143,11 +124,11 @@ async def list_streams(broker: Broker, call: Call) -> Answer:
 async def get_stream(broker: Broker, call: Call) -> Answer:
     """One stream, with the lag of its groups."""
     stream = await _stream(broker, call)
-    (shown,) = await _described(broker, [stream], stream.id)
+    (described,) = await _described(broker, [stream], stream.id)
     queue = await broker.store.catalog.queue(stream.queue)
     lags = await broker.store.queues.lag(queue) if queue is not None else []
     acked = {row["name"]: row["acked_at"] for row in await broker.store.streams.groups(stream.id)}
-    shown["groups"] = [
+    described["groups"] = [
         {
             "name": row["name"],
             "lag": row["lag"],
@@ -157,7 +138,7 @@ async def get_stream(broker: Broker, call: Call) -> Answer:
         }
         for row in lags
     ]
-    return json(shown)
+    return json(described)
 
 
 def _bucket(row: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from ..formats.definition import LeaseMs
 from ..formats.window_message import WindowMessage, decode
 from ..store.delivery import Ack, Batch, WindowPop
 from ..store.errors import StoreError
@@ -28,7 +29,7 @@ from .broker import Broker
 from .errors import bad_request, not_found
 from .http import NOTHING, Answer, Call, Right, Route, json
 from .leases import Lease
-from .limits import LeaseMs, check_name
+from .limits import check_name
 from .parking import Lot
 from .times import iso, parse_time
 from .window import page_of, parse_cursor, shown_window

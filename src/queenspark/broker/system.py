@@ -16,7 +16,7 @@ from .broker import Broker
 from .errors import not_found
 from .http import Answer, Call, Right, Route, json
 from .messages import BrowseQuery, browse
-from .queues import described, get_queue
+from .queues import WindowsQuery, described, get_queue
 from .times import iso
 
 
@@ -79,9 +79,9 @@ async def status(broker: Broker, _: Call) -> Answer:
     )
 
 
-async def status_queues(broker: Broker, _: Call) -> Answer:
+async def status_queues(broker: Broker, call: Call) -> Answer:
     """All queues with their counts."""
-    return json({"queues": await described(broker)})
+    return json({"queues": await described(broker, windows=call.query.windows)})
 
 
 async def status_messages(broker: Broker, call: Call) -> Answer:
@@ -177,6 +177,7 @@ ROUTES = [
         "All queues with their counts",
         Right.QUEUE_READ,
         {200: QueueList},
+        query=WindowsQuery,
     ),
     Route(
         "GET", "/api/v1/status/queues/:queue", get_queue, "One queue", Right.QUEUE_READ, {200: QueueDetail}

@@ -28,10 +28,14 @@ GROUPS = [("group", "name"), ("lag", "lag"), ("processing", "processing"), ("old
 
 
 @app.command("list")
-def list_queues(url: Url = None, as_json: AsJson = False) -> None:
+def list_queues(
+    windows: Annotated[bool, typer.Option("--windows", help="Window queues of streams, too.")] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
     """List the queues (also: just `queenspark queues`)."""
     with BrokerApi(url) as broker:
-        answer = broker.get("resources", "queues")
+        answer = broker.get("resources", "queues", query={"windows": "true"} if windows else None)
     if as_json:
         return print_json(answer)
     queues = records_of(answer, "queues")

@@ -36,9 +36,15 @@ class Queues:
         self._catalog.forget(name)
         return row is not None
 
-    async def find(self, namespace: str | None = None, task: str | None = None) -> list[tuple[Queue, int]]:
-        """All queues (of a namespace or task), each with the number of its partitions."""
-        records = await self._database.records("list_queues", {"namespace": namespace, "task": task})
+    async def find(
+        self, namespace: str | None = None, task: str | None = None, *, windows: bool = False
+    ) -> list[tuple[Queue, int]]:
+        """All queues (of a namespace or task), each with the number of its partitions.
+
+        Window queues of streams are left out unless `windows` is set.
+        """
+        params = {"namespace": namespace, "task": task, "windows": windows}
+        records = await self._database.records("list_queues", params)
         return [(to_queue(record), record["partitions"]) for record in records]
 
     async def names(self, namespace: str | None, task: str | None) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from psycopg import AsyncConnection
 
+from ..formats.definition import shape
 from ..windows.membership import OVER, aligned, handover
 from .catalog import Catalog
 from .database import Database
@@ -29,8 +30,6 @@ from .queries import query
 Connection = AsyncConnection[tuple[Any, ...]]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: What of a spec makes the shape of its windows. All else can change within a version.
-_SHAPE = ("kind", "clock", "duration_us", "slide_us", "gap_us", "size", "step")
 
 
 class Stream(msgspec.Struct, frozen=True, gc=False):
@@ -46,6 +45,7 @@ class Stream(msgspec.Struct, frozen=True, gc=False):
     version: int
     created_at: datetime
     updated_at: datetime
+    window_retention_ms: int | None  # None: windows stay
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +58,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     spec: dict[str, Any]
     event_time: str | None
     lease_timeout_ms: int
+    window_retention_ms: int | None = None
     start: str | None = None
     reset: bool = False
 
@@ -216,17 +217,23 @@ class _Change:
         self._connection = connection
         self._wanted = wanted
         self._queue_ids = queue_ids
-        self._lease_seconds = -(-wanted.lease_timeout_ms // 1000)
+        #: Options of the window queue, in whole seconds.
+        self._options = {
+            "lease_seconds": -(-wanted.lease_timeout_ms // 1000),
+            "retention_enabled": wanted.window_retention_ms is not None,
+            "retention_seconds": -(-(wanted.window_retention_ms or 0) // 1000),
+        }
 
     async def create(self) -> None:
         wanted = self._wanted
         queue = window_queue(wanted.namespace, wanted.name)
-        row = await self._row("add_window_queue", name=queue, lease_seconds=self._lease_seconds)
+        row = await self._row("add_window_queue", name=queue, **self._options)
         if row is None:
             raise Refused(f"there is a queue {queue} that belongs to no stream: delete it first")
         (stream_id,) = await self._row(
             "add_stream", namespace=wanted.namespace, name=wanted.name, queue_id=row[0],
             partitioned=wanted.partitioned, lease_timeout_ms=wanted.lease_timeout_ms,
+            window_retention_ms=wanted.window_retention_ms,
         ) or (0,)  # fmt: skip
         start = wanted.start or "earliest"
         await self._add(stream_id, 1, self._body(await self._begin(start), start))
@@ -238,7 +245,7 @@ class _Change:
         if self._wanted.reset:
             version += 1
             await self._reset(stream.id, version, current.body)
-        elif _shape(body) != _shape(current.body):
+        elif shape(body.spec, body) != shape(current.body.spec, current.body):
             version += 1
             await self._reshape(stream.id, version, current.body)
         else:
@@ -252,11 +259,12 @@ class _Change:
                 "id": stream.id,
                 "partitioned": wanted.partitioned,
                 "lease_timeout_ms": wanted.lease_timeout_ms,
+                "window_retention_ms": wanted.window_retention_ms,
                 "version": version,
             },
         )
         await self._connection.execute(
-            query("change_window_lease"), {"queue_id": stream.queue_id, "lease_seconds": self._lease_seconds}
+            query("change_window_queue"), {"queue_id": stream.queue_id, **self._options}
         )
 
     async def _reset(self, stream_id: int, version: int, old: Body) -> None:
@@ -337,7 +345,3 @@ async def _queue_ids(connection: Connection, names: tuple[str, ...]) -> dict[str
             " a push or /api/v1/configure makes a queue"
         )
     return {name: found[name] for name in names}
-
-
-def _shape(body: Body) -> tuple[Any, ...]:
-    return (body.partitioned, body.event_time, *(body.spec.get(name) for name in _SHAPE))

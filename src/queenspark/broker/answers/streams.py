@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from ...formats.definition import ShownDefinition
 from ..window import WindowRecord
 
 
@@ -115,28 +116,15 @@ class Progress(msgspec.Struct, rename="camel"):
     retention: Retention
 
 
-class StreamSummary(msgspec.Struct, rename="camel", kw_only=True):
+class StreamSummary(ShownDefinition, rename="camel", kw_only=True):
     """A stream with its definition; with `progress` once the pipeline knows it."""
 
     id: str
     name: str
     namespace: str
-    partitioned: bool
     version: int
     window_queue: str
-    window_type: str | None
-    window_duration_ms: int | None
-    window_slide_ms: int | None
-    window_gap_ms: int | None
-    window_size_count: int | None
-    window_slide_count: int | None
-    window_grace_period_ms: int
-    idle_timeout_ms: int | None
-    event_time: str | None
-    late: str
-    emit_empty: bool
     source_queues: list[str]
-    window_lease_timeout_ms: int
     created_at: str
     updated_at: str
     active_leases: int

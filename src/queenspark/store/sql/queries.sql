@@ -1,4 +1,7 @@
 -- Every statement that the store sends, by name. Comments say what a statement promises.
+--
+-- They are written in psycopg's own terms: %(name)s is a value, and {name} a piece of SQL that is put in with
+-- psycopg.sql. Where a statement cannot have parameters, as in COPY, psycopg writes the values into it.
 
 -- name: push
 -- Append messages. Ids are given in request order; rows go in sorted, so that two brokers cannot deadlock.
@@ -89,6 +92,7 @@ SELECT q.*, (SELECT count(*) FROM queenspark.partitions p WHERE p.queue_id = q.i
 FROM queenspark.queues q
 WHERE (%(namespace)s::text IS NULL OR q.namespace = %(namespace)s)
   AND (%(task)s::text IS NULL OR q.task = %(task)s)
+  AND (%(windows)s OR NOT EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.queue_id = q.id))
 ORDER BY q.name
 
 -- name: queues_of
@@ -388,33 +392,33 @@ SELECT m.txid, m.id FROM unnest(%(queue_ids)s::integer[]) AS q(id) CROSS JOIN LA
 ORDER BY m.txid DESC, m.id DESC LIMIT 1
 
 -- name: log_branch
--- One queue's positions in order. Several branches are merged without sorting. All values are whole numbers.
-(SELECT m.txid, m.id%(columns)s FROM queenspark.messages m
- WHERE m.queue_id = %(queue_id)d AND (m.txid, m.id) > (%(after_txid)d, %(after_id)d)
-   AND (m.txid, m.id) <= (%(upto_txid)d, %(upto_id)d)
+-- One queue's positions in order, with further columns. Several branches are merged without sorting.
+(SELECT m.txid, m.id{columns} FROM queenspark.messages m
+ WHERE m.queue_id = %(queue_id)s AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s)
+   AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
  ORDER BY m.txid, m.id)
 
 -- name: log_nth
 -- The position so many messages after the begin of the merged branches.
-SELECT b.txid, b.id FROM (%(branches)s) b ORDER BY b.txid, b.id LIMIT 1 OFFSET %(skip)d
+SELECT b.txid, b.id FROM ({branches}) b ORDER BY b.txid, b.id LIMIT 1 OFFSET %(skip)s
 
 -- name: log_scan
 -- The first messages of the merged branches: each column is one value, with its numbers packed one after the other.
 SELECT string_agg(int8send(b.txid), ''::bytea), string_agg(int8send(b.id), ''::bytea),
        string_agg(int4send(b.queue_id), ''::bytea), string_agg(int8send(b.partition_id), ''::bytea),
        string_agg(timestamptz_send(b.created_at), ''::bytea)
-FROM (SELECT b.* FROM (%(branches)s) b ORDER BY b.txid, b.id LIMIT %(limit)d) b
+FROM (SELECT b.* FROM ({branches}) b ORDER BY b.txid, b.id LIMIT %(limit)s) b
 
 -- name: log_partitions
 SELECT id, name FROM queenspark.partitions WHERE id = ANY (%(ids)s)
 
 -- name: log_read
--- Messages with payload between two positions, for COPY, which takes no parameters: all values are whole numbers. The range of
--- transaction ids says nothing new, but without it the planner takes the range for much larger than it is.
+-- Messages with payload between two positions, for COPY. The range of transaction ids says nothing new, but without it the
+-- planner takes the range for much larger than it is.
 SELECT m.txid, m.id, m.queue_id, p.name AS partition, m.created_at, m.transaction_id, m.encrypted, m.payload
 FROM queenspark.messages m JOIN queenspark.partitions p ON p.id = m.partition_id
-WHERE m.queue_id IN (%(queue_ids)s) AND m.txid BETWEEN %(after_txid)d AND %(upto_txid)d
-  AND (m.txid, m.id) > (%(after_txid)d, %(after_id)d) AND (m.txid, m.id) <= (%(upto_txid)d, %(upto_id)d)
+WHERE m.queue_id = ANY (%(queue_ids)s::integer[]) AND m.txid BETWEEN %(after_txid)s AND %(upto_txid)s
+  AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s) AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
 
 -- name: horizon_holder
 -- The oldest transaction in flight: it holds horizon and safe time back.
@@ -647,27 +651,31 @@ FROM position_at(%(queue_id)s, timestamptz 'epoch' + %(time_us)s * interval '1 m
 
 -- name: find_stream
 SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
-       s.created_at, s.updated_at
+       s.created_at, s.updated_at, s.window_retention_ms
 FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
 WHERE (%(name)s::text IS NULL OR s.name = %(name)s) AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
 ORDER BY s.namespace, s.name
 
 -- name: add_window_queue
 -- Nothing when there is a queue of that name.
-INSERT INTO queenspark.queues (name, lease_seconds) VALUES (%(name)s, %(lease_seconds)s)
+INSERT INTO queenspark.queues (name, lease_seconds, retention_enabled, retention_seconds)
+VALUES (%(name)s, %(lease_seconds)s, %(retention_enabled)s, %(retention_seconds)s)
 ON CONFLICT (name) DO NOTHING RETURNING id
 
 -- name: add_stream
-INSERT INTO queenspark.streams (namespace, name, queue_id, partitioned, lease_timeout_ms, version)
-VALUES (%(namespace)s, %(name)s, %(queue_id)s, %(partitioned)s, %(lease_timeout_ms)s, 1) RETURNING id
+INSERT INTO queenspark.streams (namespace, name, queue_id, partitioned, lease_timeout_ms, window_retention_ms, version)
+VALUES (%(namespace)s, %(name)s, %(queue_id)s, %(partitioned)s, %(lease_timeout_ms)s, %(window_retention_ms)s, 1)
+RETURNING id
 
 -- name: change_stream
 UPDATE queenspark.streams SET partitioned = %(partitioned)s, lease_timeout_ms = %(lease_timeout_ms)s,
-    version = %(version)s, updated_at = clock_timestamp()
+    window_retention_ms = %(window_retention_ms)s, version = %(version)s, updated_at = clock_timestamp()
 WHERE id = %(id)s
 
--- name: change_window_lease
-UPDATE queenspark.queues SET lease_seconds = %(lease_seconds)s WHERE id = %(queue_id)s
+-- name: change_window_queue
+UPDATE queenspark.queues SET lease_seconds = %(lease_seconds)s, retention_enabled = %(retention_enabled)s,
+    retention_seconds = %(retention_seconds)s
+WHERE id = %(queue_id)s
 
 -- name: forget_stream
 WITH stats AS (DELETE FROM queenspark.stream_stats WHERE stream_id = %(id)s),

@@ -211,6 +211,7 @@ CREATE TABLE queenspark.streams (
     version integer NOT NULL,                           -- the newest
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    window_retention_ms bigint,                         -- of its window queue; NULL: windows stay
     UNIQUE (namespace, name)
 );
 CREATE INDEX streams_name ON queenspark.streams (name);

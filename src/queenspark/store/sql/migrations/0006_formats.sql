@@ -1,5 +1,6 @@
 -- oldest: 0002
--- What several parts read has one home: dropped records a table of their own, and the pipeline's progress columns.
+-- What several parts read has one home: dropped records a table of their own, the pipeline's progress columns. And the
+-- retention of window queues is part of a stream's definition.
 
 CREATE TABLE queenspark.stream_dropped (
     stream_id integer NOT NULL,
@@ -29,3 +30,5 @@ ALTER TABLE queenspark.progress
     ADD COLUMN next_close bigint GENERATED ALWAYS AS ((state ->> 'next_close')::bigint) STORED,
     ADD COLUMN records bigint GENERATED ALWAYS AS ((state ->> 'records')::bigint) STORED,
     ADD COLUMN seconds float8 GENERATED ALWAYS AS ((state ->> 'seconds')::float8) STORED;
+
+ALTER TABLE queenspark.streams ADD COLUMN window_retention_ms bigint;
