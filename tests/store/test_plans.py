@@ -231,6 +231,23 @@ def test_the_records_of_a_window_are_read_by_index(
         assert read.rows <= count + 10
 
 
+@pytest.mark.parametrize(
+    ("state", "count"), [(None, 20), ("waiting", 20), ("leased", 0), ("retrying", 0), ("dead", 0)]
+)
+def test_a_page_of_active_windows_costs_what_it_shows(
+    large: Connection, state: str | None, count: int
+) -> None:
+    with large.transaction(force_rollback=True):
+        large.execute(
+            "UPDATE queenspark.places SET available_at = now() - interval '1 second',"
+            " cursor_txid = 0, cursor_id = 0, end_txid = 0, end_id = 0 WHERE partition_id <= 20000"
+        )
+        rows, read = run(large, "SELECT * FROM active_windows(1, %s, 20)", state)
+    assert len(rows) == count
+    assert read.whole_tables == 0
+    assert read.buffers < 200  # not rows: those count what other tests have undone
+
+
 def test_a_scan_of_the_log_reads_each_message_once(large: Connection) -> None:
     messages = branches([1, 2], Position(5000, 0), Position(9000, 10**9), SCANNED)
     with large.transaction(force_rollback=True):

@@ -1093,6 +1093,79 @@ BEGIN
 END
 $$;
 
+-- Windows that a group has not answered, at most p_limit, of one state or of all: first those of keys that wait for a
+-- lease or a retry to end, then those of keys that are ready, the longest ready first, then those that the group has
+-- yet to discover, then its dead letters. It reads little more than it returns.
+CREATE FUNCTION active_windows(p_group_id integer, p_state text, p_limit integer)
+RETURNS TABLE (
+    state text, sealed_at timestamptz, payload text, attempts integer, error text, lease_expires_at timestamptz,
+    available_at timestamptz, failed_at timestamptz
+)
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    v_now timestamptz := clock_timestamp();
+    v_left integer := p_limit;
+    v_count integer;
+    v_ahead boolean;
+BEGIN
+    FOREACH v_ahead IN ARRAY ARRAY[true, false] LOOP
+        CONTINUE WHEN p_state = 'dead' OR (NOT v_ahead AND p_state IN ('leased', 'retrying'));
+        RETURN QUERY
+        SELECT s.state, w.created_at, w.payload, w.attempts, w.error,
+               CASE WHEN s.state = 'leased' THEN p.lease_expires_at END,
+               CASE WHEN s.state = 'retrying' THEN p.available_at END, NULL::timestamptz
+        FROM queenspark.groups g JOIN queenspark.places p ON p.group_id = g.id
+            AND p.available_at > CASE WHEN v_ahead THEN v_now ELSE '-infinity' END
+            AND p.available_at <= CASE WHEN v_ahead THEN 'infinity' ELSE v_now END
+        CROSS JOIN LATERAL (
+            -- Handed out and not answered.
+            SELECT m.txid, m.id, m.created_at, m.payload, coalesce(a.count, 0) AS attempts, a.error
+            FROM queenspark.messages m LEFT JOIN queenspark.attempts a
+                ON a.group_id = p.group_id AND a.partition_id = p.partition_id AND a.id = m.id
+            WHERE m.partition_id = p.partition_id AND m.id = ANY (p.pending)
+              AND (m.txid, m.id) > (p.cursor_txid, p.cursor_id) AND (m.txid, m.id) <= (p.end_txid, p.end_id)
+            UNION ALL
+            -- Dead letters that were put back.
+            SELECT d.txid, d.id, d.created_at, d.payload, d.attempts, d.error FROM queenspark.dead_letters d
+            WHERE p.returned > 0 AND d.group_id = p.group_id AND d.partition_id = p.partition_id AND d.returned
+            UNION ALL
+            -- Not handed out yet.
+            (SELECT m.txid, m.id, m.created_at, m.payload, 0, NULL FROM queenspark.messages m
+             WHERE coalesce(p_state, 'waiting') = 'waiting' AND m.partition_id = p.partition_id
+               AND (m.txid, m.id) > (p.end_txid, p.end_id) AND (m.txid, m.id) <= (g.seen_txid, g.seen_id)
+             ORDER BY m.txid, m.id LIMIT v_left)
+        ) w
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN w.id = ANY (p.leased) AND p.lease_expires_at > v_now THEN 'leased'
+                        WHEN v_ahead AND w.id = ANY (p.pending) THEN 'retrying'
+                        ELSE 'waiting' END AS state
+        ) s
+        WHERE g.id = p_group_id AND (p_state IS NULL OR s.state = p_state)
+        ORDER BY p.available_at LIMIT v_left;
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+        v_left := v_left - v_count;
+    END LOOP;
+    IF coalesce(p_state, 'waiting') = 'waiting' THEN
+        RETURN QUERY
+        SELECT 'waiting', m.created_at, m.payload, 0, NULL::text, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz
+        FROM queenspark.groups g JOIN queenspark.messages m ON m.queue_id = g.queue_id
+            AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
+        LEFT JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = m.partition_id
+        WHERE g.id = p_group_id AND (p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id))
+        ORDER BY m.txid, m.id LIMIT v_left;
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+        v_left := v_left - v_count;
+    END IF;
+    IF coalesce(p_state, 'dead') = 'dead' THEN
+        RETURN QUERY
+        SELECT 'dead', d.created_at, d.payload, d.attempts, d.error, NULL::timestamptz, NULL::timestamptz, d.failed_at
+        FROM queenspark.dead_letters d WHERE d.group_id = p_group_id AND NOT d.returned
+        ORDER BY d.id LIMIT v_left;
+    END IF;
+END
+$$;
+
 -- How far each version of each stream has read each of its sources, and from where on it still needs them: from the
 -- earliest record of an open window, or from the one after the last that was read. What the pipeline does not know yet, it needs
 -- from its start. Positions are arrays here: they compare as positions do, and have a least one.

@@ -886,6 +886,19 @@ CROSS JOIN LATERAL (
 ) w
 WHERE g.queue_id = %(queue_id)s ORDER BY g.name, t.name LIMIT %(limit)s OFFSET %(offset)s
 
+-- name: active_windows
+-- Windows of a stream that its groups have not answered; those that no group reads have none.
+SELECT * FROM (
+    (SELECT g.name AS group, w.* FROM queenspark.groups g
+     CROSS JOIN LATERAL active_windows(g.id, %(state)s, %(limit)s + %(offset)s) w
+     WHERE g.queue_id = %(queue_id)s AND (%(group)s::text IS NULL OR g.name = %(group)s) ORDER BY g.name)
+    UNION ALL
+    (SELECT NULL, 'waiting', m.created_at, m.payload, 0, NULL, NULL, NULL, NULL FROM queenspark.messages m
+     WHERE m.queue_id = %(queue_id)s AND %(group)s::text IS NULL AND coalesce(%(state)s::text, 'waiting') = 'waiting'
+       AND NOT EXISTS (SELECT 1 FROM queenspark.groups g WHERE g.queue_id = %(queue_id)s)
+     ORDER BY m.txid, m.id LIMIT %(limit)s + %(offset)s)
+) found LIMIT %(limit)s OFFSET %(offset)s
+
 -- name: list_late
 SELECT l.version, l.key, l.txid, l.id, l.time_us, l.closed_us, l.dropped, l.at, m.queue, m.partition,
        m.transaction_id, m.created_at
