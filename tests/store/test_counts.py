@@ -13,7 +13,10 @@ from tests.store.desk import Desk
 
 pytestmark = pytest.mark.anyio
 
-TRUE_MESSAGES = "SELECT q.name, (SELECT count(*) FROM queenspark.messages m WHERE m.queue_id = q.id) FROM queenspark.queues q"
+TRUE_MESSAGES = """
+    SELECT q.name, (SELECT count(*) FROM queenspark.messages m WHERE m.queue_id = q.id)
+    FROM queenspark.queues q
+"""
 #: What a group was handed and has not answered, and every message that lies ahead of it.
 TRUE_LAG = """
     SELECT q.name, g.name, (
@@ -25,7 +28,9 @@ TRUE_LAG = """
             coalesce(p.end_txid, g.start_txid), coalesce(p.end_id, g.start_id)))
     FROM queenspark.groups g JOIN queenspark.queues q ON q.id = g.queue_id
 """
-COUNTED_MESSAGES = "SELECT q.name, c.messages FROM queenspark.queues q JOIN queenspark.queue_counts c ON c.queue_id = q.id"
+COUNTED_MESSAGES = (
+    "SELECT q.name, c.messages FROM queenspark.queues q JOIN queenspark.queue_counts c ON c.queue_id = q.id"
+)
 COUNTED_LAG = """
     SELECT q.name, g.name, c.lag FROM queenspark.groups g JOIN queenspark.queues q ON q.id = g.queue_id
     JOIN queenspark.group_counts c ON c.group_id = g.id
@@ -149,7 +154,8 @@ async def test_counting_beside_pushes_and_deletions_loses_nothing(desk: Desk) ->
     async def delete() -> None:
         while not done:
             await asyncio.to_thread(
-                desk.run, "DELETE FROM queenspark.messages WHERE mod(id, 7) = 0 OR mod(id, 11) = 1 RETURNING 1"
+                desk.run,
+                "DELETE FROM queenspark.messages WHERE mod(id, 7) = 0 OR mod(id, 11) = 1 RETURNING 1",
             )
 
     async def keep_counting() -> None:
@@ -200,9 +206,7 @@ async def test_counts_start_over_when_nobody_has_counted_for_an_hour(desk: Desk)
     await compare(desk)
 
 
-async def test_a_round_counts_no_more_than_its_budget(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_round_counts_no_more_than_its_budget(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("queenspark.store.counts.BUDGET", 100)
     for queue in "qr":
         await desk.push(*[f"{queue}{n}" for n in range(250)], queue=queue)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
-from msgspec import Meta, Raw
+from msgspec import Raw
 
 from ..store.dead_letters import Filter
 from .broker import Broker
 from .errors import bad_request, not_found
 from .http import Answer, Call, Route, json
 from .limits import check_ids, check_name
+from .paging import OffsetQuery, paged
 from .times import iso, parse_time
 
-Limit = Annotated[int, Meta(ge=1, le=1000)]
-Offset = Annotated[int, Meta(ge=0, le=2**31)]
 
-
-class BrowseQuery(msgspec.Struct):
+class BrowseQuery(OffsetQuery):
     """Which messages."""
 
     queue: str | None = None
@@ -27,8 +25,6 @@ class BrowseQuery(msgspec.Struct):
     namespace: str | None = None
     task: str | None = None
     status: Literal["pending", "processing", "completed", "dead_letter"] | None = None
-    limit: Limit = 100
-    offset: Offset = 0
     since: str | None = msgspec.field(default=None, name="from")
     until: str | None = msgspec.field(default=None, name="to")
 
@@ -110,7 +106,7 @@ async def retry_message(broker: Broker, call: Call) -> Answer:
     return json({"success": True, **shown})
 
 
-class DeadLetterQuery(msgspec.Struct, rename="camel"):
+class DeadLetterQuery(OffsetQuery, rename="camel"):
     """Which dead letters."""
 
     queue: str | None = None
@@ -118,8 +114,6 @@ class DeadLetterQuery(msgspec.Struct, rename="camel"):
     partition: str | None = None
     partition_id: str | None = None
     transaction_id: str | None = None
-    limit: Limit = 100
-    offset: Offset = 0
     since: str | None = msgspec.field(default=None, name="from")
     until: str | None = msgspec.field(default=None, name="to")
 
@@ -163,7 +157,7 @@ async def list_dead_letters(broker: Broker, call: Call) -> Answer:
     query: DeadLetterQuery = call.query
     rows, total = await broker.store.dead_letters.find(_filter(query), query.limit, query.offset)
     messages = [dead_letter(row) for row in rows]
-    return json({"messages": messages, "total": total, "limit": query.limit, "offset": query.offset})
+    return json(paged("messages", messages, total, query))
 
 
 def _need_filter(query: DeadLetterQuery) -> Filter:
@@ -223,13 +217,6 @@ async def add_trace(broker: Broker, call: Call) -> Answer:
     return json({"success": True, "traceId": str(number)}, 201)
 
 
-class PageQuery(msgspec.Struct):
-    """A page of a listing."""
-
-    limit: Limit = 100
-    offset: Offset = 0
-
-
 def _trace(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": str(row["id"]),
@@ -252,22 +239,15 @@ async def message_traces(broker: Broker, call: Call) -> Answer:
 
 async def named_traces(broker: Broker, call: Call) -> Answer:
     """The traces of one name."""
-    query: PageQuery = call.query
+    query: OffsetQuery = call.query
     rows = await broker.store.traces.of_name(call.path["name"].replace("\x00", ""), query.limit, query.offset)
     total = rows[0]["total"] if rows else 0
-    return json(
-        {
-            "traces": [_trace(row) for row in rows],
-            "total": total,
-            "limit": query.limit,
-            "offset": query.offset,
-        }
-    )
+    return json(paged("traces", [_trace(row) for row in rows], total, query))
 
 
 async def trace_names(broker: Broker, call: Call) -> Answer:
     """All trace names."""
-    query: PageQuery = call.query
+    query: OffsetQuery = call.query
     rows = await broker.store.traces.names(query.limit, query.offset)
     return json(
         {
@@ -297,7 +277,7 @@ ROUTES = [
         success=201,
         messages={"transactionId": "transactionId is required", "partitionId": "partitionId is required"},
     ),
-    Route("GET", "/api/v1/traces/names", trace_names, "All trace names", query=PageQuery),
-    Route("GET", "/api/v1/traces/by-name/:name", named_traces, "Traces of a name", query=PageQuery),
+    Route("GET", "/api/v1/traces/names", trace_names, "All trace names", query=OffsetQuery),
+    Route("GET", "/api/v1/traces/by-name/:name", named_traces, "Traces of a name", query=OffsetQuery),
     Route("GET", "/api/v1/traces/:partitionId/:transactionId", message_traces, "Traces of a message"),
 ]

@@ -26,7 +26,7 @@ _CHEAP_SECONDS = 0.05  # a round that took no longer is run for whoever asks
 
 
 class Freshness(NamedTuple):
-    """When the counts were brought up to date, how long that took, whether nothing was left out, and their age."""
+    """When the counts were brought up to date, the seconds it took, whether all is counted, and their age."""
 
     at: datetime | None
     seconds: float

@@ -99,7 +99,7 @@ class Database:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[AsyncConnection[tuple[Any, ...]]]:
-        """A transaction all of whose statements see the same state; fails when others change what it changes."""
+        """A transaction in which all statements see one state; fails when others change the same rows."""
         async with self.connection() as connection:
             await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
             try:

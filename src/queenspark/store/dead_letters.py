@@ -10,7 +10,6 @@ import msgspec
 from .database import Database
 from .encryption import Cipher
 
-
 _MOST_COUNTED = 10_000
 
 

@@ -38,16 +38,16 @@ class Groups:
             found = await self._database.records("groups_now", {"ids": small, "exact": EXACT})
             now = {row.pop("id"): row for row in found if row.pop("exact")}
             for row in rows:
-                row |= now.get(row["id"], {})
+                row.update(now.get(row["id"], {}))
         return rows, total
 
     async def queues_of(self, name: str, queue: str | None = None) -> list[dict[str, Any]]:
         """The queues that a group reads: id (of the group there), name, queue."""
         return await self._database.records("groups_of", {"name": name, "queue": queue})
 
-    async def places(self, group_id: int, limit: int = 1000, offset: int = 0) -> list[dict[str, Any]]:
-        """The places of a group, by partition."""
-        params = {"group_id": group_id, "limit": limit, "offset": offset}
+    async def places(self, group_ids: list[int], limit: int = 1000, offset: int = 0) -> list[dict[str, Any]]:
+        """The places of some groups, by queue and partition."""
+        params = {"group_ids": group_ids, "limit": limit, "offset": offset}
         return await self._database.records("list_places", params)
 
     async def delete(self, name: str, queue: str | None = None, *, keep_start: bool = False) -> int:

@@ -58,7 +58,7 @@ class Queues:
         for group in groups:
             lags.setdefault(group["queue_id"], []).append(group)
         for row in rows:
-            row |= now[row["id"]]
+            row.update(now[row["id"]])
             if total <= FEW:
                 own = lags.get(row["id"], [])
                 row["processing"] = sum(group["processing"] for group in own)

@@ -13,10 +13,12 @@ from .catalog import Catalog
 from .database import Database
 from .definitions import WINDOW_QUEUES, Body, Cut, Definition, Source, to_definitions, window_queue
 from .errors import Refused
+from .page import Page
 from .queries import query
 
 Connection = AsyncConnection[tuple[Any, ...]]
 
+_MOST_COUNTED = 10_000  # windows of a key that a group has answered
 _NEVER = -(2**62)  # before all times: nothing more comes out
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: What of a spec makes the shape of its windows. All else can change within a version.
@@ -125,21 +127,26 @@ class Streams:
         """The definitions of all streams and versions as of a seq, or now."""
         return to_definitions(await self._database.rows("definitions_as_of", {"seq": seq}))
 
-    async def state(self, stream_id: int | None = None) -> list[dict[str, Any]]:
+    async def page(self, page: Page, namespace: str | None = None) -> tuple[list[Stream], int]:
+        """A page of the streams (of a namespace), and how many there are."""
+        rows, total = await self._database.page("list_streams", page, namespace=namespace)
+        return [Stream(**row) for row in rows], total
+
+    async def state(self, stream_ids: list[int] | None = None) -> list[dict[str, Any]]:
         """What the pipeline says of each stream, how far it is behind, and what retention keeps for it."""
-        return await self._database.records("stream_state", {"id": stream_id})
+        return await self._database.records("stream_state", {"ids": stream_ids})
 
     async def buckets(self) -> list[dict[str, Any]]:
         """What each bucket of the pipeline has done, and its last batch."""
         return await self._database.records("bucket_state")
 
-    async def groups(self, stream_id: int | None = None) -> list[dict[str, Any]]:
-        """Groups of each stream: id (the stream's), name, leases, acked_at."""
-        return await self._database.records("stream_groups", {"id": stream_id})
+    async def totals(self) -> dict[str, Any]:
+        """How many streams, groups and live leases there are."""
+        return (await self._database.records("stream_totals"))[0]
 
-    async def consumers(self, stream: Stream, limit: int = 1000, offset: int = 0) -> list[dict[str, Any]]:
-        """The keys of each group of a stream, with the last window that it answered."""
-        params = {"queue_id": stream.queue_id, "limit": limit, "offset": offset}
+    async def consumers(self, stream: Stream, page: Page) -> list[dict[str, Any]]:
+        """The keys of each group of a stream, with the last window that it answered; counts up to 10,000."""
+        params = {"queue_id": stream.queue_id, "most": _MOST_COUNTED, **page.params()}
         return await self._database.records("stream_consumers", params)
 
     async def late(self, stream: Stream, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:

@@ -1189,24 +1189,21 @@ $$;
 -- When the oldest message was created that a group has not discovered yet. Looks at no more than a thousand: when all
 -- of these were handed out by pops of single partitions, the last of them says about when.
 CREATE FUNCTION oldest_unseen(p_group_id integer, p_queue_id integer, p_txid bigint, p_id bigint) RETURNS timestamptz
-LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-    v_oldest timestamptz;
+    r record;
 BEGIN
-    SELECT m.created_at INTO v_oldest FROM (
-        SELECT m.* FROM queenspark.messages m
+    FOR r IN
+        SELECT m.txid, m.id, m.partition_id, m.created_at FROM queenspark.messages m
         WHERE m.queue_id = p_queue_id AND (m.txid, m.id) > (p_txid, p_id)
         ORDER BY m.queue_id, m.txid, m.id LIMIT 1000
-    ) m LEFT JOIN queenspark.places p ON p.group_id = p_group_id AND p.partition_id = m.partition_id
-    WHERE p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id)
-    ORDER BY m.queue_id, m.txid, m.id LIMIT 1;
-    IF v_oldest IS NULL THEN
-        SELECT m.created_at INTO v_oldest FROM queenspark.messages m
-        WHERE m.queue_id = p_queue_id AND (m.txid, m.id) > (p_txid, p_id)
-        ORDER BY m.queue_id, m.txid, m.id OFFSET 1000 LIMIT 1;
-    END IF;
-    RETURN v_oldest;
+    LOOP
+        EXIT WHEN NOT EXISTS (
+            SELECT 1 FROM queenspark.places p
+            WHERE p.group_id = p_group_id AND p.partition_id = r.partition_id
+              AND (p.end_txid, p.end_id) >= (r.txid, r.id));
+    END LOOP;
+    RETURN r.created_at;
 END
 $$;
 

@@ -245,10 +245,11 @@ ORDER BY CASE WHEN %(sort)s = 'messages' AND NOT %(descending)s THEN sum(c.messa
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: list_places
-SELECT t.name AS partition, t.id AS partition_id, cardinality(p.pending) AS pending,
+SELECT g.id AS group_id, t.name AS partition, t.id AS partition_id, cardinality(p.pending) AS pending,
        cardinality(p.leased) AS leased, p.lease_expires_at, p.available_at, p.acked_at
-FROM queenspark.places p JOIN queenspark.partitions t ON t.id = p.partition_id
-WHERE p.group_id = %(group_id)s ORDER BY t.name LIMIT %(limit)s OFFSET %(offset)s
+FROM queenspark.groups g JOIN queenspark.partitions t ON t.queue_id = g.queue_id
+JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = t.id
+WHERE g.id = ANY (%(group_ids)s) ORDER BY t.queue_id, t.name LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: delete_groups
 DELETE FROM queenspark.groups g USING queenspark.queues q
@@ -851,7 +852,7 @@ LEFT JOIN (
         ORDER BY m.txid, m.id LIMIT 1) f
     GROUP BY n.stream_id
 ) h ON h.stream_id = s.id
-WHERE %(id)s::integer IS NULL OR s.id = %(id)s
+WHERE %(ids)s::integer[] IS NULL OR s.id = ANY (%(ids)s)
 
 -- name: bucket_state
 -- What each bucket of the pipeline has done, and its last batch.
@@ -869,25 +870,48 @@ LEFT JOIN (
 ) t ON t.bucket = p.bucket
 ORDER BY p.bucket
 
--- name: stream_groups
--- Groups of each stream's window queue with their live leases and their last ack.
-SELECT s.id, g.name, count(*) FILTER (WHERE cardinality(p.leased) > 0 AND p.lease_expires_at > clock_timestamp()) AS leases,
-       max(p.acked_at) AS acked_at
+-- name: stream_totals
+SELECT (SELECT count(*) FROM queenspark.streams) AS streams, count(DISTINCT g.name) AS groups,
+       coalesce(sum(c.leases), 0)::bigint AS leases
 FROM queenspark.streams s JOIN queenspark.groups g ON g.queue_id = s.queue_id
-LEFT JOIN queenspark.places p ON p.group_id = g.id
-WHERE %(id)s::integer IS NULL OR s.id = %(id)s GROUP BY s.id, g.id ORDER BY s.id, g.name
+LEFT JOIN queenspark.group_counts c ON c.group_id = g.id
+
+-- name: list_streams
+SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
+       s.created_at, s.updated_at, count(*) OVER () AS total
+FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+CROSS JOIN LATERAL (
+    SELECT CASE %(sort)s WHEN 'createdAt' THEN s.created_at WHEN 'updatedAt' THEN s.updated_at END AS time,
+           CASE %(sort)s WHEN 'name' THEN s.name ELSE s.namespace END AS text
+) k
+WHERE (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
+  AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(s.name)) > 0)
+ORDER BY CASE WHEN NOT %(descending)s THEN k.time END, CASE WHEN %(descending)s THEN k.time END DESC,
+         CASE WHEN NOT %(descending)s THEN k.text END, CASE WHEN %(descending)s THEN k.text END DESC,
+         s.namespace, s.name
+LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: stream_consumers
--- The keys of each group: the last window that it answered, and how many up to it.
-SELECT g.name AS group, t.name AS key, w.window_end, w.total, p.acked_at
-FROM queenspark.groups g JOIN queenspark.places p ON p.group_id = g.id
-JOIN queenspark.partitions t ON t.id = p.partition_id
+-- The keys of each group: the last window that it answered, and how many up to it, as far as these are counted.
+SELECT g.name AS group, t.name AS key, w.window_end, c.total, p.acked_at
+FROM queenspark.groups g JOIN queenspark.partitions t ON t.queue_id = g.queue_id
+JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = t.id
 CROSS JOIN LATERAL (
-    SELECT max(m.window_end) AS window_end, count(*) AS total FROM queenspark.messages m
-    WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (g.start_txid, g.start_id)
-      AND (m.txid, m.id) <= (p.end_txid, p.end_id) AND m.id <> ALL (p.pending)
+    SELECT max(x.window_end) AS window_end FROM (
+        SELECT m.window_end FROM queenspark.messages m
+        WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (g.start_txid, g.start_id)
+          AND (m.txid, m.id) <= (p.end_txid, p.end_id) AND m.id <> ALL (p.pending)
+        ORDER BY m.partition_id DESC, m.txid DESC, m.id DESC LIMIT 100) x
 ) w
-WHERE g.queue_id = %(queue_id)s ORDER BY g.name, t.name LIMIT %(limit)s OFFSET %(offset)s
+CROSS JOIN LATERAL (
+    SELECT count(*) AS total FROM (
+        SELECT 1 FROM queenspark.messages m
+        WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (g.start_txid, g.start_id)
+          AND (m.txid, m.id) <= (p.end_txid, p.end_id) AND m.id <> ALL (p.pending)
+        LIMIT %(most)s) x
+) c
+WHERE g.queue_id = %(queue_id)s AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(t.name)) > 0)
+ORDER BY g.name, t.name LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: list_late
 SELECT l.version, l.key, l.txid, l.id, l.time_us, l.closed_us, l.dropped, l.at, m.queue, m.partition,
