@@ -151,16 +151,21 @@ async def test_answers_read_as_much_of_a_large_log_as_of_a_small_one(
             assert large <= small + 20, f"{what}: {read[what]} pages"
 
 
+RETURNED = """
+    SELECT pg_stat_get_xact_tuples_returned(i.indexrelid) FROM pg_stat_user_indexes i
+    WHERE i.indexrelname = %s
+"""
+
+
 async def test_an_idle_round_of_counting_reads_no_message(
     server: PostgresServer, sizes: tuple[int, int]
 ) -> None:
     async with counted(server, sizes[1]) as store:
-        with connect(store.database.url) as connection:
-            with connection.transaction():
-                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-                assert connection.execute("SELECT count_log(200000)").fetchone() == (True,)
-                ((by_queue,),) = connection.execute(RETURNED, ("messages_log",)).fetchall()
-                ((by_partition,),) = connection.execute(RETURNED, ("messages_partition",)).fetchall()
+        with connect(store.database.url) as connection, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            assert connection.execute("SELECT count_log(200000)").fetchone() == (True,)
+            ((by_queue,),) = connection.execute(RETURNED, ("messages_log",)).fetchall()
+            ((by_partition,),) = connection.execute(RETURNED, ("messages_partition",)).fetchall()
     assert by_queue <= 2 * QUEUES * 10, "the first messages that a group has not discovered"
     each = sizes[1] // QUEUES // PARTITIONS
     few = each if each <= 100 else 0
