@@ -63,6 +63,7 @@ async def test_seek_to_a_time_delivers_from_there(desk: Desk) -> None:
     assert await desk.popped() == ["old", "young1", "young2"]
 
 
+@pytest.mark.every_postgres
 async def test_seek_to_a_time_uses_looks_and_gives_the_same_without(desk: Desk) -> None:
     times = []
     for n in range(5):
@@ -126,6 +127,7 @@ async def test_the_start_can_be_changed_for_partitions_not_yet_read(desk: Desk) 
     assert await desk.popped() == ["a1"]
 
 
+@pytest.mark.every_postgres
 async def test_lag_counts_what_is_not_answered(desk: Desk) -> None:
     async def lag() -> tuple[int, int]:
         (row,), _ = await desk.store.groups.page(Page())

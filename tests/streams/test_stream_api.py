@@ -3,6 +3,7 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -25,10 +26,11 @@ from tests.wire.api import Api, answered, push_operation, refused
         ({"source_queue_names": []}, "source_queue_names is required"),
         ({"source_queue_names": "q"}, "source_queue_names must be an array"),
         ({"source_queue_names": [1]}, "source_queue_names must be an array"),
-        ({"source_queue_names": ["windows:a/b"]}, "source_queue_names: windows:a/b holds the windows"),
+        ({"source_queue_names": ["windows:a/b"]}, "source_queue_names: windows:a/b is a window queue"),
         ({"partitioned": "yes"}, "partitioned"),
         ({"window_type": "hopping"}, "window_type must be tumbling, sliding, session or count"),
         ({"window_duration_ms": 0}, "window_duration_ms is 0; it must be at least 1"),
+        ({"window_retention_ms": 0}, "window_retention_ms must be from 1 to 2000000000000"),
         ({"window_duration_ms": -60000}, "window_duration_ms is -60000; it must be at least 1"),
         ({"window_duration_ms": 2**60}, "window_duration_ms"),
         ({"window_duration_ms": 1.5}, "window_duration_ms"),
@@ -206,6 +208,23 @@ def test_names_of_window_queues_are_taken(api: Api) -> None:
     assert "windows:" in refused(api.post("/api/v1/configure", options), 400)
     assert api.pop(name, subscriptionMode="new").status_code == 204
     assert api.get("/api/v1/resources/queues/windows%3Atests%2Fx").status_code == 404
+
+
+def test_window_queues_are_listed_only_when_asked_for(stream: StreamApi, api: Api) -> None:
+    api.configure(stream.queue)
+    before = api.read("/api/v1/resources/overview"), api.read("/api/v1/status")
+    stream.define(partitioned=True)
+    stream.seal(minute("k", 1))
+    after = api.read("/api/v1/resources/overview"), api.read("/api/v1/status")
+    for name in ("queues", "partitions"):
+        assert [each[name] for each in after] == [each[name] for each in before]
+    window_queue = f"windows:tests/{stream.name}"
+    for path in ("/api/v1/resources/queues", "/api/v1/status/queues"):
+        listed = {queue["name"] for queue in api.read(path)["queues"]}
+        assert stream.queue in listed
+        assert window_queue not in listed
+        assert window_queue in {queue["name"] for queue in api.read(path, windows="true")["queues"]}
+    assert api.read(f"/api/v1/resources/queues/{quote(window_queue, safe='')}")["name"] == window_queue
 
 
 def test_streams_are_listed_with_what_they_are(stream: StreamApi, api: Api) -> None:

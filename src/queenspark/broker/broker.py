@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 from datetime import UTC, datetime
 from typing import Any
 
 from ..settings import Settings, decode_key
 from ..store import Store
+from ..store.definitions import STREAMS_QUERY
 from ..store.delivery import Batch
 from ..store.errors import QueueFull, Refused, StoreError
 from ..store.maintenance import Modes
@@ -57,6 +58,9 @@ class Broker:
         self.leases = Leases()
         self.parking = Parking(self.give_back, self._in_scope)
         self.pushes = Gatherer(self.store.pusher.push, settings.push_lanes, _MOST_PUSHED)
+        self.appender = self.store.appender(
+            push=self.pushes.run, is_staging=self._is_staging, wake=self._wake_queues
+        )
         self.acks = Gatherer(self.store.deliverer.ack, _LANES, _MOST_ACKED)
         self.window_pops = Gatherer(self.store.deliverer.pop_windows, _LANES, _MOST_WINDOWS)
         self.window_reads = Gatherer(self.store.hydration.read, _LANES, _MOST_WINDOWS)
@@ -145,6 +149,13 @@ class Broker:
         namespace, task = scope
         return queue is None or (namespace in (None, queue.namespace) and task in (None, queue.task))
 
+    async def _is_staging(self) -> bool:
+        return self.modes.push
+
+    async def _wake_queues(self, names: Set[str]) -> None:
+        for name in names:
+            self.bus.wake(name)
+
     def _modes_changed(self) -> None:
         async def read() -> None:
             try:
@@ -227,44 +238,54 @@ class Broker:
         await self._measure_streams()
 
     async def _measure_streams(self) -> None:
-        metrics = self.metrics
-        states = {state["id"]: state for state in await self.store.streams.state()}
-        gauges = {
-            metrics.stream_open: "open_windows",
-            metrics.stream_records: "records",
-            metrics.stream_sealed: "windows",
-            metrics.stream_late: "late",
-            metrics.stream_dropped: "dropped",
-            metrics.stream_dead: "dead",
-        }
-        ages = {metrics.stream_lag: "unread_since", metrics.stream_held: "held_since"}
-        for gauge in (metrics.stream_watermark, *gauges, *ages):
-            gauge.clear()
-        for stream in (await self.store.streams.page(Page()))[0]:
-            labels = (stream.namespace, stream.name)
-            if (state := states.get(stream.id)) is None:
-                continue
-            if state["watermark_us"] is not None:
-                metrics.stream_watermark.labels(*labels).set(state["watermark_us"] / 1e6)
-            for gauge, name in gauges.items():
-                gauge.labels(*labels).set(state[name])
-            for gauge, name in ages.items():
-                since = state[name]
-                gauge.labels(*labels).set((state["now"] - since).total_seconds() if since is not None else 0)
-        for gauge in metrics.buckets.values():
-            gauge.clear()
-        for bucket in await self.store.streams.buckets():
-            for name, gauge in metrics.buckets.items():
-                gauge.labels(str(bucket["bucket"])).set(bucket[name])
-        await self._measure_pipeline()
+        streams = self.store.streams
+        pipeline = await streams.pipeline()
+        queries = pipeline["queries"] if pipeline["active"] else {}
+        query = queries.get(STREAMS_QUERY, {})
+        states = {state["id"]: state for state in await streams.state()}
+        rates = {row["id"]: row for row in await streams.rates()}
+        self.metrics.streams.update(
+            {
+                (stream.namespace, stream.name): _measured(states[stream.id], rates.get(stream.id, {}))
+                for stream in (await streams.page(Page()))[0]
+                if stream.id in states
+            },
+            {
+                row["bucket"]: {
+                    **row,
+                    **_of_bucket(query, row["bucket"]),
+                    "watermark": _seconds(row["watermark_us"]),
+                }
+                for row in await streams.buckets()
+            },
+            {**query, "active": pipeline["active"]},
+            queries,
+        )
 
-    async def _measure_pipeline(self) -> None:
-        metrics = self.metrics
-        pipeline = await self.store.streams.pipeline()
-        query = pipeline["stats"].get("query", {}) if pipeline["active"] else {}
-        arriving, able = (float(query.get(f"{name}RowsPerSecond") or 0) for name in ("input", "processed"))
-        metrics.pipeline_active.set(pipeline["active"])
-        metrics.pipeline_input.set(arriving)
-        metrics.pipeline_processed.set(able)
-        metrics.pipeline_batch.set(float(query.get("batchSeconds") or 0))
-        metrics.pipeline_backpressure.set(arriving / able if able else 0)
+
+def _measured(state: dict[str, Any], rates: dict[str, Any]) -> dict[str, Any]:
+    """The state of a stream with times as seconds, and its rates."""
+    return {
+        **state,
+        "watermark": _seconds(state["watermark_us"]),
+        "lag": _age(state["now"], state["unread_since"]),
+        "held": _age(state["now"], state["held_since"]),
+        **{name: rates.get(name) for name in ("arriving", "processed", "sealed", "backpressure")},
+    }
+
+
+def _of_bucket(query: dict[str, Any], bucket: int) -> dict[str, Any]:
+    """What the streams query reports of a bucket."""
+    reported = query.get("buckets", {}).get(str(bucket), {})
+    return {
+        "processed": reported.get("processedRowsPerSecond"),
+        "batchSecondsHistogram": reported.get("batchSecondsHistogram"),
+    }
+
+
+def _seconds(microseconds: int | None) -> float | None:
+    return None if microseconds is None else microseconds / 1e6
+
+
+def _age(now: datetime, since: datetime | None) -> float:
+    return 0.0 if since is None else max(0.0, (now - since).total_seconds())

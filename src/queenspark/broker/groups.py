@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from ..store.page import MOST, Page
+from .answers.groups import GroupDeleted, GroupDetail, GroupList, GroupMoved, LaggingGroups, Subscribed
 from .broker import Broker
 from .errors import bad_request, not_found
-from .http import Answer, Call, Route, json
+from .http import Answer, Call, Right, Route, json
 from .limits import check_name
 from .paging import Limit, OffsetQuery, PageQuery, page_of, paged
 from .times import iso, parse_time
@@ -182,15 +183,49 @@ async def seek(broker: Broker, call: Call) -> Answer:
 _GROUPS = "/api/v1/consumer-groups"
 
 ROUTES = [
-    Route("GET", _GROUPS, list_groups, "A page of the consumer groups", query=GroupsQuery),
-    Route("GET", f"{_GROUPS}/lagging", lagging, "Groups that lag behind", query=LaggingQuery),
-    Route("GET", f"{_GROUPS}/:group", get_group, "One consumer group", query=PlacesQuery),
-    Route("DELETE", f"{_GROUPS}/:group", delete_group, "Delete a group everywhere", query=DeleteQuery),
+    Route(
+        "GET",
+        _GROUPS,
+        list_groups,
+        "A page of the consumer groups",
+        Right.QUEUE_READ,
+        {200: GroupList},
+        query=GroupsQuery,
+    ),
+    Route(
+        "GET",
+        f"{_GROUPS}/lagging",
+        lagging,
+        "Groups that lag behind",
+        Right.QUEUE_READ,
+        {200: LaggingGroups},
+        query=LaggingQuery,
+    ),
+    Route(
+        "GET",
+        f"{_GROUPS}/:group",
+        get_group,
+        "One consumer group",
+        Right.QUEUE_READ,
+        {200: GroupDetail},
+        query=PlacesQuery,
+    ),
+    Route(
+        "DELETE",
+        f"{_GROUPS}/:group",
+        delete_group,
+        "Delete a group everywhere",
+        Right.QUEUE_ADMIN,
+        {200: GroupDeleted},
+        query=DeleteQuery,
+    ),
     Route(
         "DELETE",
         f"{_GROUPS}/:group/queues/:queue",
         delete_group,
         "Delete a group on a queue",
+        Right.QUEUE_ADMIN,
+        {200: GroupDeleted},
         query=DeleteQuery,
     ),
     Route(
@@ -198,14 +233,26 @@ ROUTES = [
         f"{_GROUPS}/:group/subscription",
         set_subscription,
         "Change where a group begins",
+        Right.QUEUE_ADMIN,
+        {200: Subscribed},
         body=SubscriptionRequest,
     ),
-    Route("POST", f"{_GROUPS}/:group/queues/:queue/seek", seek, "Move a group on a queue", body=SeekRequest),
+    Route(
+        "POST",
+        f"{_GROUPS}/:group/queues/:queue/seek",
+        seek,
+        "Move a group on a queue",
+        Right.QUEUE_ADMIN,
+        {200: GroupMoved},
+        body=SeekRequest,
+    ),
     Route(
         "POST",
         f"{_GROUPS}/:group/queues/:queue/partitions/:partition/seek",
         seek,
         "Move a group in a partition",
+        Right.QUEUE_ADMIN,
+        {200: GroupMoved},
         body=SeekRequest,
     ),
 ]

@@ -9,9 +9,18 @@ from msgspec import Meta
 
 from ..store.catalog import Queue, to_queue
 from ..store.page import Page
+from .answers.queues import (
+    Configured,
+    NamespaceList,
+    Overview,
+    QueueDeleted,
+    QueueDetail,
+    QueueList,
+    TaskList,
+)
 from .broker import Broker
 from .errors import bad_request, not_found
-from .http import Answer, Call, Route, json
+from .http import Answer, Call, Right, Route, json
 from .limits import check_name, check_queue
 from .paging import PageQuery, page_of, paged
 from .times import iso
@@ -143,6 +152,7 @@ class QueuesQuery(PageQuery):
 
     namespace: str | None = None
     task: str | None = None
+    windows: bool = False
 
 
 _SORTS = ("namespace", "task", "priority", "createdAt", "partitions", "messages", "pending", "processing")
@@ -166,7 +176,7 @@ async def list_queues(broker: Broker, call: Call) -> Answer:
     query: QueuesQuery = call.query
     counted_at = await broker.counted_at()
     rows, total = await broker.store.queues.page(
-        page_of(query, *_SORTS), namespace=query.namespace, task=query.task
+        page_of(query, *_SORTS), windows=query.windows, namespace=query.namespace, task=query.task
     )
     shown = paged("queues", [_described(row) for row in rows], total, query)
     return json({**shown, "countedAt": counted_at})
@@ -177,7 +187,7 @@ async def get_queue(broker: Broker, call: Call) -> Answer:
     name = call.path["queue"]
     page = page_of(call.query, "createdAt")
     counted_at = await broker.counted_at()
-    rows, _ = await broker.store.queues.page(Page(1), name=name)
+    rows, _ = await broker.store.queues.page(Page(1), windows=True, name=name)
     if not rows:
         raise not_found(f"queue {name} does not exist")
     row, queue = rows[0], to_queue(rows[0])
@@ -255,15 +265,61 @@ ROUTES = [
         "/api/v1/configure",
         configure,
         "Create or change a queue",
+        Right.QUEUE_ADMIN,
+        {200: Configured},
         body=ConfigureRequest,
         messages={"": "queue is required", "queue": "queue is required"},
     ),
-    Route("GET", "/api/v1/resources/queues", list_queues, "A page of the queues", query=QueuesQuery),
-    Route("GET", "/api/v1/resources/queues/:queue", get_queue, "One queue", query=PageQuery),
-    Route("DELETE", "/api/v1/resources/queues/:queue", delete, "Delete a queue"),
     Route(
-        "GET", "/api/v1/resources/namespaces", list_namespaces, "A page of the namespaces", query=PageQuery
+        "GET",
+        "/api/v1/resources/queues",
+        list_queues,
+        "A page of the queues",
+        Right.QUEUE_READ,
+        {200: QueueList},
+        query=QueuesQuery,
     ),
-    Route("GET", "/api/v1/resources/tasks", list_tasks, "A page of the tasks", query=PageQuery),
-    Route("GET", "/api/v1/resources/overview", overview, "Counts over everything"),
+    Route(
+        "GET",
+        "/api/v1/resources/queues/:queue",
+        get_queue,
+        "One queue",
+        Right.QUEUE_READ,
+        {200: QueueDetail},
+        query=PageQuery,
+    ),
+    Route(
+        "DELETE",
+        "/api/v1/resources/queues/:queue",
+        delete,
+        "Delete a queue",
+        Right.QUEUE_ADMIN,
+        {200: QueueDeleted},
+    ),
+    Route(
+        "GET",
+        "/api/v1/resources/namespaces",
+        list_namespaces,
+        "A page of the namespaces",
+        Right.QUEUE_READ,
+        {200: NamespaceList},
+        query=PageQuery,
+    ),
+    Route(
+        "GET",
+        "/api/v1/resources/tasks",
+        list_tasks,
+        "A page of the tasks",
+        Right.QUEUE_READ,
+        {200: TaskList},
+        query=PageQuery,
+    ),
+    Route(
+        "GET",
+        "/api/v1/resources/overview",
+        overview,
+        "Counts over everything",
+        Right.QUEUE_READ,
+        {200: Overview},
+    ),
 ]

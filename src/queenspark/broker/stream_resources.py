@@ -7,17 +7,26 @@ from typing import Any
 
 import msgspec
 
-from ..store.definitions import Body
+from ..formats.definition import shown
+from ..store.definitions import STREAMS_QUERY, Body, spec_of
 from ..store.page import Page
 from ..store.streams import Stream
+from .answers.streams import (
+    DeadRecords,
+    LateRecords,
+    StreamConsumers,
+    StreamDeleted,
+    StreamDetail,
+    StreamList,
+    StreamStats,
+)
 from .broker import Broker
-from .http import Answer, Call, Route, json
+from .http import Answer, Call, Right, Route, json
 from .paging import OffsetQuery, PageQuery, page_of, paged
 from .streams import find_stream
 from .times import iso
 from .window import shown_time
 
-_MS = 1000  # microseconds
 _MOST_GROUPS = 10_000  # of all streams of a page
 
 
@@ -53,7 +62,19 @@ def _age(now: datetime, since: datetime | None) -> float:
     return round(max(0.0, (now - since).total_seconds()), 3) if since is not None else 0.0
 
 
-def progress_of(state: dict[str, Any]) -> dict[str, Any]:
+def _rates_of(rates: dict[str, Any] | None) -> dict[str, Any]:
+    """Rates over the last minute, as the API names them; nothing has moved where none were measured."""
+    found = rates or {}
+    return {
+        "arrivingPerSecond": found.get("arriving", 0.0),
+        "processedPerSecond": found.get("processed", 0.0),
+        "sealedPerSecond": found.get("sealed", 0.0),
+        "latePerSecond": found.get("late", 0.0),
+        "backpressure": found.get("backpressure", 0.0),
+    }
+
+
+def progress_of(state: dict[str, Any], rates: dict[str, Any] | None) -> dict[str, Any]:
     """How far a stream is and what it has counted, as the API names it."""
     mark = state["watermark_us"]
     return {
@@ -66,6 +87,7 @@ def progress_of(state: dict[str, Any]) -> dict[str, Any]:
         "dropped": state["dropped"],
         "dead": state["dead"],
         "updatedAt": iso(state["sealed_at"]),
+        "rates": _rates_of(rates),
         "retention": {
             "needsSince": iso(state["needs_since"]),
             "heldSince": iso(state["held_since"]),
@@ -74,27 +96,11 @@ def progress_of(state: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _spec_of(body: Body | None) -> dict[str, Any]:
-    """The windows of a stream, as the API names them."""
-    spec = body.spec if body is not None else {}
-
-    def ms(name: str) -> int | None:
-        return None if spec.get(name) is None else int(spec[name]) // _MS
-
-    return {
-        "windowType": spec.get("kind"),
-        "windowDurationMs": ms("duration_us"),
-        "windowSlideMs": ms("slide_us"),
-        "windowGapMs": ms("gap_us"),
-        "windowSizeCount": spec.get("size"),
-        "windowSlideCount": spec.get("step"),
-        "windowGracePeriodMs": ms("grace_us") or 0,
-        "idleTimeoutMs": ms("idle_us"),
-        "eventTime": body.event_time if body is not None else None,
-        "late": spec.get("late", "process"),
-        "emitEmpty": spec.get("emit_empty", False),
-        "sourceQueues": [source.queue for source in body.sources] if body is not None else [],
-    }
+def _definition(stream: Stream, body: Body | None) -> dict[str, Any]:
+    """What a stream is, as the API names it; `body` is that of its newest version."""
+    assert body is not None, "definitions are never removed"
+    queues = [source.queue for source in body.sources]
+    return {**shown(spec_of(body), body, stream), "sourceQueues": queues}
 
 
 async def _described(broker: Broker, chosen: list[Stream]) -> list[dict[str, Any]]:
@@ -104,26 +110,26 @@ async def _described(broker: Broker, chosen: list[Stream]) -> list[dict[str, Any
     groups: dict[int, list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(row["queue_id"], []).append(row)
-    states = {row["id"]: row for row in await streams.state([stream.id for stream in chosen])}
-    shown = []
+    ids = [stream.id for stream in chosen]
+    rates = {row["id"]: row for row in await streams.rates(ids)}
+    states = {row["id"]: progress_of(row, rates.get(row["id"])) for row in await streams.state(ids)}
+    described = []
     for stream in chosen:
         own = groups.get(stream.queue_id, [])
-        shown.append({
+        described.append({
             "id": str(stream.id),
             "name": stream.name,
             "namespace": stream.namespace,
-            "partitioned": stream.partitioned,
             "version": stream.version,
             "windowQueue": stream.queue,
-            **_spec_of(await streams.body(stream.id, stream.version)),
-            "windowLeaseTimeoutMs": stream.lease_timeout_ms,
+            **_definition(stream, await streams.body(stream.id, stream.version)),
             "createdAt": iso(stream.created_at),
             "updatedAt": iso(stream.updated_at),
             "activeLeases": sum(row["leases"] for row in own),
             "consumerGroups": [row["name"] for row in own],
-            **({"progress": progress_of(states[stream.id])} if stream.id in states else {}),
+            **({"progress": states[stream.id]} if stream.id in states else {}),
         })  # fmt: skip
-    return shown
+    return described
 
 
 async def list_streams(broker: Broker, call: Call) -> Answer:
@@ -133,16 +139,16 @@ async def list_streams(broker: Broker, call: Call) -> Answer:
     found, total = await broker.store.streams.page(
         page_of(query, "namespace", "createdAt", "updatedAt"), query.namespace
     )
-    shown = paged("streams", await _described(broker, found), total, query)
-    return json({**shown, "countedAt": counted_at})
+    page = paged("streams", await _described(broker, found), total, query)
+    return json({**page, "countedAt": counted_at})
 
 
 async def get_stream(broker: Broker, call: Call) -> Answer:
     """One stream, with the lag of its groups."""
     stream = await _stream(broker, call)
-    (shown,) = await _described(broker, [stream])
+    (described,) = await _described(broker, [stream])
     groups, _ = await broker.store.groups.page(Page(), queue_ids=[stream.queue_id])
-    shown["groups"] = [
+    described["groups"] = [
         {
             "name": row["name"],
             "lag": row["lag"],
@@ -152,7 +158,7 @@ async def get_stream(broker: Broker, call: Call) -> Answer:
         }
         for row in groups
     ]
-    return json(shown)
+    return json(described)
 
 
 def _bucket(row: dict[str, Any]) -> dict[str, Any]:
@@ -175,7 +181,8 @@ def _bucket(row: dict[str, Any]) -> dict[str, Any]:
 
 async def _stats(broker: Broker) -> dict[str, Any]:
     found, total = await broker.store.streams.page(Page())
-    states = {row["id"]: progress_of(row) for row in await broker.store.streams.state()}
+    rates = {row["id"]: row for row in await broker.store.streams.rates()}
+    states = {row["id"]: progress_of(row, rates.get(row["id"])) for row in await broker.store.streams.state()}
     totals = await broker.store.streams.totals()
     pipeline = await broker.store.streams.pipeline()
     buckets = await broker.store.streams.buckets()
@@ -193,7 +200,8 @@ async def _stats(broker: Broker) -> dict[str, Any]:
             "active": pipeline["active"],
             "holder": pipeline["holder"] if pipeline["active"] else None,
             "epoch": pipeline["epoch"],
-            **pipeline["stats"],
+            "query": pipeline["queries"].get(STREAMS_QUERY, {}),
+            "queries": pipeline["queries"],
             "buckets": [_bucket(row) for row in buckets],
         },
         "byStream": [
@@ -274,11 +282,66 @@ async def delete(broker: Broker, call: Call) -> Answer:
 _STREAMS = "/api/v1/resources/streams"
 
 ROUTES = [
-    Route("GET", _STREAMS, list_streams, "A page of the streams", query=StreamsQuery),
-    Route("GET", f"{_STREAMS}/stats", stats, "Counts over all streams, and the pipeline"),
-    Route("GET", f"{_STREAMS}/:stream", get_stream, "One stream", query=NamespaceQuery),
-    Route("GET", f"{_STREAMS}/:stream/consumers", consumers, "How far its groups are", query=KeysQuery),
-    Route("GET", f"{_STREAMS}/:stream/late", late, "Late records", query=RecordsQuery),
-    Route("GET", f"{_STREAMS}/:stream/dead", dead, "Records without an event time", query=RecordsQuery),
-    Route("DELETE", f"{_STREAMS}/:stream", delete, "Delete a stream", query=NamespaceQuery),
+    Route(
+        "GET",
+        _STREAMS,
+        list_streams,
+        "A page of the streams",
+        Right.STREAM_READ,
+        {200: StreamList},
+        query=StreamsQuery,
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/stats",
+        stats,
+        "Counts over all streams, and the pipeline",
+        Right.STREAM_READ,
+        {200: StreamStats},
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/:stream",
+        get_stream,
+        "One stream",
+        Right.STREAM_READ,
+        {200: StreamDetail},
+        query=NamespaceQuery,
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/:stream/consumers",
+        consumers,
+        "How far its groups are",
+        Right.STREAM_READ,
+        {200: StreamConsumers},
+        query=KeysQuery,
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/:stream/late",
+        late,
+        "Late records",
+        Right.STREAM_READ,
+        {200: LateRecords},
+        query=RecordsQuery,
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/:stream/dead",
+        dead,
+        "Records without an event time",
+        Right.STREAM_READ,
+        {200: DeadRecords},
+        query=RecordsQuery,
+    ),
+    Route(
+        "DELETE",
+        f"{_STREAMS}/:stream",
+        delete,
+        "Delete a stream",
+        Right.STREAM_ADMIN,
+        {200: StreamDeleted},
+        query=NamespaceQuery,
+    ),
 ]

@@ -9,10 +9,13 @@ import msgspec
 
 from .. import __version__
 from ..store.errors import StoreError
+from .answers.messages import MessageList
+from .answers.queues import QueueDetail, QueueList
+from .answers.system import Analytics, BrokerMetrics, Healthy, Maintenance, SystemStatus, Unhealthy
 from .broker import Broker
 from .errors import not_found
 from .groups import GroupsQuery
-from .http import Answer, Call, Route, json
+from .http import Answer, Call, Right, Route, json
 from .messages import BrowseQuery, browse
 from .paging import PageQuery, page_of, paged
 from .queues import QueuesQuery, get_queue, list_queues
@@ -50,8 +53,13 @@ async def metrics(broker: Broker, _: Call) -> Answer:
 
 async def prometheus(broker: Broker, _: Call) -> Answer:
     """Counters and gauges for Prometheus."""
-    _gauges(broker)
-    return Answer(200, broker.metrics.text(), b"text/plain; version=0.0.4; charset=utf-8")
+
+    async def text() -> bytes:
+        _gauges(broker)
+        return broker.metrics.text()
+
+    body: bytes = await broker.glances.get("prometheus", text)
+    return Answer(200, body, b"text/plain; version=0.0.4; charset=utf-8")
 
 
 async def _glance(broker: Broker) -> dict[str, Any]:
@@ -159,35 +167,93 @@ async def set_pop_maintenance(broker: Broker, call: Call) -> Answer:
 _ENABLED = {"enabled": "enabled must be true or false", "": "enabled must be true or false"}
 
 ROUTES = [
-    Route("GET", "/health", health, "Whether broker and database work"),
-    Route("GET", "/metrics", metrics, "Counters and gauges as JSON"),
-    Route("GET", "/metrics/prometheus", prometheus, "Counters and gauges for Prometheus"),
-    Route("GET", "/api/v1/status", status, "Everything at a glance"),
-    Route("GET", "/api/v1/status/queues", list_queues, "A page of the queues", query=QueuesQuery),
-    Route("GET", "/api/v1/status/queues/:queue", get_queue, "One queue", query=PageQuery),
+    Route(
+        "GET",
+        "/health",
+        health,
+        "Whether broker and database work",
+        Right.PUBLIC,
+        {200: Healthy, 503: Unhealthy},
+    ),
+    Route("GET", "/metrics", metrics, "Counters and gauges as JSON", Right.SYSTEM_READ, {200: BrokerMetrics}),
+    Route(
+        "GET",
+        "/metrics/prometheus",
+        prometheus,
+        "Counters and gauges for Prometheus",
+        Right.SYSTEM_READ,
+        {200: str},
+    ),
+    Route("GET", "/api/v1/status", status, "Everything at a glance", Right.SYSTEM_READ, {200: SystemStatus}),
+    Route(
+        "GET",
+        "/api/v1/status/queues",
+        list_queues,
+        "A page of the queues",
+        Right.QUEUE_READ,
+        {200: QueueList},
+        query=QueuesQuery,
+    ),
+    Route(
+        "GET",
+        "/api/v1/status/queues/:queue",
+        get_queue,
+        "One queue",
+        Right.QUEUE_READ,
+        {200: QueueDetail},
+        query=PageQuery,
+    ),
     Route(
         "GET",
         "/api/v1/status/queues/:queue/messages",
         status_messages,
         "Messages of a queue",
+        Right.QUEUE_READ,
+        {200: MessageList},
         query=BrowseQuery,
     ),
-    Route("GET", "/api/v1/status/analytics", analytics, "Lag of a page of the groups", query=GroupsQuery),
-    Route("GET", "/api/v1/system/maintenance", get_maintenance, "The maintenance modes"),
+    Route(
+        "GET",
+        "/api/v1/status/analytics",
+        analytics,
+        "Lag of a page of the groups",
+        Right.QUEUE_READ,
+        {200: Analytics},
+        query=GroupsQuery,
+    ),
+    Route(
+        "GET",
+        "/api/v1/system/maintenance",
+        get_maintenance,
+        "The maintenance modes",
+        Right.SYSTEM_READ,
+        {200: Maintenance},
+    ),
     Route(
         "POST",
         "/api/v1/system/maintenance",
         set_maintenance,
         "Switch push maintenance",
+        Right.SYSTEM_ADMIN,
+        {200: Maintenance},
         body=MaintenanceRequest,
         messages=_ENABLED,
     ),
-    Route("GET", "/api/v1/system/maintenance/pop", get_pop_maintenance, "Whether pops answer with nothing"),
+    Route(
+        "GET",
+        "/api/v1/system/maintenance/pop",
+        get_pop_maintenance,
+        "Whether pops answer with nothing",
+        Right.SYSTEM_READ,
+        {200: Maintenance},
+    ),
     Route(
         "POST",
         "/api/v1/system/maintenance/pop",
         set_pop_maintenance,
         "Switch pop maintenance",
+        Right.SYSTEM_ADMIN,
+        {200: Maintenance},
         body=MaintenanceRequest,
         messages=_ENABLED,
     ),

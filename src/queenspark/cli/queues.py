@@ -33,11 +33,12 @@ def list_queues(
     sort: Sort = "name",
     limit: Limit = 1000,
     offset: Offset = 0,
+    windows: Annotated[bool, typer.Option("--windows", help="Window queues of streams, too.")] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """List the queues (also: just `queenspark queues`)."""
-    query = {"search": search, "sort": sort, "limit": limit, "offset": offset}
+    query = {"search": search, "sort": sort, "limit": limit, "offset": offset, "windows": windows or None}
     with BrokerApi(url) as broker:
         answer = broker.get("resources", "queues", query=query)
     if as_json:

@@ -40,10 +40,13 @@ class Queues:
         self._catalog.forget(name)
         return row is not None
 
-    async def page(self, page: Page, **chosen: str | None) -> Rows:
-        """A page of the queues (of a name, namespace, task) with their counts; and how many there are."""
+    async def page(self, page: Page, *, windows: bool = False, **chosen: str | None) -> Rows:
+        """A page of the queues (of a name, namespace, task) with their counts; and how many there are.
+
+        Window queues of streams are left out unless `windows` is set.
+        """
         wanted = {"name": None, "namespace": None, "task": None, **chosen}
-        rows, total = await self._database.page("list_queues", page, **wanted)
+        rows, total = await self._database.page("list_queues", page, windows=windows, **wanted)
         if len(rows) <= FEW:
             await self._bring_up_to_date(rows)
         return rows, total

@@ -19,9 +19,11 @@ class AsyncAdmin:
         """Everything at a glance."""
         return await self._get("status")
 
-    async def queues(self, *, namespace: str | None = None, task: str | None = None) -> list[dict[str, Any]]:
-        """All queues with their counts."""
-        query = {"namespace": namespace, "task": task}
+    async def queues(
+        self, *, namespace: str | None = None, task: str | None = None, windows: bool = False
+    ) -> list[dict[str, Any]]:
+        """All queues with their counts; with `windows` also the window queues of streams."""
+        query = {"namespace": namespace, "task": task, "windows": "true" if windows else None}
         return await self._list("queues", "resources", "queues", query=query)
 
     async def streams(self, *, namespace: str | None = None) -> list[dict[str, Any]]:

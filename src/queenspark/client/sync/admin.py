@@ -20,9 +20,11 @@ class Admin:
         """Everything at a glance."""
         return self._get("status")
 
-    def queues(self, *, namespace: str | None = None, task: str | None = None) -> list[dict[str, Any]]:
-        """All queues with their counts."""
-        query = {"namespace": namespace, "task": task}
+    def queues(
+        self, *, namespace: str | None = None, task: str | None = None, windows: bool = False
+    ) -> list[dict[str, Any]]:
+        """All queues with their counts; with `windows` also the window queues of streams."""
+        query = {"namespace": namespace, "task": task, "windows": "true" if windows else None}
         return self._list("queues", "resources", "queues", query=query)
 
     def streams(self, *, namespace: str | None = None) -> list[dict[str, Any]]:

@@ -995,6 +995,30 @@ BEGIN
 END
 $$;
 
+-- What SQL reads of a window message; formats/window_message.py defines it.
+CREATE FUNCTION window_sources(p_payload text)
+RETURNS TABLE (queue_id integer, first_txid bigint, first_id bigint, last_txid bigint, last_id bigint)
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT (s ->> 0)::integer, (s ->> 1)::bigint, (s ->> 2)::bigint, (s ->> 3)::bigint, (s ->> 4)::bigint
+    FROM jsonb_array_elements(p_payload::jsonb -> 'sources') s
+$$;
+
+CREATE FUNCTION window_version(p_payload text) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
+    SELECT (p_payload::jsonb ->> 'version')::integer
+$$;
+
+-- A time in microseconds since 1970.
+CREATE FUNCTION microseconds(p_time timestamptz) RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT (extract(epoch FROM p_time) * 1000000)::bigint
+$$;
+
+-- Whether a record was created in [p_from_us, p_until_us), or may be of any time: the `created` of Members in
+-- windows/membership.py.
+CREATE FUNCTION is_created_in(p_us bigint, p_from_us bigint, p_until_us bigint) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT p_from_us IS NULL OR (p_us >= p_from_us AND p_us < p_until_us)
+$$;
+
 -- Messages of a partition or, without one, of a whole queue from one position to another, in the order of the log;
 -- only those created in [p_from_us, p_until_us), where these are given.
 CREATE FUNCTION messages_between(
@@ -1012,10 +1036,10 @@ BEGIN
         RETURN QUERY
         SELECT m.txid, m.id, m.partition_id, c.us, m.encrypted, m.transaction_id::text, m.payload
         FROM queenspark.messages m
-        CROSS JOIN LATERAL (SELECT (extract(epoch FROM m.created_at) * 1000000)::bigint AS us) c
+        CROSS JOIN LATERAL (SELECT microseconds(m.created_at) AS us) c
         WHERE m.queue_id = p_queue_id AND (m.txid, m.id) >= (p_first_txid, p_first_id)
           AND (m.txid, m.id) <= (p_last_txid, p_last_id)
-          AND (p_from_us IS NULL OR (c.us >= p_from_us AND c.us < p_until_us))
+          AND is_created_in(c.us, p_from_us, p_until_us)
         ORDER BY m.txid, m.id LIMIT p_limit;
     ELSE
         SELECT t.id INTO v_partition_id FROM queenspark.partitions t
@@ -1023,10 +1047,10 @@ BEGIN
         RETURN QUERY
         SELECT m.txid, m.id, m.partition_id, c.us, m.encrypted, m.transaction_id::text, m.payload
         FROM queenspark.messages m
-        CROSS JOIN LATERAL (SELECT (extract(epoch FROM m.created_at) * 1000000)::bigint AS us) c
+        CROSS JOIN LATERAL (SELECT microseconds(m.created_at) AS us) c
         WHERE m.partition_id = v_partition_id AND (m.txid, m.id) >= (p_first_txid, p_first_id)
           AND (m.txid, m.id) <= (p_last_txid, p_last_id)
-          AND (p_from_us IS NULL OR (c.us >= p_from_us AND c.us < p_until_us))
+          AND is_created_in(c.us, p_from_us, p_until_us)
         ORDER BY m.txid, m.id LIMIT p_limit;
     END IF;
 END
@@ -1051,8 +1075,8 @@ BEGIN
     JOIN queenspark.partitions t ON t.queue_id = r.queue_id AND t.name = p_partitions[r.n]
     JOIN queenspark.messages m ON m.partition_id = t.id
         AND (m.txid, m.id) >= (r.first_txid, r.first_id) AND (m.txid, m.id) <= (r.last_txid, r.last_id)
-    CROSS JOIN LATERAL (SELECT (extract(epoch FROM m.created_at) * 1000000)::bigint AS us) c
-    WHERE p_from_us[r.n] IS NULL OR (c.us >= p_from_us[r.n] AND c.us < p_until_us[r.n])
+    CROSS JOIN LATERAL (SELECT microseconds(m.created_at) AS us) c
+    WHERE is_created_in(c.us, p_from_us[r.n], p_until_us[r.n])
     ORDER BY r.n, m.txid, m.id;
     IF array_position(p_partitions, NULL) IS NULL THEN
         RETURN;
@@ -1063,8 +1087,8 @@ BEGIN
         AS r(n, queue_id, first_txid, first_id, last_txid, last_id)
     JOIN queenspark.messages m ON m.queue_id = r.queue_id
         AND (m.txid, m.id) >= (r.first_txid, r.first_id) AND (m.txid, m.id) <= (r.last_txid, r.last_id)
-    CROSS JOIN LATERAL (SELECT (extract(epoch FROM m.created_at) * 1000000)::bigint AS us) c
-    WHERE p_partitions[r.n] IS NULL AND (p_from_us[r.n] IS NULL OR (c.us >= p_from_us[r.n] AND c.us < p_until_us[r.n]))
+    CROSS JOIN LATERAL (SELECT microseconds(m.created_at) AS us) c
+    WHERE p_partitions[r.n] IS NULL AND is_created_in(c.us, p_from_us[r.n], p_until_us[r.n])
     ORDER BY r.n, m.txid, m.id;
 END
 $$;
@@ -1081,17 +1105,16 @@ LANGUAGE sql STABLE AS $$
         ORDER BY d.stream_id, d.version, d.seq DESC
     ), pipeline AS (
         -- The bucket that is least far.
-        SELECT p.state FROM queenspark.progress p
-        ORDER BY (p.state ->> 'txid')::bigint, (p.state ->> 'id')::bigint, p.batch LIMIT 1
+        SELECT p.txid, p.id, p.seq, p.behind FROM queenspark.progress p ORDER BY p.txid, p.id, p.batch LIMIT 1
     ), opened AS (
         SELECT o.stream_id, o.version, min(ARRAY[o.open_txid, o.open_id]) AS position
         FROM queenspark.stream_stats o WHERE o.open_txid IS NOT NULL GROUP BY o.stream_id, o.version
     ), known AS (
         SELECT l.stream_id, l.version, l.body, o.position AS opened,
-               coalesce(p.state #> ARRAY['behind', l.stream_id || ':' || l.version],
-                        jsonb_build_array(p.state -> 'txid', p.state -> 'id')) AS at
-        FROM live l LEFT JOIN pipeline p ON (p.state ->> 'seq')::bigint >= l.seq
+               coalesce(p.behind -> (l.stream_id || ':' || l.version), jsonb_build_array(p.txid, p.id)) AS at
+        FROM live l LEFT JOIN pipeline p ON p.seq >= l.seq
         LEFT JOIN opened o ON o.stream_id = l.stream_id AND o.version = l.version
+        -- Nothing more comes out of the others (OVER in windows/membership.py).
         WHERE (l.body ->> 'until_us') IS NULL OR (l.body ->> 'until_us')::bigint > -(2::bigint ^ 62)
     )
     SELECT k.stream_id, k.version, s.queue_id, r.read,

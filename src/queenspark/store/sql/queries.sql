@@ -98,6 +98,7 @@ CROSS JOIN LATERAL (
 WHERE (%(name)s::text IS NULL OR q.name = %(name)s)
   AND (%(namespace)s::text IS NULL OR q.namespace = %(namespace)s)
   AND (%(task)s::text IS NULL OR q.task = %(task)s)
+  AND (%(windows)s OR NOT EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.queue_id = q.id))
   AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(q.name)) > 0)
 ORDER BY CASE WHEN NOT %(descending)s THEN k.number END, CASE WHEN %(descending)s THEN k.number END DESC NULLS LAST,
          CASE WHEN NOT %(descending)s THEN k.text END, CASE WHEN %(descending)s THEN k.text END DESC,
@@ -218,17 +219,16 @@ SELECT nullif(c.counted_at, '-infinity'), c.seconds, c.complete,
 FROM queenspark.counting c
 
 -- name: totals
--- Sums over everything, as of the last round of counting.
-SELECT q.queues, q.namespaces, q.tasks, g.groups, coalesce(c.partitions, 0) AS partitions,
-       coalesce(c.messages, 0) AS messages, coalesce(c.pending, 0) AS pending, coalesce(c.processing, 0) AS processing,
-       coalesce(d.dead_letters, 0) AS dead_letters
+-- Sums over everything but window queues of streams, as of the last round of counting.
+SELECT q.*, g.groups, coalesce(d.dead_letters, 0) AS dead_letters
 FROM (
-    SELECT count(*) AS queues, count(DISTINCT nullif(namespace, '')) AS namespaces,
-           count(DISTINCT nullif(task, '')) AS tasks FROM queenspark.queues
-) q, (SELECT count(DISTINCT name) AS groups FROM queenspark.groups) g, (
-    SELECT sum(partitions)::bigint AS partitions, sum(messages)::bigint AS messages, sum(pending)::bigint AS pending,
-           sum(processing)::bigint AS processing FROM queenspark.queue_counts
-) c, (SELECT sum(dead_letters)::bigint AS dead_letters FROM queenspark.group_counts) d
+    SELECT count(*) AS queues, count(DISTINCT nullif(q.namespace, '')) AS namespaces,
+           count(DISTINCT nullif(q.task, '')) AS tasks, coalesce(sum(c.partitions), 0)::bigint AS partitions,
+           coalesce(sum(c.messages), 0)::bigint AS messages, coalesce(sum(c.pending), 0)::bigint AS pending,
+           coalesce(sum(c.processing), 0)::bigint AS processing
+    FROM queenspark.queues q LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
+    WHERE NOT EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.queue_id = q.id)
+) q, (SELECT count(DISTINCT name) AS groups FROM queenspark.groups) g, (SELECT sum(dead_letters)::bigint AS dead_letters FROM queenspark.group_counts) d
 
 -- name: scopes
 -- A page of the namespaces or of the tasks, with the sums of their queues as of the last round of counting.
@@ -576,6 +576,7 @@ SELECT current_setting('server_version')
 SELECT epoch FROM queenspark.pipeline FOR SHARE
 
 -- name: progress
+-- As it was written; see progress.py.
 SELECT buckets, state FROM queenspark.progress WHERE bucket = %(bucket)s
 
 -- name: versions_as_of
@@ -590,21 +591,20 @@ FROM unnest(%(streams)s::integer[], %(versions)s::integer[], %(partitioned)s::bo
 JOIN queenspark.streams s ON s.id = c.stream
 JOIN queenspark.partitions p ON p.queue_id = s.queue_id
 CROSS JOIN LATERAL (
-    SELECT m.payload::jsonb AS payload FROM queenspark.messages m
+    SELECT m.payload FROM queenspark.messages m
     WHERE m.partition_id = p.id ORDER BY m.txid DESC, m.id DESC LIMIT 1) m
 CROSS JOIN LATERAL (
-    SELECT max(ARRAY[(x ->> 3)::bigint, (x ->> 4)::bigint]) AS last
-    FROM jsonb_array_elements(m.payload -> 'sources') x) w
+    SELECT max(ARRAY[x.last_txid, x.last_id]) AS last FROM window_sources(m.payload) x) w
 CROSS JOIN LATERAL (
     SELECT min(ARRAY[x.txid, x.id])
                FILTER (WHERE x.n <= CASE WHEN x.count >= c.size THEN c.size ELSE c.size - c.step END) AS next
     FROM (
         SELECT b.txid, b.id, row_number() OVER (ORDER BY b.txid DESC, b.id DESC) AS n, count(*) OVER () AS count
-        FROM jsonb_array_elements(m.payload -> 'sources') x CROSS JOIN LATERAL messages_between(
-            (x ->> 0)::integer, CASE WHEN c.partitioned THEN p.name END, (x ->> 1)::bigint, (x ->> 2)::bigint,
-            (x ->> 3)::bigint, (x ->> 4)::bigint, NULL, NULL, NULL) b
+        FROM window_sources(m.payload) x CROSS JOIN LATERAL messages_between(
+            x.queue_id, CASE WHEN c.partitioned THEN p.name END, x.first_txid, x.first_id, x.last_txid, x.last_id,
+            NULL, NULL, NULL) b
     ) x) r
-WHERE (m.payload ->> 'version')::integer = c.version
+WHERE window_version(m.payload) = c.version
 
 -- name: hold_window_queues
 -- Which of these queues exist; they cannot be deleted before this transaction ends.
@@ -635,6 +635,17 @@ GROUP BY u.n
 INSERT INTO queenspark.stream_late (stream_id, version, key, txid, id, time_us, closed_us, dropped)
 SELECT * FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[],
     %(id)s::bigint[], %(time_us)s::bigint[], %(closed_us)s::bigint[], %(dropped)s::boolean[])
+
+-- name: add_dropped
+-- Late records that were left out, of streams whose windows may span them (kinds: see windows/membership.py).
+INSERT INTO queenspark.stream_dropped (stream_id, version, key, txid, id)
+SELECT u.stream, u.version, u.key, u.txid, u.id
+FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[], %(id)s::bigint[],
+    %(dropped)s::boolean[]) AS u(stream, version, key, txid, id, dropped)
+WHERE u.dropped AND EXISTS (
+    SELECT 1 FROM queenspark.definitions d
+    WHERE d.stream_id = u.stream AND d.version = u.version AND d.body #>> '{spec,kind}' = ANY (%(kinds)s))
+ON CONFLICT DO NOTHING
 
 -- name: add_dead
 INSERT INTO queenspark.stream_dead (stream_id, version, key, txid, id)
@@ -700,31 +711,37 @@ FROM position_at(%(queue_id)s, timestamptz 'epoch' + %(time_us)s * interval '1 m
 
 -- name: find_stream
 SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
-       s.created_at, s.updated_at
+       s.created_at, s.updated_at, s.window_retention_ms
 FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
 WHERE (%(name)s::text IS NULL OR s.name = %(name)s) AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
 ORDER BY s.namespace, s.name
 
 -- name: add_window_queue
 -- Nothing when there is a queue of that name.
-INSERT INTO queenspark.queues (name, lease_seconds) VALUES (%(name)s, %(lease_seconds)s)
+INSERT INTO queenspark.queues (name, lease_seconds, retention_enabled, retention_seconds)
+VALUES (%(name)s, %(lease_seconds)s, %(retention_enabled)s, %(retention_seconds)s)
 ON CONFLICT (name) DO NOTHING RETURNING id
 
 -- name: add_stream
-INSERT INTO queenspark.streams (namespace, name, queue_id, partitioned, lease_timeout_ms, version)
-VALUES (%(namespace)s, %(name)s, %(queue_id)s, %(partitioned)s, %(lease_timeout_ms)s, 1) RETURNING id
+INSERT INTO queenspark.streams (namespace, name, queue_id, partitioned, lease_timeout_ms, window_retention_ms, version)
+VALUES (%(namespace)s, %(name)s, %(queue_id)s, %(partitioned)s, %(lease_timeout_ms)s, %(window_retention_ms)s, 1)
+RETURNING id
 
 -- name: change_stream
 UPDATE queenspark.streams SET partitioned = %(partitioned)s, lease_timeout_ms = %(lease_timeout_ms)s,
-    version = %(version)s, updated_at = clock_timestamp()
+    window_retention_ms = %(window_retention_ms)s, version = %(version)s, updated_at = clock_timestamp()
 WHERE id = %(id)s
 
--- name: change_window_lease
-UPDATE queenspark.queues SET lease_seconds = %(lease_seconds)s WHERE id = %(queue_id)s
+-- name: change_window_queue
+UPDATE queenspark.queues SET lease_seconds = %(lease_seconds)s, retention_enabled = %(retention_enabled)s,
+    retention_seconds = %(retention_seconds)s
+WHERE id = %(queue_id)s
 
 -- name: forget_stream
 WITH stats AS (DELETE FROM queenspark.stream_stats WHERE stream_id = %(id)s),
+     rates AS (DELETE FROM queenspark.stream_rates WHERE stream_id = %(id)s),
      late AS (DELETE FROM queenspark.stream_late WHERE stream_id = %(id)s),
+     dropped AS (DELETE FROM queenspark.stream_dropped WHERE stream_id = %(id)s),
      dead AS (DELETE FROM queenspark.stream_dead WHERE stream_id = %(id)s)
 DELETE FROM queenspark.stream_floors WHERE stream_id = %(id)s
 
@@ -753,6 +770,10 @@ CROSS JOIN LATERAL messages_between(
 ORDER BY m.txid, m.id LIMIT %(limit)s
 
 -- name: dropped_records
+-- A pipeline of a version without the table stream_dropped notes them in the late log only.
+SELECT d.txid, d.id FROM queenspark.stream_dropped d
+WHERE d.stream_id = %(stream_id)s AND d.version = %(version)s AND d.key = %(key)s
+UNION
 SELECT l.txid, l.id FROM queenspark.stream_late l
 WHERE l.dropped AND l.stream_id = %(stream_id)s AND l.version = %(version)s AND l.key = %(key)s
 
@@ -797,11 +818,47 @@ DELETE FROM queenspark.stream_floors f USING (
 SELECT n.queue_id, (min(n.needs))[1], (min(n.needs))[2] FROM stream_needs(%(queue_ids)s) n GROUP BY n.queue_id
 
 -- name: trim_late
-DELETE FROM queenspark.stream_late l USING (
-    SELECT s.id, (SELECT x.at FROM queenspark.stream_late x WHERE x.stream_id = s.id
-                  ORDER BY x.at DESC OFFSET %(keep)s LIMIT 1) AS until
-    FROM queenspark.streams s
-) c WHERE l.stream_id = c.id AND l.at <= c.until
+-- What a pipeline of a version without the table stream_dropped has noted here moves there.
+WITH trimmed AS (
+    DELETE FROM queenspark.stream_late l USING (
+        SELECT s.id, (SELECT x.at FROM queenspark.stream_late x WHERE x.stream_id = s.id
+                      ORDER BY x.at DESC OFFSET %(keep)s LIMIT 1) AS until
+        FROM queenspark.streams s
+    ) c WHERE l.stream_id = c.id AND l.at <= c.until
+    RETURNING l.stream_id, l.version, l.key, l.txid, l.id, l.dropped
+)
+INSERT INTO queenspark.stream_dropped (stream_id, version, key, txid, id)
+SELECT t.stream_id, t.version, t.key, t.txid, t.id FROM trimmed t
+WHERE t.dropped AND EXISTS (
+    SELECT 1 FROM queenspark.definitions d
+    WHERE d.stream_id = t.stream_id AND d.version = t.version AND d.body #>> '{spec,kind}' = ANY (%(kinds)s))
+ON CONFLICT DO NOTHING
+
+-- name: forget_dropped
+-- Dropped records go with the records themselves: when they lie before all that is left of the stream's sources
+-- (also of those that it no longer has), and when the stream is deleted.
+DELETE FROM queenspark.stream_dropped d USING (
+    SELECT x.stream_id, CASE WHEN s.id IS NOT NULL THEN (
+        SELECT min(ARRAY[first.txid, first.id]) FROM (
+            SELECT DISTINCT (source ->> 'queue_id')::integer AS queue_id
+            FROM queenspark.definitions v, jsonb_array_elements(v.body -> 'sources') source
+            WHERE v.stream_id = x.stream_id
+        ) q CROSS JOIN LATERAL (
+            SELECT m.txid, m.id FROM queenspark.messages m WHERE m.queue_id = q.queue_id
+            ORDER BY m.txid, m.id LIMIT 1) first
+    ) END AS first
+    FROM (
+        WITH RECURSIVE streams AS (
+            (SELECT y.stream_id FROM queenspark.stream_dropped y ORDER BY y.stream_id LIMIT 1)
+            UNION ALL
+            SELECT (SELECT y.stream_id FROM queenspark.stream_dropped y WHERE y.stream_id > z.stream_id
+                    ORDER BY y.stream_id LIMIT 1)
+            FROM streams z WHERE z.stream_id IS NOT NULL
+        )
+        SELECT stream_id FROM streams WHERE stream_id IS NOT NULL
+    ) x LEFT JOIN queenspark.streams s ON s.id = x.stream_id
+) c
+WHERE d.stream_id = c.stream_id AND (c.first IS NULL OR (d.txid, d.id) < (c.first[1], c.first[2]))
 
 -- name: trim_dead
 DELETE FROM queenspark.stream_dead l USING (
@@ -856,8 +913,7 @@ WHERE %(ids)s::integer[] IS NULL OR s.id = ANY (%(ids)s)
 
 -- name: bucket_state
 -- What each bucket of the pipeline has done, and its last batch.
-SELECT p.bucket, coalesce((p.state ->> 'records')::bigint, 0) AS batch_records,
-       coalesce((p.state ->> 'seconds')::float8, 0) AS batch_seconds, p.updated_at,
+SELECT p.bucket, coalesce(p.records, 0) AS batch_records, coalesce(p.seconds, 0) AS batch_seconds, p.updated_at,
        coalesce(t.open_windows, 0)::bigint AS open_windows, coalesce(t.records, 0)::bigint AS records,
        coalesce(t.windows, 0)::bigint AS windows, coalesce(t.late, 0)::bigint AS late,
        coalesce(t.dropped, 0)::bigint AS dropped, coalesce(t.dead, 0)::bigint AS dead, t.watermark_us
@@ -932,6 +988,12 @@ FROM queenspark.stream_dead l LEFT JOIN LATERAL (
 ) m ON true
 WHERE l.stream_id = %(id)s ORDER BY l.at DESC, l.txid DESC, l.id DESC LIMIT %(limit)s OFFSET %(offset)s
 
+-- name: stream_rates
+-- Nothing while no pipeline leads: nobody renews them.
+SELECT r.stream_id AS id, r.arriving, r.processed, r.sealed, r.late, r.backpressure FROM queenspark.stream_rates r
+WHERE (%(ids)s::integer[] IS NULL OR r.stream_id = ANY (%(ids)s))
+  AND EXISTS (SELECT 1 FROM queenspark.pipeline p WHERE p.expires_at > clock_timestamp())
+
 -- name: pipeline_state
 SELECT p.holder, p.epoch, coalesce(p.expires_at > clock_timestamp(), false) AS active,
        coalesce((SELECT jsonb_object_agg(x.key, x.value) FROM queenspark.pipeline_stats x), '{}') AS stats
@@ -944,9 +1006,9 @@ SELECT (SELECT coalesce(max(seq), 0) FROM queenspark.definitions),
        (SELECT (extract(epoch FROM l.at) * 1000000)::bigint FROM queenspark.looks l
         WHERE l.txid < h.horizon ORDER BY l.at DESC LIMIT 1),
        (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-       (SELECT min((p.state ->> 'next_close')::bigint) FROM queenspark.progress p WHERE p.state ->> 'run' = %(run)s),
-       (SELECT jsonb_agg(DISTINCT jsonb_build_array(p.state -> 'txid', p.state -> 'id', p.state -> 'tick'))
-        FROM queenspark.progress p WHERE p.state ->> 'run' <> %(run)s)
+       (SELECT min(p.next_close) FROM queenspark.progress p WHERE p.run = %(run)s),
+       (SELECT jsonb_agg(DISTINCT jsonb_build_array(p.txid, p.id, p.tick))
+        FROM queenspark.progress p WHERE p.run <> %(run)s)
 FROM (SELECT horizon() AS horizon OFFSET 0) h
 
 -- name: window_queue_ids
@@ -976,3 +1038,27 @@ UPDATE queenspark.pipeline SET holder = NULL, expires_at = NULL WHERE holder = %
 -- name: set_pipeline_stats
 INSERT INTO queenspark.pipeline_stats (key, value) VALUES (%(key)s, %(value)s::jsonb)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = clock_timestamp() RETURNING key
+
+-- name: stream_totals
+-- What the newest version of each stream has counted so far, and what each bucket has.
+SELECT s.id, s.namespace, s.name, s.version, a.bucket, sum(a.records)::bigint AS records, sum(a.windows)::bigint AS windows,
+       sum(a.late)::bigint AS late
+FROM queenspark.stream_stats a JOIN queenspark.streams s ON s.id = a.stream_id AND s.version = a.version
+GROUP BY GROUPING SETS ((s.id, s.namespace, s.name, s.version), (a.bucket))
+
+-- name: count_arrived
+-- How many messages each queue got between two positions, at most so many.
+SELECT q.id, count(*) FROM unnest(%(queue_ids)s::integer[]) AS q(id) CROSS JOIN LATERAL (
+    SELECT 1 FROM queenspark.messages m
+    WHERE m.queue_id = q.id AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s)
+      AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
+    LIMIT %(most)s) m
+GROUP BY q.id
+
+-- name: set_stream_rates
+INSERT INTO queenspark.stream_rates (stream_id, arriving, processed, sealed, late, backpressure)
+SELECT u.* FROM unnest(%(stream)s::integer[], %(arriving)s::float8[], %(processed)s::float8[], %(sealed)s::float8[],
+    %(late)s::float8[], %(backpressure)s::float8[]) AS u(stream, arriving, processed, sealed, late, backpressure)
+WHERE EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.id = u.stream)
+ON CONFLICT (stream_id) DO UPDATE SET arriving = excluded.arriving, processed = excluded.processed,
+    sealed = excluded.sealed, late = excluded.late, backpressure = excluded.backpressure, updated_at = clock_timestamp()

@@ -211,6 +211,7 @@ CREATE TABLE queenspark.streams (
     version integer NOT NULL,                           -- the newest
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    window_retention_ms bigint,                         -- of its window queue; NULL: windows stay
     UNIQUE (namespace, name)
 );
 CREATE INDEX streams_name ON queenspark.streams (name);
@@ -235,17 +236,24 @@ CREATE TABLE queenspark.pipeline (
 );
 INSERT INTO queenspark.pipeline DEFAULT VALUES;
 
--- What each bucket has pushed, written together with its windows. The state is the end of its last batch: run and
--- n (the batch's number in it), txid and id (the position that was read to), tick (safe time there), seq (definitions
--- known then), behind: {"stream:version": [txid, id, tick]} (the same for streams that are still catching up), and
--- next_close, when its next window wants to be sealed; records and seconds of that batch, for people.
+-- What each bucket has pushed, written together with its windows. The state is the end of its last batch, as
+-- progress.py defines it, and so are the columns that SQL reads: generated, so that every version's rows have them.
 CREATE TABLE queenspark.progress (
     bucket integer PRIMARY KEY,
     buckets integer NOT NULL,
     epoch bigint NOT NULL,
     batch bigint NOT NULL,
     state jsonb NOT NULL,
-    updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    run text GENERATED ALWAYS AS (state ->> 'run') STORED,
+    txid bigint GENERATED ALWAYS AS ((state ->> 'txid')::bigint) STORED,
+    id bigint GENERATED ALWAYS AS ((state ->> 'id')::bigint) STORED,
+    tick bigint GENERATED ALWAYS AS ((state ->> 'tick')::bigint) STORED,
+    seq bigint GENERATED ALWAYS AS ((state ->> 'seq')::bigint) STORED,   -- definitions known then
+    behind jsonb GENERATED ALWAYS AS (state -> 'behind') STORED,              -- {"stream:version": [txid, id, tick]}
+    next_close bigint GENERATED ALWAYS AS ((state ->> 'next_close')::bigint) STORED,
+    records bigint GENERATED ALWAYS AS ((state ->> 'records')::bigint) STORED,
+    seconds float8 GENERATED ALWAYS AS ((state ->> 'seconds')::float8) STORED
 ) WITH (fillfactor = 50);
 
 CREATE TABLE queenspark.stream_stats (
@@ -274,6 +282,17 @@ CREATE TABLE queenspark.pipeline_stats (
     at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 50);
 
+-- Rates of each stream over the last minute, a second. Rows are written only when a rate changes.
+CREATE TABLE queenspark.stream_rates (
+    stream_id integer PRIMARY KEY,
+    arriving double precision NOT NULL,                 -- messages in its source queues
+    processed double precision NOT NULL,                -- records
+    sealed double precision NOT NULL,                   -- windows
+    late double precision NOT NULL,                     -- records that came when their window was sealed
+    backpressure double precision NOT NULL,             -- arrived over processed; above 1 it falls behind
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (fillfactor = 50);
+
 -- Records that came when their window was sealed. The newest of each stream are kept.
 CREATE TABLE queenspark.stream_late (
     stream_id integer NOT NULL,
@@ -288,6 +307,18 @@ CREATE TABLE queenspark.stream_late (
 );
 CREATE INDEX stream_late_at ON queenspark.stream_late (stream_id, at);
 CREATE INDEX stream_late_dropped ON queenspark.stream_late (stream_id, version, key, txid, id) WHERE dropped;
+
+-- Late records that were left out and lie between the first and the last record of a session. They stay as long as
+-- the records themselves: whoever reads the session's records leaves these out.
+CREATE TABLE queenspark.stream_dropped (
+    stream_id integer NOT NULL,
+    version integer NOT NULL,
+    key text NOT NULL,
+    txid bigint NOT NULL,
+    id bigint NOT NULL,
+    PRIMARY KEY (stream_id, version, key, txid, id)
+);
+CREATE INDEX stream_dropped_position ON queenspark.stream_dropped (stream_id, txid, id);
 
 -- Records without a usable event time. The newest of each stream are kept.
 CREATE TABLE queenspark.stream_dead (
