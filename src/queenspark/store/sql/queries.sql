@@ -143,10 +143,7 @@ LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: pop
 SELECT * FROM pop(
-    %(group_id)s, %(batch)s, %(partitions)s, %(lease_id)s, %(auto_ack)s, %(partition_id)s, p_lease_ms => %(lease_ms)s)
-
--- name: pop_each
-SELECT * FROM pop_each(%(group_id)s, %(count)s, %(lease_ms)s)
+    %(group_id)s, %(batch)s, %(partitions)s, %(lease_ids)s, %(auto_ack)s, %(partition_id)s, %(lease_ms)s)
 
 -- name: next_look
 SELECT above_horizon, wait_ms FROM next_look(%(group_id)s, %(partition_id)s)
@@ -154,8 +151,8 @@ SELECT above_horizon, wait_ms FROM next_look(%(group_id)s, %(partition_id)s)
 -- name: ensure_group
 SELECT ensure_group(%(queue_id)s, %(name)s, %(mode)s, %(from)s)
 
--- name: ack_each
-SELECT outcome, attempts, released, more FROM ack_each(
+-- name: ack
+SELECT outcome, attempts, released, more FROM ack(
     %(partition_ids)s::bigint[], %(groups)s::text[], %(lease_ids)s::uuid[], %(firsts)s::integer[], %(lasts)s::integer[],
     %(transaction_ids)s::text[], %(statuses)s::text[], %(errors)s::text[], %(final)s)
 
