@@ -29,6 +29,10 @@ CATALOG = {
           AND conrelid::regclass::text <> 'queenspark.migrations'""",
     "options": """SELECT relname, reloptions::text FROM pg_class
         WHERE relnamespace = 'queenspark'::regnamespace AND relkind = 'r'""",
+    "functions": """SELECT oid::regprocedure::text, prosrc, proconfig::text FROM pg_proc
+        WHERE pronamespace = 'queenspark'::regnamespace""",
+    "triggers": """SELECT pg_get_triggerdef(t.oid) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+        WHERE c.relnamespace = 'queenspark'::regnamespace AND NOT t.tgisinternal""",
 }
 
 

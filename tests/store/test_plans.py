@@ -85,7 +85,8 @@ def run(connection: Connection, statement: str, *params: Any) -> tuple[list[tupl
     return rows, Read(after[0] - before[0], after[1] - before[1], buffers)
 
 
-POP = "SELECT * FROM pop(1, %s, %s, gen_random_uuid(), false)"
+LEASES = "ARRAY[gen_random_uuid(), gen_random_uuid(), gen_random_uuid()]"
+POP = "SELECT * FROM pop(1, %s, %s, ARRAY[gen_random_uuid()], false)"
 
 
 def test_a_pop_reads_its_batch_by_index(large: Connection) -> None:
@@ -96,7 +97,7 @@ def test_a_pop_reads_its_batch_by_index(large: Connection) -> None:
 
 
 def test_a_pop_of_one_message_each_reads_them_by_index(large: Connection) -> None:
-    rows, read = run(large, "SELECT * FROM pop_each(1, 3, 60000)")
+    rows, read = run(large, f"SELECT * FROM pop(1, 1, 1, {LEASES}, false)")
     assert len({row[0] for row in rows}) == len({row[2] for row in rows}) == 3
     assert read.whole_tables == 0
     assert read.rows <= 20
@@ -128,14 +129,15 @@ def test_polling_for_work_is_a_few_index_probes(large: Connection) -> None:
 
 def test_an_ack_reads_its_messages_by_index(large: Connection) -> None:
     with large.transaction(force_rollback=True):
-        large.execute("SELECT pop(1, 5, 1, '00000000-0000-0000-0000-000000000001', false)")
+        large.execute("SELECT pop(1, 5, 1, '{00000000-0000-0000-0000-000000000001}', false)")
         ((partition_id, ids),) = large.execute(
             "SELECT partition_id, leased FROM queenspark.places WHERE lease_id IS NOT NULL"
         ).fetchall()
         answers = "array_fill('completed'::text, ARRAY[%s])"
         rows, read = run(
             large,
-            f"SELECT * FROM ack(%s, 'g', NULL, %s::text[], {answers}, NULL, false)",
+            "SELECT * FROM ack(ARRAY[%s]::bigint[], '{g}', '{NULL}', '{1}', '{5}', %s::text[],"
+            f" {answers}, array_fill(NULL::text, ARRAY[5]), false)",
             partition_id,
             [f"t{id_}" for id_ in ids],
             len(ids),
@@ -147,10 +149,10 @@ def test_an_ack_reads_its_messages_by_index(large: Connection) -> None:
 
 def test_answers_to_several_places_read_their_messages_by_index(large: Connection) -> None:
     with large.transaction(force_rollback=True):
-        taken = large.execute("SELECT * FROM pop_each(1, 3, 60000)").fetchall()
+        taken = large.execute(f"SELECT * FROM pop(1, 1, 1, {LEASES}, false)").fetchall()
         rows, read = run(
             large,
-            "SELECT * FROM ack_each(%s, '{g,g,g}', %s, '{1,2,3}', '{1,2,3}', %s,"
+            "SELECT * FROM ack(%s, '{g,g,g}', %s, '{1,2,3}', '{1,2,3}', %s,"
             " '{completed,completed,completed}', '{NULL,NULL,NULL}', false)",
             [row[2] for row in taken],
             [row[0] for row in taken],
@@ -208,7 +210,7 @@ def test_the_end_of_many_messages_is_found_in_the_index_alone(large: Connection)
 
 def test_idle_partitions_make_a_pop_no_dearer(large: Connection) -> None:
     """Cost in buffers, which do not depend on how busy the machine is."""
-    pop = "SELECT * FROM pop(%s, 10, 1, gen_random_uuid(), false)"
+    pop = "SELECT * FROM pop(%s, 10, 1, ARRAY[gen_random_uuid()], false)"
     (_, many), (_, few) = run(large, pop, 1), run(large, pop, 2)
     assert many.buffers <= 2 * few.buffers
 

@@ -151,7 +151,7 @@ async def test_how_far_retention_is_held_back_is_shown(desk: Desk, pipeline: Pip
     await desk.push("c")
     ((txid, id_),) = desk.run("SELECT txid, id FROM queenspark.messages WHERE transaction_id = 'c'")
     pipeline.push(state=reads(stream, desk, (txid, id_)), stats=opened(stream, None))
-    (state,) = await desk.store.streams.state(stream.id)
+    (state,) = await desk.store.streams.state([stream.id])
     assert state["held_since"] is None
     assert state["unread_since"] is None
     assert at["b"] < (txid, id_)

@@ -15,12 +15,15 @@ from ..store.definitions import STREAMS_QUERY
 from ..store.delivery import Batch
 from ..store.errors import QueueFull, Refused, StoreError
 from ..store.maintenance import Modes
+from ..store.page import Page
 from .bus import Bus
 from .errors import ApiError
 from .gather import Gatherer
+from .glances import Glances
 from .leases import Leases
 from .metrics import Metrics
 from .parking import Parking
+from .times import iso
 
 log = logging.getLogger("queenspark.broker")
 
@@ -51,6 +54,7 @@ class Broker:
         )
         self.metrics = Metrics()
         self.metrics.pool_size.set(settings.pool_size)
+        self.glances = Glances()
         self.leases = Leases()
         self.parking = Parking(self.give_back, self._in_scope)
         self.pushes = Gatherer(self.store.pusher.push, settings.push_lanes, _MOST_PUSHED)
@@ -75,6 +79,7 @@ class Broker:
         settings = self.settings
         self._every(settings.look_seconds, self._look)
         self._every(settings.retention_interval_seconds, self._sweep)
+        self._every(settings.stats_interval_seconds, self._count)
         self._every(settings.stats_interval_seconds, self.measure)
         self._every(_FALLBACK_SECONDS, self._fall_back)
 
@@ -171,6 +176,30 @@ class Broker:
             log.info("retention removed %d messages", removed)
         return removed > 0
 
+    async def _count(self) -> bool:
+        """Bring the counts of the log up to date; when much is left to count, in half of the time."""
+        complete = await self.store.counts.run(0.9 * self.settings.stats_interval_seconds)
+        behind = complete is False
+        while complete is False:
+            await asyncio.sleep((await self.store.counts.freshness()).seconds)
+            complete = await self.store.counts.run()
+        return behind
+
+    async def counted_at(self) -> str | None:
+        """The time of the counts; None while counting still has to catch up with the log."""
+        found = await self.store.counts.refresh()
+        return iso(found.at) if found.complete else None
+
+    async def totals(self) -> dict[str, Any]:
+        """Sums over everything and the time of the counts, at most a second old."""
+
+        async def read() -> dict[str, Any]:
+            counted_at = await self.counted_at()
+            return {**await self.store.counts.totals(), "countedAt": counted_at}
+
+        found: dict[str, Any] = await self.glances.get("totals", read)
+        return found
+
     async def _fall_back(self) -> None:
         """Should a notification get lost, parked polls look again all the same."""
         changed = await self.store.clock.changed_queues(self.parking.queues())
@@ -183,24 +212,29 @@ class Broker:
         """Refresh the gauges that cost a query."""
         metrics = self.metrics
         now = datetime.now(UTC)
-        lags = await self.store.queues.lag()
-        dead = await self.store.dead_letters.counts()
+        groups, _ = await self.store.groups.page(Page(sort="lag", descending=True))
+        totals = await self.store.counts.totals()
+        counts = await self.store.counts.freshness()
         safe_time = await self.store.clock.safe_time()
         holder = await self.store.clock.holder()
         for gauge in (metrics.lag, metrics.oldest, metrics.dead_letters, metrics.horizon_held):
             gauge.clear()
-        for row in lags:
-            metrics.lag.labels(row["queue"], row["name"]).set(row["lag"])
+        for row in groups:
+            labels = (row["queue"], row["name"])
+            metrics.lag.labels(*labels).set(row["lag"])
             age = (now - row["oldest"]).total_seconds() if row["oldest"] is not None and row["lag"] else 0
-            metrics.oldest.labels(row["queue"], row["name"]).set(max(0.0, age))
-        for row in dead:
-            metrics.dead_letters.labels(row["queue"], row["group"]).set(row["count"])
+            metrics.oldest.labels(*labels).set(max(0.0, age))
+            if row["dead_letters"]:
+                metrics.dead_letters.labels(*labels).set(row["dead_letters"])
+        metrics.messages.set(totals["messages"])
+        metrics.pending.set(totals["pending"])
+        metrics.counts_age.set(counts.age)
         if safe_time is not None:
             metrics.safe_time.set(safe_time.timestamp())
             metrics.safe_time_lag.set(max(0.0, (now - safe_time).total_seconds()))
         if holder is not None:
-            labels = (str(holder["pid"]), holder["application"], holder["state"])
-            metrics.horizon_held.labels(*labels).set(holder["seconds"] or 0)
+            held_by = (str(holder["pid"]), holder["application"], holder["state"])
+            metrics.horizon_held.labels(*held_by).set(holder["seconds"] or 0)
         await self._measure_streams()
 
     async def _measure_streams(self) -> None:
@@ -213,7 +247,7 @@ class Broker:
         self.metrics.streams.update(
             {
                 (stream.namespace, stream.name): _measured(states[stream.id], rates.get(stream.id, {}))
-                for stream in await streams.find()
+                for stream in (await streams.page(Page()))[0]
                 if stream.id in states
             },
             {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
-from msgspec import Meta, Raw
+from msgspec import Raw
 from msgspec.structs import asdict
 
 from ..store.dead_letters import Filter
@@ -29,13 +29,11 @@ from .broker import Broker
 from .errors import bad_request, not_found
 from .http import Answer, Call, Right, Route, json
 from .limits import check_ids, check_name
+from .paging import OffsetQuery
 from .times import iso_time, parse_time
 
-Limit = Annotated[int, Meta(ge=1, le=1000)]
-Offset = Annotated[int, Meta(ge=0, le=2**31)]
 
-
-class BrowseQuery(msgspec.Struct):
+class BrowseQuery(OffsetQuery):
     """Which messages."""
 
     queue: str | None = None
@@ -44,8 +42,6 @@ class BrowseQuery(msgspec.Struct):
     namespace: str | None = None
     task: str | None = None
     status: Literal["pending", "processing", "completed", "dead_letter"] | None = None
-    limit: Limit = 100
-    offset: Offset = 0
     since: str | None = msgspec.field(default=None, name="from")
     until: str | None = msgspec.field(default=None, name="to")
 
@@ -123,7 +119,7 @@ async def retry_message(broker: Broker, call: Call) -> Answer:
     return json(MessageRetried(True, transaction_id, str(partition_id), count))
 
 
-class DeadLetterQuery(msgspec.Struct, rename="camel"):
+class DeadLetterQuery(OffsetQuery, rename="camel"):
     """Which dead letters."""
 
     queue: str | None = None
@@ -131,8 +127,6 @@ class DeadLetterQuery(msgspec.Struct, rename="camel"):
     partition: str | None = None
     partition_id: str | None = None
     transaction_id: str | None = None
-    limit: Limit = 100
-    offset: Offset = 0
     since: str | None = msgspec.field(default=None, name="from")
     until: str | None = msgspec.field(default=None, name="to")
 
@@ -232,13 +226,6 @@ async def add_trace(broker: Broker, call: Call) -> Answer:
     return json(TraceAdded(True, str(number)), 201)
 
 
-class PageQuery(msgspec.Struct):
-    """A page of a listing."""
-
-    limit: Limit = 100
-    offset: Offset = 0
-
-
 def _trace(row: dict[str, Any]) -> Trace:
     return Trace(
         id=str(row["id"]),
@@ -261,7 +248,7 @@ async def message_traces(broker: Broker, call: Call) -> Answer:
 
 async def named_traces(broker: Broker, call: Call) -> Answer:
     """The traces of one name."""
-    query: PageQuery = call.query
+    query: OffsetQuery = call.query
     rows = await broker.store.traces.of_name(call.path["name"].replace("\x00", ""), query.limit, query.offset)
     total = rows[0]["total"] if rows else 0
     return json(TracePage([_trace(row) for row in rows], total, query.limit, query.offset))
@@ -269,7 +256,7 @@ async def named_traces(broker: Broker, call: Call) -> Answer:
 
 async def trace_names(broker: Broker, call: Call) -> Answer:
     """All trace names."""
-    query: PageQuery = call.query
+    query: OffsetQuery = call.query
     rows = await broker.store.traces.names(query.limit, query.offset)
     return json(TraceNames([TraceName(row["name"], row["traces"], iso_time(row["last_at"])) for row in rows]))
 
@@ -340,7 +327,7 @@ ROUTES = [
         "All trace names",
         Right.QUEUE_READ,
         {200: TraceNames},
-        query=PageQuery,
+        query=OffsetQuery,
     ),
     Route(
         "GET",
@@ -349,7 +336,7 @@ ROUTES = [
         "Traces of a name",
         Right.QUEUE_READ,
         {200: TracePage},
-        query=PageQuery,
+        query=OffsetQuery,
     ),
     Route(
         "GET",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.registry import Collector
 
 from .stream_metrics import StreamMetrics
 
@@ -12,6 +13,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._in_json: list[Collector] = []
         self.pushes = self._counter("pushed_messages", "Messages appended to the log")
         self.push_requests = self._counter("push_requests", "Push requests")
         self.duplicates = self._counter("duplicate_messages", "Pushed messages that were there already")
@@ -28,6 +30,7 @@ class Metrics:
             registry=self.registry,
             buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
         )
+        self._in_json.append(self.push_seconds)
         self.parked = self._gauge("parked_polls", "Long polls that wait")
         self.pool_size = self._gauge("pool_size", "Database connections at most")
         self.pool_used = self._gauge("pool_used", "Database connections in use")
@@ -41,6 +44,9 @@ class Metrics:
         self.dead_letters = Gauge(
             "queenspark_dead_letters", "Dead letters", ["queue", "group"], registry=self.registry
         )
+        self.messages = self._gauge("messages", "Messages in the log")
+        self.pending = self._gauge("pending_messages", "Messages that wait to be consumed")
+        self.counts_age = self._gauge("counts_age_seconds", "Age of the counts of messages and lag")
         self.safe_time = self._gauge("safe_time_seconds", "Safe time, as seconds since the epoch")
         self.safe_time_lag = self._gauge("safe_time_lag_seconds", "How far safe time lies behind the clock")
         self.horizon_held = Gauge(
@@ -59,12 +65,17 @@ class Metrics:
         )
         self.streams = StreamMetrics()
         self.registry.register(self.streams)
+        self._in_json.append(self.streams)
 
     def _counter(self, name: str, text: str) -> Counter:
-        return Counter(f"queenspark_{name}", text, registry=self.registry)
+        counter = Counter(f"queenspark_{name}", text, registry=self.registry)
+        self._in_json.append(counter)
+        return counter
 
     def _gauge(self, name: str, text: str) -> Gauge:
-        return Gauge(f"queenspark_{name}", text, registry=self.registry)
+        gauge = Gauge(f"queenspark_{name}", text, registry=self.registry)
+        self._in_json.append(gauge)
+        return gauge
 
     def text(self) -> bytes:
         """The Prometheus text format."""
@@ -74,7 +85,8 @@ class Metrics:
         """Everything without labels, as a flat object."""
         return {
             sample.name: sample.value
-            for family in self.registry.collect()
+            for metric in self._in_json
+            for family in metric.collect()
             for sample in family.samples
             if not sample.labels and not sample.name.endswith("_created")
         }

@@ -11,6 +11,7 @@ from msgspec import Meta
 from ..formats.definition import shown
 from ..formats.window_message import decode
 from ..store.definitions import STREAMS_QUERY, Body, spec_of
+from ..store.page import Page
 from ..store.streams import Stream
 from .answers.streams import (
     ActiveWindows,
@@ -24,11 +25,14 @@ from .answers.streams import (
 )
 from .broker import Broker
 from .http import Answer, Call, Right, Route, json
+from .paging import OffsetQuery, PageQuery, page_of, paged
 from .streams import find_stream
 from .times import iso
 from .window import shown_time, shown_window
 
 _MOST_SKIPPED = 10_000  # windows are found anew for each page
+
+_MOST_GROUPS = 10_000  # of all streams of a page
 
 
 class NamespaceQuery(msgspec.Struct):
@@ -37,11 +41,22 @@ class NamespaceQuery(msgspec.Struct):
     namespace: str | None = None
 
 
-class RecordsQuery(NamespaceQuery):
+class StreamsQuery(PageQuery):
+    """Which streams."""
+
+    namespace: str | None = None
+
+
+class RecordsQuery(OffsetQuery):
     """Which records of a stream."""
 
-    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
-    offset: Annotated[int, Meta(ge=0, le=2**31)] = 0
+    namespace: str | None = None
+
+
+class KeysQuery(RecordsQuery):
+    """Which keys of a stream's groups."""
+
+    search: str | None = None
 
 
 class WindowsQuery(NamespaceQuery, rename="camel"):
@@ -102,16 +117,19 @@ def _definition(stream: Stream, body: Body | None) -> dict[str, Any]:
     return {**shown(spec_of(body), body, stream), "sourceQueues": queues}
 
 
-async def _described(broker: Broker, chosen: list[Stream], stream_id: int | None) -> list[dict[str, Any]]:
+async def _described(broker: Broker, chosen: list[Stream]) -> list[dict[str, Any]]:
     streams = broker.store.streams
+    queue_ids = [stream.queue_id for stream in chosen]
+    rows, _ = await broker.store.groups.page(Page(_MOST_GROUPS), queue_ids=queue_ids)
     groups: dict[int, list[dict[str, Any]]] = {}
-    for row in await streams.groups(stream_id):
-        groups.setdefault(row["id"], []).append(row)
-    rates = {row["id"]: row for row in await streams.rates(stream_id)}
-    states = {row["id"]: progress_of(row, rates.get(row["id"])) for row in await streams.state(stream_id)}
+    for row in rows:
+        groups.setdefault(row["queue_id"], []).append(row)
+    ids = [stream.id for stream in chosen]
+    rates = {row["id"]: row for row in await streams.rates(ids)}
+    states = {row["id"]: progress_of(row, rates.get(row["id"])) for row in await streams.state(ids)}
     described = []
     for stream in chosen:
-        own = groups.get(stream.id, [])
+        own = groups.get(stream.queue_id, [])
         described.append({
             "id": str(stream.id),
             "name": stream.name,
@@ -129,27 +147,30 @@ async def _described(broker: Broker, chosen: list[Stream], stream_id: int | None
 
 
 async def list_streams(broker: Broker, call: Call) -> Answer:
-    """All streams, or those of a namespace."""
-    found = await broker.store.streams.find(namespace=call.query.namespace)
-    return json({"streams": await _described(broker, found, None)})
+    """A page of the streams, or of those of a namespace."""
+    query: StreamsQuery = call.query
+    counted_at = await broker.counted_at()
+    found, total = await broker.store.streams.page(
+        page_of(query, "namespace", "createdAt", "updatedAt"), query.namespace
+    )
+    page = paged("streams", await _described(broker, found), total, query)
+    return json({**page, "countedAt": counted_at})
 
 
 async def get_stream(broker: Broker, call: Call) -> Answer:
     """One stream, with the lag of its groups."""
     stream = await _stream(broker, call)
-    (described,) = await _described(broker, [stream], stream.id)
-    queue = await broker.store.catalog.queue(stream.queue)
-    lags = await broker.store.queues.lag(queue) if queue is not None else []
-    acked = {row["name"]: row["acked_at"] for row in await broker.store.streams.groups(stream.id)}
+    (described,) = await _described(broker, [stream])
+    groups, _ = await broker.store.groups.page(Page(), queue_ids=[stream.queue_id])
     described["groups"] = [
         {
             "name": row["name"],
             "lag": row["lag"],
             "processing": row["processing"],
             "oldestUnackedAt": iso(row["oldest"]) if row["lag"] else None,
-            "lastAckedAt": iso(acked.get(row["name"])),
+            "lastAckedAt": iso(row["acked_at"]),
         }
-        for row in lags
+        for row in groups
     ]
     return json(described)
 
@@ -172,19 +193,18 @@ def _bucket(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def stats(broker: Broker, _: Call) -> Answer:
-    """Counts over all streams, and what the pipeline says of itself."""
-    found = await broker.store.streams.find()
+async def _stats(broker: Broker) -> dict[str, Any]:
+    found, total = await broker.store.streams.page(Page())
     rates = {row["id"]: row for row in await broker.store.streams.rates()}
     states = {row["id"]: progress_of(row, rates.get(row["id"])) for row in await broker.store.streams.state()}
-    groups = await broker.store.streams.groups()
+    totals = await broker.store.streams.totals()
     pipeline = await broker.store.streams.pipeline()
     buckets = await broker.store.streams.buckets()
     progress = list(states.values())
-    return json({
-        "streams": len(found),
-        "consumerGroups": len({row["name"] for row in groups}),
-        "activeLeases": sum(row["leases"] for row in groups),
+    return {
+        "streams": total,
+        "consumerGroups": totals["groups"],
+        "activeLeases": totals["leases"],
         **{
             name: sum(row[name] for row in progress)
             for name in ("openWindows", "records", "sealedWindows", "late", "dropped", "dead")
@@ -203,13 +223,19 @@ async def stats(broker: Broker, _: Call) -> Answer:
             for stream in found
             if stream.id in states
         ],
-    })  # fmt: skip
+    }
+
+
+async def stats(broker: Broker, _: Call) -> Answer:
+    """Counts over all streams, and what the pipeline says of itself."""
+    return json(await broker.glances.get("streams", lambda: _stats(broker)))
 
 
 async def consumers(broker: Broker, call: Call) -> Answer:
     """The keys of each group, with the last window that it answered."""
     stream = await _stream(broker, call)
-    rows = await broker.store.streams.consumers(stream, call.query.limit, call.query.offset)
+    query: KeysQuery = call.query
+    rows = await broker.store.streams.consumers(stream, Page(query.limit, query.offset, search=query.search))
     return json({
         "consumers": [
             {
@@ -298,10 +324,10 @@ ROUTES = [
         "GET",
         _STREAMS,
         list_streams,
-        "All streams",
+        "A page of the streams",
         Right.STREAM_READ,
         {200: StreamList},
-        query=NamespaceQuery,
+        query=StreamsQuery,
     ),
     Route(
         "GET",
@@ -327,7 +353,7 @@ ROUTES = [
         "How far its groups are",
         Right.STREAM_READ,
         {200: StreamConsumers},
-        query=RecordsQuery,
+        query=KeysQuery,
     ),
     Route(
         "GET",

@@ -7,8 +7,8 @@ import typer
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.confirm import confirm
 from queenspark.cli.noun import noun
-from queenspark.cli.options import AsJson, Namespace, StreamName, Url, Yes
-from queenspark.cli.output import out, print_facts, print_json, print_table, records_of, say
+from queenspark.cli.options import AsJson, Limit, Namespace, Offset, Search, Sort, StreamName, Url, Yes
+from queenspark.cli.output import out, print_facts, print_json, print_table, records_of, say, say_page
 from queenspark.cli.seek import timestamp
 from queenspark.formats.definition import FIELDS, to_wire
 
@@ -38,16 +38,26 @@ GROUPS = [
 
 
 @app.command("list")
-def list_streams(namespace: Namespace = None, url: Url = None, as_json: AsJson = False) -> None:
+def list_streams(
+    namespace: Namespace = None,
+    search: Search = None,
+    sort: Sort = "name",
+    limit: Limit = 1000,
+    offset: Offset = 0,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
     """List the streams (also: just `queenspark streams`)."""
+    page = {"search": search, "sort": sort, "limit": limit, "offset": offset}
     with BrokerApi(url) as broker:
-        answer = broker.get("resources", "streams", query={"namespace": namespace})
+        answer = broker.get("resources", "streams", query={"namespace": namespace, **page})
     if as_json:
         return print_json(answer)
     streams = records_of(answer, "streams")
     if not streams:
-        return say("There is no stream yet; define one with `queenspark streams define`.")
-    return print_table(streams, COLUMNS)
+        return say("There is no such stream; define one with `queenspark streams define`.")
+    print_table(streams, COLUMNS)
+    return say_page(streams, answer, offset)
 
 
 @app.command("show")

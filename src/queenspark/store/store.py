@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence, Set
 from .append import Appender, Push
 from .catalog import Catalog
 from .clock import Clock
+from .counts import Counts
 from .database import Database
 from .dead_letters import DeadLetters
 from .delivery import Deliverer
@@ -39,14 +40,15 @@ class Store:
         self.database = Database(url, pool_size)
         self.cipher = Cipher(encryption_key)
         self.catalog = Catalog(self.database)
-        self.queues = Queues(self.database, self.catalog)
+        self.counts = Counts(self.database)
+        self.groups = Groups(self.database, self.catalog)
+        self.queues = Queues(self.database, self.catalog, self.groups)
         self.pusher = Pusher(self.database, self.catalog, self.cipher)
         self.deliverer = Deliverer(self.database, self.catalog, self.cipher)
         self.maintenance = Maintenance(self.database, self.catalog, self.pusher, self.cipher)
         self.transactions = Transactions(
             self.database, self.catalog, self.pusher, self.deliverer, self.maintenance
         )
-        self.groups = Groups(self.database, self.catalog)
         self.streams = Streams(self.database, self.catalog)
         self.hydration = Hydration(self.database, self.cipher)
         self.dead_letters = DeadLetters(self.database, self.cipher)

@@ -25,10 +25,12 @@ from .definitions import (
     window_queue,
 )
 from .errors import Refused
+from .page import Page
 from .queries import query
 
 Connection = AsyncConnection[tuple[Any, ...]]
 
+_MOST_COUNTED = 10_000  # windows of a key that a group has answered
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -136,21 +138,26 @@ class Streams:
         """The definitions of all streams and versions as of a seq, or now."""
         return to_definitions(await self._database.rows("definitions_as_of", {"seq": seq}))
 
-    async def state(self, stream_id: int | None = None) -> list[dict[str, Any]]:
+    async def page(self, page: Page, namespace: str | None = None) -> tuple[list[Stream], int]:
+        """A page of the streams (of a namespace), and how many there are."""
+        rows, total = await self._database.page("list_streams", page, namespace=namespace)
+        return [Stream(**row) for row in rows], total
+
+    async def state(self, stream_ids: list[int] | None = None) -> list[dict[str, Any]]:
         """What the pipeline says of each stream, how far it is behind, and what retention keeps for it."""
-        return await self._database.records("stream_state", {"id": stream_id})
+        return await self._database.records("stream_state", {"ids": stream_ids})
 
     async def buckets(self) -> list[dict[str, Any]]:
         """What each bucket of the pipeline has done, and its last batch."""
         return await self._database.records("bucket_state")
 
-    async def groups(self, stream_id: int | None = None) -> list[dict[str, Any]]:
-        """Groups of each stream: id (the stream's), name, leases, acked_at."""
-        return await self._database.records("stream_groups", {"id": stream_id})
+    async def totals(self) -> dict[str, Any]:
+        """How many streams, groups and live leases there are."""
+        return (await self._database.records("stream_totals"))[0]
 
-    async def consumers(self, stream: Stream, limit: int = 1000, offset: int = 0) -> list[dict[str, Any]]:
-        """The keys of each group of a stream, with the last window that it answered."""
-        params = {"queue_id": stream.queue_id, "limit": limit, "offset": offset}
+    async def consumers(self, stream: Stream, page: Page) -> list[dict[str, Any]]:
+        """The keys of each group of a stream, with the last window that it answered; counts up to 10,000."""
+        params = {"queue_id": stream.queue_id, "most": _MOST_COUNTED, **page.params()}
         return await self._database.records("stream_consumers", params)
 
     async def active_windows(
@@ -168,9 +175,9 @@ class Streams:
         """Records without a usable event time, the newest first."""
         return await self._records("list_dead", stream, limit, offset)
 
-    async def rates(self, stream_id: int | None = None) -> list[dict[str, Any]]:
+    async def rates(self, stream_ids: list[int] | None = None) -> list[dict[str, Any]]:
         """Rates of each stream over the last minute, as the pipeline measured them."""
-        return await self._database.records("stream_rates", {"id": stream_id})
+        return await self._database.records("stream_rates", {"ids": stream_ids})
 
     async def pipeline(self) -> dict[str, Any]:
         """Who leads, and what its queries report, by their names: holder, epoch, active, queries."""

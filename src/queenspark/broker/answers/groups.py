@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from .lists import CountedPage
+
 
 class GroupSummary(msgspec.Struct, rename="camel"):
     """A group on one queue."""
@@ -23,14 +25,14 @@ class GroupSummary(msgspec.Struct, rename="camel"):
     last_acked_at: str | None
 
 
-class GroupList(msgspec.Struct, rename="camel"):
-    """Groups, an entry for each queue that a group reads."""
+class GroupList(CountedPage, rename="camel", kw_only=True):
+    """A page of the groups, an entry for each queue that a group reads."""
 
     consumer_groups: list[GroupSummary]
 
 
-class LaggingGroups(msgspec.Struct, rename="camel"):
-    """Groups whose oldest unacknowledged message is older than `minLagSeconds`."""
+class LaggingGroups(CountedPage, rename="camel", kw_only=True):
+    """A page of the groups whose oldest unacknowledged message is older than `minLagSeconds`."""
 
     consumer_groups: list[GroupSummary]
     min_lag_seconds: float
@@ -54,12 +56,13 @@ class GroupQueue(GroupSummary):
     places: list[GroupPlace]
 
 
-class GroupDetail(msgspec.Struct):
+class GroupDetail(msgspec.Struct, rename="camel"):
     """A group on all its queues."""
 
     name: str
     lag: int
     queues: list[GroupQueue]
+    counted_at: str | None
 
 
 class GroupDeleted(msgspec.Struct, rename="camel"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from .lists import CountedPage
+
 
 class Configured(msgspec.Struct):
     """A queue after it was created or changed."""
@@ -64,8 +66,8 @@ class QueueSummary(msgspec.Struct, rename="camel"):
     messages: MessageCounts
 
 
-class QueueList(msgspec.Struct):
-    """Queues."""
+class QueueList(CountedPage, kw_only=True):
+    """A page of the queues."""
 
     queues: list[QueueSummary]
 
@@ -101,6 +103,7 @@ class QueueDetail(msgspec.Struct, rename="camel"):
     partitions: list[QueuePartition]
     partition_count: int
     consumer_groups: list[QueueGroup]
+    counted_at: str | None
 
 
 class WaitingCounts(msgspec.Struct):
@@ -119,8 +122,8 @@ class NamespaceSummary(msgspec.Struct):
     messages: WaitingCounts
 
 
-class NamespaceList(msgspec.Struct):
-    """Namespaces."""
+class NamespaceList(CountedPage, kw_only=True):
+    """A page of the namespaces."""
 
     namespaces: list[NamespaceSummary]
 
@@ -134,8 +137,8 @@ class TaskSummary(msgspec.Struct):
     messages: WaitingCounts
 
 
-class TaskList(msgspec.Struct):
-    """Tasks."""
+class TaskList(CountedPage, kw_only=True):
+    """A page of the tasks."""
 
     tasks: list[TaskSummary]
 
@@ -158,3 +161,4 @@ class Overview(msgspec.Struct, rename="camel"):
     tasks: int
     consumer_groups: int
     messages: AllCounts
+    counted_at: str | None

@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from ...formats.definition import ShownDefinition
 from ..window import WindowRecord
+from .lists import CountedPage
 
 
 class StreamDefined(msgspec.Struct):
@@ -132,8 +133,8 @@ class StreamSummary(ShownDefinition, rename="camel", kw_only=True):
     progress: Progress | UnsetType = UNSET
 
 
-class StreamList(msgspec.Struct):
-    """Streams."""
+class StreamList(CountedPage, kw_only=True):
+    """A page of the streams."""
 
     streams: list[StreamSummary]
 

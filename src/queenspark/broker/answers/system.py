@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from .lists import CountedPage
 from .queues import MessageCounts
 
 
@@ -60,6 +61,7 @@ class SystemStatus(msgspec.Struct, rename="camel"):
     partitions: int
     messages: MessageCounts
     dead_letters: int
+    counted_at: str | None
     safe_time: str | None
     horizon_held_by: HorizonHolder | None
     maintenance: Modes
@@ -77,8 +79,8 @@ class GroupLag(msgspec.Struct, rename="camel"):
     oldest_unacked_at: str | None
 
 
-class Analytics(msgspec.Struct):
-    """The lag of every group, beside the broker's counters."""
+class Analytics(CountedPage, kw_only=True):
+    """The lag of a page of the groups, beside the broker's counters."""
 
     groups: list[GroupLag]
     metrics: dict[str, float]

@@ -6,6 +6,8 @@ from typing import Any
 
 from .session import AsyncSession
 
+_PAGE = 1000  # rows that are read at a time
+
 
 class AsyncAdmin:
     """What concerns no single queue or stream. Answers are the broker's own, as in the HTTP API."""
@@ -55,6 +57,12 @@ class AsyncAdmin:
         return answer
 
     async def _list(self, name: str, *path: str, query: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-        answer = await self._session.call("GET", *path, query=query)
-        found: list[dict[str, Any]] = answer[name]
-        return found
+        """All pages of a list."""
+        found: list[dict[str, Any]] = []
+        while True:
+            page = {**(query or {}), "limit": _PAGE, "offset": len(found)}
+            answer = await self._session.call("GET", *path, query=page)
+            rows: list[dict[str, Any]] = answer[name]
+            found += rows
+            if not rows or len(found) >= answer.get("total", 0):
+                return found

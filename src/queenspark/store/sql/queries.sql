@@ -88,12 +88,44 @@ WITH gone AS (DELETE FROM queenspark.queues WHERE name = %(name)s RETURNING id)
 INSERT INTO queenspark.deleted_queues (queue_id) SELECT id FROM gone RETURNING queue_id
 
 -- name: list_queues
-SELECT q.*, (SELECT count(*) FROM queenspark.partitions p WHERE p.queue_id = q.id) AS partitions
-FROM queenspark.queues q
-WHERE (%(namespace)s::text IS NULL OR q.namespace = %(namespace)s)
+-- A page of the queues with their counts as of the last round of counting.
+SELECT q.*, coalesce(c.partitions, 0) AS partitions, coalesce(c.messages, 0) AS messages,
+       coalesce(c.pending, 0) AS pending, coalesce(c.processing, 0) AS processing, count(*) OVER () AS total
+FROM queenspark.queues q LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
+CROSS JOIN LATERAL (
+    SELECT CASE %(sort)s WHEN 'namespace' THEN q.namespace WHEN 'task' THEN q.task END AS text,
+           CASE %(sort)s WHEN 'messages' THEN c.messages WHEN 'pending' THEN c.pending
+               WHEN 'processing' THEN c.processing WHEN 'partitions' THEN c.partitions WHEN 'priority' THEN q.priority
+               WHEN 'createdAt' THEN extract(epoch FROM q.created_at) END AS number
+) k
+WHERE (%(name)s::text IS NULL OR q.name = %(name)s)
+  AND (%(namespace)s::text IS NULL OR q.namespace = %(namespace)s)
   AND (%(task)s::text IS NULL OR q.task = %(task)s)
   AND (%(windows)s OR NOT EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.queue_id = q.id))
-ORDER BY q.name
+  AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(q.name)) > 0)
+ORDER BY CASE WHEN NOT %(descending)s THEN k.number END, CASE WHEN %(descending)s THEN k.number END DESC NULLS LAST,
+         CASE WHEN NOT %(descending)s THEN k.text END, CASE WHEN %(descending)s THEN k.text END DESC,
+         CASE WHEN %(descending)s AND %(sort)s = 'name' THEN q.name END DESC, q.name
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: queues_now
+-- Messages and partitions of some queues, exact up to a limit. Larger numbers are those of the last round of
+-- counting, and messages up to so many newer ones.
+SELECT q.id,
+       CASE WHEN coalesce(c.messages, 0) <= %(exact)s THEN (
+           SELECT count(*) FROM (
+               SELECT 1 FROM queenspark.messages m WHERE m.queue_id = q.id LIMIT %(exact)s + 1) m
+       ) ELSE c.messages + (
+           SELECT count(*) FROM (
+               SELECT 1 FROM queenspark.messages m
+               WHERE m.queue_id = q.id AND (m.txid, m.id) > (c.upto_txid, c.upto_id)
+               ORDER BY m.queue_id, m.txid, m.id LIMIT %(exact)s) m
+       ) END AS messages,
+       CASE WHEN coalesce(c.partitions, 0) <= %(exact)s THEN (
+           SELECT count(*) FROM (
+               SELECT 1 FROM queenspark.partitions p WHERE p.queue_id = q.id LIMIT %(exact)s + 1) p
+       ) ELSE c.partitions END AS partitions
+FROM unnest(%(ids)s::integer[]) AS q(id) LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
 
 -- name: queues_of
 -- Queues of a namespace or task in the order in which a pop tries them.
@@ -103,22 +135,15 @@ ORDER BY priority DESC, name
 
 -- name: list_partitions
 SELECT p.id, p.name, p.created_at FROM queenspark.partitions p
-WHERE p.queue_id = %(queue_id)s ORDER BY p.name LIMIT %(limit)s OFFSET %(offset)s
-
--- name: count_queue
-SELECT count(*) FROM (
-    SELECT 1 FROM queenspark.messages WHERE queue_id = %(queue_id)s LIMIT %(limit)s) counted
-
--- name: count_messages
-SELECT q.id, (SELECT count(*) FROM queenspark.messages m WHERE m.queue_id = q.id)
-FROM queenspark.queues q WHERE %(queue_id)s::integer IS NULL OR q.id = %(queue_id)s
+WHERE p.queue_id = %(queue_id)s AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(p.name)) > 0)
+ORDER BY CASE WHEN %(sort)s = 'createdAt' AND NOT %(descending)s THEN p.created_at END,
+         CASE WHEN %(sort)s = 'createdAt' AND %(descending)s THEN p.created_at END DESC,
+         CASE WHEN %(sort)s = 'name' AND %(descending)s THEN p.name END DESC, p.name
+LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: pop
 SELECT * FROM pop(
-    %(group_id)s, %(batch)s, %(partitions)s, %(lease_id)s, %(auto_ack)s, %(partition_id)s, p_lease_ms => %(lease_ms)s)
-
--- name: pop_each
-SELECT * FROM pop_each(%(group_id)s, %(count)s, %(lease_ms)s)
+    %(group_id)s, %(batch)s, %(partitions)s, %(lease_ids)s, %(auto_ack)s, %(partition_id)s, %(lease_ms)s)
 
 -- name: next_look
 SELECT above_horizon, wait_ms FROM next_look(%(group_id)s, %(partition_id)s)
@@ -126,8 +151,8 @@ SELECT above_horizon, wait_ms FROM next_look(%(group_id)s, %(partition_id)s)
 -- name: ensure_group
 SELECT ensure_group(%(queue_id)s, %(name)s, %(mode)s, %(from)s)
 
--- name: ack_each
-SELECT outcome, attempts, released, more FROM ack_each(
+-- name: ack
+SELECT outcome, attempts, released, more FROM ack(
     %(partition_ids)s::bigint[], %(groups)s::text[], %(lease_ids)s::uuid[], %(firsts)s::integer[], %(lasts)s::integer[],
     %(transaction_ids)s::text[], %(statuses)s::text[], %(errors)s::text[], %(final)s)
 
@@ -145,20 +170,86 @@ SELECT places, expires_at FROM extend(%(lease_id)s, %(seconds)s)
 SELECT release(%(lease_id)s)
 
 -- name: list_groups
-SELECT g.id, g.name, q.name AS queue, q.id AS queue_id, g.mode, g.created_at,
-       count(p.partition_id) AS places,
-       count(*) FILTER (WHERE cardinality(p.leased) > 0 AND p.lease_expires_at > clock_timestamp()) AS leases,
-       max(p.acked_at) AS acked_at
+-- A page of the groups, one row for each queue of a group, with their counts as of the last round of counting.
+SELECT g.id, g.name, q.name AS queue, q.id AS queue_id, g.mode, g.created_at, coalesce(c.places, 0) AS places,
+       coalesce(c.leases, 0) AS leases, c.acked_at, coalesce(c.lag, 0) AS lag, coalesce(c.processing, 0) AS processing,
+       coalesce(c.dead_letters, 0) AS dead_letters, c.oldest, count(*) OVER () AS total
 FROM queenspark.groups g JOIN queenspark.queues q ON q.id = g.queue_id
-LEFT JOIN queenspark.places p ON p.group_id = g.id
+LEFT JOIN queenspark.group_counts c ON c.group_id = g.id
+CROSS JOIN LATERAL (
+    SELECT CASE %(sort)s WHEN 'lag' THEN c.lag WHEN 'processing' THEN c.processing WHEN 'partitions' THEN c.places
+               WHEN 'createdAt' THEN extract(epoch FROM g.created_at)
+               WHEN 'lagSeconds' THEN CASE WHEN c.lag > 0 THEN -extract(epoch FROM c.oldest) END END AS number,
+           CASE %(sort)s WHEN 'queue' THEN q.name END AS text
+) k
 WHERE (%(name)s::text IS NULL OR g.name = %(name)s) AND (%(queue)s::text IS NULL OR q.name = %(queue)s)
-GROUP BY g.id, q.id ORDER BY g.name, q.name
+  AND (%(queue_ids)s::integer[] IS NULL OR g.queue_id = ANY (%(queue_ids)s))
+  AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(g.name)) > 0)
+  AND (%(min_lag_seconds)s::float8 IS NULL
+       OR (c.lag > 0 AND c.oldest <= clock_timestamp() - make_interval(secs => %(min_lag_seconds)s)))
+ORDER BY CASE WHEN NOT %(descending)s THEN k.number END, CASE WHEN %(descending)s THEN k.number END DESC NULLS LAST,
+         CASE WHEN NOT %(descending)s THEN k.text END, CASE WHEN %(descending)s THEN k.text END DESC,
+         CASE WHEN %(descending)s AND %(sort)s = 'name' THEN g.name END DESC, g.name, q.name
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: groups_now
+-- What some groups have not answered, looking at no more than a limit of messages and places of each.
+SELECT g.id, n.* FROM unnest(%(ids)s::integer[]) AS g(id) CROSS JOIN LATERAL group_now(g.id, %(exact)s) n
+
+-- name: groups_of
+SELECT g.id, g.name, q.name AS queue FROM queenspark.groups g JOIN queenspark.queues q ON q.id = g.queue_id
+WHERE g.name = %(name)s AND (%(queue)s::text IS NULL OR q.name = %(queue)s) ORDER BY q.name
+
+-- name: backlog
+-- What the slowest group of a queue has not answered, or without groups the messages of the queue; both up to a
+-- limit. Where a group needs a closer look than that, what the last round of counting says.
+SELECT coalesce(max(CASE WHEN n.exact THEN n.lag ELSE greatest(n.lag, c.lag) END), (
+    SELECT count(*) FROM (
+        SELECT 1 FROM queenspark.messages m WHERE m.queue_id = %(queue_id)s LIMIT %(limit)s) m))
+FROM queenspark.groups g CROSS JOIN LATERAL group_now(g.id, %(limit)s) n
+LEFT JOIN queenspark.group_counts c ON c.group_id = g.id
+WHERE g.queue_id = %(queue_id)s
+
+-- name: count_log
+SELECT count_log(%(budget)s, %(every)s)
+
+-- name: counting
+SELECT nullif(c.counted_at, '-infinity'), c.seconds, c.complete,
+       extract(epoch FROM clock_timestamp() - c.counted_at)::float8
+FROM queenspark.counting c
+
+-- name: totals
+-- Sums over everything but window queues of streams, as of the last round of counting.
+SELECT q.*, g.groups, coalesce(d.dead_letters, 0) AS dead_letters
+FROM (
+    SELECT count(*) AS queues, count(DISTINCT nullif(q.namespace, '')) AS namespaces,
+           count(DISTINCT nullif(q.task, '')) AS tasks, coalesce(sum(c.partitions), 0)::bigint AS partitions,
+           coalesce(sum(c.messages), 0)::bigint AS messages, coalesce(sum(c.pending), 0)::bigint AS pending,
+           coalesce(sum(c.processing), 0)::bigint AS processing
+    FROM queenspark.queues q LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
+    WHERE NOT EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.queue_id = q.id)
+) q, (SELECT count(DISTINCT name) AS groups FROM queenspark.groups) g, (SELECT sum(dead_letters)::bigint AS dead_letters FROM queenspark.group_counts) d
+
+-- name: scopes
+-- A page of the namespaces or of the tasks, with the sums of their queues as of the last round of counting.
+SELECT s.name, count(*) AS queues, coalesce(sum(c.partitions), 0)::bigint AS partitions,
+       coalesce(sum(c.messages), 0)::bigint AS messages, coalesce(sum(c.pending), 0)::bigint AS pending,
+       count(*) OVER () AS total
+FROM queenspark.queues q LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
+CROSS JOIN LATERAL (SELECT CASE %(of)s WHEN 'task' THEN q.task ELSE q.namespace END AS name) s
+WHERE s.name <> '' AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(s.name)) > 0)
+GROUP BY s.name
+ORDER BY CASE WHEN %(sort)s = 'messages' AND NOT %(descending)s THEN sum(c.messages) END,
+         CASE WHEN %(sort)s = 'messages' AND %(descending)s THEN sum(c.messages) END DESC NULLS LAST,
+         CASE WHEN %(sort)s = 'name' AND %(descending)s THEN s.name END DESC, s.name
+LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: list_places
-SELECT t.name AS partition, t.id AS partition_id, cardinality(p.pending) AS pending,
+SELECT g.id AS group_id, t.name AS partition, t.id AS partition_id, cardinality(p.pending) AS pending,
        cardinality(p.leased) AS leased, p.lease_expires_at, p.available_at, p.acked_at
-FROM queenspark.places p JOIN queenspark.partitions t ON t.id = p.partition_id
-WHERE p.group_id = %(group_id)s ORDER BY t.name LIMIT %(limit)s
+FROM queenspark.groups g JOIN queenspark.partitions t ON t.queue_id = g.queue_id
+JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = t.id
+WHERE g.id = ANY (%(group_ids)s) ORDER BY t.queue_id, t.name LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: delete_groups
 DELETE FROM queenspark.groups g USING queenspark.queues q
@@ -195,51 +286,20 @@ SELECT seek(%(group_id)s, %(partition_id)s, a.txid, a.id) FROM (
     UNION ALL SELECT p.txid, p.id FROM position_at(%(queue_id)s, %(time)s) p WHERE %(to)s = 'time'
 ) a
 
--- name: group_lag
--- Messages that each group has not answered yet, and when the oldest of them was created. Costs what is unread.
-SELECT g.id, g.name, q.name AS queue, q.id AS queue_id, (
-        SELECT coalesce(sum(cardinality(p.pending) + (
-            SELECT count(*) FROM queenspark.messages m
-            WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (p.end_txid, p.end_id)
-              AND (m.txid, m.id) <= (g.seen_txid, g.seen_id))), 0)
-        FROM queenspark.places p WHERE p.group_id = g.id AND p.available_at IS NOT NULL
-    )::bigint + (
-        SELECT count(*) FROM queenspark.messages m
-        LEFT JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = m.partition_id
-        WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
-          AND (p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id))
-    ) AS lag, (
-        SELECT coalesce(sum(cardinality(p.leased)), 0) FROM queenspark.places p
-        WHERE p.group_id = g.id AND p.available_at IS NOT NULL AND p.lease_expires_at > clock_timestamp()
-    )::bigint AS processing, least((
-        SELECT min((
-            SELECT m.created_at FROM queenspark.messages m
-            WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (p.cursor_txid, p.cursor_id)
-            ORDER BY m.txid, m.id LIMIT 1))
-        FROM queenspark.places p WHERE p.group_id = g.id AND p.available_at IS NOT NULL
-    ), (
-        SELECT m.created_at FROM queenspark.messages m
-        LEFT JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = m.partition_id
-        WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
-          AND (p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id))
-        ORDER BY m.txid, m.id LIMIT 1
-    )) AS oldest
-FROM queenspark.groups g JOIN queenspark.queues q ON q.id = g.queue_id
-WHERE %(queue_id)s::integer IS NULL OR g.queue_id = %(queue_id)s
-
--- name: dead_letter_counts
-SELECT q.name AS queue, g.name AS group, count(*) FROM queenspark.dead_letters d
-JOIN queenspark.groups g ON g.id = d.group_id JOIN queenspark.queues q ON q.id = g.queue_id
-WHERE NOT d.returned GROUP BY q.name, g.name
-
 -- name: list_dead_letters
 SELECT d.id, d.transaction_id, d.trace_id, d.partition_id, t.name AS partition, q.name AS queue, g.name AS group,
-       d.error, d.attempts, d.payload, d.encrypted, d.created_at, d.failed_at, count(*) OVER () AS total
+       d.error, d.attempts, d.payload, d.encrypted, d.created_at, d.failed_at
 FROM chosen_dead_letters(
     %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) d
 JOIN queenspark.groups g ON g.id = d.group_id
 JOIN queenspark.partitions t ON t.id = d.partition_id JOIN queenspark.queues q ON q.id = t.queue_id
 ORDER BY d.failed_at DESC, d.id DESC LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: count_dead_letters
+-- How many a filter means, up to a limit.
+SELECT count(*) FROM (
+    SELECT 1 FROM chosen_dead_letters(
+        %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) LIMIT %(most)s) d
 
 -- name: return_dead_letters
 SELECT * FROM put_back(
@@ -849,7 +909,7 @@ LEFT JOIN (
         ORDER BY m.txid, m.id LIMIT 1) f
     GROUP BY n.stream_id
 ) h ON h.stream_id = s.id
-WHERE %(id)s::integer IS NULL OR s.id = %(id)s
+WHERE %(ids)s::integer[] IS NULL OR s.id = ANY (%(ids)s)
 
 -- name: bucket_state
 -- What each bucket of the pipeline has done, and its last batch.
@@ -866,25 +926,48 @@ LEFT JOIN (
 ) t ON t.bucket = p.bucket
 ORDER BY p.bucket
 
--- name: stream_groups
--- Groups of each stream's window queue with their live leases and their last ack.
-SELECT s.id, g.name, count(*) FILTER (WHERE cardinality(p.leased) > 0 AND p.lease_expires_at > clock_timestamp()) AS leases,
-       max(p.acked_at) AS acked_at
+-- name: stream_totals
+SELECT (SELECT count(*) FROM queenspark.streams) AS streams, count(DISTINCT g.name) AS groups,
+       coalesce(sum(c.leases), 0)::bigint AS leases
 FROM queenspark.streams s JOIN queenspark.groups g ON g.queue_id = s.queue_id
-LEFT JOIN queenspark.places p ON p.group_id = g.id
-WHERE %(id)s::integer IS NULL OR s.id = %(id)s GROUP BY s.id, g.id ORDER BY s.id, g.name
+LEFT JOIN queenspark.group_counts c ON c.group_id = g.id
+
+-- name: list_streams
+SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
+       s.created_at, s.updated_at, count(*) OVER () AS total
+FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+CROSS JOIN LATERAL (
+    SELECT CASE %(sort)s WHEN 'createdAt' THEN s.created_at WHEN 'updatedAt' THEN s.updated_at END AS time,
+           CASE %(sort)s WHEN 'name' THEN s.name ELSE s.namespace END AS text
+) k
+WHERE (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
+  AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(s.name)) > 0)
+ORDER BY CASE WHEN NOT %(descending)s THEN k.time END, CASE WHEN %(descending)s THEN k.time END DESC,
+         CASE WHEN NOT %(descending)s THEN k.text END, CASE WHEN %(descending)s THEN k.text END DESC,
+         s.namespace, s.name
+LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: stream_consumers
--- The keys of each group: the last window that it answered, and how many up to it.
-SELECT g.name AS group, t.name AS key, w.window_end, w.total, p.acked_at
-FROM queenspark.groups g JOIN queenspark.places p ON p.group_id = g.id
-JOIN queenspark.partitions t ON t.id = p.partition_id
+-- The keys of each group: the last window that it answered, and how many up to it, as far as these are counted.
+SELECT g.name AS group, t.name AS key, w.window_end, c.total, p.acked_at
+FROM queenspark.groups g JOIN queenspark.partitions t ON t.queue_id = g.queue_id
+JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = t.id
 CROSS JOIN LATERAL (
-    SELECT max(m.window_end) AS window_end, count(*) AS total FROM queenspark.messages m
-    WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (g.start_txid, g.start_id)
-      AND (m.txid, m.id) <= (p.end_txid, p.end_id) AND m.id <> ALL (p.pending)
+    SELECT max(x.window_end) AS window_end FROM (
+        SELECT m.window_end FROM queenspark.messages m
+        WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (g.start_txid, g.start_id)
+          AND (m.txid, m.id) <= (p.end_txid, p.end_id) AND m.id <> ALL (p.pending)
+        ORDER BY m.partition_id DESC, m.txid DESC, m.id DESC LIMIT 100) x
 ) w
-WHERE g.queue_id = %(queue_id)s ORDER BY g.name, t.name LIMIT %(limit)s OFFSET %(offset)s
+CROSS JOIN LATERAL (
+    SELECT count(*) AS total FROM (
+        SELECT 1 FROM queenspark.messages m
+        WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (g.start_txid, g.start_id)
+          AND (m.txid, m.id) <= (p.end_txid, p.end_id) AND m.id <> ALL (p.pending)
+        LIMIT %(most)s) x
+) c
+WHERE g.queue_id = %(queue_id)s AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(t.name)) > 0)
+ORDER BY g.name, t.name LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: active_windows
 -- Windows of a stream that its groups have not answered; those that no group reads have none.
@@ -921,7 +1004,7 @@ WHERE l.stream_id = %(id)s ORDER BY l.at DESC, l.txid DESC, l.id DESC LIMIT %(li
 -- name: stream_rates
 -- Nothing while no pipeline leads: nobody renews them.
 SELECT r.stream_id AS id, r.arriving, r.processed, r.sealed, r.late, r.backpressure FROM queenspark.stream_rates r
-WHERE (%(id)s::integer IS NULL OR r.stream_id = %(id)s)
+WHERE (%(ids)s::integer[] IS NULL OR r.stream_id = ANY (%(ids)s))
   AND EXISTS (SELECT 1 FROM queenspark.pipeline p WHERE p.expires_at > clock_timestamp())
 
 -- name: pipeline_state

@@ -341,3 +341,84 @@ CREATE TABLE queenspark.stream_floors (
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (stream_id, frontier)
 );
+
+-- One row: how the counts of the log are doing. They are kept in the background (see count_log in functions.sql).
+CREATE TABLE queenspark.counting (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    counted_at timestamptz NOT NULL DEFAULT '-infinity',
+    seconds double precision NOT NULL DEFAULT 0,        -- what the last round took
+    complete boolean NOT NULL DEFAULT false             -- it counted everything below the horizon
+) WITH (fillfactor = 50);
+INSERT INTO queenspark.counting DEFAULT VALUES;
+
+-- Messages of each queue up to a position. No foreign keys: counting locks nothing that others need.
+CREATE TABLE queenspark.queue_counts (
+    queue_id integer PRIMARY KEY,
+    upto_txid bigint NOT NULL DEFAULT 0,
+    upto_id bigint NOT NULL DEFAULT 0,
+    messages bigint NOT NULL DEFAULT 0,
+    partitions bigint NOT NULL DEFAULT 0,
+    -- Of the group that is furthest behind, and of all groups.
+    pending bigint NOT NULL DEFAULT 0,
+    processing bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+
+-- What each group has not answered: lag = unseen + pending messages of its places + what its places have ahead.
+CREATE TABLE queenspark.group_counts (
+    group_id integer PRIMARY KEY,
+    queue_id integer NOT NULL,
+    -- `unseen` counts the queue's messages after the group's discovery position and up to here.
+    seen_txid bigint NOT NULL,
+    seen_id bigint NOT NULL,
+    upto_txid bigint NOT NULL,
+    upto_id bigint NOT NULL,
+    unseen bigint NOT NULL DEFAULT 0,
+    lag bigint NOT NULL DEFAULT 0,
+    processing bigint NOT NULL DEFAULT 0,
+    leases bigint NOT NULL DEFAULT 0,
+    places bigint NOT NULL DEFAULT 0,
+    dead_letters bigint NOT NULL DEFAULT 0,
+    oldest timestamptz,
+    acked_at timestamptz
+) WITH (fillfactor = 50);
+CREATE INDEX group_counts_queue ON queenspark.group_counts (queue_id);
+
+-- Messages of a partition between the end of a place and its group's discovery position; negative when the place is
+-- the further of the two. Only where there are many: few are counted each time.
+CREATE TABLE queenspark.place_counts (
+    group_id integer NOT NULL,
+    partition_id bigint NOT NULL,
+    seen_txid bigint NOT NULL,
+    seen_id bigint NOT NULL,
+    end_txid bigint NOT NULL,
+    end_id bigint NOT NULL,
+    ahead bigint NOT NULL,
+    PRIMARY KEY (group_id, partition_id)
+) WITH (fillfactor = 50);
+CREATE INDEX place_counts_partition ON queenspark.place_counts (partition_id);
+
+-- Messages that were deleted since the counts were last brought up to date. Written by a trigger, so that deletions by
+-- any version are noted; and only while somebody counts, so that it cannot grow for ever.
+CREATE TABLE queenspark.deleted_messages (
+    queue_id integer NOT NULL,
+    partition_id bigint NOT NULL,
+    txids bigint[] NOT NULL,
+    ids bigint[] NOT NULL
+);
+CREATE INDEX deleted_messages_queue ON queenspark.deleted_messages (queue_id);
+
+CREATE FUNCTION queenspark.note_deleted() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+    IF (SELECT c.counted_at > clock_timestamp() - interval '1 hour' FROM queenspark.counting c) THEN
+        INSERT INTO queenspark.deleted_messages (queue_id, partition_id, txids, ids)
+        SELECT g.queue_id, g.partition_id, array_agg(g.txid), array_agg(g.id) FROM gone g
+        WHERE EXISTS (SELECT 1 FROM queenspark.queues q WHERE q.id = g.queue_id)
+        GROUP BY g.queue_id, g.partition_id;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER messages_deleted AFTER DELETE ON queenspark.messages
+REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION queenspark.note_deleted();
