@@ -934,7 +934,7 @@ LEFT JOIN queenspark.group_counts c ON c.group_id = g.id
 
 -- name: list_streams
 SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
-       s.created_at, s.updated_at, count(*) OVER () AS total
+       s.created_at, s.updated_at, s.window_retention_ms, count(*) OVER () AS total
 FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
 CROSS JOIN LATERAL (
     SELECT CASE %(sort)s WHEN 'createdAt' THEN s.created_at WHEN 'updatedAt' THEN s.updated_at END AS time,
