@@ -1,7 +1,7 @@
 """What the tests share: sizes, PostgreSQL servers, databases and brokers."""
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -178,18 +178,17 @@ def running_system(
 ) -> Iterator[System]:
     """PostgreSQL, a broker and the pipeline."""
     folder = tmp_path_factory.mktemp("system")
-    with system_postgres.database() as url:
+    with system_postgres.database() as url, ExitStack() as running:
         _move_elsewhere(url)
         broker = Broker(url, folder / "broker.log", retention_interval_seconds=0.3)
+        running.callback(broker.stop)
         pipeline = PipelineProcess(url, folder / "pipeline")
         pipeline.start()
+        running.callback(pipeline.stop)
         pipeline.wait_until_leading()
-        with Api(broker.url) as api:
-            system = System(api, url, pipeline)
-            warm_up(system)
-            yield system
-        pipeline.stop()
-        broker.stop()
+        system = System(running.enter_context(Api(broker.url)), url, pipeline)
+        warm_up(system)
+        yield system
 
 
 def warm_up(system: System) -> None:

@@ -13,6 +13,8 @@ from tests.system.system import System
 from tests.wire.api import Api
 from tests.wire.deadline import eventually
 
+pytestmark = [pytest.mark.long, pytest.mark.timeout(480)]
+
 MESSAGES = 600
 PATIENCE = 120.0
 

@@ -118,7 +118,7 @@ def kill_uncommitted(system: System) -> None:
         found = system.run("SELECT run, batch FROM queenspark.progress")
         return {f"{run} {n}" for run, n in found}
 
-    assert wait_until(lambda: bool(pushed()), within=60), "no batch was pushed"
+    assert wait_until(lambda: bool(pushed()), within=120), "no batch was pushed"
     before = pushed()
     assert wait_until(lambda: len(before - pushed()) == len(before), within=60, every=0.005)
     system.pipeline.kill()

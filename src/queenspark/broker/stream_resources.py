@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from ..formats.definition import shown
+from ..formats.window_message import decode
 from ..store.definitions import STREAMS_QUERY, Body, spec_of
 from ..store.page import Page
 from ..store.streams import Stream
 from .answers.streams import (
+    ActiveWindows,
     DeadRecords,
     LateRecords,
     StreamConsumers,
@@ -25,7 +28,9 @@ from .http import Answer, Call, Right, Route, json
 from .paging import OffsetQuery, PageQuery, page_of, paged
 from .streams import find_stream
 from .times import iso
-from .window import shown_time
+from .window import shown_time, shown_window
+
+_MOST_SKIPPED = 10_000  # windows are found anew for each page
 
 _MOST_GROUPS = 10_000  # of all streams of a page
 
@@ -52,6 +57,15 @@ class KeysQuery(RecordsQuery):
     """Which keys of a stream's groups."""
 
     search: str | None = None
+
+
+class WindowsQuery(NamespaceQuery, rename="camel"):
+    """Which windows of a stream."""
+
+    consumer_group: str | None = None
+    state: Literal["leased", "retrying", "waiting", "dead"] | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+    offset: Annotated[int, Meta(ge=0, le=_MOST_SKIPPED)] = 0
 
 
 async def _stream(broker: Broker, call: Call) -> Stream:
@@ -236,6 +250,30 @@ async def consumers(broker: Broker, call: Call) -> Answer:
     })  # fmt: skip
 
 
+async def windows(broker: Broker, call: Call) -> Answer:
+    """Windows that groups have not answered, with their state."""
+    query: WindowsQuery = call.query
+    stream = await _stream(broker, call)
+    rows = await broker.store.streams.active_windows(
+        stream, query.consumer_group, query.state, query.limit, query.offset
+    )
+    return json({"windows": [_window(row) for row in rows]})
+
+
+def _window(row: dict[str, Any]) -> dict[str, Any]:
+    return shown_window(
+        decode(row["payload"]),
+        state=row["state"],
+        consumerGroup=row["group"],
+        attempts=row["attempts"],
+        error=row["error"],
+        sealedAt=iso(row["sealed_at"]),
+        leaseExpiresAt=iso(row["lease_expires_at"]),
+        availableAt=iso(row["available_at"]),
+        failedAt=iso(row["failed_at"]),
+    )
+
+
 def _record(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "key": row["key"],
@@ -316,6 +354,16 @@ ROUTES = [
         Right.STREAM_READ,
         {200: StreamConsumers},
         query=KeysQuery,
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/:stream/windows",
+        windows,
+        "Windows that groups have not answered",
+        Right.STREAM_READ,
+        {200: ActiveWindows},
+        query=WindowsQuery,
+        messages={"state": "state must be leased, retrying, waiting or dead"},
     ),
     Route(
         "GET",

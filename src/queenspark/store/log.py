@@ -22,6 +22,7 @@ import numpy.typing as npt
 import psycopg
 import pyarrow as pa
 from adbc_driver_postgresql import dbapi as adbc
+from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from .database import translate
@@ -29,7 +30,7 @@ from .errors import DatabaseUnavailable
 from .functions import SEARCH_PATH
 from .news import CHANNEL, News
 from .position import END, LARGEST, Position
-from .queries import query
+from .queries import query, written
 
 _APPLICATION = "queenspark spark"
 _decode_news = msgspec.json.Decoder(News).decode
@@ -38,7 +39,9 @@ _OPTIONS = (
 )
 # What is asked in rows rather than in bulk is always a matter of the index, also before the first ANALYZE.
 _LOOKUP_OPTIONS = _OPTIONS + " -c enable_seqscan=off -c enable_bitmapscan=off"
-_SCANNED = ", m.queue_id, m.partition_id, m.created_at"
+#: Columns beside the position: none, and those of a scan.
+_POSITIONS = sql.SQL("")
+SCANNED = sql.SQL(", m.queue_id, m.partition_id, m.created_at")
 #: What the columns of a scan are packed as.
 _PACKED = {"txid": ">i8", "id": ">i8", "queue_id": ">i4", "partition_id": ">i8", "created_us": ">i8"}
 _POSTGRES_EPOCH_US = 946_684_800_000_000  # PostgreSQL counts from the year 2000
@@ -165,8 +168,8 @@ class LogReader:
     def _scan(self, queue_ids: Sequence[int], after: Position, upto: Position) -> Iterator[pa.RecordBatch]:
         """PostgreSQL packs each column into one value: nothing is done for a row here."""
         while after < upto:
-            branches = self._branches(queue_ids, after, upto, _SCANNED)
-            statement = query("log_scan") % {"branches": branches, "limit": _STATEMENT_ROWS}
+            messages = branches(queue_ids, after, upto, SCANNED)
+            statement = written("log_scan", {"limit": _STATEMENT_ROWS}, branches=messages)
             (row,) = self._rows(statement, binary=True)
             columns = {
                 name: np.frombuffer(packed or b"", kind).astype(kind[1:])
@@ -246,20 +249,12 @@ class LogReader:
         return Position(*rows[0]) if rows else None
 
     def _nth(self, queue_ids: Sequence[int], after: Position, upto: Position, n: int) -> Position | None:
-        statement = query("log_nth") % {"branches": self._branches(queue_ids, after, upto), "skip": n - 1}
+        statement = written("log_nth", {"skip": n - 1}, branches=branches(queue_ids, after, upto))
         rows = self._rows(statement)
         return Position(*rows[0]) if rows else None
 
-    def _branches(self, queue_ids: Sequence[int], after: Position, upto: Position, columns: str = "") -> str:
-        branch = query("log_branch")
-        params = {"columns": columns, **between(after, upto)}
-        return " UNION ALL ".join(branch % {"queue_id": queue_id, **params} for queue_id in queue_ids)
-
     def _fetch(self, queue_ids: Sequence[int], after: Position, upto: Position) -> list[pa.RecordBatch]:
-        statement = query("log_read") % {
-            "queue_ids": ", ".join(str(int(queue_id)) for queue_id in queue_ids),
-            **between(after, upto),
-        }
+        statement = written("log_read", {"queue_ids": list(queue_ids), **between(after, upto)})
         used = self._bulk is not None
         try:
             try:
@@ -325,6 +320,17 @@ class LogReader:
 def _woken(payload: str) -> list[str]:
     """The queues that a notification says were pushed to."""
     return _decode_news(payload).wake
+
+
+def branches(
+    queue_ids: Sequence[int], after: Position, upto: Position, columns: sql.SQL = _POSITIONS
+) -> sql.Composed:
+    """The messages of several queues within a range, each queue's in order."""
+    values = between(after, upto)
+    return sql.SQL(" UNION ALL ").join(
+        sql.SQL(written("log_branch", {"queue_id": queue_id, **values}, columns=columns))
+        for queue_id in queue_ids
+    )
 
 
 def between(after: Position, upto: Position) -> dict[str, int]:

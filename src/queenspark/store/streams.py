@@ -160,6 +160,13 @@ class Streams:
         params = {"queue_id": stream.queue_id, "most": _MOST_COUNTED, **page.params()}
         return await self._database.records("stream_consumers", params)
 
+    async def active_windows(
+        self, stream: Stream, group: str | None, state: str | None, limit: int, offset: int
+    ) -> list[dict[str, Any]]:
+        """Windows that the groups of a stream (or one of them) have not answered, with their state."""
+        params = {"queue_id": stream.queue_id, "group": group, "state": state}
+        return await self._database.records("active_windows", {**params, "limit": limit, "offset": offset})
+
     async def late(self, stream: Stream, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
         """Late records, the newest first."""
         return await self._records("list_late", stream, limit, offset)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -221,6 +221,33 @@ class StreamConsumers(msgspec.Struct):
     """A page of keys."""
 
     consumers: list[StreamConsumer]
+
+
+class ActiveWindow(msgspec.Struct, rename="camel"):
+    """A window that a group has not answered; without a group when no group reads the stream."""
+
+    id: str
+    key: str
+    start: str
+    end: str
+    count: int
+    revision: int
+    version: int
+    replaces: list[str]
+    state: Literal["leased", "retrying", "waiting", "dead"]
+    consumer_group: str | None
+    attempts: int
+    error: str | None
+    sealed_at: str
+    lease_expires_at: str | None
+    available_at: str | None
+    failed_at: str | None
+
+
+class ActiveWindows(msgspec.Struct):
+    """A page of windows."""
+
+    windows: list[ActiveWindow]
 
 
 class DeadRecord(msgspec.Struct, rename="camel"):

@@ -11,7 +11,6 @@ from ..errors import ApiError
 Pairs = tuple[tuple[bytes, bytes], ...]
 
 JSON = b"application/json"
-TEXT = b"text/plain; version=0.0.4; charset=utf-8"
 
 _encode = msgspec.json.Encoder().encode
 

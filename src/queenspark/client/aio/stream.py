@@ -110,6 +110,19 @@ class AsyncStream:
         shown: dict[str, Any] = await self._get()
         return shown
 
+    async def active_windows(
+        self,
+        *,
+        group: str | None = None,
+        state: Literal["leased", "retrying", "waiting", "dead"] | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[dict[str, Any]]:
+        """Windows that a group (or any group) has not answered, with their state."""
+        query = {"consumerGroup": group, "state": state, "limit": limit, "offset": offset}
+        found: list[dict[str, Any]] = (await self._get("windows", **query))["windows"]
+        return found
+
     async def late_messages(self, *, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
         """Messages that came late and were logged or dropped, the newest first."""
         found: list[dict[str, Any]] = (await self._get("late", limit=limit, offset=offset))["late"]

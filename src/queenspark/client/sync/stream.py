@@ -111,6 +111,19 @@ class Stream:
         shown: dict[str, Any] = self._get()
         return shown
 
+    def active_windows(
+        self,
+        *,
+        group: str | None = None,
+        state: Literal["leased", "retrying", "waiting", "dead"] | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[dict[str, Any]]:
+        """Windows that a group (or any group) has not answered, with their state."""
+        query = {"consumerGroup": group, "state": state, "limit": limit, "offset": offset}
+        found: list[dict[str, Any]] = (self._get("windows", **query))["windows"]
+        return found
+
     def late_messages(self, *, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
         """Messages that came late and were logged or dropped, the newest first."""
         found: list[dict[str, Any]] = (self._get("late", limit=limit, offset=offset))["late"]

@@ -19,6 +19,8 @@ from .sliding import Counts, Rates, Sliding, rates_of
 
 _MOST_COUNTED = 200_000  # messages of a measurement, over all queues
 _LEAST_COUNTED = 1000  # of each queue, however many there are
+_MANY_STREAMS = 100
+_MANY_SECONDS = 5.0
 
 
 class Late(NamedTuple):
@@ -50,6 +52,7 @@ class StreamRates:
         self._streams: dict[Stream, Sliding] = {}
         self._buckets: dict[int, Sliding] = {}
         self._told: dict[int, Rates] = {}
+        self._told_at = -_MANY_SECONDS
 
     def measure(self) -> Measured:
         """Rates over the last minute, or since the first measurement."""
@@ -77,7 +80,7 @@ class StreamRates:
                 late.append(Late(body.namespace, body.name, new_late))
         self._streams = streams
         self._measured_at = at
-        self._tell()
+        self._tell(at)
         return Measured(self._of_pipeline(), self._of_buckets(at, buckets), late)
 
     def _newest_versions(self) -> dict[Stream, list[int]]:
@@ -97,17 +100,15 @@ class StreamRates:
             self._arrived.update(self._store.arrived(sorted(queue_ids), self._counted_to, upto, most))
         self._counted_to = upto
 
-    def _tell(self) -> None:
-        """Write the rates that have changed."""
-        rates = {
-            stream: rates_of(sliding.counts, sliding.seconds)
-            for (stream, _), sliding in self._streams.items()
-        }
+    def _tell(self, at: float) -> None:
+        """Write the rates that have changed; those of many streams not every second."""
+        rates = {stream: rates_of(each.counts, each.seconds) for (stream, _), each in self._streams.items()}
         changed = {stream: each for stream, each in rates.items() if self._told.get(stream) != each}
-        if changed:
-            columns = zip(Rates._fields, map(list, zip(*changed.values(), strict=True)), strict=True)
-            self._store.set_rates({"stream": list(changed), **dict(columns)})
-        self._told = rates
+        if not changed or (len(changed) > _MANY_STREAMS and at < self._told_at + _MANY_SECONDS):
+            return
+        columns = zip(Rates._fields, map(list, zip(*changed.values(), strict=True)), strict=True)
+        self._store.set_rates({"stream": list(changed), **dict(columns)})
+        self._told, self._told_at = rates, at
 
     def _of_pipeline(self) -> Rates:
         slidings = self._streams.values()

@@ -1,4 +1,7 @@
 -- Every statement that the store sends, by name. Comments say what a statement promises.
+--
+-- They are written in psycopg's own terms: %(name)s is a value, and {name} a piece of SQL that is put in with
+-- psycopg.sql. Where a statement cannot have parameters, as in COPY, psycopg writes the values into it.
 
 -- name: push
 -- Append messages. Ids are given in request order; rows go in sorted, so that two brokers cannot deadlock.
@@ -140,10 +143,7 @@ LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: pop
 SELECT * FROM pop(
-    %(group_id)s, %(batch)s, %(partitions)s, %(lease_id)s, %(auto_ack)s, %(partition_id)s, p_lease_ms => %(lease_ms)s)
-
--- name: pop_each
-SELECT * FROM pop_each(%(group_id)s, %(count)s, %(lease_ms)s)
+    %(group_id)s, %(batch)s, %(partitions)s, %(lease_ids)s, %(auto_ack)s, %(partition_id)s, %(lease_ms)s)
 
 -- name: next_look
 SELECT above_horizon, wait_ms FROM next_look(%(group_id)s, %(partition_id)s)
@@ -151,8 +151,8 @@ SELECT above_horizon, wait_ms FROM next_look(%(group_id)s, %(partition_id)s)
 -- name: ensure_group
 SELECT ensure_group(%(queue_id)s, %(name)s, %(mode)s, %(from)s)
 
--- name: ack_each
-SELECT outcome, attempts, released, more FROM ack_each(
+-- name: ack
+SELECT outcome, attempts, released, more FROM ack(
     %(partition_ids)s::bigint[], %(groups)s::text[], %(lease_ids)s::uuid[], %(firsts)s::integer[], %(lasts)s::integer[],
     %(transaction_ids)s::text[], %(statuses)s::text[], %(errors)s::text[], %(final)s)
 
@@ -452,33 +452,33 @@ SELECT m.txid, m.id FROM unnest(%(queue_ids)s::integer[]) AS q(id) CROSS JOIN LA
 ORDER BY m.txid DESC, m.id DESC LIMIT 1
 
 -- name: log_branch
--- One queue's positions in order. Several branches are merged without sorting. All values are whole numbers.
-(SELECT m.txid, m.id%(columns)s FROM queenspark.messages m
- WHERE m.queue_id = %(queue_id)d AND (m.txid, m.id) > (%(after_txid)d, %(after_id)d)
-   AND (m.txid, m.id) <= (%(upto_txid)d, %(upto_id)d)
+-- One queue's positions in order, with further columns. Several branches are merged without sorting.
+(SELECT m.txid, m.id{columns} FROM queenspark.messages m
+ WHERE m.queue_id = %(queue_id)s AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s)
+   AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
  ORDER BY m.txid, m.id)
 
 -- name: log_nth
 -- The position so many messages after the begin of the merged branches.
-SELECT b.txid, b.id FROM (%(branches)s) b ORDER BY b.txid, b.id LIMIT 1 OFFSET %(skip)d
+SELECT b.txid, b.id FROM ({branches}) b ORDER BY b.txid, b.id LIMIT 1 OFFSET %(skip)s
 
 -- name: log_scan
 -- The first messages of the merged branches: each column is one value, with its numbers packed one after the other.
 SELECT string_agg(int8send(b.txid), ''::bytea), string_agg(int8send(b.id), ''::bytea),
        string_agg(int4send(b.queue_id), ''::bytea), string_agg(int8send(b.partition_id), ''::bytea),
        string_agg(timestamptz_send(b.created_at), ''::bytea)
-FROM (SELECT b.* FROM (%(branches)s) b ORDER BY b.txid, b.id LIMIT %(limit)d) b
+FROM (SELECT b.* FROM ({branches}) b ORDER BY b.txid, b.id LIMIT %(limit)s) b
 
 -- name: log_partitions
 SELECT id, name FROM queenspark.partitions WHERE id = ANY (%(ids)s)
 
 -- name: log_read
--- Messages with payload between two positions, for COPY, which takes no parameters: all values are whole numbers. The range of
--- transaction ids says nothing new, but without it the planner takes the range for much larger than it is.
+-- Messages with payload between two positions, for COPY. The range of transaction ids says nothing new, but without it the
+-- planner takes the range for much larger than it is.
 SELECT m.txid, m.id, m.queue_id, p.name AS partition, m.created_at, m.transaction_id, m.encrypted, m.payload
 FROM queenspark.messages m JOIN queenspark.partitions p ON p.id = m.partition_id
-WHERE m.queue_id IN (%(queue_ids)s) AND m.txid BETWEEN %(after_txid)d AND %(upto_txid)d
-  AND (m.txid, m.id) > (%(after_txid)d, %(after_id)d) AND (m.txid, m.id) <= (%(upto_txid)d, %(upto_id)d)
+WHERE m.queue_id = ANY (%(queue_ids)s::integer[]) AND m.txid BETWEEN %(after_txid)s AND %(upto_txid)s
+  AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s) AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
 
 -- name: horizon_holder
 -- The oldest transaction in flight: it holds horizon and safe time back.
@@ -968,6 +968,19 @@ CROSS JOIN LATERAL (
 ) c
 WHERE g.queue_id = %(queue_id)s AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(t.name)) > 0)
 ORDER BY g.name, t.name LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: active_windows
+-- Windows of a stream that its groups have not answered; those that no group reads have none.
+SELECT * FROM (
+    (SELECT g.name AS group, w.* FROM queenspark.groups g
+     CROSS JOIN LATERAL active_windows(g.id, %(state)s, %(limit)s + %(offset)s) w
+     WHERE g.queue_id = %(queue_id)s AND (%(group)s::text IS NULL OR g.name = %(group)s) ORDER BY g.name)
+    UNION ALL
+    (SELECT NULL, 'waiting', m.created_at, m.payload, 0, NULL, NULL, NULL, NULL FROM queenspark.messages m
+     WHERE m.queue_id = %(queue_id)s AND %(group)s::text IS NULL AND coalesce(%(state)s::text, 'waiting') = 'waiting'
+       AND NOT EXISTS (SELECT 1 FROM queenspark.groups g WHERE g.queue_id = %(queue_id)s)
+     ORDER BY m.txid, m.id LIMIT %(limit)s + %(offset)s)
+) found LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: list_late
 SELECT l.version, l.key, l.txid, l.id, l.time_us, l.closed_us, l.dropped, l.at, m.queue, m.partition,
