@@ -82,7 +82,7 @@ PAGE = Page(100)
 BY_SIZE = Page(100, sort="messages", descending=True)
 BY_LAG = Page(100, sort="lag", descending=True)
 EVERYTHING = Page()
-ALL = {"name": None, "namespace": None, "task": None}
+ALL = {"name": None, "namespace": None, "task": None, "windows": False}
 GROUPS = {"name": None, "queue": None, "queue_ids": None, "min_lag_seconds": None}
 IDS = {"ids": list(range(1, 101)), "exact": 1000}
 

@@ -228,7 +228,7 @@ class Broker:
                 metrics.dead_letters.labels(*labels).set(row["dead_letters"])
         metrics.messages.set(totals["messages"])
         metrics.pending.set(totals["pending"])
-        metrics.counts_age.set(counts.age)
+        metrics.counts_age.set(counts.age if counts.at is not None else 0)
         if safe_time is not None:
             metrics.safe_time.set(safe_time.timestamp())
             metrics.safe_time_lag.set(max(0.0, (now - safe_time).total_seconds()))

@@ -152,8 +152,8 @@ class Streams:
         return await self._database.records("bucket_state")
 
     async def totals(self) -> dict[str, Any]:
-        """How many streams, groups and live leases there are."""
-        return (await self._database.records("stream_totals"))[0]
+        """How many groups and live leases all streams have."""
+        return (await self._database.records("stream_group_totals"))[0]
 
     async def consumers(self, stream: Stream, page: Page) -> list[dict[str, Any]]:
         """The keys of each group of a stream, with the last window that it answered; counts up to 10,000."""

@@ -1440,6 +1440,7 @@ SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     g queenspark.groups%ROWTYPE;
     v_now timestamptz := clock_timestamp();
+    v_beyond boolean;
     v_ahead bigint;
     v_unseen bigint;
     v_looked bigint;
@@ -1447,20 +1448,27 @@ BEGIN
     SELECT * INTO g FROM queenspark.groups x WHERE x.id = p_group_id;
     SELECT count(*), count(*) FILTER (WHERE p.leased <> '{}' AND p.lease_expires_at > v_now), max(p.acked_at),
            coalesce(sum(cardinality(p.leased)) FILTER (WHERE p.lease_expires_at > v_now), 0),
-           coalesce(sum(cardinality(p.pending)), 0)
-    INTO places, leases, acked_at, processing, lag
+           coalesce(sum(cardinality(p.pending)), 0),
+           coalesce(bool_or((p.end_txid, p.end_id) > (g.seen_txid, g.seen_id)), false)
+    INTO places, leases, acked_at, processing, lag, v_beyond
     FROM (SELECT * FROM queenspark.places p WHERE p.group_id = p_group_id LIMIT p_limit + 1) p;
     SELECT count(*) INTO v_ahead FROM (
         SELECT 1 FROM queenspark.places p JOIN queenspark.messages m
             ON m.partition_id = p.partition_id AND (m.txid, m.id) > (p.end_txid, p.end_id)
             AND (m.txid, m.id) <= (g.seen_txid, g.seen_id)
         WHERE p.group_id = p_group_id AND p.available_at IS NOT NULL LIMIT p_limit + 1) x;
-    SELECT count(*), count(*) FILTER (WHERE p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id))
-    INTO v_looked, v_unseen
-    FROM (
-        SELECT m.* FROM queenspark.messages m
-        WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id) LIMIT p_limit + 1
-    ) m LEFT JOIN queenspark.places p ON p.group_id = p_group_id AND p.partition_id = m.partition_id;
+    SELECT count(*) INTO v_looked FROM (
+        SELECT 1 FROM queenspark.messages m
+        WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id) LIMIT p_limit + 1) m;
+    v_unseen := v_looked;
+    IF v_beyond THEN
+        -- Pops of single partitions have gone beyond what was discovered.
+        SELECT count(*) FILTER (WHERE p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id)) INTO v_unseen
+        FROM (
+            SELECT m.txid, m.id, m.partition_id FROM queenspark.messages m
+            WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id) LIMIT p_limit + 1
+        ) m LEFT JOIN queenspark.places p ON p.group_id = p_group_id AND p.partition_id = m.partition_id;
+    END IF;
     exact := places <= p_limit AND v_ahead <= p_limit AND v_looked <= p_limit;
     lag := lag + v_ahead + v_unseen;
     IF lag > 0 THEN

@@ -926,15 +926,15 @@ LEFT JOIN (
 ) t ON t.bucket = p.bucket
 ORDER BY p.bucket
 
--- name: stream_totals
-SELECT (SELECT count(*) FROM queenspark.streams) AS streams, count(DISTINCT g.name) AS groups,
+-- name: stream_group_totals
+SELECT count(DISTINCT g.name) AS groups,
        coalesce(sum(c.leases), 0)::bigint AS leases
 FROM queenspark.streams s JOIN queenspark.groups g ON g.queue_id = s.queue_id
 LEFT JOIN queenspark.group_counts c ON c.group_id = g.id
 
 -- name: list_streams
 SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
-       s.created_at, s.updated_at, count(*) OVER () AS total
+       s.created_at, s.updated_at, s.window_retention_ms, count(*) OVER () AS total
 FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
 CROSS JOIN LATERAL (
     SELECT CASE %(sort)s WHEN 'createdAt' THEN s.created_at WHEN 'updatedAt' THEN s.updated_at END AS time,
