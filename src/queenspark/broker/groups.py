@@ -76,6 +76,8 @@ async def get_group(broker: Broker, call: Call) -> Answer:
                 "handedOut": place["pending"],
                 "leased": place["leased"],
                 "leaseExpiresAt": iso(place["lease_expires_at"]) if place["leased"] else None,
+                "leaseHolder": place["lease_holder"],
+                "leasedAt": iso(place["leased_at"]),
                 "availableAt": iso(place["available_at"]),
                 "lastAckedAt": iso(place["acked_at"]),
             }

@@ -111,7 +111,8 @@ FROM queenspark.queues q WHERE %(queue_id)s::integer IS NULL OR q.id = %(queue_i
 
 -- name: pop
 SELECT * FROM pop(
-    %(group_id)s, %(batch)s, %(partitions)s, %(lease_ids)s, %(auto_ack)s, %(partition_id)s, %(lease_ms)s)
+    %(group_id)s, %(batch)s, %(partitions)s, %(lease_ids)s, %(auto_ack)s, %(holders)s::text[],
+    %(partition_id)s, %(lease_ms)s)
 
 -- name: next_look
 SELECT above_horizon, wait_ms FROM next_look(%(group_id)s, %(partition_id)s)
@@ -149,8 +150,11 @@ GROUP BY g.id, q.id ORDER BY g.name, q.name
 
 -- name: list_places
 SELECT t.name AS partition, t.id AS partition_id, cardinality(p.pending) AS pending,
-       cardinality(p.leased) AS leased, p.lease_expires_at, p.available_at, p.acked_at
+       cardinality(p.leased) AS leased, p.lease_expires_at, p.available_at, p.acked_at,
+       CASE WHEN l.is_known THEN p.lease_holder END AS lease_holder, CASE WHEN l.is_known THEN p.leased_at END AS leased_at
 FROM queenspark.places p JOIN queenspark.partitions t ON t.id = p.partition_id
+CROSS JOIN LATERAL (
+    SELECT p.leased <> '{}' AND p.lease_expires_at > clock_timestamp() AND p.held_lease_id = p.lease_id AS is_known) l
 WHERE p.group_id = %(group_id)s ORDER BY t.name LIMIT %(limit)s
 
 -- name: delete_groups
@@ -434,6 +438,13 @@ DELETE FROM queenspark.looks l
 WHERE l.at < clock_timestamp() - interval '1 hour' AND l.txid < (
     SELECT coalesce(min(first.txid), horizon()) FROM queenspark.queues q CROSS JOIN LATERAL (
         SELECT m.txid FROM queenspark.messages m WHERE m.queue_id = q.id ORDER BY m.txid, m.id LIMIT 1) first)
+
+-- name: places_need_vacuum
+SELECT n_dead_tup > 1000 + n_live_tup / 5 FROM pg_stat_all_tables WHERE relid = 'queenspark.places'::regclass
+
+-- name: vacuum_places
+-- Without truncation it takes no transaction id and no strong lock; when somebody else is at it, it does nothing.
+VACUUM (SKIP_LOCKED, TRUNCATE false, INDEX_CLEANUP on) queenspark.places
 
 -- name: sweep_deleted
 -- Messages of deleted queues, a batch at a time.
