@@ -121,10 +121,6 @@ class Streams:
                 known = self._bodies[stream_id, version] = to_definitions(rows)[0].body
         return known
 
-    async def as_of(self, seq: int | None = None) -> list[Definition]:
-        """The definitions of all streams and versions as of a seq, or now."""
-        return to_definitions(await self._database.rows("definitions_as_of", {"seq": seq}))
-
     async def state(self, stream_id: int | None = None) -> list[dict[str, Any]]:
         """What the pipeline says of each stream, how far it is behind, and what retention keeps for it."""
         return await self._database.records("stream_state", {"id": stream_id})

@@ -614,9 +614,6 @@ SELECT DISTINCT ON (d.stream_id, d.version) d.seq, d.stream_id, d.version, d.bod
 FROM queenspark.definitions d WHERE %(seq)s::bigint IS NULL OR d.seq <= %(seq)s
 ORDER BY d.stream_id, d.version, d.seq DESC
 
--- name: latest_seq
-SELECT coalesce(max(seq), 0) FROM queenspark.definitions
-
 -- name: definition
 -- The newest row of a version, whether or not its stream still exists.
 SELECT d.seq, d.stream_id, d.version, d.body, d.created_at FROM queenspark.definitions d
