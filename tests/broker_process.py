@@ -40,22 +40,30 @@ def free_port() -> int:
     raise AssertionError("there is always another port")
 
 
-def clean_environment(**settings: Any) -> dict[str, str]:
-    """This process's environment with exactly these settings of Queenspark."""
+def clean_environment(source: Path | None = None, /, **settings: Any) -> dict[str, str]:
+    """This process's environment with exactly these settings of Queenspark, and its code from `source`."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("QUEENSPARK_")}
     environment |= {f"QUEENSPARK_{name.upper()}": str(value) for name, value in settings.items()}
+    if source is not None:
+        environment["PYTHONPATH"] = str(source)
     return environment
 
 
 class Broker:
-    """`queenspark serve` on a free port; `settings` are those of `queenspark.settings.Settings`."""
+    """`queenspark serve` on a free port; `settings` are those of `queenspark.settings.Settings`.
 
-    def __init__(self, database_url: str, log_file: Path, **settings: Any) -> None:
+    `source` is the folder of another version's code.
+    """
+
+    def __init__(
+        self, database_url: str, log_file: Path, *, source: Path | None = None, **settings: Any
+    ) -> None:
         self.port: int = settings.pop("port", None) or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.database_url = database_url
         self.log_file = log_file
-        self._environment = clean_environment(database_url=database_url, port=self.port, **settings)
+        self.environment = clean_environment(source, database_url=database_url, port=self.port, **settings)
+        self.command = [sys.executable, "-m", "queenspark", "serve"]
         self.process: subprocess.Popen[bytes]
         self.start()
 
@@ -67,9 +75,7 @@ class Broker:
     def start(self, within: float = 30.0) -> None:
         """Start the broker (again, on the same port) and wait until it is healthy."""
         with self.log_file.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "queenspark", "serve"], env=self._environment, stdout=log, stderr=log
-            )
+            self.process = subprocess.Popen(self.command, env=self.environment, stdout=log, stderr=log)
         deadline = time.monotonic() + within
         while not self.healthy():
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -78,9 +84,10 @@ class Broker:
             time.sleep(0.02)
 
     def healthy(self) -> bool:
-        """Whether the broker answers that it is well."""
+        """Whether the broker answers that it is healthy."""
         try:
-            return httpx2.get(f"{self.url}/health", timeout=2.0).status_code == 200
+            # Reading certificates, which plain HTTP needs none of, would take longer than the request.
+            return httpx2.get(f"{self.url}/health", timeout=2.0, verify=False).status_code == 200
         except httpx2.TransportError:
             return False
 

@@ -76,3 +76,12 @@ def test_nothing_is_deleted_without_a_yes(queenspark: Command, queue: str) -> No
     result = queenspark("queues", "delete", queue)
     assert (result.code, "--yes" in result.err) == (2, True)
     assert queenspark("pop", queue).code == 0
+
+
+def test_queues_are_searched_sorted_and_paged(queenspark: Command, queue: str) -> None:
+    for name in ("-a", "-b", "-c"):
+        queenspark("queues", "create", queue + name)
+    result = queenspark("queues", "list", "--search", queue.upper(), "--sort=-name", "--limit", "2")
+    assert [line.split()[0] for line in result.out.splitlines()[1:]] == [f"{queue}-c", f"{queue}-b"]
+    assert "1 to 2 of 3; see --limit, --offset and --search." in result.err
+    assert "No queue matches." in queenspark("queues", "--search", f"never-{queue}").err

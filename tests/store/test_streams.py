@@ -1,5 +1,7 @@
 """Definitions of streams: what a change keeps, where a version begins, and what is known as of a moment."""
 
+import asyncio
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -207,6 +209,29 @@ async def test_where_counting_is_involved_records_are_divided_by_position(desk: 
     assert found[2].body.from_us is None
 
 
+async def test_no_record_falls_between_two_versions_while_pushes_go_on(desk: Desk) -> None:
+    await desk.push("m")
+    await define(desk)
+    over = threading.Event()
+
+    def push() -> None:
+        with desk.connect() as connection:
+            while not over.is_set():
+                connection.execute("SELECT pg_current_xact_id()")
+                connection.commit()
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(asyncio.to_thread(push))
+        for n in range(20):
+            await define(desk, spec=TUMBLING if n % 2 else {"kind": "count", "size": 5})
+        over.set()
+    found = await versions(desk)
+    for version in range(1, 21):
+        until = found[version].body.until
+        assert until is not None
+        assert positions(found[version + 1]) == {"q": (until.txid, until.id)}
+
+
 async def test_sessions_begin_at_once(desk: Desk) -> None:
     await desk.push("m")
     await define(desk)
@@ -248,6 +273,7 @@ async def test_definitions_as_of_a_moment_never_change(desk: Desk) -> None:
     assert as_of(desk, first - 1) == []
 
 
+@pytest.mark.every_postgres
 async def test_a_deleted_stream_is_gone_with_its_windows(desk: Desk) -> None:
     await desk.push("m")
     stream = await define(desk)
@@ -271,6 +297,7 @@ async def test_a_queue_in_the_way_is_named(desk: Desk) -> None:
         await define(desk)
 
 
+@pytest.mark.every_postgres
 async def test_writers_of_definitions_come_one_after_the_other(desk: Desk) -> None:
     await desk.push("m")
     with desk.connect() as connection:
@@ -293,6 +320,7 @@ async def popped(desk: Desk, stream: Stream) -> list[str]:
     return [f"{name.split(':')[1]}{int(name.split(':')[2]) // 60_000}" for name in names(found)]
 
 
+@pytest.mark.every_postgres
 async def test_seek_goes_to_the_first_window_that_ends_after_the_time(desk: Desk) -> None:
     await desk.push("m")
     stream = await define(desk)

@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from types import TracebackType
@@ -16,6 +17,7 @@ from tests.wire.api import Api, Json, answered
 
 AT_ONCE = 40  # windows of one poll
 POLL_MS = 2000
+RETRIES = 20
 
 
 def fingerprint(payload: Any) -> int:
@@ -27,6 +29,16 @@ def event_us(payload: Any) -> int | None:
     """The event time that a producer gave."""
     at = payload["at"]
     return at * 1000 if isinstance(at, int) else None
+
+
+def repeated(send: Callable[[], Any]) -> Any:
+    """The answer to a request, which is sent again while the broker asks for that."""
+    for _ in range(RETRIES):
+        response = send()
+        if response.status_code != 503 or not response.json()["retryable"]:
+            break
+        time.sleep(0.1)
+    return response
 
 
 class Threads:
@@ -84,23 +96,31 @@ class Producers(Threads):
         seed: int,
         count: int = 4,
         drip_seconds: float = 0.2,
+        first: int = 0,
+        retry: bool = False,
     ) -> None:
         super().__init__()
         self._url = url
         self._queues = queues
         self._keys = keys
-        self._numbers = iter(range(messages))
+        self._numbers = iter(range(first, first + messages))
         self._lock = threading.Lock()
         self._left = messages
         self._brisk = messages
         self._pause = 20 * count / per_second  # a batch has 20 messages on average
         self._drip_seconds = drip_seconds
+        self._send = repeated if retry else _once
         for number in range(count):
             self.run(self._produce, random.Random(f"{seed} {number}"))
 
     def allow(self, messages: int) -> None:
         """Let them push so many of the messages that are left; then only drop by drop."""
         self._brisk = messages
+
+    @property
+    def allowed(self) -> int:
+        """How many of the messages that were allowed are still to be pushed at that pace."""
+        return self._brisk
 
     def finish(self) -> None:
         """Push what is left without pauses."""
@@ -118,7 +138,8 @@ class Producers(Threads):
                     self._brisk -= len(numbers)
                 if not numbers:
                     return
-                response = api.push_items([self._item(chance, number) for number in numbers])
+                items = [self._item(chance, number) for number in numbers]
+                response = self._send(partial(api.push_items, items))
                 assert response.status_code == 201, response.text
                 with self._lock:
                     self._left -= len(numbers)
@@ -131,6 +152,7 @@ class Producers(Threads):
         return {
             "queue": chance.choice(self._queues),
             "partition": f"key {chance.randrange(self._keys)}",
+            "transactionId": str(number),
             "payload": {"n": number, "at": at},
         }
 
@@ -138,9 +160,10 @@ class Producers(Threads):
 class Consumers(Threads):
     """Consumers of several groups; they take and ack windows until they are told to stop."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, retry: bool = False) -> None:
         super().__init__()
         self._url = url
+        self._send = repeated if retry else _once
         self._lock = threading.Lock()
         self._taken: dict[tuple[str, str], list[tuple[str, int, int, int]]] = {}
 
@@ -159,16 +182,21 @@ class Consumers(Threads):
         body = {"streamName": name, "consumerGroup": group, "timeout": POLL_MS, "maxWindows": AT_ONCE}
         with Api(self._url) as api:
             while not self.stopped.is_set():
-                response = api.post("/api/v1/stream/poll", body)
+                response = self._send(partial(api.post, "/api/v1/stream/poll", body))
                 if response.status_code == 204:
                     continue
                 for window in answered(response, 200)["windows"]:
                     ack = {"windowId": window["id"], "leaseId": window["leaseId"], "success": True}
-                    assert answered(api.post("/api/v1/stream/ack", ack), 200)["acked"]
+                    response = self._send(partial(api.post, "/api/v1/stream/ack", ack))
+                    assert answered(response, 200)["acked"]
                     data = [message["data"] for message in window["messages"]]
                     seen = (window["id"], window["revision"], len(data), sum(map(fingerprint, data)))
                     with self._lock:
                         self._taken[name, group].append(seen)
+
+
+def _once(send: Callable[[], Any]) -> Any:
+    return send()
 
 
 def expected_taken(rows: Sequence[Row]) -> Counter[tuple[str, int, int, int]]:

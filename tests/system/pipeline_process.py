@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,24 @@ from tests.processes import descendants, gone, program_of
 LOG_LINES = 100
 
 
+def send(number: signal.Signals, pids: Iterable[int]) -> None:
+    """Send a signal to those of these processes that are still there."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
 class PipelineProcess:
     """`queenspark pipeline` against a database, with a data folder of its own."""
 
-    def __init__(self, database_url: str, folder: Path, **settings: Any) -> None:
+    def __init__(
+        self, database_url: str, folder: Path, *, source: Path | None = None, **settings: Any
+    ) -> None:
         self.database_url = database_url
         self.folder = folder
         self.log_file = folder / "pipeline.log"
         chosen = {"spark_master": "local[2]", "spark_shuffle_partitions": 2, **settings}
-        self._environment = clean_environment(database_url=database_url, data_dir=folder, **chosen)
+        self._environment = clean_environment(source, database_url=database_url, data_dir=folder, **chosen)
         folder.mkdir(parents=True, exist_ok=True)
         self.process: subprocess.Popen[bytes]
 
@@ -67,9 +77,7 @@ class PipelineProcess:
     def kill(self) -> None:
         """Kill driver, JVM and workers, as a power cut would."""
         pids = [self.process.pid, *descendants(self.process.pid)]
-        for pid in pids:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        send(signal.SIGKILL, pids)
         self.process.wait()
         while not all(map(gone, pids)):
             time.sleep(0.01)

@@ -17,7 +17,7 @@ from tests.system.pipeline_process import PipelineProcess
 from tests.system.system import System
 from tests.wire.api import Api
 
-pytestmark = [pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 SECOND = 1_000_000
 GIB = 1024**3
@@ -58,7 +58,7 @@ def test_many_streams_share_one_query(system: System, full_size: bool) -> None:
     ]
     times["define"] = time.monotonic() - begin
     begin = time.monotonic()
-    load = {"messages": messages, "per_second": 1_000_000, "keys": KEYS, "seed": 1}
+    load: dict[str, Any] = {"messages": messages, "per_second": 1_000_000, "keys": KEYS, "seed": 1}
     with Producers(system.api.url, names, **load) as producers:
         producers.finish()
     times["push"] = time.monotonic() - begin

@@ -55,12 +55,14 @@ class _Place:
         self._next_look = next_look
         self._release = release
         self._news = False
+        self.is_drained = False  # the last pop brought nothing, and nothing has happened since
         self._pause = _ABOVE_HORIZON_SECONDS
         self._runner: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def wake(self) -> None:
         self._news = True
+        self.is_drained = False
         self._pause = _ABOVE_HORIZON_SECONDS
         if self._runner is None or self._runner.done():
             self._runner = asyncio.create_task(self._run())
@@ -126,6 +128,7 @@ class _Place:
             return True
         if seconds is not None:
             self._again_in(max(seconds, 0.001))
+        self.is_drained = True
         return False
 
     def _again_in(self, seconds: float) -> None:
@@ -160,6 +163,11 @@ class Parking:
     def version(self, lot: Lot) -> int:
         """Rises with news for a lot. Taken before a pop, it tells whether news came during it."""
         return self._all_wakes + (self._wakes.get(lot.queue, 0) if lot.queue is not None else 0)
+
+    def is_drained(self, lot: Lot) -> bool:
+        """Whether others already wait for this lot and a pop is known to bring nothing."""
+        place = self._lots.get(lot)
+        return place is not None and bool(place.polls) and place.is_drained
 
     def wake(self, queue: str | None) -> None:
         """There is news of a queue (or, with None, perhaps of any)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 import msgspec
@@ -12,7 +12,7 @@ from msgspec import Meta, Raw
 from ..store.delivery import QUEUE_MODE, Batch
 from .broker import Broker
 from .errors import bad_request
-from .http import NOTHING, Answer, Call, Route, json
+from .http import NOTHING, Answer, Call, Right, Route, json
 from .limits import check_name
 from .parking import Lot
 from .times import iso_us, parse_time
@@ -122,7 +122,10 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
 
     lot = Lot(queue, (query.namespace, query.task) if queue is None else (None, None), group, partition)
     version = broker.parking.version(lot)
-    found = await once()
+    known = queue is not None and broker.store.catalog.known_group(queue, group) is not None
+    found = None
+    if not (query.wait and known and broker.parking.is_drained(lot)):
+        found = await once()
     if found is None and query.wait:
         seconds = min(query.timeout / 1000, settings.max_wait_seconds)
         found = await broker.parking.wait(lot, version, once, next_look, seconds, gone)
@@ -200,46 +203,78 @@ class ExtendRequest(msgspec.Struct):
     seconds: Annotated[int, Meta(ge=1, le=86400 * 365)] | None = None
 
 
+class LeaseExtended(msgspec.Struct, rename="camel"):
+    """When a lease ends now; the three times are the same, under the names that clients know."""
+
+    lease_id: str
+    success: bool
+    renewed: int
+    new_expires_at: str
+    expires_at: str
+    lease_expires_at: str = msgspec.field(name="lease_expires_at")
+
+
+class LeaseNotFound(msgspec.Struct, rename="camel"):
+    """An error, with the fields that clients look for in a success."""
+
+    error: str
+    lease_id: str
+    code: Literal["not_found"] = "not_found"
+    retryable: bool = False
+    success: bool = False
+    renewed: int = 0
+
+
 async def extend(broker: Broker, call: Call) -> Answer:
     """Lengthen a lease."""
+    text = call.path["leaseId"]
     try:
-        lease_id = UUID(call.path["leaseId"])
+        lease_id = UUID(text)
     except ValueError:
         lease_id = None
     found = await broker.store.deliverer.extend(lease_id, call.body.seconds) if lease_id is not None else None
     if found is None:
-        text = "Lease not found or expired"
-        body = {
-            "error": text,
-            "code": "not_found",
-            "leaseId": call.path["leaseId"],
-            "success": False,
-            "renewed": 0,
-        }
-        return json(body, 404)
+        return json(LeaseNotFound("Lease not found or expired", text), 404)
     places, expires_at = found
     when = iso_us(int(expires_at.timestamp() * 1_000_000))
-    return json({
-        "leaseId": call.path["leaseId"], "success": True, "renewed": places,
-        "newExpiresAt": when, "expiresAt": when, "lease_expires_at": when,
-    })  # fmt: skip
+    return json(LeaseExtended(text, True, places, when, when, when))
 
 
 ROUTES = [
-    Route("GET", "/api/v1/pop/queue/:queue", pop_queue, "Pop from a queue", query=PopQuery),
+    Route(
+        "GET",
+        "/api/v1/pop/queue/:queue",
+        pop_queue,
+        "Pop from a queue",
+        Right.QUEUE_CONSUME,
+        {200: Popped, 204: None},
+        query=PopQuery,
+    ),
     Route(
         "GET",
         "/api/v1/pop/queue/:queue/partition/:partition",
         pop_queue,
         "Pop from a partition",
+        Right.QUEUE_CONSUME,
+        {200: Popped, 204: None},
         query=PopQuery,
     ),
-    Route("GET", "/api/v1/pop", pop_any, "Pop from any queue of a namespace or task", query=PopQuery),
+    Route(
+        "GET",
+        "/api/v1/pop",
+        pop_any,
+        "Pop from any queue of a namespace or task",
+        Right.QUEUE_CONSUME,
+        {200: Popped, 204: None},
+        query=PopQuery,
+    ),
     Route(
         "POST",
         "/api/v1/lease/:leaseId/extend",
         extend,
         "Lengthen a lease",
+        Right.QUEUE_CONSUME,
+        {200: LeaseExtended, 404: LeaseNotFound},
         body=ExtendRequest,
         empty_body=True,
     ),

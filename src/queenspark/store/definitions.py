@@ -12,6 +12,11 @@ from typing import Any
 
 import msgspec
 
+from ..windows.spec import WindowSpec
+
+STREAMS_QUERY = "streams"
+"""The name under which the query that serves all streams reports its statistics."""
+
 WINDOW_QUEUES = "windows:"
 """What the names of window queues begin with; no other queue's name may."""
 
@@ -59,6 +64,11 @@ class Definition(msgspec.Struct, frozen=True):
     version: int
     body: Body
     created_at: datetime
+
+
+def spec_of(body: Body) -> WindowSpec:
+    """The windows of a version."""
+    return msgspec.convert(body.spec, WindowSpec)
 
 
 def to_definitions(rows: Iterable[tuple[Any, ...]]) -> list[Definition]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from psycopg import AsyncConnection
 
+from ..windows.membership import LEAVES_OUT
 from .database import Database
 from .definitions import WINDOW_QUEUES
 from .queries import query
@@ -55,8 +56,10 @@ class Sweeper:
         await connection.execute(query("forget_deleted"))
         await connection.execute(query("thin_looks"), {"limit": self._batch})
         await connection.execute(query("forget_looks"))
+        kept = {"keep": _KEPT_RECORDS, "kinds": list(LEAVES_OUT)}
         for statement in ("trim_late", "trim_dead"):
-            await connection.execute(query(statement), {"keep": _KEPT_RECORDS})
+            await connection.execute(query(statement), kept)
+        await connection.execute(query("forget_dropped"))
         queues = await (await connection.execute(query("queues_with_retention"))).fetchall()
         needs = await self._needs(connection, [int(str(row[0])) for row in queues])
         for number, name, enabled, retention, completed, ttl in queues:

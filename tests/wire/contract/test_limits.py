@@ -13,7 +13,7 @@ from tests.postgres_servers import PostgresServer
 from tests.wire.api import Api, refused
 from tests.wire.raw_connection import RawConnection
 
-SMALL = {"max_body_bytes": 8192, "max_item_bytes": 1024, "max_batch": 10, "max_json_depth": 8}
+SMALL: dict[str, Any] = {"max_body_bytes": 8192, "max_item_bytes": 1024, "max_batch": 10, "max_json_depth": 8}
 
 
 @pytest.fixture(scope="module")

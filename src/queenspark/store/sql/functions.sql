@@ -915,6 +915,30 @@ BEGIN
 END
 $$;
 
+-- What SQL reads of a window message; formats/window_message.py defines it.
+CREATE FUNCTION window_sources(p_payload text)
+RETURNS TABLE (queue_id integer, first_txid bigint, first_id bigint, last_txid bigint, last_id bigint)
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT (s ->> 0)::integer, (s ->> 1)::bigint, (s ->> 2)::bigint, (s ->> 3)::bigint, (s ->> 4)::bigint
+    FROM jsonb_array_elements(p_payload::jsonb -> 'sources') s
+$$;
+
+CREATE FUNCTION window_version(p_payload text) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
+    SELECT (p_payload::jsonb ->> 'version')::integer
+$$;
+
+-- A time in microseconds since 1970.
+CREATE FUNCTION microseconds(p_time timestamptz) RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT (extract(epoch FROM p_time) * 1000000)::bigint
+$$;
+
+-- Whether a record was created in [p_from_us, p_until_us), or may be of any time: the `created` of Members in
+-- windows/membership.py.
+CREATE FUNCTION is_created_in(p_us bigint, p_from_us bigint, p_until_us bigint) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT p_from_us IS NULL OR (p_us >= p_from_us AND p_us < p_until_us)
+$$;
+
 -- Messages of a partition or, without one, of a whole queue from one position to another, in the order of the log;
 -- only those created in [p_from_us, p_until_us), where these are given.
 CREATE FUNCTION messages_between(
@@ -932,10 +956,10 @@ BEGIN
         RETURN QUERY
         SELECT m.txid, m.id, m.partition_id, c.us, m.encrypted, m.transaction_id::text, m.payload
         FROM queenspark.messages m
-        CROSS JOIN LATERAL (SELECT (extract(epoch FROM m.created_at) * 1000000)::bigint AS us) c
+        CROSS JOIN LATERAL (SELECT microseconds(m.created_at) AS us) c
         WHERE m.queue_id = p_queue_id AND (m.txid, m.id) >= (p_first_txid, p_first_id)
           AND (m.txid, m.id) <= (p_last_txid, p_last_id)
-          AND (p_from_us IS NULL OR (c.us >= p_from_us AND c.us < p_until_us))
+          AND is_created_in(c.us, p_from_us, p_until_us)
         ORDER BY m.txid, m.id LIMIT p_limit;
     ELSE
         SELECT t.id INTO v_partition_id FROM queenspark.partitions t
@@ -943,10 +967,10 @@ BEGIN
         RETURN QUERY
         SELECT m.txid, m.id, m.partition_id, c.us, m.encrypted, m.transaction_id::text, m.payload
         FROM queenspark.messages m
-        CROSS JOIN LATERAL (SELECT (extract(epoch FROM m.created_at) * 1000000)::bigint AS us) c
+        CROSS JOIN LATERAL (SELECT microseconds(m.created_at) AS us) c
         WHERE m.partition_id = v_partition_id AND (m.txid, m.id) >= (p_first_txid, p_first_id)
           AND (m.txid, m.id) <= (p_last_txid, p_last_id)
-          AND (p_from_us IS NULL OR (c.us >= p_from_us AND c.us < p_until_us))
+          AND is_created_in(c.us, p_from_us, p_until_us)
         ORDER BY m.txid, m.id LIMIT p_limit;
     END IF;
 END
@@ -971,8 +995,8 @@ BEGIN
     JOIN queenspark.partitions t ON t.queue_id = r.queue_id AND t.name = p_partitions[r.n]
     JOIN queenspark.messages m ON m.partition_id = t.id
         AND (m.txid, m.id) >= (r.first_txid, r.first_id) AND (m.txid, m.id) <= (r.last_txid, r.last_id)
-    CROSS JOIN LATERAL (SELECT (extract(epoch FROM m.created_at) * 1000000)::bigint AS us) c
-    WHERE p_from_us[r.n] IS NULL OR (c.us >= p_from_us[r.n] AND c.us < p_until_us[r.n])
+    CROSS JOIN LATERAL (SELECT microseconds(m.created_at) AS us) c
+    WHERE is_created_in(c.us, p_from_us[r.n], p_until_us[r.n])
     ORDER BY r.n, m.txid, m.id;
     IF array_position(p_partitions, NULL) IS NULL THEN
         RETURN;
@@ -983,9 +1007,82 @@ BEGIN
         AS r(n, queue_id, first_txid, first_id, last_txid, last_id)
     JOIN queenspark.messages m ON m.queue_id = r.queue_id
         AND (m.txid, m.id) >= (r.first_txid, r.first_id) AND (m.txid, m.id) <= (r.last_txid, r.last_id)
-    CROSS JOIN LATERAL (SELECT (extract(epoch FROM m.created_at) * 1000000)::bigint AS us) c
-    WHERE p_partitions[r.n] IS NULL AND (p_from_us[r.n] IS NULL OR (c.us >= p_from_us[r.n] AND c.us < p_until_us[r.n]))
+    CROSS JOIN LATERAL (SELECT microseconds(m.created_at) AS us) c
+    WHERE p_partitions[r.n] IS NULL AND is_created_in(c.us, p_from_us[r.n], p_until_us[r.n])
     ORDER BY r.n, m.txid, m.id;
+END
+$$;
+
+-- Windows that a group has not answered, at most p_limit, of one state or of all: first those of keys that wait for a
+-- lease or a retry to end, then those of keys that are ready, the longest ready first, then those that the group has
+-- yet to discover, then its dead letters. It reads little more than it returns.
+CREATE FUNCTION active_windows(p_group_id integer, p_state text, p_limit integer)
+RETURNS TABLE (
+    state text, sealed_at timestamptz, payload text, attempts integer, error text, lease_expires_at timestamptz,
+    available_at timestamptz, failed_at timestamptz
+)
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    v_now timestamptz := clock_timestamp();
+    v_left integer := p_limit;
+    v_count integer;
+    v_ahead boolean;
+BEGIN
+    FOREACH v_ahead IN ARRAY ARRAY[true, false] LOOP
+        CONTINUE WHEN p_state = 'dead' OR (NOT v_ahead AND p_state IN ('leased', 'retrying'));
+        RETURN QUERY
+        SELECT s.state, w.created_at, w.payload, w.attempts, w.error,
+               CASE WHEN s.state = 'leased' THEN p.lease_expires_at END,
+               CASE WHEN s.state = 'retrying' THEN p.available_at END, NULL::timestamptz
+        FROM queenspark.groups g JOIN queenspark.places p ON p.group_id = g.id
+            AND p.available_at > CASE WHEN v_ahead THEN v_now ELSE '-infinity' END
+            AND p.available_at <= CASE WHEN v_ahead THEN 'infinity' ELSE v_now END
+        CROSS JOIN LATERAL (
+            -- Handed out and not answered.
+            SELECT m.txid, m.id, m.created_at, m.payload, coalesce(a.count, 0) AS attempts, a.error
+            FROM queenspark.messages m LEFT JOIN queenspark.attempts a
+                ON a.group_id = p.group_id AND a.partition_id = p.partition_id AND a.id = m.id
+            WHERE m.partition_id = p.partition_id AND m.id = ANY (p.pending)
+              AND (m.txid, m.id) > (p.cursor_txid, p.cursor_id) AND (m.txid, m.id) <= (p.end_txid, p.end_id)
+            UNION ALL
+            -- Dead letters that were put back.
+            SELECT d.txid, d.id, d.created_at, d.payload, d.attempts, d.error FROM queenspark.dead_letters d
+            WHERE p.returned > 0 AND d.group_id = p.group_id AND d.partition_id = p.partition_id AND d.returned
+            UNION ALL
+            -- Not handed out yet.
+            (SELECT m.txid, m.id, m.created_at, m.payload, 0, NULL FROM queenspark.messages m
+             WHERE coalesce(p_state, 'waiting') = 'waiting' AND m.partition_id = p.partition_id
+               AND (m.txid, m.id) > (p.end_txid, p.end_id) AND (m.txid, m.id) <= (g.seen_txid, g.seen_id)
+             ORDER BY m.txid, m.id LIMIT v_left)
+        ) w
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN w.id = ANY (p.leased) AND p.lease_expires_at > v_now THEN 'leased'
+                        WHEN v_ahead AND w.id = ANY (p.pending) THEN 'retrying'
+                        ELSE 'waiting' END AS state
+        ) s
+        WHERE g.id = p_group_id AND (p_state IS NULL OR s.state = p_state)
+        ORDER BY p.available_at LIMIT v_left;
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+        v_left := v_left - v_count;
+    END LOOP;
+    IF coalesce(p_state, 'waiting') = 'waiting' THEN
+        RETURN QUERY
+        SELECT 'waiting', m.created_at, m.payload, 0, NULL::text, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz
+        FROM queenspark.groups g JOIN queenspark.messages m ON m.queue_id = g.queue_id
+            AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
+        LEFT JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = m.partition_id
+        WHERE g.id = p_group_id AND (p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id))
+        ORDER BY m.txid, m.id LIMIT v_left;
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+        v_left := v_left - v_count;
+    END IF;
+    IF coalesce(p_state, 'dead') = 'dead' THEN
+        RETURN QUERY
+        SELECT 'dead', d.created_at, d.payload, d.attempts, d.error, NULL::timestamptz, NULL::timestamptz, d.failed_at
+        FROM queenspark.dead_letters d WHERE d.group_id = p_group_id AND NOT d.returned
+        ORDER BY d.id LIMIT v_left;
+    END IF;
 END
 $$;
 
@@ -1001,17 +1098,16 @@ LANGUAGE sql STABLE AS $$
         ORDER BY d.stream_id, d.version, d.seq DESC
     ), pipeline AS (
         -- The bucket that is least far.
-        SELECT p.state FROM queenspark.progress p
-        ORDER BY (p.state ->> 'txid')::bigint, (p.state ->> 'id')::bigint, p.batch LIMIT 1
+        SELECT p.txid, p.id, p.seq, p.behind FROM queenspark.progress p ORDER BY p.txid, p.id, p.batch LIMIT 1
     ), opened AS (
         SELECT o.stream_id, o.version, min(ARRAY[o.open_txid, o.open_id]) AS position
         FROM queenspark.stream_stats o WHERE o.open_txid IS NOT NULL GROUP BY o.stream_id, o.version
     ), known AS (
         SELECT l.stream_id, l.version, l.body, o.position AS opened,
-               coalesce(p.state #> ARRAY['behind', l.stream_id || ':' || l.version],
-                        jsonb_build_array(p.state -> 'txid', p.state -> 'id')) AS at
-        FROM live l LEFT JOIN pipeline p ON (p.state ->> 'seq')::bigint >= l.seq
+               coalesce(p.behind -> (l.stream_id || ':' || l.version), jsonb_build_array(p.txid, p.id)) AS at
+        FROM live l LEFT JOIN pipeline p ON p.seq >= l.seq
         LEFT JOIN opened o ON o.stream_id = l.stream_id AND o.version = l.version
+        -- Nothing more comes out of the others (OVER in windows/membership.py).
         WHERE (l.body ->> 'until_us') IS NULL OR (l.body ->> 'until_us')::bigint > -(2::bigint ^ 62)
     )
     SELECT k.stream_id, k.version, s.queue_id, r.read,
@@ -1058,4 +1154,342 @@ RETURNS TABLE (stream_id integer, queue_id integer, needs bigint[]) LANGUAGE sql
             WHERE f.stream_id = r.stream_id AND f.frontier <= u.position[1] ORDER BY f.frontier DESC LIMIT 1
         ), ARRAY[0, 0]::bigint[]) END)
     FROM reads r JOIN unanswered u ON u.id = r.stream_id
+$$;
+
+-- Counts of the log. They are kept by one broker at a time, in the background, and cost what has happened since the
+-- last round; pushes, pops and acks know nothing of them. Every count is of final messages (below the horizon) up to
+-- a stored position, and goes on from there. A round sees one snapshot (REPEATABLE READ): a deletion that it sees is
+-- noted in deleted_messages and the message is not there; of one that it does not see, the message is still there.
+-- It reads before it writes, because a transaction that has written holds the horizon back.
+
+-- Count messages of a queue after one position and up to another, at most p_limit of them; and where that ended.
+CREATE FUNCTION count_forward(
+    p_queue_id integer, p_from_txid bigint, p_from_id bigint, p_upto_txid bigint, p_upto_id bigint, p_limit bigint,
+    OUT count bigint, OUT txid bigint, OUT id bigint
+) LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    SELECT count(*) INTO count FROM (
+        SELECT 1 FROM queenspark.messages m
+        WHERE m.queue_id = p_queue_id AND (m.txid, m.id) > (p_from_txid, p_from_id)
+          AND (m.txid, m.id) <= (p_upto_txid, p_upto_id)
+        ORDER BY m.queue_id, m.txid, m.id LIMIT p_limit) counted;
+    txid := p_upto_txid;
+    id := p_upto_id;
+    IF count = p_limit AND count > 0 THEN
+        SELECT m.txid, m.id INTO txid, id FROM queenspark.messages m
+        WHERE m.queue_id = p_queue_id AND (m.txid, m.id) > (p_from_txid, p_from_id)
+          AND (m.txid, m.id) <= (p_upto_txid, p_upto_id)
+        ORDER BY m.queue_id, m.txid, m.id OFFSET p_limit - 1 LIMIT 1;
+    END IF;
+END
+$$;
+
+-- Messages of a partition on the way from one position to another; negative when the way leads back.
+CREATE FUNCTION count_between(
+    p_partition_id bigint, p_from_txid bigint, p_from_id bigint, p_to_txid bigint, p_to_id bigint
+) RETURNS bigint
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    IF (p_from_txid, p_from_id) = (p_to_txid, p_to_id) THEN
+        RETURN 0;
+    ELSIF (p_from_txid, p_from_id) > (p_to_txid, p_to_id) THEN
+        RETURN -count_between(p_partition_id, p_to_txid, p_to_id, p_from_txid, p_from_id);
+    END IF;
+    RETURN (
+        SELECT count(*) FROM queenspark.messages m
+        WHERE m.partition_id = p_partition_id AND (m.txid, m.id) > (p_from_txid, p_from_id)
+          AND (m.txid, m.id) <= (p_to_txid, p_to_id));
+END
+$$;
+
+-- When the oldest message was created that a group has not discovered yet. Looks at no more than a thousand: when all
+-- of these were handed out by pops of single partitions, the last of them says about when.
+CREATE FUNCTION oldest_unseen(p_group_id integer, p_queue_id integer, p_txid bigint, p_id bigint) RETURNS timestamptz
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    r record;
+BEGIN
+    FOR r IN
+        SELECT m.txid, m.id, m.partition_id, m.created_at FROM queenspark.messages m
+        WHERE m.queue_id = p_queue_id AND (m.txid, m.id) > (p_txid, p_id)
+        ORDER BY m.queue_id, m.txid, m.id LIMIT 1000
+    LOOP
+        EXIT WHEN NOT EXISTS (
+            SELECT 1 FROM queenspark.places p
+            WHERE p.group_id = p_group_id AND p.partition_id = r.partition_id
+              AND (p.end_txid, p.end_id) >= (r.txid, r.id));
+    END LOOP;
+    RETURN r.created_at;
+END
+$$;
+
+-- Bring the counts up to date, unless somebody did within the last p_every seconds. Counts at most about p_budget
+-- messages for queues and as many for groups. Returns whether all is counted; NULL when somebody else is at it.
+-- To be called in a transaction of its own that is REPEATABLE READ.
+CREATE FUNCTION count_log(p_budget bigint, p_every double precision DEFAULT 0) RETURNS boolean
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    c_few CONSTANT bigint := 100;  -- messages ahead of a place that are counted each time instead of stored
+    c_most_dead CONSTANT bigint := 10000;  -- dead letters of a group that are counted
+    v_began timestamptz := clock_timestamp();
+    v_horizon bigint := horizon();
+    v_at timestamptz;
+    v_queues integer[] := '{}';  -- that have changed, and for each of them:
+    v_totals bigint[] := '{}';
+    v_news bigint[] := '{}';
+    v_from_txids bigint[] := '{}';
+    v_from_ids bigint[] := '{}';
+    v_upto_txids bigint[] := '{}';
+    v_upto_ids bigint[] := '{}';
+    v_groups queenspark.group_counts[] := '{}';
+    v_states queenspark.group_counts[];
+    v_places queenspark.place_counts[];
+    f record;
+    r record;
+    v_left bigint := p_budget;
+    v_complete boolean := true;
+    v_unseen bigint;
+BEGIN
+    SELECT c.counted_at INTO v_at FROM queenspark.counting c;
+    IF v_at > v_began - make_interval(secs => p_every) OR NOT pg_try_advisory_xact_lock(8175003150218453619) THEN
+        RETURN NULL;
+    END IF;
+    IF v_at < v_began - interval '50 minutes' THEN
+        -- Nobody has counted, so deletions were not noted. From now on they are; counting begins with the next round,
+        -- when no deletion is under way any more that was not noted.
+        DELETE FROM queenspark.queue_counts;
+        DELETE FROM queenspark.group_counts;
+        DELETE FROM queenspark.place_counts;
+        DELETE FROM queenspark.deleted_messages;
+        UPDATE queenspark.counting SET counted_at = clock_timestamp(), seconds = 0, complete = false;
+        RETURN false;
+    END IF;
+
+    -- Queues that have grown or shrunk, the one that is furthest behind first.
+    FOR r IN
+        SELECT q.id AS queue_id, coalesce(c.upto_txid, 0) AS txid, coalesce(c.upto_id, 0) AS id,
+               coalesce(c.messages, 0) - d.count AS messages, t.grown
+        FROM queenspark.queues q LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS count FROM queenspark.deleted_messages d
+            CROSS JOIN LATERAL unnest(d.txids, d.ids) AS x(txid, id)
+            WHERE d.queue_id = q.id AND (x.txid, x.id) <= (c.upto_txid, c.upto_id)
+        ) d
+        CROSS JOIN LATERAL (
+            SELECT EXISTS (
+                SELECT 1 FROM queenspark.messages m
+                WHERE m.queue_id = q.id AND (m.txid, m.id) > (coalesce(c.upto_txid, 0), coalesce(c.upto_id, 0))
+                  AND m.txid < v_horizon) AS grown
+        ) t
+        WHERE c.queue_id IS NULL OR d.count > 0 OR t.grown
+        ORDER BY coalesce(c.upto_txid, 0), q.id
+    LOOP
+        SELECT 0::bigint AS count, r.txid AS txid, r.id AS id INTO f;
+        IF r.grown AND v_left > 0 THEN
+            SELECT * INTO f FROM count_forward(r.queue_id, r.txid, r.id, v_horizon, 0, v_left);
+            v_left := v_left - f.count;
+        END IF;
+        v_complete := v_complete AND NOT (r.grown AND v_left <= 0);
+        v_queues := v_queues || r.queue_id;
+        v_totals := v_totals || (r.messages + f.count);
+        v_news := v_news || f.count;
+        v_from_txids := v_from_txids || r.txid;
+        v_from_ids := v_from_ids || r.id;
+        v_upto_txids := v_upto_txids || f.txid;
+        v_upto_ids := v_upto_ids || f.id;
+    END LOOP;
+
+    -- Groups whose queue or whose discovery position has changed: count on from where it was left.
+    v_left := p_budget;
+    FOR r IN
+        SELECT g.id AS group_id, g.queue_id, g.seen_txid, g.seen_id, k.group_id IS NULL AS is_new,
+               k.seen_txid AS from_seen_txid, k.seen_id AS from_seen_id,
+               k.upto_txid AS from_txid, k.upto_id AS from_id, k.unseen - d.count AS unseen,
+               coalesce(n.upto_txid, c.upto_txid, 0) AS upto_txid, coalesce(n.upto_id, c.upto_id, 0) AS upto_id,
+               n.news, n.from_txid AS queue_from_txid, n.from_id AS queue_from_id
+        FROM queenspark.groups g LEFT JOIN queenspark.group_counts k ON k.group_id = g.id
+        LEFT JOIN queenspark.queue_counts c ON c.queue_id = g.queue_id
+        LEFT JOIN unnest(v_queues, v_news, v_from_txids, v_from_ids, v_upto_txids, v_upto_ids)
+            AS n(queue_id, news, from_txid, from_id, upto_txid, upto_id) ON n.queue_id = g.queue_id
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS count FROM queenspark.deleted_messages d
+            CROSS JOIN LATERAL unnest(d.txids, d.ids) AS x(txid, id)
+            WHERE d.queue_id = g.queue_id AND (x.txid, x.id) > (k.seen_txid, k.seen_id)
+              AND (x.txid, x.id) <= (k.upto_txid, k.upto_id)
+        ) d
+        WHERE k.group_id IS NULL OR d.count > 0 OR (k.seen_txid, k.seen_id) <> (g.seen_txid, g.seen_id)
+           OR (k.upto_txid, k.upto_id) < (coalesce(n.upto_txid, c.upto_txid, 0), coalesce(n.upto_id, c.upto_id, 0))
+    LOOP
+        v_unseen := r.unseen;
+        IF r.is_new OR (r.seen_txid, r.seen_id) < (r.from_seen_txid, r.from_seen_id)
+           OR (r.seen_txid, r.seen_id) > (r.from_txid, r.from_id) THEN
+            v_unseen := 0;
+            r.from_txid := r.seen_txid;
+            r.from_id := r.seen_id;
+        ELSIF (r.seen_txid, r.seen_id) > (r.from_seen_txid, r.from_seen_id) THEN
+            SELECT v_unseen - x.count INTO v_unseen FROM count_forward(
+                r.queue_id, r.from_seen_txid, r.from_seen_id, r.seen_txid, r.seen_id, 9223372036854775807) x;
+        END IF;
+        SELECT 0::bigint AS count, r.from_txid AS txid, r.from_id AS id INTO f;
+        IF (r.from_txid, r.from_id) < (r.upto_txid, r.upto_id) THEN
+            IF (r.from_txid, r.from_id) = (r.queue_from_txid, r.queue_from_id) THEN
+                SELECT r.news AS count, r.upto_txid AS txid, r.upto_id AS id INTO f;
+            ELSIF v_left > 0 THEN
+                SELECT * INTO f FROM count_forward(
+                    r.queue_id, r.from_txid, r.from_id, r.upto_txid, r.upto_id, v_left);
+                v_left := v_left - f.count;
+            END IF;
+            v_complete := v_complete AND (f.txid, f.id) = (r.upto_txid, r.upto_id);
+        END IF;
+        v_groups := v_groups || ROW(
+            r.group_id, r.queue_id, r.seen_txid, r.seen_id, f.txid, f.id, v_unseen + f.count,
+            0, 0, 0, 0, 0, NULL, NULL)::queenspark.group_counts;
+    END LOOP;
+
+    -- The places of all groups. Nothing lies between an idle place and what its group has discovered, unless a pop of
+    -- a single partition has gone beyond that.
+    WITH placed AS MATERIALIZED (
+        SELECT p.group_id, p.partition_id, s.txid AS seen_txid, s.id AS seen_id, e.txid AS end_txid, e.id AS end_id,
+               p.acked_at, cardinality(p.pending) AS pending,
+               CASE WHEN p.lease_expires_at > v_began THEN cardinality(p.leased) ELSE 0 END AS leased,
+               CASE
+                   WHEN p.available_at IS NULL AND (e.txid, e.id) <= (s.txid, s.id) THEN 0
+                   WHEN k.group_id IS NULL THEN count_between(p.partition_id, e.txid, e.id, s.txid, s.id)
+                   ELSE k.ahead - d.count + count_between(p.partition_id, k.seen_txid, k.seen_id, s.txid, s.id)
+                        - count_between(p.partition_id, k.end_txid, k.end_id, e.txid, e.id)
+               END AS ahead,
+               CASE WHEN p.available_at IS NOT NULL THEN (
+                   SELECT m.created_at FROM queenspark.messages m
+                   WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (p.cursor_txid, p.cursor_id)
+                   ORDER BY m.partition_id, m.txid, m.id LIMIT 1) END AS oldest
+        FROM queenspark.places p JOIN queenspark.groups g ON g.id = p.group_id
+        -- What is above the horizon is not final.
+        CROSS JOIN LATERAL (SELECT least(p.end_txid, v_horizon) AS txid, CASE WHEN p.end_txid < v_horizon THEN p.end_id ELSE 0 END AS id) e
+        CROSS JOIN LATERAL (SELECT least(g.seen_txid, v_horizon) AS txid, CASE WHEN g.seen_txid < v_horizon THEN g.seen_id ELSE 0 END AS id) s
+        LEFT JOIN queenspark.place_counts k ON k.group_id = p.group_id AND k.partition_id = p.partition_id
+        LEFT JOIN LATERAL (
+            SELECT count(*) FILTER (WHERE (x.txid, x.id) > (k.end_txid, k.end_id) AND (x.txid, x.id) <= (k.seen_txid, k.seen_id))
+                   - count(*) FILTER (WHERE (x.txid, x.id) > (k.seen_txid, k.seen_id) AND (x.txid, x.id) <= (k.end_txid, k.end_id))
+                       AS count
+            FROM queenspark.deleted_messages d CROSS JOIN LATERAL unnest(d.txids, d.ids) AS x(txid, id)
+            WHERE d.queue_id = g.queue_id AND d.partition_id = p.partition_id
+        ) d ON k.group_id IS NOT NULL
+    )
+    SELECT (
+        SELECT array_agg(ROW(p.group_id, p.partition_id, p.seen_txid, p.seen_id, p.end_txid, p.end_id, p.ahead)
+                         ::queenspark.place_counts)
+        FROM placed p WHERE abs(p.ahead) > c_few
+    ), (
+        SELECT array_agg(ROW(g.id, g.queue_id, g.seen_txid, g.seen_id, coalesce(n.upto_txid, k.upto_txid),
+                             coalesce(n.upto_id, k.upto_id), coalesce(n.unseen, k.unseen),
+                             greatest(0, coalesce(n.unseen, k.unseen) + coalesce(p.lag, 0)), coalesce(p.processing, 0), coalesce(p.leases, 0),
+                             coalesce(p.places, 0), dead.count, least(p.oldest, u.oldest), p.acked_at)
+                         ::queenspark.group_counts)
+        FROM queenspark.groups g
+        LEFT JOIN unnest(v_groups) n ON n.group_id = g.id
+        LEFT JOIN queenspark.group_counts k ON k.group_id = g.id
+        LEFT JOIN (
+            SELECT p.group_id, sum(p.ahead + p.pending)::bigint AS lag, sum(p.leased)::bigint AS processing,
+                   count(*) FILTER (WHERE p.leased > 0) AS leases, count(*) AS places, min(p.oldest) AS oldest,
+                   max(p.acked_at) AS acked_at
+            FROM placed p GROUP BY p.group_id
+        ) p ON p.group_id = g.id
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS count FROM (
+                SELECT 1 FROM queenspark.dead_letters d WHERE d.group_id = g.id AND NOT d.returned LIMIT c_most_dead) d
+        ) dead
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN coalesce(n.unseen, k.unseen) > 0 THEN oldest_unseen(g.id, g.queue_id, g.seen_txid, g.seen_id) END AS oldest
+        ) u
+    ) INTO v_places, v_states;
+
+    DELETE FROM queenspark.deleted_messages;
+    INSERT INTO queenspark.queue_counts AS c (queue_id, upto_txid, upto_id, messages)
+    SELECT * FROM unnest(v_queues, v_upto_txids, v_upto_ids, v_totals)
+    ON CONFLICT (queue_id) DO UPDATE
+    SET upto_txid = excluded.upto_txid, upto_id = excluded.upto_id, messages = excluded.messages;
+    INSERT INTO queenspark.group_counts AS k SELECT * FROM unnest(v_states)
+    ON CONFLICT (group_id) DO UPDATE
+    SET seen_txid = excluded.seen_txid, seen_id = excluded.seen_id, upto_txid = excluded.upto_txid,
+        upto_id = excluded.upto_id, unseen = excluded.unseen, lag = excluded.lag, processing = excluded.processing,
+        leases = excluded.leases, places = excluded.places, dead_letters = excluded.dead_letters,
+        oldest = excluded.oldest, acked_at = excluded.acked_at
+    WHERE k IS DISTINCT FROM excluded;
+    DELETE FROM queenspark.place_counts k WHERE NOT EXISTS (
+        SELECT 1 FROM unnest(v_places) x WHERE x.group_id = k.group_id AND x.partition_id = k.partition_id);
+    INSERT INTO queenspark.place_counts AS k SELECT * FROM unnest(v_places)
+    ON CONFLICT (group_id, partition_id) DO UPDATE
+    SET seen_txid = excluded.seen_txid, seen_id = excluded.seen_id, end_txid = excluded.end_txid,
+        end_id = excluded.end_id, ahead = excluded.ahead
+    WHERE k IS DISTINCT FROM excluded;
+    DELETE FROM queenspark.group_counts k WHERE NOT EXISTS (SELECT 1 FROM queenspark.groups g WHERE g.id = k.group_id);
+    DELETE FROM queenspark.queue_counts c WHERE NOT EXISTS (SELECT 1 FROM queenspark.queues q WHERE q.id = c.queue_id);
+    UPDATE queenspark.queue_counts c
+    SET partitions = x.partitions, pending = x.pending, processing = x.processing
+    FROM (
+        SELECT q.queue_id, coalesce(t.count, 0) AS partitions, greatest(0, coalesce(g.pending, q.messages)) AS pending,
+               coalesce(g.processing, 0) AS processing
+        FROM queenspark.queue_counts q
+        LEFT JOIN (SELECT t.queue_id, count(*) AS count FROM queenspark.partitions t GROUP BY t.queue_id) t
+            ON t.queue_id = q.queue_id
+        LEFT JOIN (
+            SELECT k.queue_id, max(k.lag - k.processing) AS pending, sum(k.processing)::bigint AS processing
+            FROM queenspark.group_counts k GROUP BY k.queue_id
+        ) g ON g.queue_id = q.queue_id
+    ) x
+    WHERE c.queue_id = x.queue_id AND (c.partitions, c.pending, c.processing) IS DISTINCT FROM (x.partitions, x.pending, x.processing);
+    UPDATE queenspark.counting
+    SET counted_at = clock_timestamp(), seconds = extract(epoch FROM clock_timestamp() - v_began), complete = v_complete;
+    RETURN v_complete;
+END
+$$;
+
+-- What a group has not answered, now. Looks at no more than p_limit messages and as many places; `exact` says whether
+-- that was all.
+CREATE FUNCTION group_now(
+    p_group_id integer, p_limit bigint, OUT lag bigint, OUT processing bigint, OUT leases bigint, OUT places bigint,
+    OUT oldest timestamptz, OUT acked_at timestamptz, OUT exact boolean
+) LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    g queenspark.groups%ROWTYPE;
+    v_now timestamptz := clock_timestamp();
+    v_ahead bigint;
+    v_unseen bigint;
+    v_looked bigint;
+BEGIN
+    SELECT * INTO g FROM queenspark.groups x WHERE x.id = p_group_id;
+    SELECT count(*), count(*) FILTER (WHERE p.leased <> '{}' AND p.lease_expires_at > v_now), max(p.acked_at),
+           coalesce(sum(cardinality(p.leased)) FILTER (WHERE p.lease_expires_at > v_now), 0),
+           coalesce(sum(cardinality(p.pending)), 0)
+    INTO places, leases, acked_at, processing, lag
+    FROM (SELECT * FROM queenspark.places p WHERE p.group_id = p_group_id LIMIT p_limit + 1) p;
+    SELECT count(*) INTO v_ahead FROM (
+        SELECT 1 FROM queenspark.places p JOIN queenspark.messages m
+            ON m.partition_id = p.partition_id AND (m.txid, m.id) > (p.end_txid, p.end_id)
+            AND (m.txid, m.id) <= (g.seen_txid, g.seen_id)
+        WHERE p.group_id = p_group_id AND p.available_at IS NOT NULL LIMIT p_limit + 1) x;
+    SELECT count(*), count(*) FILTER (WHERE p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id))
+    INTO v_looked, v_unseen
+    FROM (
+        SELECT m.* FROM queenspark.messages m
+        WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id) LIMIT p_limit + 1
+    ) m LEFT JOIN queenspark.places p ON p.group_id = p_group_id AND p.partition_id = m.partition_id;
+    exact := places <= p_limit AND v_ahead <= p_limit AND v_looked <= p_limit;
+    lag := lag + v_ahead + v_unseen;
+    IF lag > 0 THEN
+        SELECT min((
+            SELECT m.created_at FROM queenspark.messages m
+            WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (p.cursor_txid, p.cursor_id)
+            ORDER BY m.partition_id, m.txid, m.id LIMIT 1))
+        INTO oldest
+        FROM (
+            SELECT * FROM queenspark.places p
+            WHERE p.group_id = p_group_id AND p.available_at IS NOT NULL LIMIT p_limit
+        ) p;
+        IF v_unseen > 0 THEN
+            oldest := least(oldest, oldest_unseen(g.id, g.queue_id, g.seen_txid, g.seen_id));
+        END IF;
+    END IF;
+END
 $$;
