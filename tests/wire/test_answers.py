@@ -160,7 +160,7 @@ def _exercise(stream: StreamApi) -> None:
     api.read("/api/v1/resources/streams")
     api.read("/api/v1/resources/streams/stats")
     stream.resource()
-    for kind in ("consumers", "late", "dead"):
+    for kind in ("consumers", "windows", "late", "dead"):
         assert stream.resource(kind)[kind]
     answered(api.delete(f"/api/v1/resources/streams/{stream.name}"), 200)
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+GLOBAL = "__GLOBAL__"
+"""The one key of a stream that is not partitioned."""
+
+
 class Range(NamedTuple):
     """From one position of a source queue to another, both included."""
 

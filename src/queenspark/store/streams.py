@@ -134,10 +134,6 @@ class Streams:
                 known = self._bodies[stream_id, version] = to_definitions(rows)[0].body
         return known
 
-    async def as_of(self, seq: int | None = None) -> list[Definition]:
-        """The definitions of all streams and versions as of a seq, or now."""
-        return to_definitions(await self._database.rows("definitions_as_of", {"seq": seq}))
-
     async def page(self, page: Page, namespace: str | None = None) -> tuple[list[Stream], int]:
         """A page of the streams (of a namespace), and how many there are."""
         rows, total = await self._database.page("list_streams", page, namespace=namespace)

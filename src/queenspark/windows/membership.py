@@ -16,9 +16,6 @@ from .event_time import event_times
 from .layout import NEVER
 from .spec import WindowSpec
 
-GLOBAL = "__GLOBAL__"
-"""The one key of a stream that is not partitioned."""
-
 OVER = NEVER
 """The end of a version of which nothing more comes out."""
 

@@ -9,9 +9,10 @@ import polars as pl
 import pyarrow as pa
 from pandas.util import hash_array
 
+from ...formats.window_message import GLOBAL
 from ...store.encryption import Cipher
 from ...windows.event_time import event_times
-from ...windows.membership import GLOBAL, is_in_version
+from ...windows.membership import is_in_version
 from .definitions import Definitions
 from .stream_plan import Range
 
