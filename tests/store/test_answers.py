@@ -89,7 +89,7 @@ GROUPS = {"name": None, "queue": None, "queue_ids": None, "min_lag_seconds": Non
 IDS = {"ids": list(range(1, 101)), "exact": 1000}
 
 ANSWERS: dict[str, tuple[str, dict[str, Any], int]] = {
-    # what is asked: the statement, its parameters, how many pages it may read (a few for each queue and group)
+    # what is asked: the statement, its parameters, how many pages it may read
     "the totals": ("totals", {}, 6 * QUEUES),
     "how old the counts are": ("counting", {}, 5),
     "a page of the queues": ("list_queues", {**ALL, **PAGE.params()}, 6 * QUEUES),
