@@ -92,6 +92,7 @@ INSERT INTO queenspark.deleted_queues (queue_id) SELECT id FROM gone RETURNING q
 SELECT q.*, coalesce(c.partitions, 0) AS partitions, coalesce(c.messages, 0) AS messages,
        coalesce(c.pending, 0) AS pending, coalesce(c.processing, 0) AS processing, count(*) OVER () AS total
 FROM queenspark.queues q LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
+LEFT JOIN queenspark.streams s ON s.queue_id = q.id
 CROSS JOIN LATERAL (
     SELECT CASE %(sort)s WHEN 'namespace' THEN q.namespace WHEN 'task' THEN q.task END AS text,
            CASE %(sort)s WHEN 'messages' THEN c.messages WHEN 'pending' THEN c.pending
@@ -101,7 +102,7 @@ CROSS JOIN LATERAL (
 WHERE (%(name)s::text IS NULL OR q.name = %(name)s)
   AND (%(namespace)s::text IS NULL OR q.namespace = %(namespace)s)
   AND (%(task)s::text IS NULL OR q.task = %(task)s)
-  AND (%(windows)s OR NOT EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.queue_id = q.id))
+  AND (%(windows)s OR s.id IS NULL)
   AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(q.name)) > 0)
 ORDER BY CASE WHEN NOT %(descending)s THEN k.number END, CASE WHEN %(descending)s THEN k.number END DESC NULLS LAST,
          CASE WHEN NOT %(descending)s THEN k.text END, CASE WHEN %(descending)s THEN k.text END DESC,
