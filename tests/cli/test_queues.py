@@ -8,7 +8,7 @@ from tests.command import Command
 @pytest.mark.parametrize("arguments", [["queues"], ["queues", "list"]])
 def test_queues_are_listed_with_their_counts(queenspark: Command, queue: str, arguments: list[str]) -> None:
     queenspark("push", queue, stdin=b"1\n2\n")
-    result = queenspark(*arguments)
+    result = queenspark(*arguments, "--search", queue)
     assert result.code == 0
     (line,) = [line for line in result.out.splitlines() if queue in line]
     assert line.split()[1] == "1"
@@ -16,7 +16,9 @@ def test_queues_are_listed_with_their_counts(queenspark: Command, queue: str, ar
 
 def test_the_list_is_there_for_programs(queenspark: Command, queue: str) -> None:
     queenspark("push", queue, "1")
-    assert queue in [found["name"] for found in queenspark("queues", "--json").json()["queues"]]
+    assert queue in [
+        found["name"] for found in queenspark("queues", "--search", queue, "--json").json()["queues"]
+    ]
 
 
 def test_a_queue_is_created_with_its_options(queenspark: Command, queue: str) -> None:

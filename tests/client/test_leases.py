@@ -1,5 +1,7 @@
 """Leases in hand are renewed, and an answer that does not get through never becomes another one."""
 
+import os
+import re
 import threading
 import time
 from typing import Any
@@ -176,3 +178,19 @@ def test_results_wait_for_room_in_their_queue(queen: Queen, stream: StreamApi, q
     consumer.process(lambda window: "second", into=queue, limit=1)
     assert events[-1].kind == "done"
     assert stored(api, queue) == ["first", "second"]
+
+
+def test_a_client_gives_its_name_to_its_leases(api: Api, queen: Queen, stream: StreamApi, queue: str) -> None:
+    """Of messages and of windows."""
+    group = f"g-{queue}"
+    queen.queue(queue).push(1)
+    batch = queen.queue(queue).group(group).pop(wait=SOON)
+    sealed(stream, 1)
+    window = queen.consumer(stream.name, group).poll(wait=SOON)
+    assert batch
+    assert window is not None
+    queues = api.get(f"/api/v1/consumer-groups/{group}").json()["queues"]
+    holders = {place["leaseHolder"] for each in queues for place in each["places"] if place["leased"]}
+    assert len(queues) == 2
+    (holder,) = holders
+    assert re.fullmatch(rf".+-{os.getpid()}-[0-9a-f]{{6}}", holder)

@@ -130,3 +130,24 @@ async def test_a_pop_that_waits_for_the_group_holds_no_place(desk: Desk) -> None
         await until(lambda: waiting_for(desk, "transactionid") == 1)
         discovering.execute(LOCK_PLACE.format("p") + " NOWAIT")
     assert names(await popped) == ["b"]
+
+
+async def test_a_pop_that_ends_as_a_deadlock_is_repeated(desk: Desk) -> None:
+    """Nothing was handed out, so nobody needs to know."""
+    await desk.push("a")
+    desk.run(
+        """
+        CREATE SEQUENCE queenspark.tries;
+        CREATE FUNCTION queenspark.deadlock_at_first() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF nextval('queenspark.tries') <= 2 THEN
+                RAISE EXCEPTION 'deadlock detected' USING ERRCODE = 'deadlock_detected';
+            END IF;
+            RETURN NEW;
+        END
+        $$;
+        CREATE TRIGGER deadlock BEFORE UPDATE ON queenspark.places
+        FOR EACH ROW EXECUTE FUNCTION queenspark.deadlock_at_first();
+        """
+    )
+    assert names(await desk.pop()) == ["a"]

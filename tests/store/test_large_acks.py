@@ -43,7 +43,7 @@ async def cost(desk: Desk, answering: Connection, count: int) -> float:
     batch = await desk.pop(count, group, partition=group)
     assert batch is not None
     assert len(batch.messages) == count
-    params = {
+    params: dict[str, Any] = {
         "partition_ids": [batch.messages[0].partition_id], "groups": [group], "lease_ids": [batch.lease_id],
         "firsts": [1], "lasts": [count], "transaction_ids": names(batch), "final": False,
         "errors": ["why"] * count,

@@ -8,9 +8,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from queenspark.store.definitions import Definition, definitions_as_of, latest_seq, window_queue
+from queenspark.store.definitions import Definition, to_definitions, window_queue
 from queenspark.store.errors import Refused
+from queenspark.store.queries import query
 from queenspark.store.streams import Stream, Wanted
+from tests.database import connect
 from tests.store.desk import Desk, names
 from tests.streams.sealing import MINUTE, Pipeline, minute
 
@@ -34,8 +36,14 @@ async def define(desk: Desk, *queues: str, **more: Any) -> Stream:
     return await desk.store.streams.define(wanted(*queues, **more))
 
 
+def as_of(desk: Desk, seq: int | None = None) -> list[Definition]:
+    """The definitions of all streams and versions as of a seq, or now."""
+    with connect(desk.store.database.url) as connection:
+        return to_definitions(connection.execute(query("definitions_as_of"), {"seq": seq}).fetchall())
+
+
 async def versions(desk: Desk, seq: int | None = None) -> dict[int, Definition]:
-    return {definition.version: definition for definition in await desk.store.streams.as_of(seq)}
+    return {definition.version: definition for definition in as_of(desk, seq)}
 
 
 def positions(definition: Definition) -> dict[str, tuple[int, int]]:
@@ -71,7 +79,7 @@ async def test_unknown_sources_are_refused_and_listed(desk: Desk) -> None:
     with pytest.raises(Refused, match="y, x do not exist"):
         await define(desk, "y", "q", "x")
     assert await desk.store.streams.find() == []
-    assert await desk.store.streams.as_of() == []
+    assert as_of(desk) == []
 
 
 async def test_where_a_stream_begins(desk: Desk) -> None:
@@ -83,9 +91,7 @@ async def test_where_a_stream_begins(desk: Desk) -> None:
     await define(desk, name="latest", start="latest")
     time = (datetime.now(UTC) - timedelta(seconds=50)).isoformat()
     await define(desk, name="time", start=time)
-    found = {
-        definition.body.name: positions(definition)["q"] for definition in await desk.store.streams.as_of()
-    }
+    found = {definition.body.name: positions(definition)["q"] for definition in as_of(desk)}
     assert found["earliest"] == (0, 0)
     assert found["latest"] > (young, 2**62)
     assert (young - 1, 2**62) < found["time"] < (young, 2**62)
@@ -95,9 +101,9 @@ async def test_where_a_stream_begins(desk: Desk) -> None:
 async def test_defining_the_same_again_changes_nothing(desk: Desk) -> None:
     await desk.push("m")
     stream = await define(desk)
-    before = await desk.store.streams.as_of()
+    before = as_of(desk)
     assert (await define(desk)).id == stream.id
-    assert await desk.store.streams.as_of() == before
+    assert as_of(desk) == before
 
 
 @pytest.mark.parametrize("change", [{"grace_us": 5}, {"late": "drop"}, {"idle_us": 7, "clock": "ingest"}])
@@ -117,7 +123,7 @@ async def test_a_lease_time_applies_at_once(desk: Desk) -> None:
     await define(desk)
     stream = await define(desk, lease_timeout_ms=5000)
     assert stream.lease_timeout_ms == 5000
-    assert len(await desk.store.streams.as_of()) == 1
+    assert len(as_of(desk)) == 1
 
 
 async def test_sources_are_replaced_and_added_ones_count_from_now(desk: Desk) -> None:
@@ -258,16 +264,13 @@ async def test_definitions_as_of_a_moment_never_change(desk: Desk) -> None:
     await desk.push("m")
     stream = await define(desk)
     first = (await versions(desk))[1].seq
-    before = await desk.store.streams.as_of(first)
+    before = as_of(desk, first)
     await define(desk, spec={**TUMBLING, "grace_us": 1})
     await define(desk, spec=SHAPES[0]["spec"])
     await desk.store.streams.delete(stream)
-    assert await desk.store.streams.as_of(first) == before
-    assert await desk.store.streams.as_of() == []
-    assert await desk.store.streams.as_of(first - 1) == []
-    with psycopg.connect(desk.store.database.url) as connection:
-        assert definitions_as_of(connection, first) == before
-        assert latest_seq(connection) > first
+    assert as_of(desk, first) == before
+    assert as_of(desk) == []
+    assert as_of(desk, first - 1) == []
 
 
 @pytest.mark.every_postgres
@@ -304,7 +307,7 @@ async def test_writers_of_definitions_come_one_after_the_other(desk: Desk) -> No
                 other.execute("LOCK TABLE queenspark.definitions IN SHARE ROW EXCLUSIVE MODE")
             other.rollback()
             # Readers do not wait.
-            assert definitions_as_of(other) == []
+            assert as_of(desk) == []
 
 
 async def seek(desk: Desk, stream: Stream, seconds: float) -> None:

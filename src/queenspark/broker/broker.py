@@ -34,6 +34,7 @@ _MOST_ACKED = 1000
 _MOST_WINDOWS = 64
 _LARGE_READS = 4  # windows that are read by themselves at a time; others need connections too
 _FALLBACK_SECONDS = 2.0  # parked polls look again so often even without news
+_VACUUM_SECONDS = 5.0
 _SHARE = 20  # work in the background that brings nothing takes at most such a part of the time,
 _LONGEST_PAUSE = 10  # but is done at least every so many of its intervals
 
@@ -82,6 +83,7 @@ class Broker:
         self._every(settings.stats_interval_seconds, self._count)
         self._every(settings.stats_interval_seconds, self.measure)
         self._every(_FALLBACK_SECONDS, self._fall_back)
+        self._every(_VACUUM_SECONDS, self.store.sweeper.vacuum_places)
 
     async def stop(self) -> None:
         """End the work in the background and disconnect."""
@@ -228,7 +230,7 @@ class Broker:
                 metrics.dead_letters.labels(*labels).set(row["dead_letters"])
         metrics.messages.set(totals["messages"])
         metrics.pending.set(totals["pending"])
-        metrics.counts_age.set(counts.age)
+        metrics.counts_age.set(counts.age if counts.at is not None else 0)
         if safe_time is not None:
             metrics.safe_time.set(safe_time.timestamp())
             metrics.safe_time_lag.set(max(0.0, (now - safe_time).total_seconds()))

@@ -78,6 +78,8 @@ def _place(row: dict[str, Any]) -> dict[str, Any]:
         "handedOut": row["pending"],
         "leased": row["leased"],
         "leaseExpiresAt": iso(row["lease_expires_at"]) if row["leased"] else None,
+        "leaseHolder": row["lease_holder"],
+        "leasedAt": iso(row["leased_at"]),
         "availableAt": iso(row["available_at"]),
         "lastAckedAt": iso(row["acked_at"]),
     }

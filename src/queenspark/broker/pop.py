@@ -38,6 +38,7 @@ class PopQuery(msgspec.Struct, rename="camel"):
     namespace: str | None = None
     task: str | None = None
     autopilot: bool = False
+    consumer_id: str | None = None
 
 
 class PoppedMessage(msgspec.Struct, rename="camel", gc=False):
@@ -95,6 +96,7 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
     batch, partitions = _sizes(query, settings.max_batch)
     mode, start = _start(query)
     group = check_name("consumerGroup", query.consumer_group) if query.consumer_group else QUEUE_MODE
+    holder = check_name("consumerId", query.consumer_id) if query.consumer_id else None
     deliverer = broker.store.deliverer
     gone = call.watch()
 
@@ -105,7 +107,8 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
         for name in names:
             found = await deliverer.pop(
                 name, group, batch=batch, partitions=partitions, partition=partition,
-                auto_ack=query.auto_ack, mode=mode, start=start, is_wanted=lambda: not gone.done(),
+                auto_ack=query.auto_ack, mode=mode, start=start, holder=holder,
+                is_wanted=lambda: not gone.done(),
             )  # fmt: skip
             if found is not None:
                 return found

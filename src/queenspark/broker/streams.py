@@ -61,6 +61,7 @@ class PollRequest(msgspec.Struct, rename="camel"):
     namespace: str | None = None
     max_windows: Annotated[int, Meta(ge=1, le=_MOST_WINDOWS)] | None = None
     max_messages: Annotated[int, Meta(ge=1, le=100_000)] | None = None
+    consumer_id: str | None = None
 
 
 async def poll(broker: Broker, call: Call) -> Answer:
@@ -68,13 +69,14 @@ async def poll(broker: Broker, call: Call) -> Answer:
     request: PollRequest = call.body
     stream = await find_stream(broker, request.stream_name, request.namespace)
     group = check_name("consumerGroup", request.consumer_group)
+    holder = check_name("consumerId", request.consumer_id) if request.consumer_id else None
     broker.metrics.pop_requests.inc()
     gone = call.watch()
 
     async def take(most: int) -> list[Batch]:
         if not most or broker.modes.pop or gone.done():
             return []
-        wish = WindowPop(stream.queue, group, stream.lease_timeout_ms, lambda: not gone.done())
+        wish = WindowPop(stream.queue, group, stream.lease_timeout_ms, lambda: not gone.done(), holder)
         return [batch for batch in await broker.window_pops.run([wish] * most) if batch is not None]
 
     async def once() -> Batch | None:

@@ -28,8 +28,10 @@ COLUMNS = [
 PLACES = [
     ("queue", "queue"),
     ("partition", "partition"),
-    ("pending", "pending"),
+    ("pending", "handedOut"),
     ("leased", "leased"),
+    ("holder", "leaseHolder"),
+    ("since", "leasedAt"),
     ("lease ends", "leaseExpiresAt"),
     ("last ack", "lastAckedAt"),
 ]

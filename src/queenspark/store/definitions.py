@@ -11,10 +11,8 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-import psycopg
 
 from ..windows.spec import WindowSpec
-from .queries import query
 
 STREAMS_QUERY = "streams"
 """The name under which the query that serves all streams reports its statistics."""
@@ -80,19 +78,6 @@ def to_definitions(rows: Iterable[tuple[Any, ...]]) -> list[Definition]:
         for seq, stream_id, version, body, created_at in rows
         if body is not None
     ]
-
-
-def definitions_as_of(
-    connection: psycopg.Connection[tuple[Any, ...]], seq: int | None = None
-) -> list[Definition]:
-    """The definitions of all streams and versions as of a seq, or now. For synchronous callers."""
-    return to_definitions(connection.execute(query("definitions_as_of"), {"seq": seq}).fetchall())
-
-
-def latest_seq(connection: psycopg.Connection[tuple[Any, ...]]) -> int:
-    """The seq of the last change, 0 before the first. For synchronous callers."""
-    row = connection.execute(query("latest_seq")).fetchone()
-    return int(row[0]) if row else 0
 
 
 def window_queue(namespace: str, name: str) -> str:

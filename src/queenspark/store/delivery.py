@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import accumulate
@@ -23,6 +23,9 @@ from .queries import query
 QUEUE_MODE = "__QUEUE_MODE__"  # the group of consumers that name none
 _PAUSES = (0.0, 0.01, 0.05)  # before a pop is tried again
 _GONE = ("QS001", "23503")  # the group was deleted, or its queue or partition was
+
+
+Holders = Mapping[UUID, str | None]  # consumers by the leases that are for them
 
 
 class Message(NamedTuple):
@@ -81,6 +84,7 @@ class WindowPop(NamedTuple):
     group: str
     lease_ms: int
     is_wanted: Callable[[], bool] = lambda: True
+    holder: str | None = None
 
 
 class _Wanted(NamedTuple):
@@ -118,16 +122,17 @@ class Deliverer:
         mode: str = "all",
         start: datetime | None = None,
         lease_ms: int | None = None,
+        holder: str | None = None,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> Batch | None:
         """Lease up to `batch` messages (or take them for good with auto_ack); None when there are none.
 
-        A lease lasts for `lease_ms`, or for the queue's lease time. A group that does not exist is made,
-        unless the pop is no longer wanted: whoever went away may have deleted it.
+        A lease lasts for `lease_ms`, or for the queue's lease time; `holder` names its consumer. A group that
+        does not exist is made, unless the pop is no longer wanted: whoever went away may have deleted it.
         """
         wanted = _Wanted(queue, group, is_wanted, mode, start, partition)
         how = {"batch": batch, "partitions": partitions, "auto_ack": auto_ack, "lease_ms": lease_ms}
-        batches = await self._hand_out(wanted, [uuid4()], how)
+        batches = await self._hand_out(wanted, {uuid4(): holder}, how)
         return batches[0] if batches else None
 
     async def pop_windows(self, wishes: Sequence[WindowPop]) -> list[Batch | None]:
@@ -141,7 +146,7 @@ class Deliverer:
             wanted = _Wanted(queue, group, partial(_any, checks))
             how = {"batch": 1, "partitions": 1, "auto_ack": False, "lease_ms": lease_ms}
             try:
-                batches = await self._hand_out(wanted, [uuid4() for _ in numbers], how)
+                batches = await self._hand_out(wanted, {uuid4(): wishes[n].holder for n in numbers}, how)
             except (StoreError, psycopg.Error):
                 if not any(found):
                     raise
@@ -152,16 +157,16 @@ class Deliverer:
                 self._catalog.remember(message.partition_id, message.partition, queue)
         return found
 
-    async def _hand_out(self, wanted: _Wanted, lease_ids: list[UUID], how: Params) -> list[Batch]:
+    async def _hand_out(self, wanted: _Wanted, leases: Holders, how: Params) -> list[Batch]:
         """The batches of some leases; fewer when there is not enough to hand out."""
         try:
             return await repeat(
-                partial(self._try, wanted, lease_ids, how), (ChangedMeanwhile, Conflict), _PAUSES
+                partial(self._try, wanted, leases, how), (ChangedMeanwhile, Conflict), _PAUSES
             )
         except ChangedMeanwhile:
             return []
 
-    async def _try(self, wanted: _Wanted, lease_ids: list[UUID], how: Params) -> list[Batch]:
+    async def _try(self, wanted: _Wanted, leases: Holders, how: Params) -> list[Batch]:
         catalog = self._catalog
         queue = await catalog.queue(wanted.queue)
         if queue is None and wanted.mode == "new" and not wanted.queue.startswith(WINDOW_QUEUES):
@@ -180,8 +185,14 @@ class Deliverer:
             if wanted.partition is not None and partition_id is None:
                 return []
             more = True
-            while more and (free := [lease_id for lease_id in lease_ids if lease_id not in batches]):
-                params = {**how, "group_id": group_id, "partition_id": partition_id, "lease_ids": free}
+            while more and (free := [lease_id for lease_id in leases if lease_id not in batches]):
+                params = {
+                    **how,
+                    "group_id": group_id,
+                    "partition_id": partition_id,
+                    "lease_ids": free,
+                    "holders": [leases[lease_id] for lease_id in free],
+                }
                 more = await self._pop(queue, params, batches)
         except psycopg.Error as error:
             if error.sqlstate not in _GONE:

@@ -134,10 +134,6 @@ class Streams:
                 known = self._bodies[stream_id, version] = to_definitions(rows)[0].body
         return known
 
-    async def as_of(self, seq: int | None = None) -> list[Definition]:
-        """The definitions of all streams and versions as of a seq, or now."""
-        return to_definitions(await self._database.rows("definitions_as_of", {"seq": seq}))
-
     async def page(self, page: Page, namespace: str | None = None) -> tuple[list[Stream], int]:
         """A page of the streams (of a namespace), and how many there are."""
         rows, total = await self._database.page("list_streams", page, namespace=namespace)
@@ -152,8 +148,8 @@ class Streams:
         return await self._database.records("bucket_state")
 
     async def totals(self) -> dict[str, Any]:
-        """How many streams, groups and live leases there are."""
-        return (await self._database.records("stream_totals"))[0]
+        """How many groups and live leases all streams have."""
+        return (await self._database.records("stream_group_totals"))[0]
 
     async def consumers(self, stream: Stream, page: Page) -> list[dict[str, Any]]:
         """The keys of each group of a stream, with the last window that it answered; counts up to 10,000."""

@@ -39,6 +39,18 @@ class Sweeper:
             finally:
                 await connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
 
+    async def vacuum_places(self) -> bool:
+        """Vacuum the places when many of their rows are dead; whether they were.
+
+        Each pop and each ack leaves a dead row with its index entries. Autovacuum looks once a minute; by
+        then there may be hundreds of dead rows for each live one.
+        """
+        row = await self._database.row("places_need_vacuum")
+        if row is None or not row[0]:
+            return False
+        await self._database.execute("vacuum_places")
+        return True
+
     async def _sweep(self, connection: AsyncConnection[tuple[object, ...]]) -> int:
         removed = await self._repeat(connection, "sweep_deleted", {})
         await connection.execute(query("forget_deleted"))

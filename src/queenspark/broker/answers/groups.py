@@ -45,6 +45,8 @@ class GroupPlace(msgspec.Struct, rename="camel"):
     partition_id: str
     handed_out: int
     leased: int
+    lease_holder: str | None
+    leased_at: str | None
     lease_expires_at: str | None
     available_at: str | None
     last_acked_at: str | None

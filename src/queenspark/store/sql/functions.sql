@@ -254,15 +254,15 @@ END
 $$;
 
 -- Hand out up to p_batch messages from up to p_partitions ready places of a group (or from one given partition) under one
--- lease. With several lease ids, each lease gets its own: one message of another place. With p_auto_ack the messages are
--- answered at once. A place hands out no more than about p_bytes of payload at a time. A lease lasts for p_lease_ms
--- or for the queue's lease time.
+-- lease. With several lease ids, each lease gets one message of a place of its own. With p_auto_ack the messages are
+-- answered at once. Places that are taken together hand out no more than about p_bytes. A lease lasts for p_lease_ms or the
+-- queue's lease time; p_holders names the consumer of each lease.
 --
 -- A last row without a message means that there is more to discover: pop again in a new transaction. This one holds places,
 -- perhaps some that it did not get: PostgreSQL keeps the lock of a row that turns out to have changed before it was locked.
 CREATE FUNCTION pop(
     p_group_id integer, p_batch integer, p_partitions integer, p_lease_ids uuid[], p_auto_ack boolean,
-    p_partition_id bigint DEFAULT NULL, p_lease_ms bigint DEFAULT NULL, p_bytes bigint DEFAULT 16777216
+    p_holders text[] DEFAULT NULL, p_partition_id bigint DEFAULT NULL, p_lease_ms bigint DEFAULT NULL, p_bytes bigint DEFAULT 16777216
 ) RETURNS TABLE (
     lease uuid, message_id bigint, from_partition_id bigint, from_partition text, created_us bigint, is_encrypted boolean,
     retries integer, expired boolean, transaction text, trace text, body text
@@ -278,7 +278,7 @@ DECLARE
     v_expires timestamptz;
     v_leases integer := cardinality(p_lease_ids);
     v_plain boolean;
-    v_bulk boolean;  -- whether to take the places of all leases at once
+    v_most integer;  -- places to take in the next round
     v_limit integer;
     v_pending bigint[];
     v_taken integer := 0;
@@ -299,7 +299,7 @@ BEGIN
         RAISE EXCEPTION 'group is gone' USING ERRCODE = 'QS001';
     END IF;
     v_plain := q.ttl_seconds IS NULL AND q.max_wait_seconds = 0 AND q.window_buffer_seconds = 0 AND q.delayed_seconds = 0;
-    v_bulk := v_plain AND v_leases > 1;
+    v_most := CASE WHEN v_plain THEN v_leases ELSE 1 END;
     v_expires := v_now + make_interval(secs => coalesce(p_lease_ms / 1000.0, q.lease_seconds));
     IF NOT p_auto_ack THEN
         -- A lease that a crash forgets is a lease that expired: nothing is lost, so no need to wait for the disk.
@@ -317,21 +317,23 @@ BEGIN
     END IF;
 
     WHILE v_taken < p_batch * v_leases AND v_places < p_partitions * v_leases LOOP
-        IF p_partition_id IS NULL THEN
-            v_limit := CASE WHEN v_bulk THEN v_leases ELSE 1 END;
-            SELECT array_agg(r.place) INTO v_found FROM (
-                SELECT p AS place FROM queenspark.places p
-                WHERE p.group_id = p_group_id AND p.available_at <= v_now
-                ORDER BY p.available_at LIMIT v_limit FOR UPDATE SKIP LOCKED
-            ) r;
+        IF p_partition_id IS NOT NULL THEN
+            SELECT * INTO pl FROM queenspark.places p
+            WHERE p.group_id = p_group_id AND p.partition_id = p_partition_id
+              AND (p.available_at IS NULL OR p.available_at <= v_now) FOR UPDATE SKIP LOCKED;
+        ELSIF v_most = 1 THEN
+            SELECT * INTO pl FROM queenspark.places p
+            WHERE p.group_id = p_group_id AND p.available_at <= v_now
+            ORDER BY p.available_at LIMIT 1 FOR UPDATE SKIP LOCKED;
         ELSE
             SELECT array_agg(r.place) INTO v_found FROM (
                 SELECT p AS place FROM queenspark.places p
-                WHERE p.group_id = p_group_id AND p.partition_id = p_partition_id
-                  AND (p.available_at IS NULL OR p.available_at <= v_now) FOR UPDATE SKIP LOCKED
+                WHERE p.group_id = p_group_id AND p.available_at <= v_now
+                ORDER BY p.available_at LIMIT v_most FOR UPDATE SKIP LOCKED
             ) r;
+            pl := v_found[1];
         END IF;
-        IF v_found IS NULL THEN
+        IF pl.group_id IS NULL THEN
             EXIT WHEN v_discovered OR (v_taken > 0 AND v_leases = 1);
             v_discovered := true;
             -- A transaction without an id has locked no row.
@@ -343,8 +345,9 @@ BEGIN
             v_now := clock_timestamp();
             CONTINUE;
         END IF;
-        v_bulk := false;  -- the rest one by one: among them are places that turned out to be empty
-        pl := v_found[1];
+        IF v_most = 1 THEN
+            v_found := ARRAY[pl];
+        END IF;
         v_fresh := pl.returned = 0 AND pl.pending = '{}';
         v_wait := NULL;
 
@@ -391,12 +394,14 @@ BEGIN
         END IF;
         RETURN QUERY
         WITH batch AS MATERIALIZED (
-            SELECT p_lease_ids[least(v_taken + row_number() OVER (), v_leases)] AS lease_id, r.partition_id, t.name,
-                   r.leased <> '{}' AND r.lease_expires_at <= v_now AS expired, m.*
-            FROM unnest(v_found) AS r
-            JOIN queenspark.partitions t ON t.id = r.partition_id
-            CROSS JOIN LATERAL (
-                SELECT s.*, sum(octet_length(s.payload)) OVER (ORDER BY s.txid, s.id) AS bytes FROM (
+            SELECT c.* FROM (
+                -- Row by row as they come, place by place, so that no place is read once the batch is full.
+                SELECT least(v_taken + row_number() OVER w, v_leases) AS n, r.partition_id, t.name,
+                       r.leased <> '{}' AND r.lease_expires_at <= v_now AS expired, m.*,
+                       sum(octet_length(m.payload)) OVER w AS bytes
+                FROM unnest(v_found) AS r
+                JOIN queenspark.partitions t ON t.id = r.partition_id
+                CROSS JOIN LATERAL (
                     -- Dead letters that were put back come first, by themselves.
                     (SELECT d.txid, d.id, d.created_at, d.encrypted, d.attempts, d.transaction_id, d.trace_id, d.payload
                      FROM queenspark.dead_letters d
@@ -415,12 +420,15 @@ BEGIN
                        AND (m.txid, m.id) < (v_stop_txid, v_stop_id)
                        AND (r.pending = '{}' OR m.id IN (SELECT unnest(v_pending)))
                      ORDER BY m.txid, m.id LIMIT v_limit)
-                ) s
-            ) m
-            WHERE m.bytes - octet_length(m.payload) < p_bytes
+                ) m
+                WINDOW w AS (ROWS UNBOUNDED PRECEDING)
+            ) c
+            WHERE c.bytes - octet_length(c.payload) < p_bytes
+            LIMIT CASE WHEN v_leases > 1 THEN NULL ELSE v_limit END
         ), leased AS (
             UPDATE queenspark.places p
-            SET lease_id = b.lease_id, lease_expires_at = v_expires, retry_at = NULL,
+            SET lease_id = p_lease_ids[b.n], lease_expires_at = v_expires, held_lease_id = p_lease_ids[b.n],
+                lease_holder = p_holders[b.n], leased_at = v_now, retry_at = NULL,
                 available_at = CASE
                     WHEN NOT (p_auto_ack AND v_fresh) THEN v_expires
                     WHEN cardinality(b.ids) = v_limit OR b.bytes >= p_bytes THEN clock_timestamp()
@@ -435,20 +443,26 @@ BEGIN
                 leased = CASE WHEN p_auto_ack AND v_fresh THEN '{}' ELSE b.ids END,
                 acked_at = CASE WHEN p_auto_ack AND v_fresh THEN v_now ELSE p.acked_at END
             FROM (
-                SELECT x.partition_id, x.lease_id, array_agg(x.id) AS ids, max(ARRAY[x.txid, x.id]) AS last,
+                SELECT x.partition_id, x.n, array_agg(x.id) AS ids, max(ARRAY[x.txid, x.id]) AS last,
                        max(x.bytes) AS bytes
-                FROM batch x GROUP BY x.partition_id, x.lease_id
+                FROM batch x GROUP BY x.partition_id, x.n
             ) b
             WHERE p.group_id = p_group_id AND p.partition_id = b.partition_id
         )
-        SELECT b.lease_id, b.id, b.partition_id, b.name, (extract(epoch FROM b.created_at) * 1000000)::bigint, b.encrypted,
+        SELECT p_lease_ids[b.n], b.id, b.partition_id, b.name, (extract(epoch FROM b.created_at) * 1000000)::bigint, b.encrypted,
                b.attempts, b.expired, b.transaction_id::text, b.trace_id, b.payload
         FROM batch b ORDER BY b.txid, b.id;
         GET DIAGNOSTICS v_count = ROW_COUNT;
 
+        v_most := 1;
         IF v_count > 0 THEN
             v_taken := v_taken + v_count;
-            v_places := v_places + CASE WHEN v_leases > 1 THEN v_count ELSE 1 END;
+            v_places := v_places + CASE WHEN v_leases > 1 THEN v_count ELSE cardinality(v_found) END;
+            -- As many places as will probably fill the batch; one by one where some of them may have turned out to be empty.
+            IF v_plain AND v_leases = 1 AND NOT p_auto_ack AND v_count >= cardinality(v_found) THEN
+                v_most := greatest(
+                    1, least(p_partitions - v_places, (p_batch - v_taken) * cardinality(v_found) / v_count));
+            END IF;
             IF p_auto_ack AND NOT v_fresh THEN
                 SELECT * INTO pl FROM queenspark.places p
                 WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id;
@@ -1440,6 +1454,7 @@ SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     g queenspark.groups%ROWTYPE;
     v_now timestamptz := clock_timestamp();
+    v_beyond boolean;
     v_ahead bigint;
     v_unseen bigint;
     v_looked bigint;
@@ -1447,20 +1462,27 @@ BEGIN
     SELECT * INTO g FROM queenspark.groups x WHERE x.id = p_group_id;
     SELECT count(*), count(*) FILTER (WHERE p.leased <> '{}' AND p.lease_expires_at > v_now), max(p.acked_at),
            coalesce(sum(cardinality(p.leased)) FILTER (WHERE p.lease_expires_at > v_now), 0),
-           coalesce(sum(cardinality(p.pending)), 0)
-    INTO places, leases, acked_at, processing, lag
+           coalesce(sum(cardinality(p.pending)), 0),
+           coalesce(bool_or((p.end_txid, p.end_id) > (g.seen_txid, g.seen_id)), false)
+    INTO places, leases, acked_at, processing, lag, v_beyond
     FROM (SELECT * FROM queenspark.places p WHERE p.group_id = p_group_id LIMIT p_limit + 1) p;
     SELECT count(*) INTO v_ahead FROM (
         SELECT 1 FROM queenspark.places p JOIN queenspark.messages m
             ON m.partition_id = p.partition_id AND (m.txid, m.id) > (p.end_txid, p.end_id)
             AND (m.txid, m.id) <= (g.seen_txid, g.seen_id)
         WHERE p.group_id = p_group_id AND p.available_at IS NOT NULL LIMIT p_limit + 1) x;
-    SELECT count(*), count(*) FILTER (WHERE p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id))
-    INTO v_looked, v_unseen
-    FROM (
-        SELECT m.* FROM queenspark.messages m
-        WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id) LIMIT p_limit + 1
-    ) m LEFT JOIN queenspark.places p ON p.group_id = p_group_id AND p.partition_id = m.partition_id;
+    SELECT count(*) INTO v_looked FROM (
+        SELECT 1 FROM queenspark.messages m
+        WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id) LIMIT p_limit + 1) m;
+    v_unseen := v_looked;
+    IF v_beyond THEN
+        -- Pops of single partitions have gone beyond what was discovered.
+        SELECT count(*) FILTER (WHERE p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id)) INTO v_unseen
+        FROM (
+            SELECT m.txid, m.id, m.partition_id FROM queenspark.messages m
+            WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id) LIMIT p_limit + 1
+        ) m LEFT JOIN queenspark.places p ON p.group_id = p_group_id AND p.partition_id = m.partition_id;
+    END IF;
     exact := places <= p_limit AND v_ahead <= p_limit AND v_looked <= p_limit;
     lag := lag + v_ahead + v_unseen;
     IF lag > 0 THEN

@@ -92,6 +92,7 @@ INSERT INTO queenspark.deleted_queues (queue_id) SELECT id FROM gone RETURNING q
 SELECT q.*, coalesce(c.partitions, 0) AS partitions, coalesce(c.messages, 0) AS messages,
        coalesce(c.pending, 0) AS pending, coalesce(c.processing, 0) AS processing, count(*) OVER () AS total
 FROM queenspark.queues q LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
+LEFT JOIN queenspark.streams s ON s.queue_id = q.id
 CROSS JOIN LATERAL (
     SELECT CASE %(sort)s WHEN 'namespace' THEN q.namespace WHEN 'task' THEN q.task END AS text,
            CASE %(sort)s WHEN 'messages' THEN c.messages WHEN 'pending' THEN c.pending
@@ -101,7 +102,7 @@ CROSS JOIN LATERAL (
 WHERE (%(name)s::text IS NULL OR q.name = %(name)s)
   AND (%(namespace)s::text IS NULL OR q.namespace = %(namespace)s)
   AND (%(task)s::text IS NULL OR q.task = %(task)s)
-  AND (%(windows)s OR NOT EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.queue_id = q.id))
+  AND (%(windows)s OR s.id IS NULL)
   AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(q.name)) > 0)
 ORDER BY CASE WHEN NOT %(descending)s THEN k.number END, CASE WHEN %(descending)s THEN k.number END DESC NULLS LAST,
          CASE WHEN NOT %(descending)s THEN k.text END, CASE WHEN %(descending)s THEN k.text END DESC,
@@ -143,7 +144,8 @@ LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: pop
 SELECT * FROM pop(
-    %(group_id)s, %(batch)s, %(partitions)s, %(lease_ids)s, %(auto_ack)s, %(partition_id)s, %(lease_ms)s)
+    %(group_id)s, %(batch)s, %(partitions)s, %(lease_ids)s, %(auto_ack)s, %(holders)s::text[],
+    %(partition_id)s, %(lease_ms)s)
 
 -- name: next_look
 SELECT above_horizon, wait_ms FROM next_look(%(group_id)s, %(partition_id)s)
@@ -246,9 +248,13 @@ LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: list_places
 SELECT g.id AS group_id, t.name AS partition, t.id AS partition_id, cardinality(p.pending) AS pending,
-       cardinality(p.leased) AS leased, p.lease_expires_at, p.available_at, p.acked_at
+       cardinality(p.leased) AS leased, p.lease_expires_at, p.available_at, p.acked_at,
+       CASE WHEN l.is_known THEN p.lease_holder END AS lease_holder, CASE WHEN l.is_known THEN p.leased_at END AS leased_at
 FROM queenspark.groups g JOIN queenspark.partitions t ON t.queue_id = g.queue_id
 JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = t.id
+CROSS JOIN LATERAL (
+    -- A pop of a version that does not know the holder leaves that of an earlier lease.
+    SELECT p.leased <> '{}' AND p.lease_expires_at > clock_timestamp() AND p.held_lease_id = p.lease_id AS is_known) l
 WHERE g.id = ANY (%(group_ids)s) ORDER BY t.queue_id, t.name LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: delete_groups
@@ -502,6 +508,13 @@ WHERE l.at < clock_timestamp() - interval '1 hour' AND l.txid < (
     SELECT coalesce(min(first.txid), horizon()) FROM queenspark.queues q CROSS JOIN LATERAL (
         SELECT m.txid FROM queenspark.messages m WHERE m.queue_id = q.id ORDER BY m.txid, m.id LIMIT 1) first)
 
+-- name: places_need_vacuum
+SELECT n_dead_tup > 1000 + n_live_tup / 5 FROM pg_stat_all_tables WHERE relid = 'queenspark.places'::regclass
+
+-- name: vacuum_places
+-- Without truncation it takes no transaction id and no strong lock; when somebody else is at it, it does nothing.
+VACUUM (SKIP_LOCKED, TRUNCATE false, INDEX_CLEANUP on) queenspark.places
+
 -- name: sweep_deleted
 -- Messages of deleted queues, a batch at a time.
 WITH doomed AS (
@@ -676,13 +689,13 @@ VALUES (%(bucket)s, %(buckets)s, %(epoch)s, %(batch)s, %(state)s::jsonb)
 ON CONFLICT (bucket) DO UPDATE SET buckets = excluded.buckets, epoch = excluded.epoch, batch = excluded.batch,
     state = excluded.state, updated_at = clock_timestamp()
 
+-- name: latest_seq
+SELECT coalesce(max(seq), 0) FROM queenspark.definitions
+
 -- name: definitions_as_of
 SELECT DISTINCT ON (d.stream_id, d.version) d.seq, d.stream_id, d.version, d.body, d.created_at
 FROM queenspark.definitions d WHERE %(seq)s::bigint IS NULL OR d.seq <= %(seq)s
 ORDER BY d.stream_id, d.version, d.seq DESC
-
--- name: latest_seq
-SELECT coalesce(max(seq), 0) FROM queenspark.definitions
 
 -- name: definition
 -- The newest row of a version, whether or not its stream still exists.
@@ -926,8 +939,8 @@ LEFT JOIN (
 ) t ON t.bucket = p.bucket
 ORDER BY p.bucket
 
--- name: stream_totals
-SELECT (SELECT count(*) FROM queenspark.streams) AS streams, count(DISTINCT g.name) AS groups,
+-- name: stream_group_totals
+SELECT count(DISTINCT g.name) AS groups,
        coalesce(sum(c.leases), 0)::bigint AS leases
 FROM queenspark.streams s JOIN queenspark.groups g ON g.queue_id = s.queue_id
 LEFT JOIN queenspark.group_counts c ON c.group_id = g.id

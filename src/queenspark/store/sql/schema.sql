@@ -127,6 +127,21 @@ CREATE TABLE queenspark.places (
     -- Dead letters that were put back and wait for delivery.
     returned integer NOT NULL DEFAULT 0,
     acked_at timestamptz,
+    -- Who holds the lease, and since when: of the lease `held_lease_id`. A version that does not know these columns leaves
+    -- those of an earlier lease.
+    lease_holder text,
+    leased_at timestamptz,
+    held_lease_id uuid,
+    -- What was answered does not lie beyond what was handed out, and is all of it when nothing is pending.
+    CONSTRAINT places_cursor CHECK (
+        (cursor_txid, cursor_id) <= (end_txid, end_id)
+        AND (cardinality(pending) > 0 OR (cursor_txid, cursor_id) = (end_txid, end_id))),
+    CONSTRAINT places_lease_whole CHECK (
+        (lease_id IS NULL) = (lease_expires_at IS NULL) AND (lease_id IS NOT NULL OR cardinality(leased) = 0)),
+    -- An idle place has nothing to hand out.
+    CONSTRAINT places_idle CHECK (
+        available_at IS NOT NULL OR (cardinality(pending) = 0 AND cardinality(leased) = 0 AND returned = 0)),
+    CONSTRAINT places_returned CHECK (returned >= 0),
     PRIMARY KEY (group_id, partition_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);
 CREATE INDEX places_available ON queenspark.places (group_id, available_at) WHERE available_at IS NOT NULL;
