@@ -304,7 +304,7 @@ def fill(stream: StreamApi) -> dict[str, Any]:
     stream.seal(minute("failed", 1))
     stream.ack(stream.poll(), success=False, error="not today")
     stream.seal(minute("leased", 1), minute("leased", 2))
-    window = stream.poll()
+    window = stream.poll(consumerId="worker-7")
     stream.seal(minute("new", 1))
     return window
 
@@ -328,7 +328,10 @@ def test_active_windows_are_listed_with_their_state(stream: StreamApi) -> None:
     by_key = {key: each for (key, _), each in sorted(shown.items(), reverse=True)}
     leased, failed, dead = by_key["leased"], by_key["failed"], by_key["dead"]
     assert (leased["id"], leased["leaseExpiresAt"] > leased["sealedAt"]) == (lease["id"], True)
+    assert leased["leaseHolder"] == "worker-7"
+    assert leased["leasedAt"] < leased["leaseExpiresAt"]
     assert (failed["attempts"], failed["error"], failed["consumerGroup"]) == (1, "not today", "g")
+    assert (failed["leaseHolder"], failed["leasedAt"]) == (None, None)
     assert failed["availableAt"] is not None
     assert (dead["attempts"], dead["error"], dead["count"]) == (1, "never", 7)
     assert dead["failedAt"] is not None

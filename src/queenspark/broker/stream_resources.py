@@ -268,6 +268,8 @@ def _window(row: dict[str, Any]) -> dict[str, Any]:
         attempts=row["attempts"],
         error=row["error"],
         sealedAt=iso(row["sealed_at"]),
+        leaseHolder=row["lease_holder"],
+        leasedAt=iso(row["leased_at"]),
         leaseExpiresAt=iso(row["lease_expires_at"]),
         availableAt=iso(row["available_at"]),
         failedAt=iso(row["failed_at"]),

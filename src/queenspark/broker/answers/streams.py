@@ -239,6 +239,8 @@ class ActiveWindow(msgspec.Struct, rename="camel"):
     attempts: int
     error: str | None
     sealed_at: str
+    lease_holder: str | None
+    leased_at: str | None
     lease_expires_at: str | None
     available_at: str | None
     failed_at: str | None

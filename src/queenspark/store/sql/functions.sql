@@ -1018,8 +1018,8 @@ $$;
 -- yet to discover, then its dead letters. It reads little more than it returns.
 CREATE FUNCTION active_windows(p_group_id integer, p_state text, p_limit integer)
 RETURNS TABLE (
-    state text, sealed_at timestamptz, payload text, attempts integer, error text, lease_expires_at timestamptz,
-    available_at timestamptz, failed_at timestamptz
+    state text, sealed_at timestamptz, payload text, attempts integer, error text, lease_holder text,
+    leased_at timestamptz, lease_expires_at timestamptz, available_at timestamptz, failed_at timestamptz
 )
 LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan AS $$
@@ -1033,6 +1033,8 @@ BEGIN
         CONTINUE WHEN p_state = 'dead' OR (NOT v_ahead AND p_state IN ('leased', 'retrying'));
         RETURN QUERY
         SELECT s.state, w.created_at, w.payload, w.attempts, w.error,
+               CASE WHEN s.state = 'leased' AND p.held_lease_id = p.lease_id THEN p.lease_holder END,
+               CASE WHEN s.state = 'leased' AND p.held_lease_id = p.lease_id THEN p.leased_at END,
                CASE WHEN s.state = 'leased' THEN p.lease_expires_at END,
                CASE WHEN s.state = 'retrying' THEN p.available_at END, NULL::timestamptz
         FROM queenspark.groups g JOIN queenspark.places p ON p.group_id = g.id
@@ -1068,7 +1070,8 @@ BEGIN
     END LOOP;
     IF coalesce(p_state, 'waiting') = 'waiting' THEN
         RETURN QUERY
-        SELECT 'waiting', m.created_at, m.payload, 0, NULL::text, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz
+        SELECT 'waiting', m.created_at, m.payload, 0, NULL::text, NULL::text, NULL::timestamptz, NULL::timestamptz,
+               NULL::timestamptz, NULL::timestamptz
         FROM queenspark.groups g JOIN queenspark.messages m ON m.queue_id = g.queue_id
             AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
         LEFT JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = m.partition_id
@@ -1079,7 +1082,8 @@ BEGIN
     END IF;
     IF coalesce(p_state, 'dead') = 'dead' THEN
         RETURN QUERY
-        SELECT 'dead', d.created_at, d.payload, d.attempts, d.error, NULL::timestamptz, NULL::timestamptz, d.failed_at
+        SELECT 'dead', d.created_at, d.payload, d.attempts, d.error, NULL::text, NULL::timestamptz, NULL::timestamptz,
+               NULL::timestamptz, d.failed_at
         FROM queenspark.dead_letters d WHERE d.group_id = p_group_id AND NOT d.returned
         ORDER BY d.id LIMIT v_left;
     END IF;

@@ -989,7 +989,7 @@ SELECT * FROM (
      CROSS JOIN LATERAL active_windows(g.id, %(state)s, %(limit)s + %(offset)s) w
      WHERE g.queue_id = %(queue_id)s AND (%(group)s::text IS NULL OR g.name = %(group)s) ORDER BY g.name)
     UNION ALL
-    (SELECT NULL, 'waiting', m.created_at, m.payload, 0, NULL, NULL, NULL, NULL FROM queenspark.messages m
+    (SELECT NULL, 'waiting', m.created_at, m.payload, 0, NULL, NULL, NULL, NULL, NULL, NULL FROM queenspark.messages m
      WHERE m.queue_id = %(queue_id)s AND %(group)s::text IS NULL AND coalesce(%(state)s::text, 'waiting') = 'waiting'
        AND NOT EXISTS (SELECT 1 FROM queenspark.groups g WHERE g.queue_id = %(queue_id)s)
      ORDER BY m.txid, m.id LIMIT %(limit)s + %(offset)s)
