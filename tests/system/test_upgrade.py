@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker_process import Broker
+from tests.broker_process import Broker, free_port
 from tests.postgres_servers import temporary_postgres
 from tests.system.load import Consumers, Producers, expected_taken, wait_until
 from tests.system.pipeline_process import PipelineProcess
@@ -157,7 +157,7 @@ def restart_is_refused(old: Broker) -> None:
     """The version before does not start again on the migrated database, and changes nothing in it."""
     second = subprocess.run(
         old.command,
-        env={**old.environment, "QUEENSPARK_PORT": "0"},
+        env={**old.environment, "QUEENSPARK_PORT": str(free_port())},
         capture_output=True,
         timeout=60,
         check=False,
