@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 from typing import Literal as Choice
 
 import msgspec
@@ -176,6 +177,24 @@ class Call(Node, frozen=True, kw_only=True):
         yield from super().children()
         if self.over is not None:
             yield from self.over.partition_by
+
+
+def with_paths(node: Node, change: Callable[[Path], Path]) -> Node:
+    """The same expression with other paths."""
+    if isinstance(node, Path):
+        return change(node)
+    changed = {name: _changed(getattr(node, name), change) for name in node.__struct_fields__}
+    return type(node)(**changed)
+
+
+def _changed(value: Any, change: Callable[[Path], Path]) -> Any:
+    if isinstance(value, Node):
+        return with_paths(value, change)
+    if isinstance(value, tuple):
+        return tuple(_changed(each, change) for each in value)
+    if isinstance(value, Over):
+        return Over(rows=value.rows, partition_by=_changed(value.partition_by, change), span=value.span)
+    return value
 
 
 def depth(node: Node) -> int:

@@ -1,0 +1,101 @@
+"""Spark is the judge: compiled expressions give Spark's values, types and errors."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from queenspark.sql import SqlError
+from queenspark.sql.cursor import Cursor
+from queenspark.sql.expressions import ALIASES, FUNCTIONS
+from queenspark.sql.type_parser import type_name
+from queenspark.sql.types import SqlType, from_name
+from tests.sql.judge import Answer, Judge, differences, ours
+from tests.sql.values import CASTABLE, TIME_TEXT, column_type, frames
+
+_FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def _type(text: str) -> SqlType:
+    special = {"CASTABLE": CASTABLE, "TIME_TEXT": TIME_TEXT}
+    return special[text] if text in special else from_name(type_name(Cursor(text)))
+
+
+def _columns(header: str) -> dict[str, SqlType]:
+    """`a BIGINT, b DECIMAL(10, 2)`; each name is one letter."""
+    parts = header.replace(", a ", "\na ").replace(", b ", "\nb ").replace(", c ", "\nc ").split("\n")
+    return {part[0]: _type(part[2:]) for part in parts}
+
+
+def _cases() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for section in (_FIXTURES / "judged.sql").read_text().split("\n\n")[1:]:
+        lines = section.strip().split("\n")
+        expressions = [line for line in lines if not line.startswith("## ")]
+        for line in lines:
+            if line.startswith("## "):
+                found.setdefault(line.removeprefix("## "), []).extend(expressions)
+    return found
+
+
+CASES = _cases()
+
+
+@pytest.mark.parametrize("columns", CASES)
+def test_expressions_equal_spark(judge: Judge, columns: str, full_size: bool) -> None:
+    kinds, expressions = _columns(columns), CASES[columns]
+    types = {name: column_type(kind) for name, kind in kinds.items()}
+
+    @seed(20260131)
+    @settings(
+        max_examples=10 if full_size else 1,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(frames(kinds, 200 if full_size else 30))
+    def check(frame: pl.DataFrame) -> None:
+        wrong: list[str] = []
+        for text, right in zip(expressions, judge.ask(expressions, frame), strict=True):
+            try:
+                mine = ours(text, frame, types)
+            except SqlError:
+                continue  # `test_what_is_refused` has them all
+            if isinstance(right, Answer):
+                wrong += differences(text, frame, mine, right)
+            else:
+                wrong.append(f"{text}: compiled, but Spark says {right}")
+        assert not wrong, "\n".join(wrong[:40])
+
+    check()
+
+
+def test_what_is_refused() -> None:
+    """Expressions that are refused: all that Spark refuses, and some that it would run."""
+    refused = []
+    for columns, expressions in CASES.items():
+        kinds = _columns(columns)
+        frame = pl.DataFrame(schema={name: column_type(kind).column for name, kind in kinds.items()})
+        for text in expressions:
+            try:
+                ours(text, frame, {name: column_type(kind) for name, kind in kinds.items()})
+            except SqlError as error:
+                refused.append(f"{columns}: {text}: {error.message}")
+    assert "\n".join(refused) + "\n" == (_FIXTURES / "refused.txt").read_text()
+
+
+def test_every_function_is_judged() -> None:
+    text = "\n".join(expression for expressions in CASES.values() for expression in expressions)
+    for name in [*FUNCTIONS, *ALIASES]:
+        assert f"{name}(" in text, name
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_example_of_a_function_equals_spark(judge: Judge, name: str) -> None:
+    frame = pl.DataFrame({"row": [0]})
+    example = FUNCTIONS[name].example
+    (right,) = judge.ask([example], frame)
+    assert isinstance(right, Answer), right
+    assert not differences(example, frame, ours(example, frame, {}), right)
