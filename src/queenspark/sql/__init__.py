@@ -3,5 +3,17 @@
 from .canonical import canonical
 from .errors import SqlError
 from .parser import parse, parse_expression, parse_one
+from .planning import Catalogue, Plan, Relation, plan_query, plan_stream
 
-__all__ = ["SqlError", "canonical", "parse", "parse_expression", "parse_one"]
+__all__ = [
+    "Catalogue",
+    "Plan",
+    "Relation",
+    "SqlError",
+    "canonical",
+    "parse",
+    "parse_expression",
+    "parse_one",
+    "plan_query",
+    "plan_stream",
+]

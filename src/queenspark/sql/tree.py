@@ -26,6 +26,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
         for name in self.__struct_fields__:
             yield from _nodes(getattr(self, name))
 
+    @property
+    def start(self) -> Span:
+        """Where the expression begins; `span` of an operation is its operator."""
+        return min((node.span for node in self.walk()), key=lambda span: (span.line, span.column))
+
     def walk(self) -> Iterator[Node]:
         """This node and all below it."""
         todo: list[Node] = [self]
