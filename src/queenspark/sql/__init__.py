@@ -3,7 +3,7 @@
 from .canonical import canonical
 from .errors import SqlError
 from .parser import parse, parse_expression, parse_one
-from .planning import Catalogue, Plan, Relation, plan_query, plan_stream
+from .planning import Catalogue, Plan, Relation, plan_insert, plan_query, plan_stream
 
 __all__ = [
     "Catalogue",
@@ -14,6 +14,7 @@ __all__ = [
     "parse",
     "parse_expression",
     "parse_one",
+    "plan_insert",
     "plan_query",
     "plan_stream",
 ]

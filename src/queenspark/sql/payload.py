@@ -207,7 +207,7 @@ def _decimal(raw: bytes, kind: SqlType) -> Decimal:
     if not isinstance(msgspec.json.decode(raw), int | float) or raw[:1] in b"tf":
         raise ValueError(raw)
     value = Decimal(raw.decode())
-    if abs(value) >= Decimal(10) ** (kind.precision - kind.scale):
+    if value.copy_abs() >= Decimal(10) ** (kind.precision - kind.scale):
         raise ValueError(raw)
     if _EXACT.remainder(value.scaleb(kind.scale, _EXACT), Decimal(1)):  # it has more digits than the type
         raise ValueError(raw)

@@ -139,7 +139,7 @@ def _decimal_of(to: SqlType) -> Any:
             )
         except InvalidOperation:
             return None
-        return number if abs(number) < limit else None
+        return number if number.copy_abs() < limit else None
 
     return convert
 
