@@ -40,6 +40,10 @@ class Judge:
         """The answers; for an expression that Spark refuses, its message."""
         return self._process.submit(_ask, expressions, frame).result()
 
+    def aggregate_types(self, calls: list[str], frame: pl.DataFrame) -> list[str]:
+        """The types of aggregates; for one that Spark refuses, its message."""
+        return self._process.submit(_aggregate_types, calls, frame).result()
+
     def stop(self) -> None:
         """End Spark."""
         self._process.submit(_stop).result()
@@ -85,6 +89,17 @@ def _ask(expressions: list[str], frame: pl.DataFrame) -> list[Answer | str]:
     for number, kind, _ in good:
         cells = answers[f"e{number}"]
         found[number] = Answer(kind, cells.list.first().to_list(), cells.is_null().to_list())
+    return found
+
+
+def _aggregate_types(calls: list[str], frame: pl.DataFrame) -> list[str]:
+    rows = SparkSession.active().createDataFrame(frame.to_arrow())
+    found = []
+    for call in calls:
+        try:
+            found.append(rows.selectExpr(call).schema[0].dataType.simpleString())
+        except (AnalysisException, ParseException) as error:
+            found.append(str(error).partition("\n")[0])
     return found
 
 

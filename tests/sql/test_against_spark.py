@@ -6,12 +6,14 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from queenspark.sql import SqlError
+from queenspark.sql import Relation, SqlError, parse_one, plan_query
 from queenspark.sql.cursor import Cursor
 from queenspark.sql.expressions import ALIASES, FUNCTIONS
+from queenspark.sql.planning.aggregates import AGGREGATES
+from queenspark.sql.statements import Select
 from queenspark.sql.type_parser import type_name
 from queenspark.sql.types import SqlType, from_name
-from tests.sql.judge import Answer, Judge, differences, ours
+from tests.sql.judge import Answer, Judge, differences, ours, spark_name
 from tests.sql.values import CASTABLE, TIME_TEXT, column_type, frames
 
 _FIXTURES = Path(__file__).parent / "fixtures"
@@ -99,3 +101,38 @@ def test_the_example_of_a_function_equals_spark(judge: Judge, name: str) -> None
     (right,) = judge.ask([example], frame)
     assert isinstance(right, Answer), right
     assert not differences(example, frame, ours(example, frame, {}), right)
+
+
+_AGGREGATED = [
+    *("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE"),
+    *("DECIMAL(10, 2)", "DECIMAL(30, 5)", "DECIMAL(38, 4)"),
+    *("STRING", "BOOLEAN", "DATE", "TIMESTAMP"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in AGGREGATES if name != "LAG"])
+def test_the_type_of_an_aggregate_is_that_of_spark(judge: Judge, name: str) -> None:
+    kinds = {f"c{number}": _type(text) for number, text in enumerate(_AGGREGATED)}
+    relation = Relation("t", "schema", columns=kinds)
+    rest = {"PERCENTILE": ", 0.5", "MIN_BY": ", c3", "MAX_BY": ", c3"}.get(name, "")
+    calls = [f"{name}({column}{rest})" for column in kinds]
+    frame = pl.DataFrame(schema={column: kind.column for column, kind in kinds.items()})
+    for call, right in zip(calls, judge.aggregate_types(calls, frame), strict=True):
+        query = parse_one(f"SELECT {call} AS x FROM t WINDOW TUMBLING(1m)")
+        assert isinstance(query, Select)
+        try:
+            found = plan_query(query, _OneRelation(relation))
+        except SqlError:
+            continue  # refused: strings where numbers are wanted, decimals that are too long
+        assert spark_name(found.columns["x"]) == right, call
+
+
+class _OneRelation:
+    def __init__(self, relation: Relation) -> None:
+        self._relation = relation
+
+    def find(self, name: str) -> Relation | None:
+        return self._relation
+
+    def names(self) -> list[str]:
+        return ["t"]

@@ -27,7 +27,7 @@ _NAN, _INFINITY = float("nan"), float("inf")
 _FLOATS = [
     None, 0.0, -0.0, 1.0, -1.5, 2.5, 0.1, 1e7, 9999999.0, 0.001, 1e-4, 1e300, -1e300, 5e-324, 1e23, 2.0**63,
     -(2.0**63), 2147483647.5, -2147483648.9, 9.3e18, 0.5, -0.5, 2.345, 2.675, 1.005, -0.4, 123456.789, _NAN,
-    _INFINITY, -_INFINITY,
+    _INFINITY, -_INFINITY, 1.401298464324817e-45, 400.0, 1e-322,
 ]  # fmt: skip
 _STRINGS = [
     None, "", "a", "abc", "ABC", "  a b ", "\t a\n", "straße", "ΑΣ", "İI", "e\u0301a\u0301", "😀b😀", "a😀é",
@@ -97,7 +97,7 @@ def edges(kind: SqlType) -> list[Any]:
         texts = (
             "1970-01-01T00:00:00", "1969-12-31T23:59:59.999999", "2026-01-31T12:34:56.789",
             "2024-02-29T23:00:00.5", "0001-01-01T00:00:00", "9999-12-31T23:59:59.999999",
-            "1900-06-15T11:59:59.000001", "2026-01-31T10:20:30",
+            "1900-06-15T11:59:59.000001", "1970-01-01T00:00:00.000400", "2026-01-31T10:20:30",
         )  # fmt: skip
         return [None, *(datetime.fromisoformat(text).replace(tzinfo=UTC) for text in texts)]
     return {"CASTABLE": _CASTABLE, "TIME_TEXT": _TIMES}.get(kind.name, _STRINGS)

@@ -61,17 +61,36 @@ class PayloadDecoder:
     def columns(self, payloads: pl.Series) -> pl.DataFrame:
         """For each field its values and its errors. Missing values are NULL."""
         texts = payloads.to_list()
-        quick: dict[Field, list[Any]] = {}
-        try:
-            rows = [None if text is None else self._decode(text) for text in texts]
-            quick = {field: _at(rows, field) for field in self._quick}
-        except (msgspec.MsgspecError, UnicodeError):  # some payload has something unusual
-            pass
+        rows, unusual = self._rows(texts)
         columns: list[pl.Series] = []
         for field in self._fields:
-            values, errors = (quick[field], None) if field in quick else _one_by_one(texts, field)
+            if field not in self._quick:
+                columns += _column(field, *_from_raw(field, [find(text, field.steps) for text in texts]))
+                continue
+            values, errors = _at(rows, field)
+            if unusual:
+                found, wrong = _from_raw(field, [find(texts[number], field.steps) for number in unusual])
+                errors = errors or [None] * len(texts)
+                for number, value, error in zip(unusual, found, wrong, strict=True):
+                    values[number], errors[number] = value, error
             columns += _column(field, values, errors)
         return pl.DataFrame(columns)
+
+    def _rows(self, texts: list[str | None]) -> tuple[list[Any], list[int]]:
+        """The decoded payloads, and the numbers of those that do not have the wanted types."""
+        try:
+            return [None if text is None else self._decode(text) for text in texts], []
+        except (msgspec.MsgspecError, UnicodeError):
+            pass
+        rows: list[Any] = []
+        unusual: list[int] = []
+        for number, text in enumerate(texts):
+            try:
+                rows.append(None if text is None else self._decode(text))
+            except (msgspec.MsgspecError, UnicodeError):
+                rows.append(None)
+                unusual.append(number)
+        return rows, unusual
 
 
 def find(text: str | bytes | None, steps: tuple[str | int, ...]) -> bytes | None:
@@ -144,25 +163,17 @@ def _struct(tree: dict[str, Any]) -> Any:
     return msgspec.defstruct("Level", definitions, rename=rename, namespace={"names": list(tree)}, gc=False)
 
 
-def _at(rows: list[Any], field: Field) -> list[Any]:
-    """The values of one field of decoded payloads."""
-    kind = next((type(row) for row in rows if row is not None), None)
+def _at(rows: list[Any], field: Field) -> tuple[list[Any], list[str | None] | None]:
+    """The values and errors of one field of decoded payloads."""
     for step in field.steps:
+        kind = next((type(row) for row in rows if row is not None), None)
         if kind is None:
-            return [None] * len(rows)
+            return [None] * len(rows), None
         name = f"f{kind.names.index(step)}"
         rows = [None if row is None else getattr(row, name) for row in rows]
-        kind = next((type(row) for row in rows if row is not None), None)
-    if field.type.name not in ("DECIMAL", "JSON", "ARRAY"):
-        return rows
-    found, errors = _from_raw(field, [None if row is None else bytes(row) for row in rows])
-    if any(error is not None for error in errors):
-        raise msgspec.ValidationError("a value does not fit")
-    return found
-
-
-def _one_by_one(texts: list[Any], field: Field) -> tuple[list[Any], list[str | None]]:
-    return _from_raw(field, [find(text, field.steps) for text in texts])
+    if field.type.name in ("DECIMAL", "JSON", "ARRAY"):
+        return _from_raw(field, [None if row is None else bytes(row) for row in rows])
+    return rows, None
 
 
 def _from_raw(field: Field, raws: list[bytes | None]) -> tuple[list[Any], list[str | None]]:
@@ -226,7 +237,7 @@ def _column(field: Field, values: list[Any], errors: list[str | None] | None) ->
         found, wrong = _from_raw(field, raws)
         return [
             pl.Series(field.column, found, dtype=field.type.column),
-            pl.Series(field.error, wrong, dtype=pl.String),
+            pl.Series(field.error, wrong, dtype=pl.String).zip_with(problems.is_null(), problems),
         ]
 
 

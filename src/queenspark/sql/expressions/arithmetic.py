@@ -23,6 +23,7 @@ from ..types import (
 from .compiled import Compiled, fail_where, in_turn
 from .conversion import widened
 from .decimals import from_units, rounded, too_long, units
+from .division import quotient
 from .times import checked_timestamp, shifted_date
 
 _WIDE = pl.Int128
@@ -86,7 +87,7 @@ def _floats(operator: str, left: Compiled, right: Compiled, span: Span) -> Compi
         case "*":
             return Compiled(a.value * b.value, kind, in_turn([a, b]))
     own = fail_where((b.value == 0) & a.value.is_not_null(), _ZERO)
-    return Compiled(a.value / b.value, kind, in_turn([b, a], own))
+    return Compiled(quotient(a.value, b.value), kind, in_turn([b, a], own))
 
 
 def _integers(operator: str, left: Compiled, right: Compiled) -> Compiled:

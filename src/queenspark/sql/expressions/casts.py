@@ -12,6 +12,7 @@ from ..types import BIGINT, BOOLEAN, DATE, DOUBLE, JSON, NULL, STRING, TIMESTAMP
 from .compiled import Compiled, fail_where, in_turn
 from .conversion import widened
 from .decimals import from_units, rounded, too_long, truncated, units
+from .division import quotient
 from .java_numbers import per_value
 from .time_text import date_of_text, timestamp_of_text
 from .times import from_micros, outside
@@ -187,7 +188,7 @@ def _times(operand: Compiled, to: SqlType, span: Span) -> Compiled:
         seconds = Compiled(value.dt.epoch("us") // 1_000_000, BIGINT, operand.error)
         return _to_integer(seconds, to) if to != BIGINT else seconds
     if kind == TIMESTAMP and to == DOUBLE:
-        return Compiled(value.dt.epoch("us") / 1_000_000.0, to, operand.error)
+        return Compiled(quotient(value.dt.epoch("us").cast(pl.Float64), pl.lit(1e6)), to, operand.error)
     if to == TIMESTAMP and kind.is_integer:
         return _moment(operand, value.cast(pl.Int128) * 1_000_000)
     if to == TIMESTAMP and kind == DOUBLE:

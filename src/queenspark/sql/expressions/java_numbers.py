@@ -10,11 +10,10 @@ from typing import Any
 import polars as pl
 
 _EXACT = Context(prec=2_000, rounding=ROUND_HALF_UP)
-_SMALLEST_EXACT = 1e-321
 
 
 def per_value(column: pl.Expr, function: Callable[[Any], Any], kind: pl.DataType) -> pl.Expr:
-    """Apply a function to each distinct way: for the few conversions that polars does differently."""
+    """Apply a function to each value: for the few conversions that polars does differently."""
 
     def apply(values: pl.Series) -> pl.Series:
         return pl.Series(
@@ -40,8 +39,8 @@ def _text(value: float, shortest: str) -> str:
     if value == 0:
         return shortest if "." in shortest else f"{shortest}.0"
     size = abs(value)
-    if size < _SMALLEST_EXACT:  # Java wants two digits, the nearest ones
-        shortest = min((f"{value:.1e}", shortest), key=lambda text: _digits(text) < 2)
+    if _digits(shortest) == 1:  # Java wants two digits, the nearest ones
+        shortest = f"{value:.1e}"
     sign, digits, exponent = Decimal(shortest).normalize(_EXACT).as_tuple()
     assert isinstance(exponent, int)
     figures = "".join(map(str, digits))

@@ -18,6 +18,11 @@ _TIMESTAMP = rf"\A{_DAY}(?:[T ]{_HOUR}(?::{_MINUTE}(?::{_SECOND}{_ZONE})?)?)?)?)
 _ISO_ZONE = r"(?:(?P<utc>[Zz])|(?P<sign>[+-])(?P<off_hour>[0-9]{2}):?(?P<off_minute>[0-9]{2})?)?"
 _ISO = rf"\A{_DAY}(?:[Tt ]{_HOUR}:{_MINUTE}(?::{_SECOND})?{_ISO_ZONE})?)?)?\z"
 _DATE = rf"\A{_DAY}(?s:[T ].*)?)?)?\z"
+_PLAIN = (
+    r"\A(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])-[0-9]{2}-[0-9]{2}"
+    r"T[0-2][0-9]:[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?Z\z"
+)
+_PLAIN_FORMAT = "%Y-%m-%dT%H:%M:%S%.fZ"
 _NUMBERS = ("year", "month", "day", "hour", "minute", "second", "off_hour", "off_minute", "off_second")
 
 
@@ -30,12 +35,20 @@ def date_of_text(text: pl.Expr) -> pl.Expr:
 
 def timestamp_of_text(text: pl.Expr) -> pl.Expr:
     """A TIMESTAMP as CAST reads it, or NULL where the text is none."""
-    return _moment(_parts(text, _TIMESTAMP))
+    return _quickly(text, _TIMESTAMP)
 
 
 def timestamp_of_iso(text: pl.Expr) -> pl.Expr:
     """A TIMESTAMP in a payload: ISO 8601, also with an offset after minutes or without a colon."""
-    return _moment(_parts(text, _ISO))
+    return _quickly(text, _ISO)
+
+
+def _quickly(text: pl.Expr, pattern: str) -> pl.Expr:
+    """Most times have one form, which polars reads much faster than a regular expression takes it apart."""
+    plain = text.str.contains(_PLAIN).fill_null(False)
+    quick = pl.when(plain).then(text).str.to_datetime(_PLAIN_FORMAT, strict=False, time_unit="us")
+    slow = _moment(_parts(pl.when(~plain).then(text), pattern))
+    return pl.when(plain).then(quick.dt.replace_time_zone("UTC")).otherwise(slow)
 
 
 def _moment(part: dict[str, pl.Expr]) -> pl.Expr:

@@ -15,6 +15,8 @@ class AggregateFunction(NamedTuple):
     """An aggregate function."""
 
     name: str
+    signature: str
+    doc: str
     least: int
     most: int
     result: Result
@@ -66,24 +68,89 @@ def _count(kind: SqlType, span: Span) -> SqlType:
 
 
 _LIST = [
-    AggregateFunction("COUNT", 1, 1, _count),
-    AggregateFunction("SUM", 1, 1, _total),
-    AggregateFunction("AVG", 1, 1, _mean),
-    AggregateFunction("MIN", 1, 1, _ordered),
-    AggregateFunction("MAX", 1, 1, _ordered),
-    AggregateFunction("FIRST", 1, 1, _same, keeps_order=True),
-    AggregateFunction("LAST", 1, 1, _same, keeps_order=True),
-    AggregateFunction("STDDEV_SAMP", 1, 1, _double),
-    AggregateFunction("STDDEV_POP", 1, 1, _double),
-    AggregateFunction("VAR_SAMP", 1, 1, _double),
-    AggregateFunction("VAR_POP", 1, 1, _double),
-    AggregateFunction("MIN_BY", 2, 2, _same),
-    AggregateFunction("MAX_BY", 2, 2, _same),
-    AggregateFunction("MEDIAN", 1, 1, _double, where="final"),
-    AggregateFunction("PERCENTILE", 2, 2, _double, where="final"),
-    AggregateFunction("COLLECT_LIST", 1, 1, _list, where="final", keeps_order=True),
-    AggregateFunction("COLLECT_SET", 1, 1, _list, where="final"),
-    AggregateFunction("LAG", 1, 2, _same, where="over", keeps_order=True),
+    AggregateFunction(
+        "COUNT",
+        "COUNT(*) | COUNT([DISTINCT] value)",
+        "Number of records, or of values that are not NULL.",
+        1,
+        1,
+        _count,
+    ),
+    AggregateFunction("SUM", "SUM(number)", "The sum; an overflow is an error.", 1, 1, _total),
+    AggregateFunction("AVG", "AVG(number)", "The mean.", 1, 1, _mean),
+    AggregateFunction("MIN", "MIN(value)", "The smallest value.", 1, 1, _ordered),
+    AggregateFunction("MAX", "MAX(value)", "The largest value.", 1, 1, _ordered),
+    AggregateFunction(
+        "FIRST",
+        "FIRST(value) [IGNORE NULLS]",
+        "The first value in the order of the log.",
+        1,
+        1,
+        _same,
+        keeps_order=True,
+    ),
+    AggregateFunction(
+        "LAST",
+        "LAST(value) [IGNORE NULLS]",
+        "The last value in the order of the log.",
+        1,
+        1,
+        _same,
+        keeps_order=True,
+    ),
+    AggregateFunction(
+        "STDDEV_SAMP", "STDDEV_SAMP(number)", "The standard deviation of a sample.", 1, 1, _double
+    ),
+    AggregateFunction(
+        "STDDEV_POP", "STDDEV_POP(number)", "The standard deviation of a population.", 1, 1, _double
+    ),
+    AggregateFunction("VAR_SAMP", "VAR_SAMP(number)", "The variance of a sample.", 1, 1, _double),
+    AggregateFunction("VAR_POP", "VAR_POP(number)", "The variance of a population.", 1, 1, _double),
+    AggregateFunction(
+        "MIN_BY", "MIN_BY(value, order)", "The value where the order is smallest.", 2, 2, _same
+    ),
+    AggregateFunction("MAX_BY", "MAX_BY(value, order)", "The value where the order is largest.", 2, 2, _same),
+    AggregateFunction(
+        "MEDIAN", "MEDIAN(number)", "The median; with EMIT FINAL.", 1, 1, _double, where="final"
+    ),
+    AggregateFunction(
+        "PERCENTILE",
+        "PERCENTILE(number, share)",
+        "The value below which a share lies; with EMIT FINAL.",
+        2,
+        2,
+        _double,
+        where="final",
+    ),
+    AggregateFunction(
+        "COLLECT_LIST",
+        "COLLECT_LIST(value)",
+        "All values that are not NULL; with EMIT FINAL.",
+        1,
+        1,
+        _list,
+        where="final",
+        keeps_order=True,
+    ),
+    AggregateFunction(
+        "COLLECT_SET",
+        "COLLECT_SET(value)",
+        "The different values, by first appearance; with EMIT FINAL.",
+        1,
+        1,
+        _list,
+        where="final",
+    ),
+    AggregateFunction(
+        "LAG",
+        "LAG(value [, records])",
+        "The value some records before; with OVER.",
+        1,
+        2,
+        _same,
+        where="over",
+        keeps_order=True,
+    ),
 ]
 ALIASES = {
     "FIRST_VALUE": "FIRST",
