@@ -10,7 +10,7 @@ import polars as pl
 
 from queenspark.sql import parse_expression
 from queenspark.sql.encoding import json_text
-from queenspark.sql.expressions import ALIASES, FUNCTIONS, Compiled, compile_expression
+from queenspark.sql.expressions import ALIASES, FUNCTIONS, Compiled, Program, compile_expression
 from queenspark.sql.planning.aggregates import AGGREGATES
 from queenspark.sql.planning.aggregates import ALIASES as AGGREGATE_ALIASES
 from queenspark.sql.tree import Path as ColumnPath
@@ -52,7 +52,7 @@ def _aggregates() -> str:
 
 
 def _result(example: str) -> str:
-    compiled = compile_expression(parse_expression(example), _no_names)
+    compiled = compile_expression(parse_expression(example), _no_names, Program("e"))
     kind = STRING if compiled.type == NULL else compiled.type
     return f"`{pl.select(json_text(compiled.value, kind)).item()}`"
 

@@ -16,7 +16,7 @@ from queenspark.pipeline import start_session
 from queenspark.pipeline.spark.session import end_session
 from queenspark.settings import Settings
 from queenspark.sql import parse_expression
-from queenspark.sql.expressions import Compiled, compile_expression
+from queenspark.sql.expressions import Compiled, Program, compile_expression
 from queenspark.sql.tree import Path as ColumnPath
 from queenspark.sql.types import SqlType
 
@@ -117,9 +117,10 @@ def ours(text: str, frame: pl.DataFrame, types: dict[str, SqlType]) -> Answer:
     def resolve(path: ColumnPath) -> Compiled:
         return Compiled(pl.col(str(path.steps[0])), types[str(path.steps[0])])
 
-    compiled = compile_expression(parse_expression(text), resolve)
+    program = Program("p")
+    compiled = compile_expression(parse_expression(text), resolve, program)
     error = pl.lit(None, dtype=pl.String) if compiled.error is None else compiled.error
-    rows = frame.with_columns(_value=compiled.value, _error=error)
+    rows = program.apply(frame).with_columns(_value=compiled.value, _error=error)
     assert rows["_value"].dtype == compiled.type.column, (text, rows["_value"].dtype, compiled.type)
     assert rows["_error"].dtype == pl.String, text
     return Answer(spark_name(compiled.type), rows["_value"].to_list(), rows["_error"].is_not_null().to_list())

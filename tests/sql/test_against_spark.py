@@ -1,20 +1,25 @@
 """Spark is the judge: compiled expressions give Spark's values, types and errors."""
 
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from queenspark.sql import Relation, SqlError, parse_one, plan_query
+from queenspark.sql import Relation, SqlError, parse_expression, parse_one, plan_query
 from queenspark.sql.cursor import Cursor
+from queenspark.sql.expression_text import expression_text
 from queenspark.sql.expressions import ALIASES, FUNCTIONS
 from queenspark.sql.planning.aggregates import AGGREGATES
 from queenspark.sql.statements import Select
+from queenspark.sql.tree import Node, with_paths
+from queenspark.sql.tree import Path as ColumnPath
 from queenspark.sql.type_parser import type_name
 from queenspark.sql.types import SqlType, from_name
 from tests.sql.judge import Answer, Judge, differences, ours, spark_name
-from tests.sql.values import CASTABLE, TIME_TEXT, column_type, frames
+from tests.sql.values import CASTABLE, TIME_TEXT, column_type, fixed_frame, frames
 
 _FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -72,6 +77,62 @@ def test_expressions_equal_spark(judge: Judge, columns: str, full_size: bool) ->
         assert not wrong, "\n".join(wrong[:40])
 
     check()
+
+
+_COMPOSED = [
+    "a INT, b INT",
+    "a BIGINT, b DOUBLE",
+    "a DECIMAL(10, 2), b INT",
+    "a STRING, b STRING",
+    "a DOUBLE",
+]
+
+
+def _with_inside(outer: Node, inside: dict[str, Node]) -> Node:
+    return with_paths(outer, lambda path: inside[str(path.steps[0])])
+
+
+def _composed(columns: str, count: int) -> list[str]:
+    """Expressions with others inside of them."""
+    kinds, chance = _columns(columns), Random(20260131)
+    # Spark computes the operands of NULLIF apart, where the judge cannot catch their errors.
+    parts = [parse_expression(text) for text in CASES[columns] if "NULLIF" not in text]
+    frame = pl.DataFrame(schema={name: column_type(kind).column for name, kind in kinds.items()})
+    found: list[str] = []
+    while len(found) < count:
+        outer, inner, other = (chance.choice(parts) for _ in range(3))
+        inside: dict[str, Node] = {"a": inner, "b": chance.choice([other, ColumnPath(steps=("b",))])}
+        text = expression_text(_with_inside(outer, inside))
+        try:
+            ours(text, frame, {name: column_type(kind) for name, kind in kinds.items()})
+        except SqlError:
+            continue
+        found.append(text)
+    return found
+
+
+@pytest.mark.parametrize("columns", _COMPOSED)
+def test_composed_expressions_equal_spark(judge: Judge, columns: str, full_size: bool) -> None:
+    kinds = _columns(columns)
+    types = {name: column_type(kind) for name, kind in kinds.items()}
+    expressions = _composed(columns, 400 if full_size else 40)
+    frame = fixed_frame(kinds)
+    wrong: list[str] = []
+    for text, right in zip(expressions, judge.ask(expressions, frame), strict=True):
+        assert isinstance(right, Answer), (text, right)
+        wrong += differences(text, frame, ours(text, frame, types), right)[:3]
+    assert not wrong, "\n".join(wrong[:40])
+
+
+@pytest.mark.parametrize("columns", CASES)
+def test_expressions_never_raise_on_no_rows_and_on_one(columns: str) -> None:
+    kinds = _columns(columns)
+    types = {name: column_type(kind) for name, kind in kinds.items()}
+    frame = fixed_frame(kinds)
+    for text in CASES[columns]:
+        for rows in (frame.clear(), frame.head(1), frame.tail(1)):
+            with suppress(SqlError):
+                ours(text, rows, types)
 
 
 def test_what_is_refused() -> None:

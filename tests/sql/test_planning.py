@@ -50,8 +50,9 @@ class _Catalogue:
         return [relation.name for relation in _RELATIONS]
 
 
-def plan(text: str) -> Plan:
-    statement = parse_one(text)
+def plan(text: str | Select | CreateStream) -> Plan:
+    """The plan of a query over the relations above."""
+    statement = parse_one(text) if isinstance(text, str) else text
     if isinstance(statement, CreateStream):
         return plan_stream(statement, _Catalogue())
     assert isinstance(statement, Select)
@@ -163,14 +164,15 @@ def test_a_stateless_plan_runs_on_payloads() -> None:
         '{"id": "x", "amount": 9}',
         '{"amount": "much"}',
     ]
-    frame = PayloadDecoder(found.records.fields).columns(pl.Series(payloads))
+    frame = found.records.program.apply(PayloadDecoder(found.records.fields).columns(pl.Series(payloads)))
     condition = found.records.condition
     assert condition is not None
     assert condition.error is not None
     frame = frame.with_columns(_pass=condition.value, _dead=condition.error)
     assert frame["_dead"].to_list()[:4] == [None] * 4
     assert frame["_dead"][4] == 'amount is "much", not a DECIMAL(10, 2); it would fit STRING'
-    rows = frame.filter(pl.col("_dead").is_null() & pl.col("_pass")).select(
+    passed = frame.filter(pl.col("_dead").is_null() & pl.col("_pass"))
+    rows = found.rows.program.apply(passed).select(
         *(value.value.alias(name) for name, _, value in found.rows.columns),
         *(value.error.alias(f"{name}!") for name, _, value in found.rows.columns if value.error is not None),
     )

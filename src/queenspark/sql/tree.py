@@ -184,15 +184,15 @@ class Call(Node, frozen=True, kw_only=True):
             yield from self.over.partition_by
 
 
-def with_paths(node: Node, change: Callable[[Path], Path]) -> Node:
-    """The same expression with other paths."""
+def with_paths(node: Node, change: Callable[[Path], Node]) -> Node:
+    """The same expression with something else for its paths."""
     if isinstance(node, Path):
         return change(node)
     changed = {name: _changed(getattr(node, name), change) for name in node.__struct_fields__}
     return type(node)(**changed)
 
 
-def _changed(value: Any, change: Callable[[Path], Path]) -> Any:
+def _changed(value: Any, change: Callable[[Path], Node]) -> Any:
     if isinstance(value, Node):
         return with_paths(value, change)
     if isinstance(value, tuple):

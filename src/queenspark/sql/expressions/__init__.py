@@ -2,6 +2,7 @@
 
 from .compiled import Compiled
 from .compiler import compile_expression
+from .program import Program
 from .registry import ALIASES, FUNCTIONS, Function
 
-__all__ = ["ALIASES", "FUNCTIONS", "Compiled", "Function", "compile_expression"]
+__all__ = ["ALIASES", "FUNCTIONS", "Compiled", "Function", "Program", "compile_expression"]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import polars as pl
 
 from ..source import Span
-from ..types import BOOLEAN, INTERVAL
+from ..types import BOOLEAN, DATE, INTERVAL, TIMESTAMP
 from .compiled import Compiled, all_of, in_turn
 from .conversion import same_type
 from .logic import conjunction, negation
+
+#: Items of IN that are compared one by one.
+MOST_ITEMS = 200
 
 
 def comparison(operator: str, left: Compiled, right: Compiled, span: Span) -> Compiled:
@@ -39,6 +42,35 @@ def membership(operand: Compiled, items: list[Compiled], span: Span, *, negated:
     value, *rest = same_type([operand, *items], span, "comparing (IN)")
     if value.type.element is not None or value.type == INTERVAL:
         raise span.error(f"{value.type} cannot be compared")
+    constants = _constants(rest)
+    if constants is not None:
+        found = Compiled(_among(value.value, constants), BOOLEAN, value.error)
+        return negation(found, span) if negated else found
+    if len(rest) > MOST_ITEMS:
+        raise span.error(
+            f"IN has {len(rest)} items; at most {MOST_ITEMS} are allowed unless all are plain constants"
+        )
+    matched = _one_by_one(value, rest)
+    return negation(matched, span) if negated else matched
+
+
+def _constants(items: list[Compiled]) -> pl.Series | None:
+    """The items as a column, where all are constants that are compared bit by bit."""
+    kind = items[0].type
+    plain = kind.is_integer or kind.is_text or kind in (BOOLEAN, DATE, TIMESTAMP)
+    if not plain or any(item.error is not None or item.value.meta.root_names() for item in items):
+        return None
+    return pl.select(pl.concat_list([item.value for item in items]).alias("items"))["items"].explode()
+
+
+def _among(value: pl.Expr, constants: pl.Series) -> pl.Expr:
+    found = value.is_in(constants.drop_nulls().unique().implode())
+    if constants.null_count():
+        found = pl.when(found).then(pl.lit(True))  # else it could be the NULL
+    return pl.when(value.is_not_null()).then(found)
+
+
+def _one_by_one(value: Compiled, rest: list[Compiled]) -> Compiled:
     found: pl.Expr = pl.lit(False)
     error: pl.Expr | None = None
     for item in rest:
@@ -50,7 +82,7 @@ def membership(operand: Compiled, items: list[Compiled], span: Span, *, negated:
     matched = Compiled(pl.when(value.value.is_not_null()).then(found), BOOLEAN, in_turn([value], error))
     if error is not None:
         matched = matched.failing(pl.coalesce(*_guarded(value, error)))
-    return negation(matched, span) if negated else matched
+    return matched
 
 
 def _guarded(value: Compiled, error: pl.Expr) -> list[pl.Expr]:

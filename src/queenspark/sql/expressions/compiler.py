@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import singledispatch
 
 from ..errors import did_you_mean
+from ..expression_text import expression_text
 from ..tree import (
     Between,
     Binary,
@@ -32,6 +33,7 @@ from .compiled import Argument, Compiled
 from .conditional import choice
 from .literals import literal
 from .logic import conjunction, disjunction, is_test, negation
+from .program import Program
 from .text import concat, like
 
 #: What a path means; it raises SqlError for an unknown one.
@@ -41,19 +43,31 @@ Special = Callable[[Node], Compiled | None]
 
 
 class _Scope:
-    def __init__(self, resolve: Resolve, special: Special | None) -> None:
+    def __init__(self, resolve: Resolve, program: Program, special: Special | None) -> None:
         self.resolve = resolve
+        self.program = program
         self.special = special
 
 
-def compile_expression(node: Node, resolve: Resolve, special: Special | None = None) -> Compiled:
-    """Compile an expression. Raises SqlError for unknown names and types that do not fit."""
-    return _compile(node, _Scope(resolve, special))
+def compile_expression(
+    node: Node, resolve: Resolve, program: Program, special: Special | None = None
+) -> Compiled:
+    """Compile an expression; its value is there once the program was applied to a frame.
+
+    Raises SqlError for unknown names and types that do not fit.
+    """
+    return _compile(node, _Scope(resolve, program, special))
 
 
 def _compile(node: Node, scope: _Scope) -> Compiled:
     found = scope.special(node) if scope.special is not None else None
-    return _plain(node, scope) if found is None else found
+    if found is not None:
+        return found
+    if isinstance(node, Literal | Path):
+        return _plain(node, scope)
+    text = expression_text(node)
+    known = scope.program.known(text)
+    return scope.program.bind(text, _plain(node, scope)) if known is None else known
 
 
 @singledispatch

@@ -136,9 +136,18 @@ def _extreme(arguments: tuple[Argument, ...], *, most: bool) -> Compiled:
         return widened(operands[0], INT)
     if kind.element is not None or kind.name == "INTERVAL":
         raise arguments[0].span.error(f"{kind} cannot be compared")
-    best = operands[0].value
-    for operand in operands[1:]:
-        other = operand.value
-        better = (other > best) if most else (other < best)
-        best = pl.when(best.is_null() | better.fill_null(False)).then(other).otherwise(best)
+    values = [operand.value for operand in operands]
+    if kind.is_float:
+        best = _with_nan(values, most=most)
+    else:
+        best = pl.max_horizontal(values) if most else pl.min_horizontal(values)
     return Compiled(best, kind, all_of(operands))
+
+
+def _with_nan(values: list[pl.Expr], *, most: bool) -> pl.Expr:
+    """NaN is larger than every number, and the first of 0.0 and -0.0 counts."""
+    has_nan = pl.any_horizontal([value.is_nan() for value in values])
+    numbers = [value.fill_nan(None) for value in values]
+    best = pl.max_horizontal(numbers) if most else pl.min_horizontal(numbers)
+    first = pl.coalesce([pl.when(value == best).then(value) for value in numbers])
+    return pl.when(has_nan if most else has_nan & best.is_null()).then(pl.lit(float("nan"))).otherwise(first)

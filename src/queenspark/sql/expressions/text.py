@@ -153,7 +153,7 @@ def replace(text: Argument, search: Argument, by: Argument | None = None) -> Com
     new = Compiled(pl.lit(""), STRING) if by is None else string(by)
     if not what:
         return Compiled(pl.when(new.value.is_not_null()).then(a.value), STRING, in_turn([a, new]))
-    value = a.value.str.replace_all(what, new.value, literal=True)
+    value = a.value.str.replace_all(what, new.value.fill_null(""), literal=True)
     return Compiled(pl.when(new.value.is_not_null()).then(value), STRING, in_turn([a, new]))
 
 

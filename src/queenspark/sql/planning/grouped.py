@@ -7,7 +7,7 @@ from typing import NamedTuple
 import polars as pl
 
 from ..expression_text import expression_text
-from ..expressions import Compiled, compile_expression
+from ..expressions import Compiled, Program, compile_expression
 from ..expressions.compiler import Special
 from ..expressions.logic import truth
 from ..statements import Item, Select
@@ -70,8 +70,9 @@ def no_aggregates(clause: str) -> Special:
 class Inputs:
     """The aggregates of a query, and the columns of records that they read."""
 
-    def __init__(self, scope: RecordScope) -> None:
+    def __init__(self, scope: RecordScope, program: Program) -> None:
         self._scope = scope
+        self._program = program
         self.columns: dict[str, Compiled] = {}
         self.aggregates: dict[str, Aggregate] = {}
 
@@ -110,7 +111,7 @@ class Inputs:
     def _input(self, node: Node) -> str:
         name = f"in:{expression_text(node)}"
         if name not in self.columns:
-            self.columns[name] = compile_expression(node, self._scope.resolve, _no_nesting)
+            self.columns[name] = compile_expression(node, self._scope.resolve, self._program, _no_nesting)
         return name
 
 
@@ -149,14 +150,18 @@ def _parameter(call: Call, function: aggregates.AggregateFunction) -> tuple[str 
 class GroupedScope:
     """Names in the rows stage of a query with groups or windows."""
 
-    def __init__(self, query: Select, keys: dict[str, tuple[Node, Compiled]], inputs: Inputs) -> None:
+    def __init__(
+        self, query: Select, keys: dict[str, tuple[Node, Compiled]], inputs: Inputs, program: Program
+    ) -> None:
         self._query = query
+        self._program = program
         self._keys = keys
         self._inputs = inputs
 
     def compile(self, node: Node, *, aliases: bool = False) -> Compiled:
         """An expression over keys, aggregates and window columns; HAVING may also name selected columns."""
-        return compile_expression(node, self._with_aliases if aliases else self._resolve, self._special)
+        resolve = self._with_aliases if aliases else self._resolve
+        return compile_expression(node, resolve, self._program, self._special)
 
     def _special(self, node: Node) -> Compiled | None:
         for name, (key, compiled) in self._keys.items():

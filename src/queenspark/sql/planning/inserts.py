@@ -7,7 +7,7 @@ import polars as pl
 
 from ..encoding import row_text
 from ..errors import did_you_mean
-from ..expressions import Compiled, compile_expression
+from ..expressions import Compiled, Program, compile_expression
 from ..expressions.casts import cast
 from ..expressions.conversion import widened
 from ..statements import Insert
@@ -39,7 +39,7 @@ def plan_insert(statement: Insert, catalogue: Catalogue) -> tuple[Relation, list
 
 def _value(node: Node, kind: SqlType, name: str) -> Compiled:
     """A constant in the type of its column."""
-    compiled = compile_expression(node, _no_names, no_aggregates("VALUES"))
+    compiled = compile_expression(node, _no_names, Program("v"), no_aggregates("VALUES"))
     if common(compiled.type, kind) == kind:
         stored = widened(compiled, kind)
     elif kind == JSON and compiled.type.is_text:

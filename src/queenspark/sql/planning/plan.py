@@ -16,7 +16,7 @@ from ...windows import WindowSpec
 from ..duration import duration_text
 from ..errors import did_you_mean
 from ..expression_text import expression_text
-from ..expressions import Compiled, compile_expression
+from ..expressions import Compiled, Program, compile_expression
 from ..expressions.conversion import widened
 from ..expressions.logic import truth
 from ..payload import Field
@@ -51,6 +51,7 @@ class Records(NamedTuple):
     key: tuple[tuple[str, Compiled], ...]
     time: Compiled | None
     inputs: tuple[tuple[str, Compiled], ...]
+    program: Program  # to be applied before the others are read
 
 
 class Rows(NamedTuple):
@@ -58,6 +59,7 @@ class Rows(NamedTuple):
 
     having: Compiled | None
     columns: tuple[OutputColumn, ...]
+    program: Program  # to be applied before the others are read
     explode: Compiled | None = None
     whole_payload: bool = False
 
@@ -114,21 +116,22 @@ def plan_query(query: Select, catalogue: Catalogue) -> Plan:
     query = _normal(query, scope)
     shape = Shape(query, relation, aggregate_calls(query))
     check_shape(shape)
+    program = Program("r")
     condition = None
     if query.where is not None:
-        compiled = compile_expression(query.where, scope.resolve, no_aggregates("WHERE"))
+        compiled = compile_expression(query.where, scope.resolve, program, no_aggregates("WHERE"))
         condition = truth(compiled, query.where.start, "WHERE")
     event_time = query.window is not None and (query.window.time is not None or relation.has_event_time)
     options = check_options(shape, event_time=event_time)
     warnings = _default_grace(shape, options, event_time=event_time)
-    inputs = Inputs(scope)
-    keys = _keys(shape, scope)
+    inputs = Inputs(scope, program)
+    keys = _keys(shape, scope, program)
     rows = (
         _record_rows(shape, scope, inputs)
         if shape.kind in ("stateless", "rows")
         else _group_rows(shape, keys, inputs)
     )
-    time = _time(query.window, scope)
+    time = _time(query.window, scope, program)
     _check_partition_by(query, rows)
     return Plan(
         kind=shape.kind,
@@ -142,6 +145,7 @@ def plan_query(query: Select, catalogue: Catalogue) -> Plan:
             tuple((name, compiled) for name, (_, compiled) in keys.items()),
             time,
             tuple(inputs.columns.items()),
+            program,
         ),
         window=window_spec(shape, options, event_time=event_time),
         aggregates=tuple(inputs.aggregates.values()),
@@ -187,7 +191,7 @@ def _grouped_by(node: Node, items: Sequence[Item | Star], scope: RecordScope) ->
     return node
 
 
-def _keys(shape: Shape, scope: RecordScope) -> dict[str, tuple[Node, Compiled]]:
+def _keys(shape: Shape, scope: RecordScope, program: Program) -> dict[str, tuple[Node, Compiled]]:
     nodes: tuple[Node, ...] = shape.query.group_by
     clause = "GROUP BY"
     if shape.kind == "rows":
@@ -195,21 +199,21 @@ def _keys(shape: Shape, scope: RecordScope) -> dict[str, tuple[Node, Compiled]]:
         nodes, clause = over.partition_by, "PARTITION BY"
     keys: dict[str, tuple[Node, Compiled]] = {}
     for node in nodes:
-        compiled = compile_expression(node, scope.resolve, no_aggregates(clause))
+        compiled = compile_expression(node, scope.resolve, program, no_aggregates(clause))
         if compiled.type.element is not None or compiled.type in (INTERVAL, NULL):
             raise node.start.error(f"{compiled.type} cannot be a key")
         keys[f"key:{expression_text(node)}"] = (node, compiled)
     return keys
 
 
-def _time(window: Window | None, scope: RecordScope) -> Compiled | None:
+def _time(window: Window | None, scope: RecordScope, program: Program) -> Compiled | None:
     if window is None or window.time is None:
         return None
     node = window.time
     compiled = (
         scope.time(node)
         if isinstance(node, Path)
-        else compile_expression(node, scope.resolve, no_aggregates("WINDOW"))
+        else compile_expression(node, scope.resolve, program, no_aggregates("WINDOW"))
     )
     if compiled.type not in (TIMESTAMP, DATE):
         raise node.start.error(
@@ -239,6 +243,7 @@ def _record_rows(shape: Shape, scope: RecordScope, inputs: Inputs) -> Rows:
     def special(node: Node) -> Compiled | None:
         return inputs.aggregate(node) if isinstance(node, Call) and node.over is not None else None
 
+    program = Program("s")
     columns: list[OutputColumn] = []
     explode: Compiled | None = None
     whole = False
@@ -258,18 +263,18 @@ def _record_rows(shape: Shape, scope: RecordScope, inputs: Inputs) -> Rows:
         if isinstance(node, Call) and node.name == "EXPLODE":
             if explode is not None:
                 raise node.span.error("only one EXPLODE is possible in a SELECT; use a second stream")
-            explode, compiled = _exploded(node, scope)
+            explode, compiled = _exploded(node, scope, program)
         else:
-            compiled = compile_expression(node, scope.resolve, special)
+            compiled = compile_expression(node, scope.resolve, program, special)
         columns.append(_output(_name(item), compiled, item.span))
     _check_names(columns, shape.query)
-    return Rows(None, tuple(columns), explode, whole)
+    return Rows(None, tuple(columns), program, explode, whole)
 
 
-def _exploded(call: Call, scope: RecordScope) -> tuple[Compiled, Compiled]:
+def _exploded(call: Call, scope: RecordScope, program: Program) -> tuple[Compiled, Compiled]:
     if len(call.arguments) != 1:
         raise call.span.error(f"EXPLODE has {len(call.arguments)} arguments; it needs one array")
-    array = compile_expression(call.arguments[0], scope.resolve)
+    array = compile_expression(call.arguments[0], scope.resolve, program)
     if array.type.element is None:
         raise call.span.error(f"EXPLODE needs an ARRAY, found {array.type}; declare the column as ARRAY<…>")
     return array, Compiled(pl.col(EXPLODED), array.type.element)
@@ -278,14 +283,15 @@ def _exploded(call: Call, scope: RecordScope) -> tuple[Compiled, Compiled]:
 def _group_rows(shape: Shape, keys: dict[str, tuple[Node, Compiled]], inputs: Inputs) -> Rows:
     """Columns over keys, aggregates and windows."""
     query = shape.query
-    grouped = GroupedScope(query, keys, inputs)
+    program = Program("s")
+    grouped = GroupedScope(query, keys, inputs, program)
     items = [item for item in query.items if isinstance(item, Item)]
     columns = [_output(_name(item), grouped.compile(item.expression), item.span) for item in items]
     _check_names(columns, query)
     having = None
     if query.having is not None:
         having = truth(grouped.compile(query.having, aliases=True), query.having.start, "HAVING")
-    return Rows(having, tuple(columns))
+    return Rows(having, tuple(columns), program)
 
 
 def _output(name: str, compiled: Compiled, span: Span) -> OutputColumn:
