@@ -49,7 +49,7 @@ bench: $(READY) ## measure this machine
 	@$(BIN)/python -m bench $(ARGS)
 
 lock: $(READY) ## resolve the dependencies anew and pin them with hashes
-	@$(LOCK) --universal --upgrade --group dev pyproject.toml -o requirements/dev.txt
+	@$(LOCK) --universal --upgrade --extra server --group dev pyproject.toml -o requirements/dev.txt
 	@echo 'queen-mq==0.14.0' | $(LOCK) --universal --no-deps --no-annotate - -o requirements/queen-0.14.txt
 
 clean: ## remove .venv, caches and build results (never data)

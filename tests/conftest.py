@@ -1,6 +1,7 @@
 """What the tests share: sizes, PostgreSQL servers, databases and brokers."""
 
 from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from _pytest.nodes import Node
 from psycopg import sql
 from xdist.scheduler import LoadScopeScheduling
 
@@ -37,16 +39,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run the tests of the store on every PostgreSQL."""
+    """Run tests of the store on every PostgreSQL: where versions can differ, and at full size all of them."""
     if "database" in metafunc.fixturenames and "store" in metafunc.definition.path.parts:
-        metafunc.parametrize("database", ["postgres_18", "postgres_15"], indirect=True)
+        is_marked = metafunc.definition.get_closest_marker("every_postgres") is not None
+        every = is_marked or metafunc.config.getoption("--full-size")
+        versions = ["postgres_18", "postgres_15"] if every else ["postgres_18"]
+        metafunc.parametrize("database", versions, indirect=True)
 
 
 class SparkInOneWorker(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
-    """Tests go to whichever worker is free; those that start Spark go to one, so that two do not collide."""
+    """Files go to whichever worker is free; those that start Spark go to one, so that two do not collide.
+
+    They are most, so they begin first, and the other worker takes everything else meanwhile.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if nodeid.startswith(WITH_SPARK) else nodeid
+        file, _, _ = nodeid.partition("::")
+        return "spark" if file.startswith(WITH_SPARK) else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SparkInOneWorker:
@@ -59,7 +68,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """Show the logs of a failed test's brokers."""
     report = yield
     if report.failed:
-        for broker in item.stash.get(BROKERS, []):
+        for broker in (broker for node in item.listchain() for broker in node.stash.get(BROKERS, [])):
             report.sections.append((f"log of the broker {broker.url}", broker.log()))
     return report
 
@@ -112,13 +121,35 @@ def durable_postgres() -> Iterator[EmbeddedPostgres]:
 @pytest.fixture
 def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartBroker]:
     """Starts brokers: `broker()`, `broker(max_batch=10)`, `broker(database_url=…)`; stopped afterwards."""
+    with _brokers(request.node, tmp_path, lambda: request.getfixturevalue("database")) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def module_database(postgres_18: PostgresServer) -> Iterator[str]:
+    """A migrated database for all tests of a file, which keep to queues of their own (see `queue`)."""
+    with postgres_18.database() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def module_broker(
+    request: pytest.FixtureRequest, module_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[StartBroker]:
+    """Starts brokers on `module_database`, for all tests of a file: a start takes longer than most tests."""
+    with _brokers(request.node, tmp_path_factory.mktemp("brokers"), lambda: module_database) as start:
+        yield start
+
+
+@contextmanager
+def _brokers(node: Node, folder: Path, database: Callable[[], str]) -> Iterator[StartBroker]:
     brokers: list[Broker] = []
-    request.node.stash[BROKERS] = brokers
+    node.stash[BROKERS] = brokers
     numbers = count(1)
 
     def start(*, database_url: str | None = None, **settings: Any) -> Broker:
-        url = database_url or request.getfixturevalue("database")
-        brokers.append(Broker(url, tmp_path / f"broker-{next(numbers)}.log", **settings))
+        log = folder / f"broker-{next(numbers)}.log"
+        brokers.append(Broker(database_url or database(), log, **settings))
         return brokers[-1]
 
     yield start
@@ -148,18 +179,17 @@ def running_system(
 ) -> Iterator[System]:
     """PostgreSQL, a broker and the pipeline."""
     folder = tmp_path_factory.mktemp("system")
-    with system_postgres.database() as url:
+    with system_postgres.database() as url, ExitStack() as running:
         _move_elsewhere(url)
         broker = Broker(url, folder / "broker.log", retention_interval_seconds=0.3)
+        running.callback(broker.stop)
         pipeline = PipelineProcess(url, folder / "pipeline")
         pipeline.start()
+        running.callback(pipeline.stop)
         pipeline.wait_until_leading()
-        with Api(broker.url) as api:
-            system = System(api, url, pipeline)
-            warm_up(system)
-            yield system
-        pipeline.stop()
-        broker.stop()
+        system = System(running.enter_context(Api(broker.url)), url, pipeline)
+        warm_up(system)
+        yield system
 
 
 def warm_up(system: System) -> None:

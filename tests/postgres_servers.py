@@ -1,9 +1,12 @@
 """PostgreSQL servers of the tests, and fresh databases on them."""
 
+import atexit
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -30,7 +33,8 @@ class PostgresServer:
     def database(self) -> Iterator[str]:
         """The URL of a new, migrated, empty database, which is dropped afterwards."""
         name = f"test_{next(self._numbers)}"
-        self._execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+        # Copying files takes a third of the time of logging each page, where nothing is synced.
+        self._execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY FILE_COPY")
         try:
             yield self.postgres.url_of(name)
         finally:
@@ -39,6 +43,21 @@ class PostgresServer:
     def _execute(self, statement: str) -> None:
         with psycopg.connect(self.postgres.url, autocommit=True) as connection:
             connection.execute(statement.encode())
+
+
+@cache
+def _pristine(bin_dir: Path | None) -> Path:
+    """A data folder as its first start leaves it, made once by each process."""
+    folder = Path(tempfile.mkdtemp(prefix="queenspark-test-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with EmbeddedPostgres(folder, bin_dir=bin_dir):
+        return folder
+
+
+def prepare_data_dir(data_dir: Path, bin_dir: Path | None = None) -> None:
+    """Fill a new data folder with a copy of a cluster: that takes a fraction of the time of `initdb`."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cp", "-a", _pristine(bin_dir) / "postgres", data_dir], check=True)
 
 
 @contextmanager
@@ -54,6 +73,7 @@ def temporary_postgres(
     # Not below pytest's own folder: pytest closes that to other users again and again.
     folder = Path(tempfile.mkdtemp(prefix="queenspark-test-"))
     try:
+        prepare_data_dir(folder, bin_dir)
         with EmbeddedPostgres(folder, bin_dir=bin_dir, options=options) as postgres:
             yield postgres
     finally:

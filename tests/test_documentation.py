@@ -9,6 +9,7 @@ import pytest
 from queenspark.broker.app import routes
 from queenspark.broker.metrics import Metrics
 from queenspark.broker.queues import QueueOptions
+from queenspark.formats.definition import StreamDefinition
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -66,6 +67,12 @@ def test_every_option_is_in_the_page_about_queues() -> None:
     assert first_cells(section(page("queues.md"), "Configure")) == OPTIONS
 
 
+def test_every_field_of_a_definition_is_in_the_page_about_streams() -> None:
+    rows = re.findall(r"^\| (`[^|]+) \|", section(page("streams.md"), "Define"), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    assert named == set(StreamDefinition.__struct_fields__)
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_link_leads_somewhere(path: Path) -> None:
     for target in links(path):
@@ -74,3 +81,10 @@ def test_every_link_leads_somewhere(path: Path) -> None:
         assert linked.exists(), f"{path.name} links to {target}"
         if anchor:
             assert anchor in anchors(linked.read_text()), f"{path.name} links to {target}"
+
+
+def test_every_file_of_the_walk_of_a_message_is_there() -> None:
+    named = set(re.findall(r"`([a-z_/]+(?:\.py|/))`", page("walk.md"))) - {"src/queenspark/"}
+    missing = [name for name in sorted(named) if not (ROOT / "src" / "queenspark" / name).exists()]
+    assert len(named) > 15
+    assert missing == []

@@ -7,6 +7,7 @@ environment. `docs/settings.md` lists the same settings for people.
 import base64
 import binascii
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, get_type_hints
 
 PREFIX = "QUEENSPARK_"
 MIB = 1024 * 1024
+_ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/\s,A-Z]+")  # as browsers send it
 
 
 class SettingsError(ValueError):
@@ -51,6 +53,9 @@ class Settings:
     )
     max_json_depth: int = _setting(64, "deepest nesting of JSON in a request", at_least=1)
     max_wait_seconds: float = _setting(60.0, "longest wait of a long poll, whatever the client asks for")
+    cors_origins: tuple[str, ...] = _setting(
+        (), "origins whose pages may use the API in a browser, separated by commas; `*` allows every origin"
+    )
     encryption_key: str | None = _setting(
         None, "key for queues with `encryptionEnabled`: 32 bytes in base64", secret=True
     )
@@ -93,6 +98,12 @@ class Settings:
             raise SettingsError(f"{variable('port')} is {self.port}: give a port from 1 to 65535")
         if self.encryption_key is not None:
             decode_key(self.encryption_key)
+        for origin in self.cors_origins:
+            if not _ORIGIN.fullmatch(origin):
+                raise SettingsError(
+                    f"{variable('cors_origins')} has {origin!r}: give origins such as https://example.org"
+                    " or http://localhost:8080, without a path, or *"
+                )
         if not self.url.startswith(("http://", "https://")):
             raise SettingsError(
                 f"{variable('url')} is {self.url!r}: give a URL such as http://127.0.0.1:6632"
@@ -140,6 +151,8 @@ def _parse(name: str, text: str, hint: Any) -> Any:
             kind = "a whole number" if hint is int else "a number"
             default = next(item.default for item in fields(Settings) if item.name == name)
             raise SettingsError(f"{variable(name)} is {text!r}: give {kind}, such as {default}") from None
+    if hint == tuple[str, ...]:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
     return Path(text) if hint in (Path, Path | None) else text
 
 

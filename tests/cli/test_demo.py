@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker_process import clean_environment
-from tests.processes import arguments_of, descendants, gone
+from tests.processes import arguments_of, descendants, gone, program_of
 from tests.wire.deadline import eventually
 
 pytestmark = [pytest.mark.timeout(300)]
@@ -93,7 +93,12 @@ def demo(folder: Path) -> Iterator[OnTerminal]:
     running.process.wait()
 
 
-WHEN = ["at once", "while PostgreSQL is made", "with Spark", "with Spark, impatiently"]
+WHEN = [
+    "at once",
+    "while PostgreSQL is made",
+    pytest.param("with Spark", marks=pytest.mark.long),
+    "with Spark, impatiently",
+]
 
 
 @pytest.mark.parametrize("when", WHEN)
@@ -103,7 +108,7 @@ def test_ctrl_c_on_a_terminal_ends_it_cleanly_at_any_time(demo: OnTerminal, fold
         made = "queenspark-demo-*/data/postgres"  # it may be over before we look
         eventually(lambda: is_being_made(demo.process.pid) or [*folder.glob(made)], within=30)
     elif "with Spark" in when:
-        time.sleep(2)  # the JVM is on its way
+        eventually(lambda: "java" in map(program_of, descendants(demo.process.pid)), within=60)
     children = descendants(demo.process.pid)
     demo.process.send_signal(signal.SIGINT)
     if "impatiently" in when:

@@ -4,13 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from queenspark.embedded import AlreadyRunning, EmbeddedPostgres, EmbeddedPostgresError, binaries
-from tests.postgres_servers import DEBIAN_15
+from tests.postgres_servers import DEBIAN_15, prepare_data_dir
 from tests.processes import gone
 from tests.wire.deadline import eventually
 
@@ -24,6 +25,8 @@ print(postgres.pid, flush=True)
 time.sleep(600)
 """
 
+IS_ACTIVE = "SELECT 1 FROM pg_stat_activity WHERE pid = {} AND state = 'active'"
+
 
 @pytest.fixture(params=["packaged", "debian 15"])
 def bin_dir(request: pytest.FixtureRequest) -> Path | None:
@@ -32,6 +35,13 @@ def bin_dir(request: pytest.FixtureRequest) -> Path | None:
     if not (DEBIAN_15 / "postgres").exists():
         pytest.skip("Debian's PostgreSQL 15 is not installed")
     return DEBIAN_15
+
+
+@pytest.fixture
+def made(folder: Path) -> Path:
+    """A data folder whose cluster is there already; `initdb` has tests of its own."""
+    prepare_data_dir(folder)
+    return folder
 
 
 def ask(url: str, question: str) -> object:
@@ -68,13 +78,13 @@ def test_it_is_durable_and_speaks_utf_8(folder: Path, bin_dir: Path | None) -> N
     }
 
 
-def test_options_override_the_defaults(folder: Path) -> None:
-    with EmbeddedPostgres(folder, options={"max_connections": "17"}) as postgres:
+def test_options_override_the_defaults(made: Path) -> None:
+    with EmbeddedPostgres(made, options={"max_connections": "17"}) as postgres:
         assert ask(postgres.url, "SHOW max_connections") == "17"
 
 
-def test_stop_leaves_no_process(folder: Path) -> None:
-    postgres = EmbeddedPostgres(folder)
+def test_stop_leaves_no_process(made: Path) -> None:
+    postgres = EmbeddedPostgres(made)
     postgres.start()
     with psycopg.connect(postgres.url) as connection:
         backend = connection.info.backend_pid
@@ -86,11 +96,11 @@ def test_stop_leaves_no_process(folder: Path) -> None:
     postgres.stop()
 
 
-def test_a_second_start_on_the_same_folder_is_refused_in_one_sentence(folder: Path) -> None:
-    with EmbeddedPostgres(folder) as postgres:
+def test_a_second_start_on_the_same_folder_is_refused_in_one_sentence(made: Path) -> None:
+    with EmbeddedPostgres(made) as postgres:
         with pytest.raises(AlreadyRunning) as refusal:
-            EmbeddedPostgres(folder).start()
-        assert str(folder) in str(refusal.value)
+            EmbeddedPostgres(made).start()
+        assert str(made) in str(refusal.value)
         assert str(os.getpid()) in str(refusal.value)
         assert ask(postgres.url, "SELECT 1") == 1
 
@@ -98,6 +108,7 @@ def test_a_second_start_on_the_same_folder_is_refused_in_one_sentence(folder: Pa
 def test_it_recovers_from_a_killed_postmaster_with_connections_open(
     folder: Path, bin_dir: Path | None
 ) -> None:
+    prepare_data_dir(folder, bin_dir)
     with EmbeddedPostgres(folder, bin_dir=bin_dir) as postgres:
         with psycopg.connect(postgres.url, autocommit=True) as connection:
             connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
@@ -107,22 +118,37 @@ def test_it_recovers_from_a_killed_postmaster_with_connections_open(
         assert ask(postgres.url, "SELECT answer FROM kept") == 42
 
 
-def test_the_server_of_a_killed_owner_is_stopped_and_the_data_taken_over(folder: Path) -> None:
-    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(folder)], stdout=subprocess.PIPE, text=True)
+def test_a_query_that_goes_on_without_its_postmaster_does_not_hold_up_the_recovery(made: Path) -> None:
+    forever = "DO 'BEGIN LOOP NULL; END LOOP; END'"
+    with EmbeddedPostgres(made) as postgres:
+        with psycopg.connect(postgres.url, autocommit=True) as connection, ThreadPoolExecutor(1) as threads:
+            backend = connection.info.backend_pid
+            running = threads.submit(connection.execute, forever)
+            eventually(lambda: ask(postgres.url, IS_ACTIVE.format(backend)))
+            postgres.kill()
+            assert not gone(backend)
+            postgres.start(within=30)
+            assert isinstance(running.exception(), psycopg.OperationalError)
+        assert gone(backend)
+        assert ask(postgres.url, "SELECT 1") == 1
+
+
+def test_the_server_of_a_killed_owner_is_stopped_and_the_data_taken_over(made: Path) -> None:
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(made)], stdout=subprocess.PIPE, text=True)
     assert owner.stdout is not None
     orphan = int(owner.stdout.readline())
     owner.kill()
     owner.wait()
     owner.stdout.close()
     assert not gone(orphan)
-    with EmbeddedPostgres(folder) as postgres:
+    with EmbeddedPostgres(made) as postgres:
         assert postgres.pid != orphan
         eventually(lambda: gone(orphan))
         assert ask(postgres.url, "SELECT 1") == 1
 
 
-def test_process_ids_in_stale_files_that_are_somebody_elses_now_do_not_matter(folder: Path) -> None:
-    with EmbeddedPostgres(folder) as postgres:
+def test_process_ids_in_stale_files_that_are_somebody_elses_now_do_not_matter(made: Path) -> None:
+    with EmbeddedPostgres(made) as postgres:
         pid_file = postgres.data_dir.pid_file
         lines = pid_file.read_text().splitlines()
         socket_dir = postgres.data_dir.socket_dir
@@ -131,7 +157,7 @@ def test_process_ids_in_stale_files_that_are_somebody_elses_now_do_not_matter(fo
     try:
         pid_file.write_text("\n".join([str(stranger.pid), *lines[1:]]) + "\n")
         (socket_dir / ".s.PGSQL.5432.lock").write_text(f"{stranger.pid}\n")
-        with EmbeddedPostgres(folder) as postgres:
+        with EmbeddedPostgres(made) as postgres:
             assert ask(postgres.url, "SELECT 1") == 1
         assert stranger.poll() is None
     finally:
@@ -139,8 +165,8 @@ def test_process_ids_in_stale_files_that_are_somebody_elses_now_do_not_matter(fo
         stranger.wait()
 
 
-def test_a_stop_that_is_interrupted_can_be_repeated(folder: Path) -> None:
-    postgres = EmbeddedPostgres(folder)
+def test_a_stop_that_is_interrupted_can_be_repeated(made: Path) -> None:
+    postgres = EmbeddedPostgres(made)
     postgres.start()
     pid = postgres.pid
     os.kill(pid, signal.SIGSTOP)  # it does not hear that it should end
@@ -177,10 +203,10 @@ def test_a_path_that_is_too_long_for_a_socket_works(folder: Path) -> None:
     socket_dir.rmdir()
 
 
-def test_a_bad_option_is_reported_with_what_postgresql_said(folder: Path) -> None:
+def test_a_bad_option_is_reported_with_what_postgresql_said(made: Path) -> None:
     with pytest.raises(EmbeddedPostgresError, match="shared_buffers"):
-        EmbeddedPostgres(folder, options={"shared_buffers": "plenty"}).start()
-    with EmbeddedPostgres(folder) as postgres:
+        EmbeddedPostgres(made, options={"shared_buffers": "plenty"}).start()
+    with EmbeddedPostgres(made) as postgres:
         assert postgres.running
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.command import Command
+from tests.wire.deadline import eventually
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def test_only_groups_that_are_behind_are_listed_on_demand(
 ) -> None:
     queenspark("push", queue, stdin=b"1\n2\n")
     queenspark("pop", queue, "--group", group)
-    assert group in queenspark("groups", "--behind", "0", "--json").out
+    eventually(lambda: group in queenspark("groups", "--behind", "0", "--json").out, within=30)
     assert group not in queenspark("groups", "--behind", "3600", "--json").out
 
 

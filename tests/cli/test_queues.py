@@ -8,7 +8,7 @@ from tests.command import Command
 @pytest.mark.parametrize("arguments", [["queues"], ["queues", "list"]])
 def test_queues_are_listed_with_their_counts(queenspark: Command, queue: str, arguments: list[str]) -> None:
     queenspark("push", queue, stdin=b"1\n2\n")
-    result = queenspark(*arguments)
+    result = queenspark(*arguments, "--search", queue)
     assert result.code == 0
     (line,) = [line for line in result.out.splitlines() if queue in line]
     assert line.split()[1] == "1"
@@ -16,7 +16,9 @@ def test_queues_are_listed_with_their_counts(queenspark: Command, queue: str, ar
 
 def test_the_list_is_there_for_programs(queenspark: Command, queue: str) -> None:
     queenspark("push", queue, "1")
-    assert queue in [found["name"] for found in queenspark("queues", "--json").json()["queues"]]
+    assert queue in [
+        found["name"] for found in queenspark("queues", "--search", queue, "--json").json()["queues"]
+    ]
 
 
 def test_a_queue_is_created_with_its_options(queenspark: Command, queue: str) -> None:
@@ -76,3 +78,12 @@ def test_nothing_is_deleted_without_a_yes(queenspark: Command, queue: str) -> No
     result = queenspark("queues", "delete", queue)
     assert (result.code, "--yes" in result.err) == (2, True)
     assert queenspark("pop", queue).code == 0
+
+
+def test_queues_are_searched_sorted_and_paged(queenspark: Command, queue: str) -> None:
+    for name in ("-a", "-b", "-c"):
+        queenspark("queues", "create", queue + name)
+    result = queenspark("queues", "list", "--search", queue.upper(), "--sort=-name", "--limit", "2")
+    assert [line.split()[0] for line in result.out.splitlines()[1:]] == [f"{queue}-c", f"{queue}-b"]
+    assert "1 to 2 of 3; see --limit, --offset and --search." in result.err
+    assert "No queue matches." in queenspark("queues", "--search", f"never-{queue}").err

@@ -33,6 +33,11 @@ def test_variables_are_read_in_the_type_of_their_setting() -> None:
     assert settings.database_url == "postgresql://localhost/queue"
 
 
+def test_a_list_is_separated_by_commas() -> None:
+    env = {"QUEENSPARK_CORS_ORIGINS": "https://example.org, http://localhost:8080,"}
+    assert Settings.from_env(env).cors_origins == ("https://example.org", "http://localhost:8080")
+
+
 def test_an_empty_variable_is_as_good_as_none() -> None:
     assert Settings.from_env({"QUEENSPARK_DATABASE_URL": "", "QUEENSPARK_PORT": " "}) == Settings()
 
@@ -63,6 +68,9 @@ def test_an_override_of_no_setting_is_a_mistake_of_ours() -> None:
         ("QUEENSPARK_LOOK_SECONDS", "nan", "give at least 0.01"),
         ("QUEENSPARK_LOG_LEVEL", "loud", "give one of debug, info, warning, error"),
         ("QUEENSPARK_URL", "localhost:6632", "give a URL such as http://127.0.0.1:6632"),
+        ("QUEENSPARK_CORS_ORIGINS", "https://a.example,b.example", "https://example.org"),
+        ("QUEENSPARK_CORS_ORIGINS", "https://a.example/", "without a path"),
+        ("QUEENSPARK_CORS_ORIGINS", "https://A.example", "https://example.org"),
         ("QUEENSPARK_ENCRYPTION_KEY", "secret", "openssl rand -base64 32"),
         ("QUEENSPARK_ENCRYPTION_KEY", base64.b64encode(b"short").decode(), "openssl rand -base64 32"),
     ],
@@ -85,7 +93,7 @@ def test_the_documentation_lists_every_setting_with_its_default() -> None:
         re.findall(r"^\| `(QUEENSPARK_\w+)` \| `?([^|`]*?)`? \|", DOCS.read_text(), re.MULTILINE)
     )
     expected = {
-        variable(item.name): "none" if item.default is None else str(item.default)
+        variable(item.name): "none" if item.default in (None, ()) else str(item.default)
         for item in fields(Settings)
     }
     assert documented == expected

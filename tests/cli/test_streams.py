@@ -51,9 +51,11 @@ def test_a_stream_is_shown_with_its_watermark_and_the_lag_of_its_groups(
 def test_a_stream_is_defined_and_deleted(queenspark: Command, stream: StreamApi) -> None:
     name = f"{stream.name}-2"
     options = ["--source", stream.queue, "--partitioned", "--namespace", "tests"]
-    assert queenspark("streams", "define", name, *options, "--tumbling", "5", "--grace", "0.5").code == 0
+    given = ["--tumbling", "5", "--grace", "0.5", "--window-retention", "3600"]
+    assert queenspark("streams", "define", name, *options, *given).code == 0
     shown = queenspark("streams", "show", name, "--json").json()
     assert (shown["windowDurationMs"], shown["windowGracePeriodMs"]) == (5000, 500)
+    assert shown["windowRetentionMs"] == 3_600_000
     result = queenspark("streams", "define", name, *options, "--session", "30", "--event-time", "at")
     assert "version 2" in result.err
     result = queenspark("streams", "define", name, *options, "--sliding", "30")
@@ -62,6 +64,14 @@ def test_a_stream_is_defined_and_deleted(queenspark: Command, stream: StreamApi)
     assert queenspark("streams", "delete", name).code == 2
     assert queenspark("streams", "delete", name, "--yes").code == 0
     assert queenspark("streams", "show", name).code == 1
+
+
+def test_window_queues_are_listed_only_when_asked_for(queenspark: Command, stream: StreamApi) -> None:
+    def listed(*options: str) -> set[str]:
+        return {queue["name"] for queue in queenspark("queues", "list", "--json", *options).json()["queues"]}
+
+    assert listed("--windows") - listed() >= {f"windows:tests/{stream.name}"}
+    assert stream.queue in listed()
 
 
 def test_a_group_is_moved(queenspark: Command, stream: StreamApi) -> None:

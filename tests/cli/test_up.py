@@ -5,16 +5,22 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import chain, count
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from queenspark import LeaseLost, Queen
 from queenspark.cli.pipeline_process import STOP_SECONDS
 from tests.broker_process import clean_environment, free_port
 from tests.command import Command
+from tests.postgres_servers import prepare_data_dir
 from tests.processes import arguments_of, descendants, gone, members, program_of
 from tests.wire.deadline import eventually
 
@@ -26,14 +32,14 @@ class Up:
         self,
         data_dir: Path,
         port: int,
-        database_url: str | None,
         *,
         pipeline: bool,
         before: Sequence[str],
+        **settings: object,
     ) -> None:
         self.data_dir = data_dir
+        self.said = ""
         self.url = f"http://127.0.0.1:{port}"
-        settings = {"database_url": database_url} if database_url else {}
         command = [sys.executable, "-m", "queenspark", "up", "--data-dir", str(data_dir), "--port", str(port)]
         command += [] if pipeline else ["--no-pipeline"]
         self.process = subprocess.Popen(
@@ -55,6 +61,14 @@ class Up:
             self.printed += line
         return self
 
+    def wait_until_said(self, text: str) -> None:
+        """Wait for a line on standard error; lines up to it are in `said`."""
+        assert self.process.stderr is not None
+        while text not in self.said:
+            line = self.process.stderr.readline()
+            assert line, self.said
+            self.said += line
+
     def end(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
         """Send a signal; the exit code and what was said on standard error."""
         self.process.send_signal(how)
@@ -64,21 +78,30 @@ class Up:
 
 StartUp = Callable[..., Up]
 
+LONG_PIPELINE_STARTS = pytest.param("the pipeline starts", marks=pytest.mark.long)
+LONG_SPARK_STARTS = pytest.param("Spark starts", marks=pytest.mark.long)
+
 
 @pytest.fixture
 def up(folder: Path) -> Iterator[StartUp]:
-    """Starts `queenspark up`s, and ends those that the test has not ended."""
+    """Starts `queenspark up`s, and ends those that the test has not ended.
+
+    Their cluster is there already, which is quicker; with `made=False` they make it themselves.
+    """
     started: list[Up] = []
 
     def start(
         port: int | None = None,
-        database_url: str | None = None,
         *,
         pipeline: bool = False,
         before: Sequence[str] = (),
+        made: bool = True,
+        **settings: object,
     ) -> Up:
         port = port or free_port()
-        started.append(Up(folder / "data", port, database_url, pipeline=pipeline, before=before))
+        if made and "database_url" not in settings and not (folder / "data").exists():
+            prepare_data_dir(folder / "data")
+        started.append(Up(folder / "data", port, pipeline=pipeline, before=before, **settings))
         return started[-1]
 
     yield start
@@ -92,7 +115,7 @@ def up(folder: Path) -> Iterator[StartUp]:
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_it_starts_everything_says_where_and_ends_without_a_trace(up: StartUp, how: signal.Signals) -> None:
-    running = up().wait_until_up()
+    running = up(made=how != signal.SIGTERM).wait_until_up()
     assert httpx2.get(f"{running.url}/health").status_code == 200
     for fact in (running.url, str(running.data_dir), "broker.log", "postgres.log", "curl", "Ctrl-C"):
         assert fact in running.printed
@@ -103,7 +126,7 @@ def test_it_starts_everything_says_where_and_ends_without_a_trace(up: StartUp, h
     assert [pid for pid in children if not gone(pid)] == []
 
 
-@pytest.mark.parametrize("moment", ["Java starts", "Spark starts", "the pipeline leads"])
+@pytest.mark.parametrize("moment", ["Java starts", LONG_SPARK_STARTS, "the pipeline leads"])
 def test_ctrl_c_ends_spark_within_seconds(up: StartUp, moment: str) -> None:
     running = up(pipeline=True).wait_until_up()
 
@@ -126,7 +149,7 @@ def test_ctrl_c_ends_spark_within_seconds(up: StartUp, moment: str) -> None:
     eventually(lambda: all(gone(pid) for pid in children), within=10)
 
 
-@pytest.mark.parametrize("moment", ["the pipeline starts", "Java starts", "Spark starts"])
+@pytest.mark.parametrize("moment", [LONG_PIPELINE_STARTS, "Java starts", LONG_SPARK_STARTS])
 def test_after_a_kill_nothing_of_spark_stays(up: StartUp, database: str, moment: str) -> None:
     running = up(database_url=database, pipeline=True)
 
@@ -180,33 +203,152 @@ def test_a_second_one_on_the_same_data_is_refused_in_one_sentence(up: StartUp) -
 def test_a_taken_port_is_refused_before_anything_is_made(up: StartUp, folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        refused = up(port)
+        refused = up(port, made=False)
         _, said = refused.process.communicate(timeout=30)
     assert refused.process.returncode == 2
     assert said == f"Port {port} is taken: choose another one with --port.\n"
     assert not (folder / "data" / "postgres").exists()
 
 
-def test_when_the_broker_dies_everything_ends(up: StartUp) -> None:
+def test_a_killed_broker_is_started_again_on_the_same_port(up: StartUp, command: Command, queue: str) -> None:
     running = up().wait_until_up()
-    children = descendants(running.process.pid)
-    (broker,) = [pid for pid in children if "serve" in arguments_of(pid)]
+    (broker,) = brokers_of(running)
     os.kill(broker, signal.SIGKILL)
-    _, said = running.process.communicate(timeout=60)
-    assert running.process.returncode == 1
-    assert "The broker ended" in said
+    pushes_again(command, queue, running)
+    assert brokers_of(running) not in ([], [broker])
+    running.wait_until_said("The broker ended (killed by SIGKILL); restarting it in 0.5 s.\n")
+    running.wait_until_said("The broker is up again.\n")
+    assert running.end()[0] == 0
+
+
+def test_a_killed_postgresql_recovers_and_has_what_was_pushed(
+    up: StartUp, command: Command, queue: str
+) -> None:
+    running = up().wait_until_up()
+    assert command("push", queue, "42", "--url", running.url).code == 0
+    broker = brokers_of(running)
+    os.kill(postmaster_of(running), signal.SIGKILL)
+    pushes_again(command, queue, running)
+    assert brokers_of(running) == broker, "the broker waits for PostgreSQL"
+    found = command("pop", queue, "--batch", "2", "--json", "--url", running.url).json_lines()
+    assert [message["data"] for message in found] == [42, "again"]
+    children = descendants(running.process.pid)
+    running.wait_until_said("PostgreSQL ended (killed by SIGKILL); restarting it in 0.5 s.\n")
+    running.wait_until_said("PostgreSQL is up again.\n")
+    assert running.end()[0] == 0
     assert [pid for pid in children if not gone(pid)] == []
 
 
-def test_when_postgresql_dies_everything_ends(up: StartUp) -> None:
+def test_everything_killed_at_once_comes_back(up: StartUp, command: Command, queue: str) -> None:
+    running = up().wait_until_up()
+    for pid in (postmaster_of(running), *brokers_of(running)):
+        os.kill(pid, signal.SIGKILL)
+    pushes_again(command, queue, running)
+    assert running.end()[0] == 0
+
+
+def test_a_child_that_fails_at_once_every_time_ends_it_with_the_reason(up: StartUp, folder: Path) -> None:
+    missing = folder / "no-such-file"
+    running = up(pipeline=True, spark_properties=missing).wait_until_up()
+    children = descendants(running.process.pid)
+    _, said = running.process.communicate(timeout=120)
+    assert running.process.returncode == 1
+    *events, reason = said.splitlines()
+    assert (
+        sum("The pipeline ended (exit code 2: QUEENSPARK_SPARK_PROPERTIES is" in event for event in events)
+        == 4
+    )
+    assert reason.startswith("The pipeline failed 5 times in a row, each time within 30 s of its start: ")
+    assert str(missing) in reason
+    assert str(running.data_dir / "pipeline.log") in reason
+    assert [pid for pid in children if not gone(pid)] == []
+
+
+def test_it_ends_when_told_to_while_it_restarts_something(up: StartUp) -> None:
     running = up().wait_until_up()
     children = descendants(running.process.pid)
-    postmaster = int((running.data_dir / "postgres" / "postmaster.pid").read_text().splitlines()[0])
-    os.kill(postmaster, signal.SIGKILL)
-    _, said = running.process.communicate(timeout=60)
-    assert running.process.returncode == 1
-    assert "PostgreSQL ended" in said
-    eventually(lambda: all(gone(pid) for pid in children))
+    os.kill(postmaster_of(running), signal.SIGKILL)
+    running.wait_until_said("PostgreSQL ended")
+    code, said = running.end()
+    assert (code, "Traceback" in said) == (0, False)
+    eventually(lambda: all(gone(pid) for pid in children), within=10)
+
+
+@pytest.mark.long
+@pytest.mark.crash
+@pytest.mark.timeout(600)
+def test_every_message_is_in_one_window_whatever_is_killed(up: StartUp) -> None:
+    running = up(pipeline=True).wait_until_up()
+    windows: dict[str, list[int]] = {}
+    enough = threading.Event()
+    numbers = count()
+
+    def push(queen: Queen) -> int:
+        for number in numbers:
+            queen.queue("numbers").partition(str(number % 5)).push({"n": number})
+            if enough.is_set():
+                break
+        return number + 1
+
+    with Queen(running.url, retries=50) as queen, ThreadPoolExecutor(1) as threads:
+        queen.queue("numbers").create()
+        stream = queen.stream("all", "tests").sources(["numbers"]).partitioned()
+        stream.tumbling_time("1s").grace_period("1s").define()
+        pushing = threads.submit(push, queen)
+        consumer = queen.consumer("all", "readers")
+
+        def take() -> None:
+            if window := consumer.poll(wait=1):
+                windows[window.id] = window.map(lambda message: message.data["n"])
+                with suppress(LeaseLost):  # then it comes again
+                    window.ack()
+
+        for victims in (
+            ["serve"],
+            ["postgres"],
+            ["pipeline"],
+            ["postgres", "serve"],
+            ["pipeline", "postgres"],
+        ):
+            before = len(windows)
+            while len(windows) < before + 5:
+                take()
+            for victim in victims:
+                kill_one(running, victim)
+        enough.set()
+        pushed = pushing.result(60)
+        while sum(map(len, windows.values())) < pushed:
+            take()
+    assert sorted(chain.from_iterable(windows.values())) == list(range(pushed))
+    assert running.end()[0] == 0
+
+
+def kill_one(running: Up, part: str) -> None:
+    """Kill one of its processes, which is there or will be soon."""
+
+    def found() -> list[int]:
+        if part == "postgres":
+            return [pid for pid in [postmaster_of(running)] if not gone(pid)]
+        return [pid for pid in descendants(running.process.pid) if part in arguments_of(pid)[:4]]
+
+    os.kill(eventually(found, within=60)[0], signal.SIGKILL)
+
+
+def brokers_of(running: Up) -> list[int]:
+    """The process ids of its broker, if it has one at the moment."""
+    return [pid for pid in descendants(running.process.pid) if "serve" in arguments_of(pid)]
+
+
+def postmaster_of(running: Up) -> int:
+    """The process id of its PostgreSQL."""
+    return int((running.data_dir / "postgres" / "postmaster.pid").read_text().splitlines()[0])
+
+
+def pushes_again(command: Command, queue: str, running: Up) -> None:
+    """Wait until a message can be pushed."""
+    options = ["--transaction-id", "again", "--url", running.url]
+    eventually(lambda: command("push", queue, '"again"', *options).code == 0, within=60)
+    assert running.process.poll() is None
 
 
 def test_after_a_kill_the_broker_goes_and_the_next_one_takes_over(

@@ -31,8 +31,8 @@ def proxy(shared_broker: Broker) -> Iterator[Proxy]:
 
 @pytest.fixture
 def far(proxy: Proxy) -> Iterator[Queen]:
-    """A client that reaches the broker only through the proxy, and waits at most 3 seconds for it."""
-    with Queen(proxy.url, timeout=3, retries=3) as queen:
+    """A client that reaches the broker only through the proxy, and waits at most 1.5 seconds for it."""
+    with Queen(proxy.url, timeout=1.5, retries=3) as queen:
         yield queen
 
 

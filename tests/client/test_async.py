@@ -136,20 +136,26 @@ async def test_a_handler_whose_own_task_was_cancelled_has_failed(queen: AsyncQue
 async def test_windows_are_processed_renewed_and_handed_over_once(
     far: AsyncQueen, proxy: Proxy, stream: StreamApi, queue: str, api: Api
 ) -> None:
-    stream.define(partitioned=True, window_lease_timeout_ms=3000)
+    stream.define(partitioned=True, window_lease_timeout_ms=1500)
     sealed(stream, {"n": 1}, {"n": 2}, key="room")
     proxy.fail("/transaction", CUT_AFTER)
     events: list[Event] = []
+    has_outlived_its_lease = asyncio.Event()
+
+    def listen(event: Event) -> None:
+        events.append(event)
+        if [each.kind for each in events].count("renewed") == 4:
+            has_outlived_its_lease.set()
 
     async def handler(window: AsyncWindow) -> dict[str, Any]:
-        await asyncio.sleep(4)
+        await asyncio.wait_for(has_outlived_its_lease.wait(), SOON)
         return window.aggregate(sum="data.n")
 
-    consumer = far.consumer(stream.name, "g", on_event=events.append)
+    consumer = far.consumer(stream.name, "g", on_event=listen)
     await consumer.process(handler, into=queue, limit=1)
     kinds = [event.kind for event in events]
     assert (kinds[0], kinds[-1]) == ("delivered", "done")
-    assert kinds.count("renewed") >= 2
+    assert kinds.count("renewed") >= 4
     assert stored(api, queue) == [{"sum": 3}]
     assert stream.empty()
 
@@ -178,7 +184,7 @@ async def test_pages_are_read_one_after_the_other(queen: AsyncQueen, stream: Str
 async def test_a_cancelled_consumer_leaves_its_window_to_be_delivered_again(
     queen: AsyncQueen, stream: StreamApi, plain: bool
 ) -> None:
-    stream.define(partitioned=True, window_lease_timeout_ms=2000)
+    stream.define(partitioned=True, window_lease_timeout_ms=900)
     id_ = sealed(stream, 1)
     working, go_on = threading.Event(), threading.Event()
     events: list[Event] = []

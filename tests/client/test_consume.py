@@ -87,7 +87,7 @@ def test_a_reason_that_is_no_unicode_is_kept_as_far_as_it_goes(queen: Queen, que
 
 
 def test_without_auto_ack_the_handler_answers(queen: Queen, queue: str) -> None:
-    queen.queue(queue).create(lease_time=3)
+    queen.queue(queue).create(lease_time=1)
     queen.queue(queue).push([1, 2, 3])
 
     def handler(message: LeasedMessage) -> None:

@@ -198,11 +198,11 @@ def test_an_answer_after_the_lease_is_refused(queen: Queen, queue: str) -> None:
 
 
 def test_a_renewed_lease_lasts(queen: Queen, queue: str) -> None:
-    queen.queue(queue).create(lease_time=3)
+    queen.queue(queue).create(lease_time=2)
     queen.queue(queue).push(1)
     batch = take(queen, queue)
     batch.renew("30s")
-    assert len(queen.queue(queue).pop(wait=3.5)) == 0
+    assert len(queen.queue(queue).pop(wait=2.2)) == 0
     batch.ack()
 
 

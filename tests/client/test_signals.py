@@ -115,7 +115,7 @@ signal.setitimer(signal.ITIMER_REAL, 0)
 def test_a_window_comes_again_when_its_consumer_is_killed(
     programs: list[Program], shared_broker: Broker, stream: StreamApi
 ) -> None:
-    lease(stream, 1000)
+    lease(stream, 500)
     id_ = sealed(stream, 1)
     program = start(programs, "sync", shared_broker, stream, 60)
     program.process.kill()

@@ -47,6 +47,8 @@ def test_a_stream_has_the_defaults_of_the_broker(plain: Stream, queue: str) -> N
         (lambda s: s.grace_period("5s"), {"windowGracePeriodMs": 5000}),
         (lambda s: s.grace_period(0), {"windowGracePeriodMs": 0}),
         (lambda s: s.lease_timeout(90), {"windowLeaseTimeoutMs": 90_000}),
+        (lambda s: s.window_retention("1h"), {"windowRetentionMs": 3_600_000}),
+        (lambda s: s, {"windowRetentionMs": None}),
         (lambda s: s.event_time("data.ts"), {"eventTime": "data.ts"}),
         (lambda s: s.event_time("data.ts").idle_timeout("1m"), {"idleTimeoutMs": 60_000}),
         (lambda s: s.late("warn"), {"late": "warn"}),

@@ -18,7 +18,7 @@ from tests.crash.producer import Producer
 
 PRODUCERS = 8
 CONSUMERS = 4
-LEASE_SECONDS = 3
+LEASE_SECONDS = 1
 """Short, so that what a killed broker had leased is soon delivered to others."""
 
 QUEUE = "crashes"
@@ -33,7 +33,7 @@ class Size:
     postgres_kills: int
 
 
-SMALL = Size(messages=6_000, broker_kills=3, postgres_kills=2)
+SMALL = Size(messages=4_000, broker_kills=2, postgres_kills=1)
 FULL = Size(messages=100_000, broker_kills=20, postgres_kills=10)
 
 

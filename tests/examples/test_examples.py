@@ -16,7 +16,7 @@ from tests.system.system import System
 
 FOLDER = Path(__file__).parents[2] / "examples"
 FILES = {path.stem: path for path in sorted(FOLDER.glob("*.py"))}
-AT_ONCE = 4
+AT_ONCE = 6
 SECONDS = 90
 MOST_LINES = 70
 

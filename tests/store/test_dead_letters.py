@@ -16,6 +16,7 @@ async def bury(desk: Desk, *ids: str, group: str = "g", partition: str = "p") ->
     await desk.ack(batch, status="dlq", error="broken", group=group)
 
 
+@pytest.mark.every_postgres
 async def test_they_are_found_by_filter(desk: Desk) -> None:
     await bury(desk, "a", partition="p1")
     await bury(desk, "b", "c", partition="p2")

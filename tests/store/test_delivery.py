@@ -332,18 +332,6 @@ async def test_a_lease_goes_on_without_a_message_that_was_deleted(desk: Desk) ->
     assert names(await desk.pop()) == ["c"], "nothing of the lease is left to answer"
 
 
-async def test_a_pop_that_holds_a_place_does_not_wait_for_who_discovers(desk: Desk) -> None:
-    """Whoever discovers holds the group and waits for places: the other way round it would deadlock."""
-    await desk.push("a")
-    assert await desk.popped() == ["a"]
-    desk.run("UPDATE queenspark.places SET available_at = clock_timestamp()")
-    await desk.push("b", partition="other")
-    with desk.connect() as discovering:
-        discovering.execute("SELECT 1 FROM queenspark.groups FOR NO KEY UPDATE")
-        assert await asyncio.wait_for(desk.pop(), 5) is None
-    assert names(await desk.pop()) == ["b"]
-
-
 async def test_a_message_that_was_never_handed_out_cannot_be_answered(desk: Desk) -> None:
     await desk.push("a", "b")
     batch = await desk.pop(1)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.store.desk import Desk, names
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_postgres]
 
 INSERT = """
     INSERT INTO queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload)

@@ -18,7 +18,7 @@ from queenspark.store.position import BEGIN, Position
 from tests.store.desk import Desk, item
 from tests.store.test_late_commit import push_open
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_postgres]
 
 LONG = 20.0
 
@@ -190,26 +190,35 @@ async def test_safe_time_is_the_clock_in_microseconds(desk: Desk, reader: LogRea
 
 
 async def test_a_push_ends_the_wait(store: Store, reader: LogReader) -> None:
-    assert reader.wait(0.01) is False
+    assert reader.wait(0.01, {"q"}) is False
     await tell(store.database, '{"sender":"x","forget":["q"]}')
-    assert reader.wait(0.05) is False, "news that are not a push"
+    assert reader.wait(0.05, {"q"}) is False, "news that are not a push"
+    await tell(store.database, '{"sender":"x","wake":["other","q"]}')
+    assert reader.wait(LONG, {"q"}) is True
+
+
+async def test_pushes_to_other_queues_do_not_end_the_wait(store: Store, reader: LogReader) -> None:
+    reader.wait(0.01, {"q"})
+    for _ in range(50):
+        await tell(store.database, '{"sender":"x","wake":["other"]}')
+    assert reader.wait(0.3, {"q"}) is False
     await tell(store.database, '{"sender":"x","wake":["q"]}')
-    assert reader.wait(LONG) is True
+    assert reader.wait(LONG, {"q"}) is True
 
 
 async def test_the_next_end_waits_for_an_older_push_to_finish(desk: Desk, reader: LogReader) -> None:
     await desk.push("first")
-    ids = list(reader.queues(["q"]).values())
-    end = reader.end(ids, BEGIN)
+    queues = reader.queues(["q"])
+    end = reader.end(list(queues.values()), BEGIN)
     assert end is not None
     with desk.connect() as late:
         push_open(late, "late")
         await desk.push("after")
-        assert reader.next_end(ids, end, seconds=0.02) is None
+        assert reader.next_end(queues, end, seconds=0.02) is None
         timer = threading.Timer(0.1, late.commit)
         timer.start()
         began = time.monotonic()
-        assert reader.next_end(ids, end, seconds=LONG) is not None
+        assert reader.next_end(queues, end, seconds=LONG) is not None
         timer.join()
     assert time.monotonic() - began < LONG / 2
 

@@ -38,6 +38,7 @@ async def test_nothing_is_staged_once_it_has_ended(desk: Desk) -> None:
     assert await desk.store.maintenance.staged() == 0
 
 
+@pytest.mark.every_postgres
 async def test_its_end_waits_for_pushes_that_are_being_staged(desk: Desk) -> None:
     await desk.store.maintenance.set_push(True)
     with desk.connect() as staging:

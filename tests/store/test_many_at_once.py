@@ -9,7 +9,7 @@ from queenspark.store.dead_letters import Filter
 from queenspark.store.delivery import Ack
 from tests.store.desk import Desk, item, names
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_postgres]
 
 
 async def test_a_place_that_is_done_goes_on_with_what_comes_next(desk: Desk) -> None:

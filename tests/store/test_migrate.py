@@ -16,9 +16,11 @@ from queenspark.store.migrate import Migration, SchemaTooNew, apply, migrate, mi
 from queenspark.store.queries import text
 from tests.store.desk import Desk
 
+pytestmark = pytest.mark.every_postgres
+
 CATALOG = {
     "columns": """SELECT table_name, column_name, data_type, is_nullable, column_default, collation_name,
-               ordinal_position
+               ordinal_position, generation_expression
         FROM information_schema.columns WHERE table_schema = 'queenspark' AND table_name <> 'migrations'""",
     "indexes": """SELECT indexname, indexdef FROM pg_indexes
         WHERE schemaname = 'queenspark' AND tablename <> 'migrations'""",
@@ -27,6 +29,10 @@ CATALOG = {
           AND conrelid::regclass::text <> 'queenspark.migrations'""",
     "options": """SELECT relname, reloptions::text FROM pg_class
         WHERE relnamespace = 'queenspark'::regnamespace AND relkind = 'r'""",
+    "functions": """SELECT oid::regprocedure::text, prosrc, proconfig::text FROM pg_proc
+        WHERE pronamespace = 'queenspark'::regnamespace""",
+    "triggers": """SELECT pg_get_triggerdef(t.oid) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+        WHERE c.relnamespace = 'queenspark'::regnamespace AND NOT t.tgisinternal""",
 }
 
 
@@ -141,6 +147,38 @@ def test_an_index_is_built_while_others_wait_to_migrate(empty_database: str) -> 
             assert not waiting.done()
         assert waiting.result(timeout=30) == []
     assert "9999_test" in applied_to(empty_database)
+
+
+def migrate_before(url: str, name: str) -> None:
+    """Bring a database to where a version without that migration and the later ones leaves it."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA queenspark")
+        connection.execute(
+            "CREATE TABLE queenspark.migrations (name text PRIMARY KEY, checksum text,"
+            " applied_at timestamptz NOT NULL DEFAULT clock_timestamp())"
+        )
+        for each in migrations():
+            if each < name:
+                apply(connection, Migration.read(each))
+
+
+def test_dropped_records_of_sessions_are_taken_along(empty_database: str) -> None:
+    migrate_before(empty_database, "0006_formats")
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO queenspark.definitions (stream_id, version, body) VALUES"
+            """ (1, 1, '{"spec": {"kind": "session"}}'), (1, 1, NULL),"""
+            """ (2, 1, '{"spec": {"kind": "tumbling"}}')"""
+        )
+        connection.execute(
+            "INSERT INTO queenspark.stream_late"
+            " (stream_id, version, key, txid, id, time_us, closed_us, dropped) VALUES"
+            " (1, 1, 'k', 3, 4, 0, 0, true), (1, 1, 'k', 3, 4, 0, 0, true), (1, 1, 'k', 5, 6, 0, 0, false),"
+            " (2, 1, 'k', 7, 8, 0, 0, true)"
+        )
+        migrate(empty_database)
+        found = connection.execute("SELECT stream_id, version, key, txid, id FROM queenspark.stream_dropped")
+        assert found.fetchall() == [(1, 1, "k", 3, 4)]
 
 
 def applied_to(url: str) -> set[str]:

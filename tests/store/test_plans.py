@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
-from queenspark.store.queries import query
+from queenspark.store.log import SCANNED, between, branches
+from queenspark.store.position import Position
+from queenspark.store.queries import query, written
 from tests.database import connect
 from tests.postgres_servers import PostgresServer
 
@@ -83,7 +85,8 @@ def run(connection: Connection, statement: str, *params: Any) -> tuple[list[tupl
     return rows, Read(after[0] - before[0], after[1] - before[1], buffers)
 
 
-POP = "SELECT * FROM pop(1, %s, %s, gen_random_uuid(), false)"
+LEASES = "ARRAY[gen_random_uuid(), gen_random_uuid(), gen_random_uuid()]"
+POP = "SELECT * FROM pop(1, %s, %s, ARRAY[gen_random_uuid()], false)"
 
 
 def test_a_pop_reads_its_batch_by_index(large: Connection) -> None:
@@ -94,7 +97,7 @@ def test_a_pop_reads_its_batch_by_index(large: Connection) -> None:
 
 
 def test_a_pop_of_one_message_each_reads_them_by_index(large: Connection) -> None:
-    rows, read = run(large, "SELECT * FROM pop_each(1, 3, 60000)")
+    rows, read = run(large, f"SELECT * FROM pop(1, 1, 1, {LEASES}, false)")
     assert len({row[0] for row in rows}) == len({row[2] for row in rows}) == 3
     assert read.whole_tables == 0
     assert read.rows <= 20
@@ -126,29 +129,30 @@ def test_polling_for_work_is_a_few_index_probes(large: Connection) -> None:
 
 def test_an_ack_reads_its_messages_by_index(large: Connection) -> None:
     with large.transaction(force_rollback=True):
-        large.execute("SELECT pop(1, 5, 1, '00000000-0000-0000-0000-000000000001', false)")
+        large.execute("SELECT pop(1, 5, 1, '{00000000-0000-0000-0000-000000000001}', false)")
         ((partition_id, ids),) = large.execute(
             "SELECT partition_id, leased FROM queenspark.places WHERE lease_id IS NOT NULL"
         ).fetchall()
         answers = "array_fill('completed'::text, ARRAY[%s])"
         rows, read = run(
             large,
-            f"SELECT * FROM ack(%s, 'g', NULL, %s::text[], {answers}, NULL, false)",
+            "SELECT * FROM ack(ARRAY[%s]::bigint[], '{g}', '{NULL}', '{1}', '{5}', %s::text[],"
+            f" {answers}, array_fill(NULL::text, ARRAY[5]), false)",
             partition_id,
             [f"t{id_}" for id_ in ids],
             len(ids),
         )
     assert [row[0] for row in rows] == ["completed"] * 5
     assert read.whole_tables == 0
-    assert read.rows <= 20
+    assert read.rows <= 30
 
 
 def test_answers_to_several_places_read_their_messages_by_index(large: Connection) -> None:
     with large.transaction(force_rollback=True):
-        taken = large.execute("SELECT * FROM pop_each(1, 3, 60000)").fetchall()
+        taken = large.execute(f"SELECT * FROM pop(1, 1, 1, {LEASES}, false)").fetchall()
         rows, read = run(
             large,
-            "SELECT * FROM ack_each(%s, '{g,g,g}', %s, '{1,2,3}', '{1,2,3}', %s,"
+            "SELECT * FROM ack(%s, '{g,g,g}', %s, '{1,2,3}', '{1,2,3}', %s,"
             " '{completed,completed,completed}', '{NULL,NULL,NULL}', false)",
             [row[2] for row in taken],
             [row[0] for row in taken],
@@ -186,22 +190,18 @@ def test_a_push_reads_its_own_partitions(large: Connection) -> None:
 
 
 def test_a_small_range_of_a_large_log_is_read_by_index(large: Connection) -> None:
-    between = {"after_txid": 5000, "after_id": 0, "upto_txid": 5009, "upto_id": 10**9}
-    statement = query("log_read") % {"queue_ids": "1, 2", **between}
-    rows, read = run(large, statement)
+    range_ = between(Position(5000, 0), Position(5009, 10**9))
+    rows, read = run(large, written("log_read", {"queue_ids": [1, 2], **range_}))
     assert len(rows) == 1000
     assert read.buffers < 3500, "a few for each message's partition, none for the rest of the log"
 
 
 def test_the_end_of_many_messages_is_found_in_the_index_alone(large: Connection) -> None:
-    between = {"after_txid": 5000, "after_id": 0, "upto_txid": 9000, "upto_id": 10**9}
-    branches = " UNION ALL ".join(
-        query("log_branch") % {"columns": "", "queue_id": id_, **between} for id_ in (1, 2)
-    )
+    messages = branches([1, 2], Position(5000, 0), Position(9000, 10**9))
     with large.transaction(force_rollback=True):
         large.execute("SET LOCAL enable_seqscan = off")
         large.execute("SET LOCAL enable_bitmapscan = off")
-        rows, read = run(large, query("log_nth") % {"branches": branches, "skip": 99_999})
+        rows, read = run(large, written("log_nth", {"skip": 99_999}, branches=messages))
     assert len(rows) == 1
     assert read.whole_tables == 0
     assert read.rows <= 100_010
@@ -210,7 +210,7 @@ def test_the_end_of_many_messages_is_found_in_the_index_alone(large: Connection)
 
 def test_idle_partitions_make_a_pop_no_dearer(large: Connection) -> None:
     """Cost in buffers, which do not depend on how busy the machine is."""
-    pop = "SELECT * FROM pop(%s, 10, 1, gen_random_uuid(), false)"
+    pop = "SELECT * FROM pop(%s, 10, 1, ARRAY[gen_random_uuid()], false)"
     (_, many), (_, few) = run(large, pop, 1), run(large, pop, 2)
     assert many.buffers <= 2 * few.buffers
 
@@ -233,16 +233,29 @@ def test_the_records_of_a_window_are_read_by_index(
         assert read.rows <= count + 10
 
 
+@pytest.mark.parametrize(
+    ("state", "count"), [(None, 20), ("waiting", 20), ("leased", 0), ("retrying", 0), ("dead", 0)]
+)
+def test_a_page_of_active_windows_costs_what_it_shows(
+    large: Connection, state: str | None, count: int
+) -> None:
+    with large.transaction(force_rollback=True):
+        large.execute(
+            "UPDATE queenspark.places SET available_at = now() - interval '1 second',"
+            " cursor_txid = 0, cursor_id = 0, end_txid = 0, end_id = 0 WHERE partition_id <= 20000"
+        )
+        rows, read = run(large, "SELECT * FROM active_windows(1, %s, 20)", state)
+    assert len(rows) == count
+    assert read.whole_tables == 0
+    assert read.buffers < 200  # not rows: those count what other tests have undone
+
+
 def test_a_scan_of_the_log_reads_each_message_once(large: Connection) -> None:
-    between = {"after_txid": 5000, "after_id": 0, "upto_txid": 9000, "upto_id": 10**9}
-    columns = ", m.queue_id, m.partition_id, m.created_at"
-    branches = " UNION ALL ".join(
-        query("log_branch") % {"columns": columns, "queue_id": id_, **between} for id_ in (1, 2)
-    )
+    messages = branches([1, 2], Position(5000, 0), Position(9000, 10**9), SCANNED)
     with large.transaction(force_rollback=True):
         large.execute("SET LOCAL enable_seqscan = off")
         large.execute("SET LOCAL enable_bitmapscan = off")
-        ((txids, *_),), read = run(large, query("log_scan") % {"branches": branches, "limit": 10_000})
+        ((txids, *_),), read = run(large, written("log_scan", {"limit": 10_000}, branches=messages))
     assert len(txids) == 8 * 10_000
     assert read.whole_tables == 0
     assert read.rows <= 10_010

@@ -38,6 +38,7 @@ async def test_messages_without_transaction_id_are_all_kept(desk: Desk) -> None:
     assert len(await desk.popped()) == 2
 
 
+@pytest.mark.every_postgres
 async def test_many_pushes_of_the_same_ids_at_once_neither_deadlock_nor_double(desk: Desk) -> None:
     ids = [f"t{n}" for n in range(50)]
     pushes = [desk.push(*(ids if n % 2 else reversed(ids)), partition=f"p{n % 2}") for n in range(12)]

@@ -43,6 +43,7 @@ async def test_expired_messages_go(desk: Desk) -> None:
     assert await desk.store.sweeper.run() == 1
 
 
+@pytest.mark.every_postgres
 async def test_completed_messages_go_when_every_group_has_answered(desk: Desk) -> None:
     await desk.configure(completedRetentionSeconds=10)
     await desk.push("a", "b", "c")
@@ -75,6 +76,7 @@ async def test_a_message_that_waits_for_its_retry_is_not_completed(desk: Desk) -
     assert left(desk) == ["a"]
 
 
+@pytest.mark.every_postgres
 async def test_it_works_in_batches(desk: Desk) -> None:
     desk.store.sweeper._batch = 10
     await desk.configure(retentionSeconds=60)
@@ -83,6 +85,7 @@ async def test_it_works_in_batches(desk: Desk) -> None:
     assert await desk.store.sweeper.run() == 35
 
 
+@pytest.mark.every_postgres
 async def test_messages_of_deleted_queues_go(desk: Desk) -> None:
     await desk.push("a", "b")
     await desk.push("c", queue="other")
@@ -93,6 +96,7 @@ async def test_messages_of_deleted_queues_go(desk: Desk) -> None:
     assert left(desk) == ["c"]
 
 
+@pytest.mark.every_postgres
 async def test_only_one_sweeper_works_at_a_time(desk: Desk) -> None:
     await desk.configure(ttl=60)
     await desk.push("a")
@@ -104,6 +108,7 @@ async def test_only_one_sweeper_works_at_a_time(desk: Desk) -> None:
     assert await desk.store.sweeper.run() == 1
 
 
+@pytest.mark.every_postgres
 async def test_old_looks_are_thinned_and_those_from_before_the_log_go(desk: Desk) -> None:
     await desk.push("first")
     desk.run("UPDATE queenspark.messages SET txid = 60")

@@ -288,6 +288,7 @@ def machine(database: str) -> Iterator[type[Queues]]:
         runner.run(store.close())
 
 
+@pytest.mark.every_postgres
 @pytest.mark.timeout(1800)
 def test_queues_behave_like_the_model(machine: type[Queues], full_size: bool) -> None:
     run_state_machine_as_test(

@@ -44,6 +44,7 @@ def opened(stream: Stream, position: Position | None) -> list[dict[str, Any]]:
     return [{"stream": stream.id, "version": stream.version, "open_txid": txid, "open_id": id_}]
 
 
+@pytest.mark.every_postgres
 @pytest.mark.parametrize(
     "options", [{"retentionSeconds": 60}, {"ttl": 60}, {"completedRetentionSeconds": 60}], ids=str
 )
@@ -75,7 +76,7 @@ async def test_what_an_open_window_needs_stays(desk: Desk, pipeline: Pipeline) -
 async def test_a_stream_that_is_behind_keeps_what_it_has_yet_to_read(desk: Desk, pipeline: Pipeline) -> None:
     at = await old_messages(desk, "a", "b", "c")
     stream = await define(desk)
-    behind = {f"{stream.id}:1": list(at["b"])}
+    behind = {f"{stream.id}:1": [*at["b"], 0]}
     pipeline.push(state=reads(stream, desk, at["c"], behind=behind))
     await desk.store.sweeper.run()
     assert left(desk) == ["c"]
@@ -99,6 +100,7 @@ async def test_a_stream_that_begins_later_keeps_nothing_from_before(desk: Desk) 
     assert left(desk) == []
 
 
+@pytest.mark.every_postgres
 async def test_windows_that_a_group_has_not_answered_keep_their_messages(
     desk: Desk, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +141,7 @@ async def test_retention_waits_no_longer_than_its_limit(desk: Desk) -> None:
     assert left(desk) == []
 
 
+@pytest.mark.every_postgres
 async def test_how_far_retention_is_held_back_is_shown(desk: Desk, pipeline: Pipeline) -> None:
     at = await old_messages(desk, "a", "b")
     stream = await define(desk)
@@ -148,7 +151,7 @@ async def test_how_far_retention_is_held_back_is_shown(desk: Desk, pipeline: Pip
     await desk.push("c")
     ((txid, id_),) = desk.run("SELECT txid, id FROM queenspark.messages WHERE transaction_id = 'c'")
     pipeline.push(state=reads(stream, desk, (txid, id_)), stats=opened(stream, None))
-    (state,) = await desk.store.streams.state(stream.id)
+    (state,) = await desk.store.streams.state([stream.id])
     assert state["held_since"] is None
     assert state["unread_since"] is None
     assert at["b"] < (txid, id_)
@@ -167,6 +170,104 @@ async def test_only_the_newest_late_and_dead_records_are_kept(
     await desk.store.sweeper.run()
     for table in ("stream_late", "stream_dead"):
         assert desk.run(f"SELECT txid FROM queenspark.{table} ORDER BY txid") == [(2,), (3,)]
+
+
+async def test_windows_stay_as_long_as_their_stream_says(desk: Desk, pipeline: Pipeline) -> None:
+    await desk.push("a")
+    stream = await define(desk)
+    pipeline.seal(stream.id, stream.queue_id, minute("a", 1), minute("a", 2), minute("b", 1))
+    desk.age(100)
+    assert await desk.store.sweeper.run() == 0, "off by default"
+    await define(desk, window_retention_ms=200_000)
+    assert await desk.store.sweeper.run() == 0
+    redefined = await define(desk, window_retention_ms=50_001)
+    assert (redefined.version, redefined.window_retention_ms) == (1, 50_001)
+    queue = await desk.store.catalog.queue(stream.queue)
+    assert queue is not None
+    assert queue.retention_seconds == 51, "whole seconds, never earlier"
+    assert await desk.store.sweeper.run() == 1, "the last window of each key stays"
+    await define(desk)
+    pipeline.seal(stream.id, stream.queue_id, minute("a", 3))
+    desk.age(1000)
+    assert await desk.store.sweeper.run() == 0, "off again"
+
+
+SESSION = {"kind": "session", "gap_us": 60_000_000, "late": "drop"}
+
+
+def late_record(stream: Stream, position: Position, **more: Any) -> dict[str, Any]:
+    """A record that was dropped because it was late, as the engine reports it."""
+    place = {"stream": stream.id, "version": 1, "key": "p", "txid": position[0], "id": position[1]}
+    return {**place, "time_us": 0, "closed_us": 0, "dropped": True, **more}
+
+
+async def dropped(desk: Desk, stream: Stream) -> set[Position]:
+    return await desk.store.hydration.dropped(stream.id, 1, "p")
+
+
+async def test_dropped_records_of_sessions_outlive_the_late_log(
+    desk: Desk, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("queenspark.store.sweeper._KEPT_RECORDS", 2)
+    records = await old_messages(desk, *"abcd", retentionSeconds=0)
+    stream = await define(desk, spec=SESSION)
+    for position in records.values():
+        pipeline.batch += 1
+        pipeline.push(late=[late_record(stream, position)])
+    await desk.store.sweeper.run()
+    assert desk.run("SELECT count(*) FROM queenspark.stream_late") == [(2,)]
+    assert await dropped(desk, stream) == set(records.values())
+
+
+async def test_dropped_records_of_an_older_pipeline_outlive_the_late_log(
+    desk: Desk, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipeline of an older version notes them in the late log only."""
+    monkeypatch.setattr("queenspark.store.sweeper._KEPT_RECORDS", 2)
+    records = await old_messages(desk, *"abcd", retentionSeconds=0)
+    stream = await define(desk, spec=SESSION)
+    for position in records.values():
+        pipeline.batch += 1
+        pipeline.push(late=[late_record(stream, position)])
+    desk.run("DELETE FROM queenspark.stream_dropped")
+    assert await dropped(desk, stream) == set(records.values())
+    await desk.store.sweeper.run()
+    assert await dropped(desk, stream) == set(records.values())
+
+
+async def test_dropped_records_go_with_the_records_themselves(desk: Desk, pipeline: Pipeline) -> None:
+    records = await old_messages(desk, "a", "b")
+    await desk.push("young")
+    ((txid, id_),) = desk.run("SELECT txid, id FROM queenspark.messages WHERE transaction_id = 'young'")
+    stream = await define(desk, spec=SESSION)
+    everything = [*records.values(), (txid, id_)]
+    pipeline.push(late=[late_record(stream, position) for position in everything])
+    desk.run("DELETE FROM queenspark.stream_late")
+    sweeper = Sweeper(desk.store.database, hold_seconds=0)
+    assert await sweeper.run() == 2
+    await sweeper.run()
+    assert await dropped(desk, stream) == {(txid, id_)}
+    await desk.store.streams.delete(stream)
+    assert desk.run("SELECT count(*) FROM queenspark.stream_dropped") == [(0,)]
+
+
+async def test_dropped_records_of_a_stream_that_an_older_broker_deleted_go(
+    desk: Desk, pipeline: Pipeline
+) -> None:
+    """Its delete knows nothing of them."""
+    records = await old_messages(desk, "a", retentionSeconds=0)
+    stream = await define(desk, spec=SESSION)
+    pipeline.push(late=[late_record(stream, records["a"])])
+    desk.run("DELETE FROM queenspark.streams")
+    await desk.store.sweeper.run()
+    assert desk.run("SELECT count(*) FROM queenspark.stream_dropped") == [(0,)]
+
+
+async def test_windows_on_a_grid_need_no_list_of_dropped_records(desk: Desk, pipeline: Pipeline) -> None:
+    records = await old_messages(desk, "a", retentionSeconds=0)
+    stream = await define(desk)
+    pipeline.push(late=[late_record(stream, records["a"])])
+    assert desk.run("SELECT count(*) FROM queenspark.stream_dropped") == [(0,)]
 
 
 @pytest.mark.parametrize("age", ["retention_seconds", "completed_retention_seconds"])

@@ -1,14 +1,18 @@
 """Definitions of streams: what a change keeps, where a version begins, and what is known as of a moment."""
 
+import asyncio
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
 import pytest
 
-from queenspark.store.definitions import Definition, definitions_as_of, latest_seq, window_queue
+from queenspark.store.definitions import Definition, to_definitions, window_queue
 from queenspark.store.errors import Refused
+from queenspark.store.queries import query
 from queenspark.store.streams import Stream, Wanted
+from tests.database import connect
 from tests.store.desk import Desk, names
 from tests.streams.sealing import MINUTE, Pipeline, minute
 
@@ -32,8 +36,14 @@ async def define(desk: Desk, *queues: str, **more: Any) -> Stream:
     return await desk.store.streams.define(wanted(*queues, **more))
 
 
+def as_of(desk: Desk, seq: int | None = None) -> list[Definition]:
+    """The definitions of all streams and versions as of a seq, or now."""
+    with connect(desk.store.database.url) as connection:
+        return to_definitions(connection.execute(query("definitions_as_of"), {"seq": seq}).fetchall())
+
+
 async def versions(desk: Desk, seq: int | None = None) -> dict[int, Definition]:
-    return {definition.version: definition for definition in await desk.store.streams.as_of(seq)}
+    return {definition.version: definition for definition in as_of(desk, seq)}
 
 
 def positions(definition: Definition) -> dict[str, tuple[int, int]]:
@@ -69,7 +79,7 @@ async def test_unknown_sources_are_refused_and_listed(desk: Desk) -> None:
     with pytest.raises(Refused, match="y, x do not exist"):
         await define(desk, "y", "q", "x")
     assert await desk.store.streams.find() == []
-    assert await desk.store.streams.as_of() == []
+    assert as_of(desk) == []
 
 
 async def test_where_a_stream_begins(desk: Desk) -> None:
@@ -81,9 +91,7 @@ async def test_where_a_stream_begins(desk: Desk) -> None:
     await define(desk, name="latest", start="latest")
     time = (datetime.now(UTC) - timedelta(seconds=50)).isoformat()
     await define(desk, name="time", start=time)
-    found = {
-        definition.body.name: positions(definition)["q"] for definition in await desk.store.streams.as_of()
-    }
+    found = {definition.body.name: positions(definition)["q"] for definition in as_of(desk)}
     assert found["earliest"] == (0, 0)
     assert found["latest"] > (young, 2**62)
     assert (young - 1, 2**62) < found["time"] < (young, 2**62)
@@ -93,9 +101,9 @@ async def test_where_a_stream_begins(desk: Desk) -> None:
 async def test_defining_the_same_again_changes_nothing(desk: Desk) -> None:
     await desk.push("m")
     stream = await define(desk)
-    before = await desk.store.streams.as_of()
+    before = as_of(desk)
     assert (await define(desk)).id == stream.id
-    assert await desk.store.streams.as_of() == before
+    assert as_of(desk) == before
 
 
 @pytest.mark.parametrize("change", [{"grace_us": 5}, {"late": "drop"}, {"idle_us": 7, "clock": "ingest"}])
@@ -115,7 +123,7 @@ async def test_a_lease_time_applies_at_once(desk: Desk) -> None:
     await define(desk)
     stream = await define(desk, lease_timeout_ms=5000)
     assert stream.lease_timeout_ms == 5000
-    assert len(await desk.store.streams.as_of()) == 1
+    assert len(as_of(desk)) == 1
 
 
 async def test_sources_are_replaced_and_added_ones_count_from_now(desk: Desk) -> None:
@@ -201,6 +209,29 @@ async def test_where_counting_is_involved_records_are_divided_by_position(desk: 
     assert found[2].body.from_us is None
 
 
+async def test_no_record_falls_between_two_versions_while_pushes_go_on(desk: Desk) -> None:
+    await desk.push("m")
+    await define(desk)
+    over = threading.Event()
+
+    def push() -> None:
+        with desk.connect() as connection:
+            while not over.is_set():
+                connection.execute("SELECT pg_current_xact_id()")
+                connection.commit()
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(asyncio.to_thread(push))
+        for n in range(20):
+            await define(desk, spec=TUMBLING if n % 2 else {"kind": "count", "size": 5})
+        over.set()
+    found = await versions(desk)
+    for version in range(1, 21):
+        until = found[version].body.until
+        assert until is not None
+        assert positions(found[version + 1]) == {"q": (until.txid, until.id)}
+
+
 async def test_sessions_begin_at_once(desk: Desk) -> None:
     await desk.push("m")
     await define(desk)
@@ -233,18 +264,16 @@ async def test_definitions_as_of_a_moment_never_change(desk: Desk) -> None:
     await desk.push("m")
     stream = await define(desk)
     first = (await versions(desk))[1].seq
-    before = await desk.store.streams.as_of(first)
+    before = as_of(desk, first)
     await define(desk, spec={**TUMBLING, "grace_us": 1})
     await define(desk, spec=SHAPES[0]["spec"])
     await desk.store.streams.delete(stream)
-    assert await desk.store.streams.as_of(first) == before
-    assert await desk.store.streams.as_of() == []
-    assert await desk.store.streams.as_of(first - 1) == []
-    with psycopg.connect(desk.store.database.url) as connection:
-        assert definitions_as_of(connection, first) == before
-        assert latest_seq(connection) > first
+    assert as_of(desk, first) == before
+    assert as_of(desk) == []
+    assert as_of(desk, first - 1) == []
 
 
+@pytest.mark.every_postgres
 async def test_a_deleted_stream_is_gone_with_its_windows(desk: Desk) -> None:
     await desk.push("m")
     stream = await define(desk)
@@ -268,6 +297,7 @@ async def test_a_queue_in_the_way_is_named(desk: Desk) -> None:
         await define(desk)
 
 
+@pytest.mark.every_postgres
 async def test_writers_of_definitions_come_one_after_the_other(desk: Desk) -> None:
     await desk.push("m")
     with desk.connect() as connection:
@@ -277,7 +307,7 @@ async def test_writers_of_definitions_come_one_after_the_other(desk: Desk) -> No
                 other.execute("LOCK TABLE queenspark.definitions IN SHARE ROW EXCLUSIVE MODE")
             other.rollback()
             # Readers do not wait.
-            assert definitions_as_of(other) == []
+            assert as_of(desk) == []
 
 
 async def seek(desk: Desk, stream: Stream, seconds: float) -> None:
@@ -290,6 +320,7 @@ async def popped(desk: Desk, stream: Stream) -> list[str]:
     return [f"{name.split(':')[1]}{int(name.split(':')[2]) // 60_000}" for name in names(found)]
 
 
+@pytest.mark.every_postgres
 async def test_seek_goes_to_the_first_window_that_ends_after_the_time(desk: Desk) -> None:
     await desk.push("m")
     stream = await define(desk)

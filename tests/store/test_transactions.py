@@ -19,6 +19,7 @@ def acks(batch: Batch, status: str = "completed") -> list[Ack]:
     ]
 
 
+@pytest.mark.every_postgres
 async def test_ack_and_push_happen_together(desk: Desk) -> None:
     await desk.push("in")
     batch = await desk.pop()

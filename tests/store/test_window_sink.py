@@ -10,10 +10,11 @@ import pytest
 
 from queenspark.store.definitions import window_queue
 from queenspark.store.errors import DatabaseUnavailable, LostLeadership
+from queenspark.store.pipeline import PipelineStore
 from tests.store.desk import Desk
 from tests.streams.sealing import MINUTE, Pipeline, Sealed, minute
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.every_postgres]
 
 QUEUE = window_queue("ns", "s")
 
@@ -78,13 +79,13 @@ async def test_a_batch_that_is_pushed_again_changes_nothing(
         queue_id,
     )
     stats[0]["stream"] = desk.run("SELECT id FROM queenspark.streams")[0][0]
-    assert pipeline.seal(7, queue_id, minute("a", 1), batch=4, stats=stats, state='{"x": 1}') == 1
+    assert pipeline.seal(7, queue_id, minute("a", 1), batch=4, stats=stats, state='{"next_close": 5}') == 1
     before = windows(desk)
     assert pipeline.seal(7, queue_id, minute("a", 1), batch=4, stats=stats) == 0
     assert pipeline.seal(7, queue_id, minute("a", 9), batch=3, stats=stats) == 0
     assert windows(desk) == before
     assert desk.run("SELECT records FROM queenspark.stream_stats") == [(5,)]
-    assert desk.run("SELECT batch, state ->> 'x' FROM queenspark.progress") == [(4, "1")]
+    assert desk.run("SELECT batch, next_close FROM queenspark.progress") == [(4, 5)]
     assert pipeline.seal(7, queue_id, minute("a", 2), batch=5, stats=stats) == 1
     assert desk.run("SELECT records FROM queenspark.stream_stats") == [(10,)]
 
@@ -158,6 +159,67 @@ async def test_a_run_that_begins_again_leaves_out_what_the_one_before_has_pushed
     assert pipeline.seal(7, queue_id, *again, batch=5) == 1
     assert pipeline.seal(7, queue_id, minute("a", 2), batch=10) == 1
     assert [name for _, name in windows(desk)] == ["7:a:60000:120000:v2:r1", "7:a:120000:180000:r1"]
+
+
+OLD_STATE = {  # as a version that knew no columns for it wrote it
+    "run": "old", "n": 9, "txid": 70, "id": 71, "tick": 72, "seq": 2, "behind": {"7:2": [10, 11, 12]},
+    "again": False, "next_close": 99, "records": 3, "seconds": 0.25,
+}  # fmt: skip
+
+
+def older_pipeline(desk: Desk, bucket: int = 0, **more: Any) -> None:
+    """Progress as a pipeline of an older version writes it."""
+    desk.run(
+        "INSERT INTO queenspark.progress (bucket, buckets, epoch, batch, state) VALUES (%s, 1, 0, 9, %s)",
+        bucket,
+        json.dumps({**OLD_STATE, **more}),
+    )
+
+
+async def test_a_pipeline_goes_on_with_the_checkpoint_of_an_older_version(
+    desk: Desk, queue_id: int, pipeline: Pipeline
+) -> None:
+    older_pipeline(desk)
+    pipeline.run = "old"
+    here = json.dumps({"txid": 80, "id": 81, "tick": 82})
+    assert pipeline.seal(7, queue_id, minute("a", 1), batch=9, state=here) == 0
+    assert pipeline.seal(7, queue_id, minute("a", 2), batch=10, state=here) == 1
+    assert desk.run("SELECT batch, run, txid, id, tick, behind FROM queenspark.progress") == [
+        (10, "old", 80, 81, 82, {})
+    ]
+
+
+async def test_a_run_that_begins_again_leaves_out_what_an_older_version_has_pushed(
+    desk: Desk, queue_id: int, pipeline: Pipeline
+) -> None:
+    desk.run(
+        "INSERT INTO queenspark.definitions (stream_id, version, body) VALUES (7, 1, '{}'), (7, 2, '{}')"
+    )
+    older_pipeline(desk)
+    here = json.dumps({"txid": 70, "id": 71, "tick": 72})
+    assert pipeline.seal(7, queue_id, minute("a", 1), minute("a", 1, version=2), state=here) == 1
+    assert [name for _, name in windows(desk)] == ["7:a:60000:120000:v2:r1"]
+
+
+async def test_an_older_version_can_take_over_again(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
+    """It reads these keys of the state, and all of them are there."""
+    pipeline.seal(7, queue_id, minute("a", 1), batch=4)
+    ((state,),) = desk.run("SELECT state FROM queenspark.progress")
+    assert {name: state[name] for name in ("run", "n", "txid", "id", "tick", "seq", "behind")} == {
+        "run": "first", "n": 4, "txid": 0, "id": 0, "tick": 4, "seq": 0, "behind": {},
+    }  # fmt: skip
+
+
+async def test_the_source_is_told_how_far_buckets_of_any_version_are(desk: Desk) -> None:
+    older_pipeline(desk)
+    older_pipeline(desk, bucket=1, next_close=None)
+    with PipelineStore(desk.store.database.url) as store:
+        assert store.news("old").next_close == 99
+        assert store.news("old").floors == []
+        assert store.news("new").next_close is None
+        assert store.news("new").floors == [(70, 71, 72)]
+    (bucket, _) = await desk.store.streams.buckets()
+    assert (bucket["batch_records"], bucket["batch_seconds"]) == (3, 0.25)
 
 
 async def test_a_deleted_stream_gets_nothing(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:

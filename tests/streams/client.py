@@ -14,7 +14,7 @@ from queen import Queen
 
 async def define(client: Any, stream: str, namespace: str, queue: str) -> Any:
     builder = client.stream(stream, namespace).sources([queue]).partitioned()
-    return await builder.tumbling_time(60).grace_period(1).lease_timeout(4).define()
+    return await builder.tumbling_time(60).grace_period(1).lease_timeout(2).define()
 
 
 async def consume(client: Any, stream: str, group: str, count: str, failing: str) -> Any:
@@ -40,13 +40,13 @@ async def consume(client: Any, stream: str, group: str, count: str, failing: str
 async def slowly(client: Any, stream: str, group: str) -> Any:
     """Take longer for a window than its lease lasts; renewed meanwhile, it is not delivered to others."""
     consumer, other = client.consumer(stream, group), client.consumer(stream, group)
-    consumer._lease_renew_interval = 1000
+    consumer._lease_renew_interval = 500
     other._poll_timeout = 100
     stolen: list[str] = []
 
     async def process(window: Any) -> None:
         for _ in range(6):
-            await asyncio.sleep(0.8)
+            await asyncio.sleep(0.4)
             if (taken := await other.poll_window()) is not None:
                 stolen.append(taken.id)
         consumer.stop()

@@ -7,12 +7,14 @@ import pytest
 from tests.broker_process import Broker
 from tests.streams.stream_api import StreamApi
 from tests.wire.api import Api
+from tests.wire.document import Document
 
 
 @pytest.fixture
 def api(shared_broker: Broker) -> Iterator[Api]:
-    """The API of the shared broker."""
+    """The API of the shared broker; every answer is compared with the OpenAPI document."""
     with Api(shared_broker.url, shared_broker.database_url) as api:
+        api.http.event_hooks = {"response": [Document(api.read("/openapi.json")).check]}
         yield api
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from queenspark.store.progress import to_progress
 from queenspark.store.window_sink import WindowSink
 
 WINDOWS: dict[str, Any] = {
@@ -88,11 +89,11 @@ class Pipeline:
         stats: Sequence[dict[str, Any]] = (),
     ) -> int:
         """Push one batch of one bucket."""
-        end = {"run": self.run, "n": self.batch, "tick": self.batch}
-        end |= {"txid": 0, "id": 0, "seq": 0, "behind": {}}
+        end = {"run": self.run, "n": self.batch, "tick": self.batch, "txid": 0, "id": 0}
         counts = dict.fromkeys(("open_windows", "records", "windows", "late", "dropped", "dead"), 0)
+        progress = to_progress({**end, **json.loads(state)})
         return self.sink.push(
-            self.epoch, self.bucket if bucket is None else bucket, buckets, end | json.loads(state),
+            self.epoch, self.bucket if bucket is None else bucket, buckets, progress,
             pl.DataFrame(schema=WINDOWS) if windows is None else windows,
             pl.DataFrame(list(late), schema=LATE),
             pl.DataFrame(list(dead), schema=DEAD),

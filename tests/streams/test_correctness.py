@@ -179,7 +179,7 @@ def test_14_a_poll_costs_the_same_with_many_keys(stream: StreamApi, api: Api) ->
             ).fetchall()
             ((plan,),) = connection.execute(
                 "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)"
-                " SELECT * FROM pop_each(%s, 1, 60000)", (group,),
+                " SELECT * FROM pop(%s, 1, 1, ARRAY[gen_random_uuid()], false)", (group,),
             ).fetchall()  # fmt: skip
         costs.append(plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"])
         assert window["key"] == "k0"

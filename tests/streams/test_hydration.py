@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import StartBroker
 from tests.streams.sealing import MINUTE, Sealed, minute
 from tests.streams.stream_api import StreamApi, data_of
-from tests.wire.api import Api, answered, refused
+from tests.wire.api import Api, Json, answered, refused
 
 NOON = 1_769_860_800_000  # 2026-01-31T12:00:00Z
 GLOBAL = "__GLOBAL__"
@@ -76,24 +76,37 @@ def test_a_count_window_by_event_time_leaves_out_what_has_none(stream: StreamApi
     assert [data["at"] for data in data_of(stream.poll())] == [NOON, NOON - 99_999]
 
 
-def test_a_session_leaves_out_what_was_dropped_as_late(stream: StreamApi) -> None:
+def session_without_its_second_record(stream: StreamApi) -> Json:
+    """Seal a session of which the second record was dropped; return that record's entry in the late log."""
     stream.define(partitioned=True, window_type="session", window_gap_ms=60_000, event_time="at", late="drop")
     records = stream.push({"at": NOON}, {"at": NOON + 1}, {"at": NOON + 2})
     txid, id_ = records[1].position
     late = {
-        "stream": stream.id,
-        "version": 1,
-        "key": "p",
-        "txid": txid,
-        "id": id_,
-        "time_us": 0,
-        "closed_us": 0,
+        "stream": stream.id, "version": 1, "key": "p", "txid": txid, "id": id_, "time_us": 0, "closed_us": 0,
         "dropped": True,
-    }
-    window = stream.over(records, start_us=NOON * 1000, end_us=NOON * 1000 + MINUTE)
-    stream.seal(window, late=[late])
+    }  # fmt: skip
+    stream.seal(stream.over(records, start_us=NOON * 1000, end_us=NOON * 1000 + MINUTE), late=[late])
+    return late
+
+
+def test_a_session_leaves_out_what_was_dropped_as_late(stream: StreamApi) -> None:
+    session_without_its_second_record(stream)
     assert [data["at"] for data in data_of(stream.poll())] == [NOON, NOON + 2]
     assert data_of(stream.poll("g2", maxMessages=1)) == [{"at": NOON}]
+
+
+def test_a_session_leaves_out_dropped_records_that_the_late_log_no_longer_lists(stream: StreamApi) -> None:
+    session_without_its_second_record(stream)
+    assert [data["at"] for data in data_of(stream.poll())] == [NOON, NOON + 2]
+    stream.run("DELETE FROM queenspark.stream_late WHERE stream_id = %s", stream.id)
+    assert [data["at"] for data in data_of(stream.poll("replay"))] == [NOON, NOON + 2]
+
+
+def test_a_session_leaves_out_what_a_pipeline_of_an_older_version_dropped(stream: StreamApi) -> None:
+    """It notes a dropped record in the late log only."""
+    session_without_its_second_record(stream)
+    stream.run("DELETE FROM queenspark.stream_dropped WHERE stream_id = %s", stream.id)
+    assert [data["at"] for data in data_of(stream.poll())] == [NOON, NOON + 2]
 
 
 def test_a_window_of_an_old_version_is_read_as_that_version_was(stream: StreamApi) -> None:

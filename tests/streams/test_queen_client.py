@@ -37,7 +37,7 @@ def test_windows_reach_a_consumer_and_a_failed_one_comes_again(stream: StreamApi
     defined(stream)
     shown = stream.resource()
     assert (shown["windowDurationMs"], shown["windowGracePeriodMs"]) == (60_000, 1000)
-    assert (shown["windowLeaseTimeoutMs"], shown["partitioned"]) == (4000, True)
+    assert (shown["windowLeaseTimeoutMs"], shown["partitioned"]) == (2000, True)
     for key in ("a", "b", "c"):
         records = stream.push({"n": 1}, {"n": 2}, {"n": 0.5}, partition=key)
         stream.seal(stream.over(records))

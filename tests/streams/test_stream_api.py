@@ -2,7 +2,9 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -25,10 +27,11 @@ from tests.wire.api import Api, answered, push_operation, refused
         ({"source_queue_names": []}, "source_queue_names is required"),
         ({"source_queue_names": "q"}, "source_queue_names must be an array"),
         ({"source_queue_names": [1]}, "source_queue_names must be an array"),
-        ({"source_queue_names": ["windows:a/b"]}, "source_queue_names: windows:a/b holds the windows"),
+        ({"source_queue_names": ["windows:a/b"]}, "source_queue_names: windows:a/b is a window queue"),
         ({"partitioned": "yes"}, "partitioned"),
         ({"window_type": "hopping"}, "window_type must be tumbling, sliding, session or count"),
         ({"window_duration_ms": 0}, "window_duration_ms is 0; it must be at least 1"),
+        ({"window_retention_ms": 0}, "window_retention_ms must be from 1 to 2000000000000"),
         ({"window_duration_ms": -60000}, "window_duration_ms is -60000; it must be at least 1"),
         ({"window_duration_ms": 2**60}, "window_duration_ms"),
         ({"window_duration_ms": 1.5}, "window_duration_ms"),
@@ -208,6 +211,23 @@ def test_names_of_window_queues_are_taken(api: Api) -> None:
     assert api.get("/api/v1/resources/queues/windows%3Atests%2Fx").status_code == 404
 
 
+def test_window_queues_are_listed_only_when_asked_for(stream: StreamApi, api: Api) -> None:
+    api.configure(stream.queue)
+    before = api.read("/api/v1/resources/overview"), api.read("/api/v1/status")
+    stream.define(partitioned=True)
+    stream.seal(minute("k", 1))
+    after = api.read("/api/v1/resources/overview"), api.read("/api/v1/status")
+    for name in ("queues", "partitions"):
+        assert [each[name] for each in after] == [each[name] for each in before]
+    window_queue = f"windows:tests/{stream.name}"
+    for path in ("/api/v1/resources/queues", "/api/v1/status/queues"):
+        listed = {queue["name"] for queue in api.read(path)["queues"]}
+        assert stream.queue in listed
+        assert window_queue not in listed
+        assert window_queue in {queue["name"] for queue in api.read(path, windows="true")["queues"]}
+    assert api.read(f"/api/v1/resources/queues/{quote(window_queue, safe='')}")["name"] == window_queue
+
+
 def test_streams_are_listed_with_what_they_are(stream: StreamApi, api: Api) -> None:
     stream.define(partitioned=True, window_grace_period_ms=5000)
     stream.seal(minute("k", 1))
@@ -270,6 +290,92 @@ def test_consumers_show_how_far_each_key_is(stream: StreamApi) -> None:
     ]  # fmt: skip
     assert rows[0]["lastAckedWindowEnd"] == "1970-01-01T00:02:00.000Z"
     assert rows[0]["lastConsumedAt"] is not None
+
+
+def fill(stream: StreamApi) -> dict[str, Any]:
+    """Windows in every state for the group `g`; return the one that is leased."""
+    stream.define(partitioned=True)
+    stream.run("UPDATE queenspark.queues SET retry_limit = 0 WHERE id = %s", stream.queue_id)
+    stream.seal(minute("dead", 1, count=7))
+    stream.ack(stream.poll(), success=False, error="never")
+    stream.run("UPDATE queenspark.queues SET retry_limit = 3 WHERE id = %s", stream.queue_id)
+    stream.seal(minute("done", 1))
+    stream.ack(stream.poll())
+    stream.seal(minute("failed", 1))
+    stream.ack(stream.poll(), success=False, error="not today")
+    stream.seal(minute("leased", 1), minute("leased", 2))
+    window = stream.poll(consumerId="worker-7")
+    stream.seal(minute("new", 1))
+    return window
+
+
+def states(stream: StreamApi, **query: Any) -> list[tuple[str, int, str]]:
+    shown = stream.resource("windows", **query)["windows"]
+    return [(each["key"], round(_minutes(each["start"])), each["state"]) for each in shown]
+
+
+def _minutes(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp() / 60
+
+
+def test_active_windows_are_listed_with_their_state(stream: StreamApi) -> None:
+    lease = fill(stream)
+    shown = {(each["key"], each["start"]): each for each in stream.resource("windows")["windows"]}
+    assert sorted(states(stream, consumerGroup="g")) == sorted(states(stream)) == [
+        ("dead", 1, "dead"), ("failed", 1, "retrying"), ("leased", 1, "leased"), ("leased", 2, "waiting"),
+        ("new", 1, "waiting"),
+    ]  # fmt: skip
+    by_key = {key: each for (key, _), each in sorted(shown.items(), reverse=True)}
+    leased, failed, dead = by_key["leased"], by_key["failed"], by_key["dead"]
+    assert (leased["id"], leased["leaseExpiresAt"] > leased["sealedAt"]) == (lease["id"], True)
+    assert leased["leaseHolder"] == "worker-7"
+    assert leased["leasedAt"] < leased["leaseExpiresAt"]
+    assert (failed["attempts"], failed["error"], failed["consumerGroup"]) == (1, "not today", "g")
+    assert (failed["leaseHolder"], failed["leasedAt"]) == (None, None)
+    assert failed["availableAt"] is not None
+    assert (dead["attempts"], dead["error"], dead["count"]) == (1, "never", 7)
+    assert dead["failedAt"] is not None
+    assert by_key["new"]["attempts"] == 0
+
+
+def test_active_windows_are_chosen_by_state_and_paged(stream: StreamApi, api: Api) -> None:
+    fill(stream)
+    assert states(stream, state="leased") == [("leased", 1, "leased")]
+    assert states(stream, state="retrying") == [("failed", 1, "retrying")]
+    assert states(stream, state="dead") == [("dead", 1, "dead")]
+    assert sorted(states(stream, state="waiting")) == [("leased", 2, "waiting"), ("new", 1, "waiting")]
+    pages = [states(stream, limit=2, offset=offset) for offset in (0, 2, 4, 6)]
+    assert [len(page) for page in pages] == [2, 2, 1, 0]
+    assert sorted(window for page in pages for window in page) == sorted(states(stream))
+    assert states(stream, consumerGroup="nobody") == []
+    path = f"/api/v1/resources/streams/{stream.name}/windows"
+    assert "state" in refused(api.get(path, state="open"), 400)
+
+
+def test_a_window_whose_lease_is_over_waits_again(stream: StreamApi) -> None:
+    fill(stream)
+    stream.expire_leases()
+    stream.end_waits()
+    assert ("leased", 1, "waiting") in states(stream, state="waiting")
+    assert ("failed", 1, "waiting") in states(stream, state="waiting")
+    assert states(stream, state="leased") == []
+
+
+def test_a_window_that_was_put_back_waits_again(stream: StreamApi, api: Api) -> None:
+    fill(stream)
+    (dead,) = stream.resource("windows", state="dead")["windows"]
+    queue = quote(f"windows:tests/{stream.name}", safe="")
+    answered(api.post(f"/api/v1/dlq/retry?queue={queue}&consumerGroup=g"), 200)
+    waiting = stream.resource("windows", state="waiting")["windows"]
+    assert dead["id"] in {each["id"] for each in waiting}
+    assert states(stream, state="dead") == []
+
+
+def test_windows_that_no_group_reads_wait(stream: StreamApi) -> None:
+    stream.define(partitioned=True)
+    stream.seal(minute("a", 1), minute("b", 1))
+    assert states(stream) == [("a", 1, "waiting"), ("b", 1, "waiting")]
+    assert {each["consumerGroup"] for each in stream.resource("windows")["windows"]} == {None}
 
 
 def test_late_and_dead_records_are_shown_with_their_message(stream: StreamApi) -> None:

@@ -45,8 +45,11 @@ def progress(system: System, stream: Stream) -> Json:
 
 def settled(system: System, stream: Stream) -> int:
     """How many windows there are, when there are some, none is left to seal, and none was for a while."""
-    before = len(system.sealed(stream)) if all_read(system, stream) else 0
-    time.sleep(2)
+    if not all_read(system, stream):
+        time.sleep(0.1)
+        return 0
+    before = len(system.sealed(stream))
+    time.sleep(1)
     return before if before == len(system.sealed(stream)) else 0
 
 

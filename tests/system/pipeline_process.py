@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,13 @@ from tests.broker_process import clean_environment
 from tests.processes import descendants, gone, program_of
 
 LOG_LINES = 100
+
+
+def send(number: signal.Signals, pids: Iterable[int]) -> None:
+    """Send a signal to those of these processes that are still there."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 class PipelineProcess:
@@ -69,9 +77,7 @@ class PipelineProcess:
     def kill(self) -> None:
         """Kill driver, JVM and workers, as a power cut would."""
         pids = [self.process.pid, *descendants(self.process.pid)]
-        for pid in pids:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        send(signal.SIGKILL, pids)
         self.process.wait()
         while not all(map(gone, pids)):
             time.sleep(0.01)

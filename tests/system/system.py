@@ -170,9 +170,20 @@ class System:
     def wait_for(self, stream: Stream, count: int, within: float = 60.0) -> list[Json]:
         """Wait until so many windows are sealed."""
         deadline = time.monotonic() + within
-        while len(found := self.sealed(stream)) < count and time.monotonic() < deadline:
-            time.sleep(0.05)
-        return found
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            while _count_sealed(connection, stream) < count and time.monotonic() < deadline:
+                time.sleep(0.05)
+        return self.sealed(stream)
+
+
+def _count_sealed(connection: psycopg.Connection[tuple[Any, ...]], stream: Stream) -> int:
+    row = connection.execute(
+        "SELECT count(*) FROM queenspark.messages m JOIN queenspark.streams s ON s.queue_id = m.queue_id"
+        " WHERE s.id = %s",
+        (stream.id,),
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def spec_of(defined: Json) -> Spec:

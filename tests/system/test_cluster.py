@@ -20,7 +20,7 @@ from tests.system.system import System, as_rows, oracle_rows
 from tests.system.test_windows import SHAPES
 from tests.wire.api import Api
 
-pytestmark = [pytest.mark.timeout(480)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(480)]
 
 FAR_AWAY = 4 * 10**15  # microseconds: no window is open then
 SPARK = Path(pyspark.__file__).parent

@@ -20,6 +20,8 @@ from tests.system.system import GLOBAL, System, as_rows, microseconds, oracle_ro
 from tests.wire.api import Api, Json, answered
 from tests.wire.deadline import eventually
 
+pytestmark = pytest.mark.together
+
 PUSH = """
     INSERT INTO queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload)
     SELECT current_txid(), nextval('queenspark.message_blocks') * 1000, p.id, clock_timestamp(),

@@ -15,9 +15,12 @@ from tests.system.system import System
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "streams.md"
 
+pytestmark = pytest.mark.together
 
-@pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="the page uses curl and jq")
+
 def test_the_commands_of_the_page_about_streams_work(system: System) -> None:
+    if not (shutil.which("curl") and shutil.which("jq")):
+        pytest.skip("the page uses curl and jq")
     blocks = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     script = "\necho\n".join(blocks).replace("http://127.0.0.1:6632", system.api.url)
     # A busy machine needs longer for the first window than a reader's.

@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 
 from tests.broker_process import Broker
 from tests.postgres_servers import PostgresServer
+from tests.processes import descendants, gone
 from tests.system.load import (
     Consumers,
     Producers,
@@ -22,7 +24,7 @@ from tests.system.load import (
     fingerprint,
     wait_until,
 )
-from tests.system.pipeline_process import PipelineProcess
+from tests.system.pipeline_process import PipelineProcess, send
 from tests.system.system import Stream, System, as_rows, oracle_rows
 from tests.windows.oracle import Record, Row
 from tests.wire.api import Api, Json
@@ -113,9 +115,10 @@ def kill_uncommitted(system: System) -> None:
 
     def pushed() -> set[str]:
         """The ends of the last batches that the buckets have pushed."""
-        found = system.run("SELECT state ->> 'run', state ->> 'n' FROM queenspark.progress")
+        found = system.run("SELECT run, batch FROM queenspark.progress")
         return {f"{run} {n}" for run, n in found}
 
+    assert wait_until(lambda: bool(pushed()), within=120), "no batch was pushed"
     before = pushed()
     assert wait_until(lambda: len(before - pushed()) == len(before), within=60, every=0.005)
     system.pipeline.kill()
@@ -156,7 +159,7 @@ def lose_checkpoint(system: System) -> None:
     shutil.rmtree(system.pipeline.checkpoint)
 
 
-SMALL = [kill_uncommitted, kill_driver, lose_checkpoint]
+SMALL = [kill_uncommitted, lose_checkpoint]
 FULL = [
     kill_all, kill_half_pushed, kill_driver, kill_uncommitted, kill_java, lose_checkpoint, kill_all,
     kill_uncommitted, kill_driver, kill_half_pushed,
@@ -167,9 +170,9 @@ FULL = [
 def test_every_window_once_whatever_is_killed(victim: System, full_size: bool) -> None:
     """Windows, their messages and what each group gets are what they would be without a crash."""
     chance = random.Random(SEED)
-    kills, messages, keys, scale = (FULL, 100_000, 2_000, 15) if full_size else (SMALL, 3_000, 50, 1)
+    kills, messages, keys, scale = (FULL, 100_000, 2_000, 15) if full_size else (SMALL, 2_000, 50, 1)
     # However slow the machine is, there must be messages left at the last kill, or no windows are pushed.
-    pace = {"per_second": 350} if full_size else {"per_second": 60, "count": 2, "drip_seconds": 0.5}
+    pace = {"per_second": 350} if full_size else {"per_second": 120, "count": 2, "drip_seconds": 0.5}
     load: dict[str, Any] = {"messages": messages, "keys": keys, **pace}
     streams = define_all_kinds(victim, scale=scale)
     url = victim.api.url
@@ -300,3 +303,20 @@ def test_what_retention_removed_does_not_come_again(victim: System) -> None:
     for stream in [*streams, silent]:
         assert consumers.taken(stream, "a") == expected_taken(expected(stream)), stream.defined
     assert left < before / 2, "retention has removed hardly anything"
+
+
+def test_signals_to_all_of_its_processes_end_a_pipeline_well(victim: System) -> None:
+    """As a service manager sends them, or a terminal that goes; twice, from somebody impatient."""
+    pipeline = victim.pipeline
+    begin = pipeline.log_file.stat().st_size
+    pipeline.wait_until_leading()
+    stream = victim.define("tumbling", grace_ms=0, window_duration_ms=500)
+    victim.api.push(stream.queues[0], 1, partition="k")
+    assert victim.wait_for(stream, 1), pipeline.log()
+    pids = [pipeline.process.pid, *descendants(pipeline.process.pid)]
+    send(signal.SIGINT, pids)
+    time.sleep(0.2)
+    send(signal.SIGHUP, pids)
+    assert pipeline.process.wait(60) == 0, pipeline.log()
+    assert b"Spark's Java process ended" not in pipeline.log_file.read_bytes()[begin:]
+    assert wait_until(lambda: all(map(gone, pids)), within=10)

@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 CLIENT = Path(sys.prefix) / "queen-0.14"
 COUNT = 40
 
+pytestmark = pytest.mark.together
+
 
 def client(system: System, step: str, stream: str, *arguments: str) -> Any:
     """Run one step with the client; what it printed last."""

@@ -12,6 +12,8 @@ from tests.system.system import Stream, System, as_rows, oracle_rows
 from tests.wire.api import Json, answered
 from tests.wire.deadline import eventually
 
+pytestmark = pytest.mark.together
+
 
 def versions(windows: Iterable[Json], version: int) -> list[Json]:
     return [window for window in windows if window["version"] == version]

@@ -17,7 +17,7 @@ from tests.system.pipeline_process import PipelineProcess
 from tests.system.system import System
 from tests.wire.api import Api
 
-pytestmark = [pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 SECOND = 1_000_000
 GIB = 1024**3

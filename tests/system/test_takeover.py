@@ -1,11 +1,9 @@
 """One pipeline leads, another one stands by and takes over."""
 
-import os
 import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -13,13 +11,13 @@ import pytest
 
 from tests.broker_process import Broker
 from tests.postgres_servers import PostgresServer
-from tests.processes import descendants, gone
+from tests.processes import descendants
 from tests.system.load import wait_until
-from tests.system.pipeline_process import PipelineProcess
+from tests.system.pipeline_process import PipelineProcess, send
 from tests.system.system import System, as_rows, oracle_rows
 from tests.wire.api import Api
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.crash, pytest.mark.timeout(300)]
 
 FAR_AWAY = 4 * 10**15  # microseconds: no window is open then
 
@@ -101,7 +99,6 @@ def pair(system_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFacto
         broker.stop()
 
 
-@pytest.mark.long
 def test_a_frozen_leader_cannot_write_any_more(pair: Pair) -> None:
     """It freezes in the midst of a push; when it thaws, it finds that another one leads, and stands by."""
     leader, standby = pair.ready()
@@ -128,7 +125,6 @@ def test_a_frozen_leader_cannot_write_any_more(pair: Pair) -> None:
     assert standby.leads()
 
 
-@pytest.mark.long
 def test_a_leader_that_is_stopped_hands_over_at_once(pair: Pair) -> None:
     """SIGTERM, as an operator stops it."""
     leader, standby = pair.ready()
@@ -152,20 +148,6 @@ def test_a_standby_takes_over_from_a_killed_leader(pair: Pair, full_size: bool) 
     pair.check()
 
 
-def test_signals_to_all_of_its_processes_end_a_pipeline_well(pair: Pair) -> None:
-    """As a service manager sends them, or a terminal that goes; twice, from somebody impatient."""
-    leader = pair.leader()
-    pair.seal()
-    pids = [leader.process.pid, *descendants(leader.process.pid)]
-    send(signal.SIGINT, pids)
-    time.sleep(0.2)
-    send(signal.SIGHUP, pids)
-    assert leader.process.wait(60) == 0, leader.log()
-    assert "Spark's Java process ended" not in leader.log()
-    assert wait_until(lambda: all(map(gone, pids)), within=10)
-
-
-@pytest.mark.long
 def test_without_its_jvm_the_process_ends_and_says_so(pair: Pair) -> None:
     """Whoever watches over it can start it again."""
     leader = pair.leader()
@@ -174,13 +156,6 @@ def test_without_its_jvm_the_process_ends_and_says_so(pair: Pair) -> None:
     log = leader.log()
     assert log.splitlines()[-1] == "Spark's Java process ended"
     assert "py4j" not in log
-
-
-def send(number: signal.Signals, pids: list[int]) -> None:
-    """Send a signal to those of these processes that are still there."""
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
 
 
 def is_waiting(system: System) -> bool:

@@ -16,6 +16,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "global"])
 @pytest.mark.parametrize("kind", SHAPES)
 def test_ingest_time(system: System, kind: str, partitioned: bool) -> None:
@@ -37,6 +38,7 @@ def test_ingest_time(system: System, kind: str, partitioned: bool) -> None:
     assert sum(len(window["messages"]) for window in delivered) == sum(row.count for row in expected)
 
 
+@pytest.mark.together
 @pytest.mark.parametrize("late", ["process", "warn", "drop"])
 @pytest.mark.parametrize("kind", SHAPES)
 def test_event_time(system: System, kind: str, late: str) -> None:
@@ -82,6 +84,7 @@ def test_the_last_window_is_delivered_soon_after_its_end(system: System) -> None
     assert min(delays) < 3_000_000
 
 
+@pytest.mark.together
 def test_consumers_of_several_groups_share_windows(system: System) -> None:
     """Each group gets each window once, whoever of its consumers takes it."""
     stream = system.define("tumbling", grace_ms=0, window_duration_ms=300)

@@ -41,6 +41,30 @@ class RawConnection:
             received += self._socket.recv(4096)
         return int(received.split(b" ", 2)[1])
 
+    def answer(self) -> tuple[int, dict[str, str], bytes]:
+        """Wait for an answer and read all of it: status, headers with names in lower case, body."""
+        received = b""
+        while b"\r\n\r\n" not in received:
+            received += self._some()
+        head, _, body = received.partition(b"\r\n\r\n")
+        first, *lines = head.decode().split("\r\n")
+        headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+        while len(body) < int(headers.get("content-length", 0)):
+            body += self._some()
+        return int(first.split(" ")[1]), headers, body
+
+    def _some(self) -> bytes:
+        part = self._socket.recv(65536)
+        assert part, "the connection ended early"
+        return part
+
+    def ended(self) -> bool:
+        """Wait until the broker ends the connection; False when it sends something instead."""
+        try:
+            return not self._socket.recv(1)
+        except ConnectionResetError:
+            return True
+
     def answered(self) -> bool:
         """Whether a first byte of an answer is there."""
         self._socket.setblocking(False)

@@ -32,7 +32,7 @@ def test_acks_that_wait_together_are_judged_one_by_one(
             eventually(lambda: waiting_for_a_lock(observer))
             time.sleep(0.5)  # all of them have arrived
             waiting = observer.execute("SELECT query FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-            assert sum("ack_each(" in query for (query,) in waiting) <= LANES
+            assert sum("ack(" in query for (query,) in waiting) <= LANES
         assert [answer.result()["success"] for answer in answers] == [n != 7 for n in range(20)]
 
 

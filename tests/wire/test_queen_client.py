@@ -1,6 +1,7 @@
 """The published Queen clients against a real broker: every scenario with each release."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -14,11 +15,10 @@ import queen
 
 from tests.broker_process import Broker
 from tests.wire.clients.catalogue import SCENARIOS
-from tests.wire.clients.run import run
+from tests.wire.clients.run import ANSWER, PATIENCE, run
 
 ROOT = Path(__file__).parents[2]
 OLD_CLIENT = Path(sys.prefix) / "queen-0.14"
-PATIENCE = 60
 
 
 @contextmanager
@@ -40,12 +40,54 @@ def test_client_2_6(shared_broker: Broker, queue: str, scenario: str) -> None:
         asyncio.run(asyncio.wait_for(run(shared_broker.url, scenario, queue), PATIENCE))
 
 
+class OldClient:
+    """A process with the older release, which runs one scenario after the other."""
+
+    def __init__(self, url: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.wire.clients.run", url],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join((str(OLD_CLIENT), str(ROOT)))},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.version = self._answer()
+
+    def failure(self, scenario: str, queue: str) -> str | None:
+        """How a scenario fails, if it does."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{json.dumps([scenario, queue])}\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+    def _answer(self) -> str | None:
+        assert self._process.stdout is not None
+        printed = ""
+        for line in self._process.stdout:
+            if line.startswith(ANSWER):
+                answer: str | None = json.loads(line.removeprefix(ANSWER))
+                return answer
+            printed += line
+        raise AssertionError(f"the client ended: {printed}")
+
+
+@pytest.fixture(scope="module")
+def old_client(shared_broker: Broker) -> Iterator[OldClient]:
+    """The older release, for all scenarios."""
+    client = OldClient(shared_broker.url)
+    yield client
+    client.close()
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_client_0_14(shared_broker: Broker, queue: str, scenario: str) -> None:
-    command = [sys.executable, "-m", "tests.wire.clients.run", shared_broker.url, scenario, queue]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(OLD_CLIENT), str(ROOT)))}
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, timeout=PATIENCE, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.endswith("\n0.14.0\n"), "the older release ran"
+def test_client_0_14(old_client: OldClient, queue: str, scenario: str) -> None:
+    assert old_client.version == "0.14.0", "the older release runs"
+    failure = old_client.failure(scenario, queue)
+    assert failure is None, failure

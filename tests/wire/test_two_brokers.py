@@ -27,9 +27,10 @@ class Pair:
     other: Api
 
 
-@pytest.fixture
-def pair(broker: StartBroker) -> Iterator[Pair]:
-    brokers = (broker(), broker())
+@pytest.fixture(scope="module")
+def pair(module_broker: StartBroker) -> Iterator[Pair]:
+    """Two brokers for all tests here."""
+    brokers = (module_broker(), module_broker())
     with Api(brokers[0].url) as one, Api(brokers[1].url) as other:
         yield Pair(brokers, one, other)
 
@@ -150,11 +151,11 @@ def test_consumers_who_read_while_others_push_miss_nothing(pair: Pair, queue: st
     assert sorted(delivered) == list(range(600))
 
 
-def test_a_push_that_commits_late_is_not_skipped(pair: Pair, queue: str, database: str) -> None:
+def test_a_push_that_commits_late_is_not_skipped(pair: Pair, queue: str, module_database: str) -> None:
     """A connection of the test's own stands for a broker that is slow between its insert and its commit."""
     places = [pair.one.push(queue, f"first of p{n}", partition=f"p{n}")[0]["partition_id"] for n in range(2)]
     delivered = payloads_of(pair.other.drain(queue, 2, consumerGroup="g"))
-    with connect(database, autocommit=False) as slow:
+    with connect(module_database, autocommit=False) as slow:
         slow.execute(
             "INSERT INTO queenspark.messages"
             " (txid, id, partition_id, created_at, queue_id, transaction_id, payload)"

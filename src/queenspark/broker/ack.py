@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID, uuid4
 
 import msgspec
+from msgspec.structs import astuple
 
 from ..store.delivery import QUEUE_MODE, Ack, Acked
 from ..store.errors import StoreError, TransactionRefused
@@ -15,9 +16,9 @@ from ..store.push import Item
 from ..store.transaction import REASONS
 from .broker import Broker
 from .errors import bad_request
-from .http import Answer, Call, Route, json
+from .http import Answer, Call, Right, Route, json
 from .push import MESSAGES as PUSH_MESSAGES
-from .push import check_items, check_room, pushed_items
+from .push import PushedItem, check_items, pushed_items
 
 log = logging.getLogger("queenspark.broker")
 
@@ -49,8 +50,8 @@ class AckBatchRequest(msgspec.Struct, rename="camel"):
     consumer_group: str | None = None
 
 
-class AckAnswer(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What became of an answer."""
+class AckResult(msgspec.Struct, rename="camel"):
+    """What became of an acknowledgment."""
 
     success: bool
     transaction_id: str
@@ -58,7 +59,30 @@ class AckAnswer(msgspec.Struct, rename="camel", omit_defaults=True):
     consumer_group: str | None
     lease_released: bool
     dlq: bool
-    error: str | None = None
+
+
+class AckAnswer(AckResult):
+    """What became of an acknowledgment, and why it was refused."""
+
+    error: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class PushStep(PushedItem, tag_field="type", tag="push"):
+    """The result of one item of a push in a transaction."""
+
+
+class AckStep(AckResult, tag_field="type", tag="ack"):
+    """The result of an ack in a transaction."""
+
+
+class Transacted(msgspec.Struct, rename="camel"):
+    """What became of a transaction; a refused one did nothing, and says why."""
+
+    transaction_id: str
+    success: bool
+    results: list[PushStep | AckStep]
+    error: str | msgspec.UnsetType = msgspec.UNSET
+    code: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Operation(msgspec.Struct, rename="camel"):
@@ -124,7 +148,7 @@ def _answer(ack: Ack, result: Acked, group: str | None) -> AckAnswer:
         group,
         result.released,
         result.outcome == "dead",
-        None if result.accepted else REASONS[result.outcome],
+        msgspec.UNSET if result.accepted else REASONS[result.outcome],
     )
 
 
@@ -192,41 +216,46 @@ async def transaction(broker: Broker, call: Call) -> Answer:
     if len(acks) > broker.settings.max_batch:
         raise bad_request(f"operations has more than {broker.settings.max_batch} acks: split the transaction")
     check_items(broker, items, call.body_bytes)
-    await check_room(broker, items)
     leases = [_lease(lease) or _NO_LEASE for lease in request.required_leases or [] if lease]
     name = str(uuid4())
     try:
-        pushed, answers = await broker.store.transactions.run(items, acks, leases, staging=broker.modes.push)
+        pushed, answers = await broker.appender.append_and_ack(items, acks, leases)
     except TransactionRefused as refusal:
-        refused = {"success": False, "results": [], "error": str(refusal), "code": refusal.code}
-        return json({"transactionId": name, **refused})
-    for queue in {item.queue for item in items}:
-        broker.bus.wake(queue)
+        return json(Transacted(name, False, [], str(refusal), refusal.code))
     await settle(broker, acks, answers)
     broker.metrics.pushes.inc(sum(not result.duplicate for result in pushed))
     broker.metrics.duplicates.inc(sum(result.duplicate for result in pushed))
-    results: list[Any] = []
+    results: list[PushStep | AckStep] = []
     push_answers = iter(pushed_items(items, pushed))
     ack_answers = iter(zip(acks, answers, strict=True))
     for operation in request.operations:
         if operation.type == "push":
-            results += [
-                {"type": "push", **msgspec.structs.asdict(next(push_answers))} for _ in operation.items or ()
-            ]
+            results += [PushStep(*astuple(next(push_answers))) for _ in operation.items or ()]
         else:
             wanted, result = next(ack_answers)
-            shown = msgspec.to_builtins(_answer(wanted, result, operation.consumer_group))
-            results.append({"type": "ack", **shown})
-    return json({"transactionId": name, "success": True, "results": results})
+            # Every ack of a transaction that happened was accepted: there is no error to tell.
+            results.append(AckStep(*astuple(_answer(wanted, result, operation.consumer_group))[:-1]))
+    return json(Transacted(name, True, results))
 
 
 ROUTES = [
-    Route("POST", "/api/v1/ack", ack, "Answer a message", body=AckRequest, messages=MESSAGES),
+    Route(
+        "POST",
+        "/api/v1/ack",
+        ack,
+        "Answer a message",
+        Right.QUEUE_CONSUME,
+        {200: AckAnswer},
+        body=AckRequest,
+        messages=MESSAGES,
+    ),
     Route(
         "POST",
         "/api/v1/ack/batch",
         ack_batch,
         "Answer several messages",
+        Right.QUEUE_CONSUME,
+        {200: list[AckAnswer]},
         body=AckBatchRequest,
         messages=MESSAGES,
     ),
@@ -235,6 +264,8 @@ ROUTES = [
         "/api/v1/transaction",
         transaction,
         "Push and answer, all or nothing",
+        Right.QUEUE_TRANSACT,
+        {200: Transacted},
         body=TransactionRequest,
         messages={
             **PUSH_MESSAGES,

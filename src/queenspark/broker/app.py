@@ -16,7 +16,7 @@ from . import (
     system,
 )
 from .broker import Broker
-from .http import App, Route
+from .http import Admit, App, Cors, Route, admit_everybody
 
 
 def routes() -> list[Route]:
@@ -26,7 +26,14 @@ def routes() -> list[Route]:
     return [*found, openapi.route(found)]
 
 
-def application(broker: Broker) -> App:
-    """The ASGI application of a broker."""
+def application(broker: Broker, admit: Admit = admit_everybody) -> App:
+    """The ASGI application of a broker; `admit` runs before every handler."""
     settings = broker.settings
-    return App(broker, routes(), settings.max_body_bytes, settings.max_json_depth)
+    return App(
+        broker,
+        routes(),
+        max_body_bytes=settings.max_body_bytes,
+        max_depth=settings.max_json_depth,
+        cors=Cors(settings.cors_origins),
+        admit=admit,
+    )

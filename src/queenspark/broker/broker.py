@@ -5,21 +5,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 from datetime import UTC, datetime
 from typing import Any
 
 from ..settings import Settings, decode_key
 from ..store import Store
+from ..store.definitions import STREAMS_QUERY
 from ..store.delivery import Batch
 from ..store.errors import QueueFull, Refused, StoreError
 from ..store.maintenance import Modes
+from ..store.page import Page
 from .bus import Bus
 from .errors import ApiError
 from .gather import Gatherer
+from .glances import Glances
 from .leases import Leases
 from .metrics import Metrics
 from .parking import Parking
+from .times import iso
 
 log = logging.getLogger("queenspark.broker")
 
@@ -30,6 +34,7 @@ _MOST_ACKED = 1000
 _MOST_WINDOWS = 64
 _LARGE_READS = 4  # windows that are read by themselves at a time; others need connections too
 _FALLBACK_SECONDS = 2.0  # parked polls look again so often even without news
+_VACUUM_SECONDS = 5.0
 _SHARE = 20  # work in the background that brings nothing takes at most such a part of the time,
 _LONGEST_PAUSE = 10  # but is done at least every so many of its intervals
 
@@ -50,9 +55,13 @@ class Broker:
         )
         self.metrics = Metrics()
         self.metrics.pool_size.set(settings.pool_size)
+        self.glances = Glances()
         self.leases = Leases()
         self.parking = Parking(self.give_back, self._in_scope)
         self.pushes = Gatherer(self.store.pusher.push, settings.push_lanes, _MOST_PUSHED)
+        self.appender = self.store.appender(
+            push=self.pushes.run, is_staging=self._is_staging, wake=self._wake_queues
+        )
         self.acks = Gatherer(self.store.deliverer.ack, _LANES, _MOST_ACKED)
         self.window_pops = Gatherer(self.store.deliverer.pop_windows, _LANES, _MOST_WINDOWS)
         self.window_reads = Gatherer(self.store.hydration.read, _LANES, _MOST_WINDOWS)
@@ -71,8 +80,10 @@ class Broker:
         settings = self.settings
         self._every(settings.look_seconds, self._look)
         self._every(settings.retention_interval_seconds, self._sweep)
+        self._every(settings.stats_interval_seconds, self._count)
         self._every(settings.stats_interval_seconds, self.measure)
         self._every(_FALLBACK_SECONDS, self._fall_back)
+        self._every(_VACUUM_SECONDS, self.store.sweeper.vacuum_places)
 
     async def stop(self) -> None:
         """End the work in the background and disconnect."""
@@ -140,6 +151,13 @@ class Broker:
         namespace, task = scope
         return queue is None or (namespace in (None, queue.namespace) and task in (None, queue.task))
 
+    async def _is_staging(self) -> bool:
+        return self.modes.push
+
+    async def _wake_queues(self, names: Set[str]) -> None:
+        for name in names:
+            self.bus.wake(name)
+
     def _modes_changed(self) -> None:
         async def read() -> None:
             try:
@@ -160,6 +178,30 @@ class Broker:
             log.info("retention removed %d messages", removed)
         return removed > 0
 
+    async def _count(self) -> bool:
+        """Bring the counts of the log up to date; when much is left to count, in half of the time."""
+        complete = await self.store.counts.run(0.9 * self.settings.stats_interval_seconds)
+        behind = complete is False
+        while complete is False:
+            await asyncio.sleep((await self.store.counts.freshness()).seconds)
+            complete = await self.store.counts.run()
+        return behind
+
+    async def counted_at(self) -> str | None:
+        """The time of the counts; None while counting still has to catch up with the log."""
+        found = await self.store.counts.refresh()
+        return iso(found.at) if found.complete else None
+
+    async def totals(self) -> dict[str, Any]:
+        """Sums over everything and the time of the counts, at most a second old."""
+
+        async def read() -> dict[str, Any]:
+            counted_at = await self.counted_at()
+            return {**await self.store.counts.totals(), "countedAt": counted_at}
+
+        found: dict[str, Any] = await self.glances.get("totals", read)
+        return found
+
     async def _fall_back(self) -> None:
         """Should a notification get lost, parked polls look again all the same."""
         changed = await self.store.clock.changed_queues(self.parking.queues())
@@ -172,65 +214,80 @@ class Broker:
         """Refresh the gauges that cost a query."""
         metrics = self.metrics
         now = datetime.now(UTC)
-        lags = await self.store.queues.lag()
-        dead = await self.store.dead_letters.counts()
+        groups, _ = await self.store.groups.page(Page(sort="lag", descending=True))
+        totals = await self.store.counts.totals()
+        counts = await self.store.counts.freshness()
         safe_time = await self.store.clock.safe_time()
         holder = await self.store.clock.holder()
         for gauge in (metrics.lag, metrics.oldest, metrics.dead_letters, metrics.horizon_held):
             gauge.clear()
-        for row in lags:
-            metrics.lag.labels(row["queue"], row["name"]).set(row["lag"])
+        for row in groups:
+            labels = (row["queue"], row["name"])
+            metrics.lag.labels(*labels).set(row["lag"])
             age = (now - row["oldest"]).total_seconds() if row["oldest"] is not None and row["lag"] else 0
-            metrics.oldest.labels(row["queue"], row["name"]).set(max(0.0, age))
-        for row in dead:
-            metrics.dead_letters.labels(row["queue"], row["group"]).set(row["count"])
+            metrics.oldest.labels(*labels).set(max(0.0, age))
+            if row["dead_letters"]:
+                metrics.dead_letters.labels(*labels).set(row["dead_letters"])
+        metrics.messages.set(totals["messages"])
+        metrics.pending.set(totals["pending"])
+        metrics.counts_age.set(counts.age if counts.at is not None else 0)
         if safe_time is not None:
             metrics.safe_time.set(safe_time.timestamp())
             metrics.safe_time_lag.set(max(0.0, (now - safe_time).total_seconds()))
         if holder is not None:
-            labels = (str(holder["pid"]), holder["application"], holder["state"])
-            metrics.horizon_held.labels(*labels).set(holder["seconds"] or 0)
+            held_by = (str(holder["pid"]), holder["application"], holder["state"])
+            metrics.horizon_held.labels(*held_by).set(holder["seconds"] or 0)
         await self._measure_streams()
 
     async def _measure_streams(self) -> None:
-        metrics = self.metrics
-        states = {state["id"]: state for state in await self.store.streams.state()}
-        gauges = {
-            metrics.stream_open: "open_windows",
-            metrics.stream_records: "records",
-            metrics.stream_sealed: "windows",
-            metrics.stream_late: "late",
-            metrics.stream_dropped: "dropped",
-            metrics.stream_dead: "dead",
-        }
-        ages = {metrics.stream_lag: "unread_since", metrics.stream_held: "held_since"}
-        for gauge in (metrics.stream_watermark, *gauges, *ages):
-            gauge.clear()
-        for stream in await self.store.streams.find():
-            labels = (stream.namespace, stream.name)
-            if (state := states.get(stream.id)) is None:
-                continue
-            if state["watermark_us"] is not None:
-                metrics.stream_watermark.labels(*labels).set(state["watermark_us"] / 1e6)
-            for gauge, name in gauges.items():
-                gauge.labels(*labels).set(state[name])
-            for gauge, name in ages.items():
-                since = state[name]
-                gauge.labels(*labels).set((state["now"] - since).total_seconds() if since is not None else 0)
-        for gauge in metrics.buckets.values():
-            gauge.clear()
-        for bucket in await self.store.streams.buckets():
-            for name, gauge in metrics.buckets.items():
-                gauge.labels(str(bucket["bucket"])).set(bucket[name])
-        await self._measure_pipeline()
+        streams = self.store.streams
+        pipeline = await streams.pipeline()
+        queries = pipeline["queries"] if pipeline["active"] else {}
+        query = queries.get(STREAMS_QUERY, {})
+        states = {state["id"]: state for state in await streams.state()}
+        rates = {row["id"]: row for row in await streams.rates()}
+        self.metrics.streams.update(
+            {
+                (stream.namespace, stream.name): _measured(states[stream.id], rates.get(stream.id, {}))
+                for stream in (await streams.page(Page()))[0]
+                if stream.id in states
+            },
+            {
+                row["bucket"]: {
+                    **row,
+                    **_of_bucket(query, row["bucket"]),
+                    "watermark": _seconds(row["watermark_us"]),
+                }
+                for row in await streams.buckets()
+            },
+            {**query, "active": pipeline["active"]},
+            queries,
+        )
 
-    async def _measure_pipeline(self) -> None:
-        metrics = self.metrics
-        pipeline = await self.store.streams.pipeline()
-        query = pipeline["stats"].get("query", {}) if pipeline["active"] else {}
-        arriving, able = (float(query.get(f"{name}RowsPerSecond") or 0) for name in ("input", "processed"))
-        metrics.pipeline_active.set(pipeline["active"])
-        metrics.pipeline_input.set(arriving)
-        metrics.pipeline_processed.set(able)
-        metrics.pipeline_batch.set(float(query.get("batchSeconds") or 0))
-        metrics.pipeline_backpressure.set(arriving / able if able else 0)
+
+def _measured(state: dict[str, Any], rates: dict[str, Any]) -> dict[str, Any]:
+    """The state of a stream with times as seconds, and its rates."""
+    return {
+        **state,
+        "watermark": _seconds(state["watermark_us"]),
+        "lag": _age(state["now"], state["unread_since"]),
+        "held": _age(state["now"], state["held_since"]),
+        **{name: rates.get(name) for name in ("arriving", "processed", "sealed", "backpressure")},
+    }
+
+
+def _of_bucket(query: dict[str, Any], bucket: int) -> dict[str, Any]:
+    """What the streams query reports of a bucket."""
+    reported = query.get("buckets", {}).get(str(bucket), {})
+    return {
+        "processed": reported.get("processedRowsPerSecond"),
+        "batchSecondsHistogram": reported.get("batchSecondsHistogram"),
+    }
+
+
+def _seconds(microseconds: int | None) -> float | None:
+    return None if microseconds is None else microseconds / 1e6
+
+
+def _age(now: datetime, since: datetime | None) -> float:
+    return 0.0 if since is None else max(0.0, (now - since).total_seconds())

@@ -7,13 +7,21 @@ class ApiError(Exception):
     """An answer other than success: status, a message for people, a code for programs."""
 
     def __init__(
-        self, status: int, message: str, code: str | None = None, *, retry_after: int | None = None
+        self,
+        status: int,
+        message: str,
+        code: str | None = None,
+        *,
+        retry_after: int | None = None,
+        allow: tuple[str, ...] = (),
     ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.code = code or _CODES.get(status, "error")
         self.retry_after = retry_after
+        #: The methods that the path does take, for 405.
+        self.allow = allow
 
     @property
     def retryable(self) -> bool:
@@ -23,6 +31,8 @@ class ApiError(Exception):
 
 _CODES = {
     400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
     413: "too_large",

@@ -7,46 +7,54 @@ from typing import Any
 
 import msgspec
 
+from ..store.page import MOST, Page
+from .answers.groups import GroupDeleted, GroupDetail, GroupList, GroupMoved, LaggingGroups, Subscribed
 from .broker import Broker
 from .errors import bad_request, not_found
-from .http import Answer, Call, Route, json
+from .http import Answer, Call, Right, Route, json
 from .limits import check_name
+from .paging import Limit, OffsetQuery, PageQuery, page_of, paged
 from .times import iso, parse_time
 
-
-async def _described(
-    broker: Broker, name: str | None = None, queue: str | None = None
-) -> list[dict[str, Any]]:
-    lags = {row["id"]: row for row in await broker.store.queues.lag()}
-    now = datetime.now(UTC)
-    shown = []
-    for row in await broker.store.groups.find(name, queue):
-        lag = lags.get(row["id"], {"lag": 0, "processing": 0, "oldest": None})
-        oldest = lag["oldest"] if lag["lag"] else None
-        shown.append({
-            "name": row["name"],
-            "consumerGroup": row["name"],
-            "queue": row["queue"],
-            "queueName": row["queue"],
-            "subscriptionMode": row["mode"],
-            "createdAt": iso(row["created_at"]),
-            "partitions": row["places"],
-            "activeLeases": row["leases"],
-            "lag": lag["lag"],
-            "processing": lag["processing"],
-            "oldestUnackedAt": iso(oldest),
-            "lagSeconds": max(0.0, (now - oldest).total_seconds()) if oldest else 0.0,
-            "lastAckedAt": iso(row["acked_at"]),
-        })  # fmt: skip
-    return shown
+_SORTS = ("queue", "createdAt", "partitions", "lag", "lagSeconds", "processing")
 
 
-async def list_groups(broker: Broker, _: Call) -> Answer:
-    """All groups, one entry for each queue that a group reads."""
-    return json({"consumerGroups": await _described(broker)})
+def _described(row: dict[str, Any]) -> dict[str, Any]:
+    oldest = row["oldest"] if row["lag"] else None
+    age = (datetime.now(UTC) - oldest).total_seconds() if oldest else 0.0
+    return {
+        "name": row["name"],
+        "consumerGroup": row["name"],
+        "queue": row["queue"],
+        "queueName": row["queue"],
+        "subscriptionMode": row["mode"],
+        "createdAt": iso(row["created_at"]),
+        "partitions": row["places"],
+        "activeLeases": row["leases"],
+        "lag": row["lag"],
+        "processing": row["processing"],
+        "oldestUnackedAt": iso(oldest),
+        "lagSeconds": max(0.0, age),
+        "lastAckedAt": iso(row["acked_at"]),
+    }
 
 
-class LaggingQuery(msgspec.Struct, rename="camel"):
+class GroupsQuery(PageQuery):
+    """Which groups."""
+
+    queue: str | None = None
+
+
+async def list_groups(broker: Broker, call: Call) -> Answer:
+    """A page of the groups, one entry for each queue that a group reads."""
+    query: GroupsQuery = call.query
+    counted_at = await broker.counted_at()
+    rows, total = await broker.store.groups.page(page_of(query, *_SORTS), queue=query.queue)
+    shown = paged("consumerGroups", [_described(row) for row in rows], total, query)
+    return json({**shown, "countedAt": counted_at})
+
+
+class LaggingQuery(GroupsQuery, rename="camel"):
     """What counts as lagging."""
 
     min_lag_seconds: float = 3600
@@ -54,34 +62,49 @@ class LaggingQuery(msgspec.Struct, rename="camel"):
 
 async def lagging(broker: Broker, call: Call) -> Answer:
     """Groups whose oldest unanswered message is older than minLagSeconds."""
-    groups = [
-        group
-        for group in await _described(broker)
-        if group["lag"] and group["lagSeconds"] >= call.query.min_lag_seconds
-    ]
-    return json({"consumerGroups": groups, "minLagSeconds": call.query.min_lag_seconds})
+    query: LaggingQuery = call.query
+    counted_at = await broker.counted_at()
+    rows, total = await broker.store.groups.page(
+        page_of(query, *_SORTS), queue=query.queue, min_lag_seconds=query.min_lag_seconds
+    )
+    shown = paged("consumerGroups", [_described(row) for row in rows], total, query)
+    return json({**shown, "minLagSeconds": query.min_lag_seconds, "countedAt": counted_at})
+
+
+def _place(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "partition": row["partition"],
+        "partitionId": str(row["partition_id"]),
+        "handedOut": row["pending"],
+        "leased": row["leased"],
+        "leaseExpiresAt": iso(row["lease_expires_at"]) if row["leased"] else None,
+        "leaseHolder": row["lease_holder"],
+        "leasedAt": iso(row["leased_at"]),
+        "availableAt": iso(row["available_at"]),
+        "lastAckedAt": iso(row["acked_at"]),
+    }
 
 
 async def get_group(broker: Broker, call: Call) -> Answer:
-    """One group with its queues and partitions."""
+    """One group with its queues and a page of its places."""
     name = call.path["group"]
-    groups = await _described(broker, name)
-    if not groups:
+    query: OffsetQuery = call.query
+    counted_at = await broker.counted_at()
+    rows, _ = await broker.store.groups.page(Page(), name=name)
+    if not rows:
         raise not_found(f"consumer group {name} does not exist")
-    for group, row in zip(groups, await broker.store.groups.find(name), strict=True):
-        group["places"] = [
-            {
-                "partition": place["partition"],
-                "partitionId": str(place["partition_id"]),
-                "handedOut": place["pending"],
-                "leased": place["leased"],
-                "leaseExpiresAt": iso(place["lease_expires_at"]) if place["leased"] else None,
-                "availableAt": iso(place["available_at"]),
-                "lastAckedAt": iso(place["acked_at"]),
-            }
-            for place in await broker.store.groups.places(row["id"])
-        ]
-    return json({"name": name, "lag": sum(group["lag"] for group in groups), "queues": groups})
+    places: dict[int, list[dict[str, Any]]] = {row["id"]: [] for row in rows}
+    for place in await broker.store.groups.places(list(places), query.limit, query.offset):
+        places[place["group_id"]].append(_place(place))
+    queues = [{**_described(row), "places": places[row["id"]]} for row in rows]
+    lag = sum(row["lag"] for row in rows)
+    return json({"name": name, "lag": lag, "queues": queues, "countedAt": counted_at})
+
+
+class PlacesQuery(OffsetQuery):
+    """A page of the places of a group."""
+
+    limit: Limit = MOST
 
 
 class DeleteQuery(msgspec.Struct, rename="camel"):
@@ -93,7 +116,7 @@ class DeleteQuery(msgspec.Struct, rename="camel"):
 async def delete_group(broker: Broker, call: Call) -> Answer:
     """Delete a group, on one queue or on all."""
     name, queue = call.path["group"], call.path.get("queue")
-    affected = [row["queue"] for row in await broker.store.groups.find(name, queue)]
+    affected = [row["queue"] for row in await broker.store.groups.queues_of(name, queue)]
     count = await broker.store.groups.delete(name, queue, keep_start=not call.query.delete_metadata)
     for known in affected:
         broker.bus.forget(known)
@@ -117,7 +140,7 @@ async def set_subscription(broker: Broker, call: Call) -> Answer:
     count = await broker.store.groups.set_start(name, time)
     if not count:
         raise not_found(f"consumer group {name} does not exist")
-    for row in await broker.store.groups.find(name):
+    for row in await broker.store.groups.queues_of(name):
         broker.bus.wake(row["queue"])
     return json({"success": True, "consumerGroup": name, "queues": count, "subscriptionTimestamp": iso(time)})
 
@@ -162,15 +185,49 @@ async def seek(broker: Broker, call: Call) -> Answer:
 _GROUPS = "/api/v1/consumer-groups"
 
 ROUTES = [
-    Route("GET", _GROUPS, list_groups, "All consumer groups"),
-    Route("GET", f"{_GROUPS}/lagging", lagging, "Groups that lag behind", query=LaggingQuery),
-    Route("GET", f"{_GROUPS}/:group", get_group, "One consumer group"),
-    Route("DELETE", f"{_GROUPS}/:group", delete_group, "Delete a group everywhere", query=DeleteQuery),
+    Route(
+        "GET",
+        _GROUPS,
+        list_groups,
+        "A page of the consumer groups",
+        Right.QUEUE_READ,
+        {200: GroupList},
+        query=GroupsQuery,
+    ),
+    Route(
+        "GET",
+        f"{_GROUPS}/lagging",
+        lagging,
+        "Groups that lag behind",
+        Right.QUEUE_READ,
+        {200: LaggingGroups},
+        query=LaggingQuery,
+    ),
+    Route(
+        "GET",
+        f"{_GROUPS}/:group",
+        get_group,
+        "One consumer group",
+        Right.QUEUE_READ,
+        {200: GroupDetail},
+        query=PlacesQuery,
+    ),
+    Route(
+        "DELETE",
+        f"{_GROUPS}/:group",
+        delete_group,
+        "Delete a group everywhere",
+        Right.QUEUE_ADMIN,
+        {200: GroupDeleted},
+        query=DeleteQuery,
+    ),
     Route(
         "DELETE",
         f"{_GROUPS}/:group/queues/:queue",
         delete_group,
         "Delete a group on a queue",
+        Right.QUEUE_ADMIN,
+        {200: GroupDeleted},
         query=DeleteQuery,
     ),
     Route(
@@ -178,14 +235,26 @@ ROUTES = [
         f"{_GROUPS}/:group/subscription",
         set_subscription,
         "Change where a group begins",
+        Right.QUEUE_ADMIN,
+        {200: Subscribed},
         body=SubscriptionRequest,
     ),
-    Route("POST", f"{_GROUPS}/:group/queues/:queue/seek", seek, "Move a group on a queue", body=SeekRequest),
+    Route(
+        "POST",
+        f"{_GROUPS}/:group/queues/:queue/seek",
+        seek,
+        "Move a group on a queue",
+        Right.QUEUE_ADMIN,
+        {200: GroupMoved},
+        body=SeekRequest,
+    ),
     Route(
         "POST",
         f"{_GROUPS}/:group/queues/:queue/partitions/:partition/seek",
         seek,
         "Move a group in a partition",
+        Right.QUEUE_ADMIN,
+        {200: GroupMoved},
         body=SeekRequest,
     ),
 ]

@@ -1,22 +1,15 @@
-"""What names and payloads may look like, and how long leases may last."""
+"""What names and payloads may look like."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from typing import Annotated
 
-from msgspec import Meta, Raw
+from msgspec import Raw
 
 from ..store.definitions import WINDOW_QUEUES
 from ..store.names import ids_fault, name_fault
+from ..store.payloads import depth_fault, size_fault
 from .errors import ApiError, bad_request
-
-LONGEST_LEASE_MS = 86_400_000 * 365
-LeaseMs = Annotated[int, Meta(ge=1, le=LONGEST_LEASE_MS)]
-
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_OTHER = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
 def check_name(what: str, name: str) -> str:
@@ -46,18 +39,7 @@ def check_payloads(payloads: Iterable[Raw], body_bytes: int, most_bytes: int, mo
     """Size and depth of payloads, or 413 and 400."""
     for payload in payloads:
         text = bytes(payload)
-        if body_bytes > most_bytes and len(text) > most_bytes:
-            raise ApiError(413, f"a payload has {len(text)} bytes; the limit of one message is {most_bytes}")
-        if text.count(b"{") + text.count(b"[") > most_depth and depth(text, most_depth) > most_depth:
-            raise bad_request(f"a payload is nested deeper than {most_depth} levels")
-
-
-def depth(text: bytes, most: int) -> int:
-    """How deep JSON text is nested, counted up to one more than `most`."""
-    brackets = _STRING.sub(b"", text).translate(None, delete=_OTHER)
-    level = 0
-    while brackets and level <= most:
-        # The innermost pairs go, one level at a time.
-        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
-        level += 1
-    return level
+        if body_bytes > most_bytes and (fault := size_fault(text, most_bytes)):
+            raise ApiError(413, f"a payload {fault}")
+        if fault := depth_fault(text, most_depth):
+            raise bad_request(f"a payload {fault}")

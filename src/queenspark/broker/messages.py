@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
-from msgspec import Meta, Raw
+from msgspec import Raw
+from msgspec.structs import asdict
 
 from ..store.dead_letters import Filter
+from .answers.messages import (
+    Counted,
+    DeadLetter,
+    DeadLetterList,
+    Message,
+    MessageDeleted,
+    MessageDetail,
+    MessageList,
+    MessageRetried,
+    Trace,
+    TraceAdded,
+    TraceList,
+    TraceName,
+    TraceNames,
+    TracePage,
+)
 from .broker import Broker
 from .errors import bad_request, not_found
-from .http import Answer, Call, Route, json
+from .http import Answer, Call, Right, Route, json
 from .limits import check_ids, check_name
-from .times import iso, parse_time
-
-Limit = Annotated[int, Meta(ge=1, le=1000)]
-Offset = Annotated[int, Meta(ge=0, le=2**31)]
+from .paging import OffsetQuery
+from .times import iso_time, parse_time
 
 
-class BrowseQuery(msgspec.Struct):
+class BrowseQuery(OffsetQuery):
     """Which messages."""
 
     queue: str | None = None
@@ -27,8 +42,6 @@ class BrowseQuery(msgspec.Struct):
     namespace: str | None = None
     task: str | None = None
     status: Literal["pending", "processing", "completed", "dead_letter"] | None = None
-    limit: Limit = 100
-    offset: Offset = 0
     since: str | None = msgspec.field(default=None, name="from")
     until: str | None = msgspec.field(default=None, name="to")
 
@@ -40,20 +53,20 @@ def partition_number(text: str) -> int:
     raise not_found(f"partition {text} does not exist")
 
 
-def _message(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "id": str(row["id"]),
-        "transactionId": row["transaction_id"],
-        "traceId": row["trace_id"],
-        "queue": row["queue"],
-        "partition": row["partition"],
-        "partitionId": str(row["partition_id"]),
-        "namespace": row["namespace"],
-        "task": row["task"],
-        "status": row["status"],
-        "data": Raw(row["payload"].encode()),
-        "createdAt": iso(row["created_at"]),
-    }
+def _message(row: dict[str, Any]) -> Message:
+    return Message(
+        id=str(row["id"]),
+        transaction_id=row["transaction_id"],
+        trace_id=row["trace_id"],
+        queue=row["queue"],
+        partition=row["partition"],
+        partition_id=str(row["partition_id"]),
+        namespace=row["namespace"],
+        task=row["task"],
+        status=row["status"],
+        data=Raw(row["payload"].encode()),
+        created_at=iso_time(row["created_at"]),
+    )
 
 
 async def browse(broker: Broker, call: Call) -> Answer:
@@ -61,13 +74,13 @@ async def browse(broker: Broker, call: Call) -> Answer:
     query: BrowseQuery = call.query
     queue = await broker.store.catalog.queue(query.queue) if query.queue else None
     if query.queue and queue is None:
-        return json({"messages": [], "limit": query.limit, "offset": query.offset})
+        return json(MessageList([], query.limit, query.offset))
     rows = await broker.store.messages.browse(
         query.limit, query.offset, queue_id=queue.id if queue else None, partition=query.partition,
         namespace=query.ns or query.namespace, task=query.task, status=query.status,
         **{"from": parse_time("from", query.since), "to": parse_time("to", query.until)},
     )  # fmt: skip
-    return json({"messages": [_message(row) for row in rows], "limit": query.limit, "offset": query.offset})
+    return json(MessageList([_message(row) for row in rows], query.limit, query.offset))
 
 
 def _path(call: Call) -> tuple[int, str]:
@@ -83,9 +96,8 @@ async def get_message(broker: Broker, call: Call) -> Answer:
     )
     if row is None and not dead:
         raise not_found(f"there is no message {transaction_id} in partition {partition_id}")
-    shown = _message(row) if row is not None else dead_letter(dead[0])
-    shown["deadLetters"] = [dead_letter(entry) for entry in dead]
-    return json(shown)
+    shown = _message(row) if row is not None else _dead_letter(dead[0])
+    return json(MessageDetail(**asdict(shown), dead_letters=[_dead_letter(entry) for entry in dead]))
 
 
 async def delete_message(broker: Broker, call: Call) -> Answer:
@@ -95,9 +107,7 @@ async def delete_message(broker: Broker, call: Call) -> Answer:
     dead = await broker.store.dead_letters.delete(chosen)
     if not await broker.store.messages.delete(partition_id, transaction_id) and not dead:
         raise not_found(f"there is no message {transaction_id} in partition {partition_id}")
-    return json(
-        {"success": True, "deleted": True, "transactionId": transaction_id, "partitionId": str(partition_id)}
-    )
+    return json(MessageDeleted(True, True, transaction_id, str(partition_id)))
 
 
 async def retry_message(broker: Broker, call: Call) -> Answer:
@@ -106,11 +116,10 @@ async def retry_message(broker: Broker, call: Call) -> Answer:
     count = await _put_back(broker, Filter(partition_id=partition_id, transaction_id=transaction_id))
     if not count:
         raise not_found(f"there is no dead letter {transaction_id} in partition {partition_id}")
-    shown = {"transactionId": transaction_id, "partitionId": str(partition_id), "count": count}
-    return json({"success": True, **shown})
+    return json(MessageRetried(True, transaction_id, str(partition_id), count))
 
 
-class DeadLetterQuery(msgspec.Struct, rename="camel"):
+class DeadLetterQuery(OffsetQuery, rename="camel"):
     """Which dead letters."""
 
     queue: str | None = None
@@ -118,8 +127,6 @@ class DeadLetterQuery(msgspec.Struct, rename="camel"):
     partition: str | None = None
     partition_id: str | None = None
     transaction_id: str | None = None
-    limit: Limit = 100
-    offset: Offset = 0
     since: str | None = msgspec.field(default=None, name="from")
     until: str | None = msgspec.field(default=None, name="to")
 
@@ -136,41 +143,37 @@ def _filter(query: DeadLetterQuery) -> Filter:
     )
 
 
-def dead_letter(row: dict[str, Any]) -> dict[str, Any]:
-    """A dead letter as the API shows it."""
-    return {
-        "id": str(row["id"]),
-        "messageId": str(row["id"]),
-        "transactionId": row["transaction_id"],
-        "traceId": row["trace_id"],
-        "partitionId": str(row["partition_id"]),
-        "queue": row["queue"],
-        "queueName": row["queue"],
-        "partition": row["partition"],
-        "partitionName": row["partition"],
-        "consumerGroup": row["group"],
-        "errorMessage": row["error"],
-        "retryCount": row["attempts"],
-        "data": Raw(row["payload"].encode()),
-        "createdAt": iso(row["created_at"]),
-        "failedAt": iso(row["failed_at"]),
-        "status": "dead_letter",
-    }
+def _dead_letter(row: dict[str, Any]) -> DeadLetter:
+    return DeadLetter(
+        id=str(row["id"]),
+        message_id=str(row["id"]),
+        transaction_id=row["transaction_id"],
+        trace_id=row["trace_id"],
+        partition_id=str(row["partition_id"]),
+        queue=row["queue"],
+        queue_name=row["queue"],
+        partition=row["partition"],
+        partition_name=row["partition"],
+        consumer_group=row["group"],
+        error_message=row["error"],
+        retry_count=row["attempts"],
+        data=Raw(row["payload"].encode()),
+        created_at=iso_time(row["created_at"]),
+        failed_at=iso_time(row["failed_at"]),
+    )
 
 
 async def list_dead_letters(broker: Broker, call: Call) -> Answer:
     """Dead letters, the newest first."""
     query: DeadLetterQuery = call.query
     rows, total = await broker.store.dead_letters.find(_filter(query), query.limit, query.offset)
-    messages = [dead_letter(row) for row in rows]
-    return json({"messages": messages, "total": total, "limit": query.limit, "offset": query.offset})
+    return json(DeadLetterList([_dead_letter(row) for row in rows], total, query.limit, query.offset))
 
 
 def _need_filter(query: DeadLetterQuery) -> Filter:
     if not (query.queue or query.consumer_group or query.partition_id):
         raise bad_request(
-            "queue, consumerGroup or partitionId is required:"
-            " all dead letters should not be meant by accident"
+            "refusing to act on all dead letters: give one of queue, consumerGroup and partitionId"
         )
     return _filter(query)
 
@@ -185,12 +188,12 @@ async def _put_back(broker: Broker, chosen: Filter) -> int:
 
 async def retry_dead_letters(broker: Broker, call: Call) -> Answer:
     """Put all dead letters of a filter back."""
-    return json({"success": True, "count": await _put_back(broker, _need_filter(call.query))})
+    return json(Counted(True, await _put_back(broker, _need_filter(call.query))))
 
 
 async def delete_dead_letters(broker: Broker, call: Call) -> Answer:
     """Delete all dead letters of a filter."""
-    return json({"success": True, "count": await broker.store.dead_letters.delete(_need_filter(call.query))})
+    return json(Counted(True, await broker.store.dead_letters.delete(_need_filter(call.query))))
 
 
 class TraceRequest(msgspec.Struct, rename="camel"):
@@ -220,84 +223,127 @@ async def add_trace(broker: Broker, call: Call) -> Answer:
     )  # fmt: skip
     if number is None:
         raise not_found(f"partition {request.partition_id} does not exist")
-    return json({"success": True, "traceId": str(number)}, 201)
+    return json(TraceAdded(True, str(number)), 201)
 
 
-class PageQuery(msgspec.Struct):
-    """A page of a listing."""
-
-    limit: Limit = 100
-    offset: Offset = 0
-
-
-def _trace(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "id": str(row["id"]),
-        "transactionId": row["transaction_id"],
-        "partitionId": str(row["partition_id"]),
-        "queue": row["queue"],
-        "partition": row["partition"],
-        "consumerGroup": row["group_name"],
-        "eventType": row["event_type"],
-        "traceNames": row["names"],
-        "data": row["data"],
-        "createdAt": iso(row["created_at"]),
-    }
+def _trace(row: dict[str, Any]) -> Trace:
+    return Trace(
+        id=str(row["id"]),
+        transaction_id=row["transaction_id"],
+        partition_id=str(row["partition_id"]),
+        queue=row["queue"],
+        partition=row["partition"],
+        consumer_group=row["group_name"],
+        event_type=row["event_type"],
+        trace_names=row["names"],
+        data=row["data"],
+        created_at=iso_time(row["created_at"]),
+    )
 
 
 async def message_traces(broker: Broker, call: Call) -> Answer:
     """The traces of one message."""
-    return json({"traces": [_trace(row) for row in await broker.store.traces.of_message(*_path(call))]})
+    return json(TraceList([_trace(row) for row in await broker.store.traces.of_message(*_path(call))]))
 
 
 async def named_traces(broker: Broker, call: Call) -> Answer:
     """The traces of one name."""
-    query: PageQuery = call.query
+    query: OffsetQuery = call.query
     rows = await broker.store.traces.of_name(call.path["name"].replace("\x00", ""), query.limit, query.offset)
     total = rows[0]["total"] if rows else 0
-    return json(
-        {
-            "traces": [_trace(row) for row in rows],
-            "total": total,
-            "limit": query.limit,
-            "offset": query.offset,
-        }
-    )
+    return json(TracePage([_trace(row) for row in rows], total, query.limit, query.offset))
 
 
 async def trace_names(broker: Broker, call: Call) -> Answer:
     """All trace names."""
-    query: PageQuery = call.query
+    query: OffsetQuery = call.query
     rows = await broker.store.traces.names(query.limit, query.offset)
-    return json(
-        {
-            "names": [
-                {"name": row["name"], "traces": row["traces"], "lastAt": iso(row["last_at"])} for row in rows
-            ]
-        }
-    )
+    return json(TraceNames([TraceName(row["name"], row["traces"], iso_time(row["last_at"])) for row in rows]))
 
 
 _MESSAGE = "/api/v1/messages/:partitionId/:transactionId"
 
 ROUTES = [
-    Route("GET", "/api/v1/messages", browse, "Browse messages", query=BrowseQuery),
-    Route("GET", _MESSAGE, get_message, "One message"),
-    Route("DELETE", _MESSAGE, delete_message, "Delete a message"),
-    Route("POST", f"{_MESSAGE}/retry", retry_message, "Put a dead letter back"),
-    Route("GET", "/api/v1/dlq", list_dead_letters, "Dead letters", query=DeadLetterQuery),
-    Route("POST", "/api/v1/dlq/retry", retry_dead_letters, "Put dead letters back", query=DeadLetterQuery),
-    Route("DELETE", "/api/v1/dlq", delete_dead_letters, "Delete dead letters", query=DeadLetterQuery),
+    Route(
+        "GET",
+        "/api/v1/messages",
+        browse,
+        "Browse messages",
+        Right.QUEUE_READ,
+        {200: MessageList},
+        query=BrowseQuery,
+    ),
+    Route("GET", _MESSAGE, get_message, "One message", Right.QUEUE_READ, {200: MessageDetail}),
+    Route("DELETE", _MESSAGE, delete_message, "Delete a message", Right.QUEUE_ADMIN, {200: MessageDeleted}),
+    Route(
+        "POST",
+        f"{_MESSAGE}/retry",
+        retry_message,
+        "Put a dead letter back",
+        Right.QUEUE_ADMIN,
+        {200: MessageRetried},
+    ),
+    Route(
+        "GET",
+        "/api/v1/dlq",
+        list_dead_letters,
+        "Dead letters",
+        Right.QUEUE_READ,
+        {200: DeadLetterList},
+        query=DeadLetterQuery,
+    ),
+    Route(
+        "POST",
+        "/api/v1/dlq/retry",
+        retry_dead_letters,
+        "Put dead letters back",
+        Right.QUEUE_ADMIN,
+        {200: Counted},
+        query=DeadLetterQuery,
+    ),
+    Route(
+        "DELETE",
+        "/api/v1/dlq",
+        delete_dead_letters,
+        "Delete dead letters",
+        Right.QUEUE_ADMIN,
+        {200: Counted},
+        query=DeadLetterQuery,
+    ),
     Route(
         "POST",
         "/api/v1/traces",
         add_trace,
         "Note something about a message",
+        Right.QUEUE_CONSUME,
+        {201: TraceAdded},
         body=TraceRequest,
-        success=201,
         messages={"transactionId": "transactionId is required", "partitionId": "partitionId is required"},
     ),
-    Route("GET", "/api/v1/traces/names", trace_names, "All trace names", query=PageQuery),
-    Route("GET", "/api/v1/traces/by-name/:name", named_traces, "Traces of a name", query=PageQuery),
-    Route("GET", "/api/v1/traces/:partitionId/:transactionId", message_traces, "Traces of a message"),
+    Route(
+        "GET",
+        "/api/v1/traces/names",
+        trace_names,
+        "All trace names",
+        Right.QUEUE_READ,
+        {200: TraceNames},
+        query=OffsetQuery,
+    ),
+    Route(
+        "GET",
+        "/api/v1/traces/by-name/:name",
+        named_traces,
+        "Traces of a name",
+        Right.QUEUE_READ,
+        {200: TracePage},
+        query=OffsetQuery,
+    ),
+    Route(
+        "GET",
+        "/api/v1/traces/:partitionId/:transactionId",
+        message_traces,
+        "Traces of a message",
+        Right.QUEUE_READ,
+        {200: TraceList},
+    ),
 ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
 from .. import __version__
 from .broker import Broker
-from .http import Answer, Call, Route, json
+from .http import Answer, Call, Error, Right, Route, json
 
 _PARAM = re.compile(r":(\w+)")
 _REF = "#/components/schemas/{name}"
@@ -17,27 +18,11 @@ _REF = "#/components/schemas/{name}"
 
 def document(routes: list[Route]) -> dict[str, Any]:
     """All routes with their parameters, bodies and answers."""
-    types = sorted(
-        {kind for route in routes for kind in (route.body, route.query) if kind},
-        key=lambda kind: kind.__name__,
-    )
-    schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
-    by_type = dict(zip(types, schemas, strict=True))
+    schemas = _Schemas(routes)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(_PARAM.sub(r"{\1}", route.path), {})[route.method.lower()] = _operation(
-            route, by_type, components
-        )
-    components["Error"] = {
-        "type": "object",
-        "required": ["error"],
-        "properties": {
-            "error": {"type": "string"},
-            "code": {"type": "string"},
-            "retryable": {"type": "boolean"},
-            "requestId": {"type": "string"},
-        },
-    }
+        operations = paths.setdefault(_PARAM.sub(r"{\1}", route.path), {})
+        operations[route.method.lower()] = _operation(route, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -47,39 +32,69 @@ def document(routes: list[Route]) -> dict[str, Any]:
             "license": {"name": "Apache-2.0"},
         },
         "paths": paths,
-        "components": {"schemas": components},
+        "components": {"schemas": schemas.components},
     }
 
 
-def _operation(route: Route, by_type: dict[type[Any], Any], components: dict[str, Any]) -> dict[str, Any]:
+class _Schemas:
+    """The schemas of all types that routes take and answer."""
+
+    def __init__(self, routes: list[Route]) -> None:
+        taken = [kind for route in routes for kind in (route.query, route.body) if kind is not None]
+        answered = [kind for route in routes for kind in route.answers.values() if kind not in (None, str)]
+        types = list(dict.fromkeys([*taken, *answered, Error]))
+        schemas, self.components = msgspec.json.schema_components(types, ref_template=_REF)
+        self._by_type = dict(zip(types, schemas, strict=True))
+
+    def of(self, kind: Any) -> dict[str, Any]:
+        """The schema of a type."""
+        schema: dict[str, Any] = self._by_type[kind]
+        return schema
+
+    def fields(self, kind: type[msgspec.Struct]) -> dict[str, Any]:
+        """The schemas of a type's fields."""
+        name = self.of(kind)["$ref"].rpartition("/")[2]
+        fields: dict[str, Any] = self.components[name]["properties"]
+        return fields
+
+
+def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
         for name in _PARAM.findall(route.path)
     ]
     if route.query is not None:
-        fields = components[route.query.__name__]["properties"]
         parameters += [
             {"name": name, "in": "query", "required": False, "schema": _plain(schema)}
-            for name, schema in fields.items()
+            for name, schema in schemas.fields(route.query).items()
         ]
-    error = {
-        "description": "Error",
-        "content": {"application/json": {"schema": {"$ref": _REF.format(name="Error")}}},
-    }
     operation: dict[str, Any] = {
         "operationId": f"{route.method.lower()}_{re.sub(r'[^a-zA-Z0-9]+', '_', route.path).strip('_')}",
         "summary": route.summary,
         "parameters": parameters,
-        "responses": {str(route.success): {"description": "Success"}, "4XX": error, "5XX": error},
+        "responses": _responses(route, schemas),
+        "x-right": route.right,
     }
-    if route.path.startswith("/api/v1/pop"):
-        operation["responses"]["204"] = {"description": "Nothing to hand out"}
     if route.body is not None:
         operation["requestBody"] = {
             "required": not route.empty_body,
-            "content": {"application/json": {"schema": by_type[route.body]}},
+            "content": {"application/json": {"schema": schemas.of(route.body)}},
         }
     return operation
+
+
+def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
+    """The answers of a route by status, and the error that any route may answer with."""
+    responses: dict[str, Any] = {}
+    for status, kind in route.answers.items():
+        response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+        responses[str(status)] = response
+        if kind is str:
+            response["content"] = {"text/plain": {"schema": {"type": "string"}}}
+        elif kind is not None:
+            response["content"] = {"application/json": {"schema": schemas.of(kind)}}
+    error = {"description": "Error", "content": {"application/json": {"schema": schemas.of(Error)}}}
+    return {**responses, "4XX": error, "5XX": error}
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
@@ -91,10 +106,11 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def route(routes: list[Route]) -> Route:
-    """The route that serves the document of all routes."""
-    text = json(document(routes))
+    """The route that serves the document of all routes, itself included."""
 
     async def serve(_: Broker, __: Call) -> Answer:
-        return text
+        return answer
 
-    return Route("GET", "/openapi.json", serve, "This document")
+    own = Route("GET", "/openapi.json", serve, "This document", Right.PUBLIC, {200: dict[str, Any]})
+    answer = json(document([*routes, own]))
+    return own

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 import msgspec
@@ -12,7 +12,7 @@ from msgspec import Meta, Raw
 from ..store.delivery import QUEUE_MODE, Batch
 from .broker import Broker
 from .errors import bad_request
-from .http import NOTHING, Answer, Call, Route, json
+from .http import NOTHING, Answer, Call, Right, Route, json
 from .limits import check_name
 from .parking import Lot
 from .times import iso_us, parse_time
@@ -38,6 +38,7 @@ class PopQuery(msgspec.Struct, rename="camel"):
     namespace: str | None = None
     task: str | None = None
     autopilot: bool = False
+    consumer_id: str | None = None
 
 
 class PoppedMessage(msgspec.Struct, rename="camel", gc=False):
@@ -95,6 +96,7 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
     batch, partitions = _sizes(query, settings.max_batch)
     mode, start = _start(query)
     group = check_name("consumerGroup", query.consumer_group) if query.consumer_group else QUEUE_MODE
+    holder = check_name("consumerId", query.consumer_id) if query.consumer_id else None
     deliverer = broker.store.deliverer
     gone = call.watch()
 
@@ -105,7 +107,8 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
         for name in names:
             found = await deliverer.pop(
                 name, group, batch=batch, partitions=partitions, partition=partition,
-                auto_ack=query.auto_ack, mode=mode, start=start, is_wanted=lambda: not gone.done(),
+                auto_ack=query.auto_ack, mode=mode, start=start, holder=holder,
+                is_wanted=lambda: not gone.done(),
             )  # fmt: skip
             if found is not None:
                 return found
@@ -200,46 +203,78 @@ class ExtendRequest(msgspec.Struct):
     seconds: Annotated[int, Meta(ge=1, le=86400 * 365)] | None = None
 
 
+class LeaseExtended(msgspec.Struct, rename="camel"):
+    """When a lease ends now; the three times are the same, under the names that clients know."""
+
+    lease_id: str
+    success: bool
+    renewed: int
+    new_expires_at: str
+    expires_at: str
+    lease_expires_at: str = msgspec.field(name="lease_expires_at")
+
+
+class LeaseNotFound(msgspec.Struct, rename="camel"):
+    """An error, with the fields that clients look for in a success."""
+
+    error: str
+    lease_id: str
+    code: Literal["not_found"] = "not_found"
+    retryable: bool = False
+    success: bool = False
+    renewed: int = 0
+
+
 async def extend(broker: Broker, call: Call) -> Answer:
     """Lengthen a lease."""
+    text = call.path["leaseId"]
     try:
-        lease_id = UUID(call.path["leaseId"])
+        lease_id = UUID(text)
     except ValueError:
         lease_id = None
     found = await broker.store.deliverer.extend(lease_id, call.body.seconds) if lease_id is not None else None
     if found is None:
-        text = "Lease not found or expired"
-        body = {
-            "error": text,
-            "code": "not_found",
-            "leaseId": call.path["leaseId"],
-            "success": False,
-            "renewed": 0,
-        }
-        return json(body, 404)
+        return json(LeaseNotFound("Lease not found or expired", text), 404)
     places, expires_at = found
     when = iso_us(int(expires_at.timestamp() * 1_000_000))
-    return json({
-        "leaseId": call.path["leaseId"], "success": True, "renewed": places,
-        "newExpiresAt": when, "expiresAt": when, "lease_expires_at": when,
-    })  # fmt: skip
+    return json(LeaseExtended(text, True, places, when, when, when))
 
 
 ROUTES = [
-    Route("GET", "/api/v1/pop/queue/:queue", pop_queue, "Pop from a queue", query=PopQuery),
+    Route(
+        "GET",
+        "/api/v1/pop/queue/:queue",
+        pop_queue,
+        "Pop from a queue",
+        Right.QUEUE_CONSUME,
+        {200: Popped, 204: None},
+        query=PopQuery,
+    ),
     Route(
         "GET",
         "/api/v1/pop/queue/:queue/partition/:partition",
         pop_queue,
         "Pop from a partition",
+        Right.QUEUE_CONSUME,
+        {200: Popped, 204: None},
         query=PopQuery,
     ),
-    Route("GET", "/api/v1/pop", pop_any, "Pop from any queue of a namespace or task", query=PopQuery),
+    Route(
+        "GET",
+        "/api/v1/pop",
+        pop_any,
+        "Pop from any queue of a namespace or task",
+        Right.QUEUE_CONSUME,
+        {200: Popped, 204: None},
+        query=PopQuery,
+    ),
     Route(
         "POST",
         "/api/v1/lease/:leaseId/extend",
         extend,
         "Lengthen a lease",
+        Right.QUEUE_CONSUME,
+        {200: LeaseExtended, 404: LeaseNotFound},
         body=ExtendRequest,
         empty_body=True,
     ),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
 from ..store.push import Item, Pushed, complete
 from .broker import Broker
 from .errors import bad_request
-from .http import Answer, Call, Route, json
+from .http import Answer, Call, Right, Route, json
 from .limits import check_ids, check_name, check_payloads, check_queue
 
 MESSAGES = {
@@ -34,7 +35,7 @@ class PushedItem(msgspec.Struct, gc=False):
 
     index: int
     transaction_id: str
-    status: str
+    status: Literal["queued", "duplicate"]
     message_id: str
     partition_id: str
     trace_id: str | None
@@ -57,17 +58,6 @@ def check_items(broker: Broker, items: Sequence[Item], body_bytes: int) -> None:
     check_payloads(
         [item.payload for item in items], body_bytes, settings.max_item_bytes, settings.max_json_depth
     )
-
-
-async def check_room(broker: Broker, items: Sequence[Item]) -> None:
-    """429 for a queue that has reached its maxSize."""
-    counts: dict[str, int] = {}
-    for item in items:
-        counts[item.queue] = counts.get(item.queue, 0) + 1
-    for name, count in counts.items():
-        queue = await broker.store.catalog.queue(name)
-        if queue is not None and queue.max_size > 0:
-            await broker.store.queues.check_room(queue, count)
 
 
 def pushed_items(items: Sequence[Item], results: Sequence[Pushed]) -> list[PushedItem]:
@@ -93,12 +83,7 @@ async def push(broker: Broker, call: Call) -> Answer:
     if not items:
         return json([], 201)
     check_items(broker, items, call.body_bytes)
-    await check_room(broker, items)
-    results = await broker.store.maintenance.stage(items) if broker.modes.push else None
-    if results is None:
-        results = await broker.pushes.run(items, call.body_bytes)
-        for queue in {item.queue for item in items}:
-            broker.bus.wake(queue)
+    results = await broker.appender.append(items, call.body_bytes)
     metrics = broker.metrics
     duplicates = sum(result.duplicate for result in results)
     metrics.push_requests.inc()
@@ -115,8 +100,9 @@ ROUTES = [
         "/api/v1/push",
         push,
         "Append messages to queues",
+        Right.QUEUE_PUSH,
+        {201: list[PushedItem]},
         body=PushRequest,
         messages=MESSAGES,
-        success=201,
     )
 ]

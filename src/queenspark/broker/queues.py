@@ -7,11 +7,22 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from ..store.catalog import Queue
+from ..store.catalog import Queue, to_queue
+from ..store.page import Page
+from .answers.queues import (
+    Configured,
+    NamespaceList,
+    Overview,
+    QueueDeleted,
+    QueueDetail,
+    QueueList,
+    TaskList,
+)
 from .broker import Broker
 from .errors import bad_request, not_found
-from .http import Answer, Call, Route, json
+from .http import Answer, Call, Right, Route, json
 from .limits import check_name, check_queue
+from .paging import PageQuery, page_of, paged
 from .times import iso
 
 Seconds = Annotated[int, Meta(ge=0, le=2_000_000_000)]
@@ -136,119 +147,114 @@ async def delete(broker: Broker, call: Call) -> Answer:
     return json({"deleted": True, "queue": name, "existed": existed})
 
 
-class ScopeQuery(msgspec.Struct):
-    """A namespace or a task."""
+class QueuesQuery(PageQuery):
+    """Which queues."""
 
     namespace: str | None = None
     task: str | None = None
+    windows: bool = False
 
 
-async def described(
-    broker: Broker, namespace: str | None = None, task: str | None = None
-) -> list[dict[str, Any]]:
-    """All queues with their counts."""
-    store = broker.store
-    queues = await store.queues.find(namespace, task)
-    totals = await store.queues.totals()
-    lags = await store.queues.lag()
-    return [_described(queue, partitions, totals.get(queue.id, 0), lags) for queue, partitions in queues]
+_SORTS = ("namespace", "task", "priority", "createdAt", "partitions", "messages", "pending", "processing")
 
 
-def _described(queue: Queue, partitions: int, total: int, lags: list[dict[str, Any]]) -> dict[str, Any]:
-    own = [row for row in lags if row["queue_id"] == queue.id]
-    processing = sum(row["processing"] for row in own)
-    waiting = max((row["lag"] - row["processing"] for row in own), default=total)
+def _described(row: dict[str, Any]) -> dict[str, Any]:
     return {
-        "id": str(queue.id),
-        "name": queue.name,
-        "namespace": queue.namespace,
-        "task": queue.task,
-        "priority": queue.priority,
-        "createdAt": iso(queue.created_at),
-        "partitions": partitions,
-        "messages": {"total": total, "pending": max(0, waiting), "processing": processing},
+        "id": str(row["id"]),
+        "name": row["name"],
+        "namespace": row["namespace"],
+        "task": row["task"],
+        "priority": row["priority"],
+        "createdAt": iso(row["created_at"]),
+        "partitions": row["partitions"],
+        "messages": {"total": row["messages"], "pending": row["pending"], "processing": row["processing"]},
     }
 
 
 async def list_queues(broker: Broker, call: Call) -> Answer:
-    """All queues."""
-    return json({"queues": await described(broker, call.query.namespace, call.query.task)})
+    """A page of the queues with their counts."""
+    query: QueuesQuery = call.query
+    counted_at = await broker.counted_at()
+    rows, total = await broker.store.queues.page(
+        page_of(query, *_SORTS), windows=query.windows, namespace=query.namespace, task=query.task
+    )
+    shown = paged("queues", [_described(row) for row in rows], total, query)
+    return json({**shown, "countedAt": counted_at})
 
 
 async def get_queue(broker: Broker, call: Call) -> Answer:
-    """One queue with its options, partitions and groups."""
+    """One queue with its options, groups and a page of its partitions."""
     name = call.path["queue"]
-    found = [pair for pair in await broker.store.queues.find() if pair[0].name == name]
-    if not found:
+    page = page_of(call.query, "createdAt")
+    counted_at = await broker.counted_at()
+    rows, _ = await broker.store.queues.page(Page(1), windows=True, name=name)
+    if not rows:
         raise not_found(f"queue {name} does not exist")
-    queue, count = found[0]
-    lags = await broker.store.queues.lag(queue)
-    totals = await broker.store.queues.totals(queue)
-    partitions = await broker.store.queues.partitions(queue)
+    row, queue = rows[0], to_queue(rows[0])
+    partitions = await broker.store.queues.partitions(queue, page)
+    groups, _ = await broker.store.groups.page(Page(), queue_ids=[queue.id])
     return json(
         {
-            **_described(queue, count, totals.get(queue.id, 0), lags),
+            **_described(row),
             "options": shown_options(queue),
             "partitions": [
-                {"id": str(row["id"]), "name": row["name"], "createdAt": iso(row["created_at"])}
-                for row in partitions
+                {"id": str(each["id"]), "name": each["name"], "createdAt": iso(each["created_at"])}
+                for each in partitions
             ],
-            "partitionCount": count,
+            "partitionCount": row["partitions"],
             "consumerGroups": [
                 {
-                    "name": row["name"],
-                    "lag": row["lag"],
-                    "processing": row["processing"],
-                    "oldest": iso(row["oldest"]),
+                    "name": each["name"],
+                    "lag": each["lag"],
+                    "processing": each["processing"],
+                    "oldest": iso(each["oldest"]),
                 }
-                for row in lags
+                for each in groups
             ],
+            "countedAt": counted_at,
         }
     )
 
 
-async def _grouped(broker: Broker, field: str) -> list[dict[str, Any]]:
-    groups: dict[str, dict[str, Any]] = {}
-    for queue in await described(broker):
-        if queue[field]:
-            entry = groups.setdefault(
-                queue[field],
-                {field: queue[field], "queues": 0, "partitions": 0, "messages": {"total": 0, "pending": 0}},
-            )
-            entry["queues"] += 1
-            entry["partitions"] += queue["partitions"]
-            for count in ("total", "pending"):
-                entry["messages"][count] += queue["messages"][count]
-    return list(groups.values())
+async def _list_scopes(broker: Broker, query: PageQuery, of: str) -> Answer:
+    counted_at = await broker.counted_at()
+    rows, total = await broker.store.counts.scopes(of, page_of(query, "messages"))
+    scopes = [
+        {
+            of: row["name"],
+            "queues": row["queues"],
+            "partitions": row["partitions"],
+            "messages": {"total": row["messages"], "pending": row["pending"]},
+        }
+        for row in rows
+    ]
+    return json({**paged(f"{of}s", scopes, total, query), "countedAt": counted_at})
 
 
-async def list_namespaces(broker: Broker, _: Call) -> Answer:
-    """All namespaces with their counts."""
-    return json({"namespaces": await _grouped(broker, "namespace")})
+async def list_namespaces(broker: Broker, call: Call) -> Answer:
+    """A page of the namespaces with their counts."""
+    return await _list_scopes(broker, call.query, "namespace")
 
 
-async def list_tasks(broker: Broker, _: Call) -> Answer:
-    """All tasks with their counts."""
-    return json({"tasks": await _grouped(broker, "task")})
+async def list_tasks(broker: Broker, call: Call) -> Answer:
+    """A page of the tasks with their counts."""
+    return await _list_scopes(broker, call.query, "task")
 
 
 async def overview(broker: Broker, _: Call) -> Answer:
     """Counts over everything."""
-    queues = await described(broker)
-    dead = sum(row["count"] for row in await broker.store.dead_letters.counts())
+    totals = await broker.totals()
     return json(
         {
-            "queues": len(queues),
-            "partitions": sum(queue["partitions"] for queue in queues),
-            "namespaces": len({queue["namespace"] for queue in queues if queue["namespace"]}),
-            "tasks": len({queue["task"] for queue in queues if queue["task"]}),
-            "consumerGroups": len({row["name"] for row in await broker.store.groups.find()}),
+            **{name: totals[name] for name in ("queues", "partitions", "namespaces", "tasks")},
+            "consumerGroups": totals["groups"],
             "messages": {
-                "total": sum(queue["messages"]["total"] for queue in queues),
-                "pending": sum(queue["messages"]["pending"] for queue in queues),
-                "processing": sum(queue["messages"]["processing"] for queue in queues),
-                "deadLetter": dead,
+                "total": totals["messages"],
+                "pending": totals["pending"],
+                "processing": totals["processing"],
+                "deadLetter": totals["dead_letters"],
             },
+            "countedAt": totals["countedAt"],
         }
     )
 
@@ -259,13 +265,61 @@ ROUTES = [
         "/api/v1/configure",
         configure,
         "Create or change a queue",
+        Right.QUEUE_ADMIN,
+        {200: Configured},
         body=ConfigureRequest,
         messages={"": "queue is required", "queue": "queue is required"},
     ),
-    Route("GET", "/api/v1/resources/queues", list_queues, "All queues", query=ScopeQuery),
-    Route("GET", "/api/v1/resources/queues/:queue", get_queue, "One queue"),
-    Route("DELETE", "/api/v1/resources/queues/:queue", delete, "Delete a queue"),
-    Route("GET", "/api/v1/resources/namespaces", list_namespaces, "All namespaces"),
-    Route("GET", "/api/v1/resources/tasks", list_tasks, "All tasks"),
-    Route("GET", "/api/v1/resources/overview", overview, "Counts over everything"),
+    Route(
+        "GET",
+        "/api/v1/resources/queues",
+        list_queues,
+        "A page of the queues",
+        Right.QUEUE_READ,
+        {200: QueueList},
+        query=QueuesQuery,
+    ),
+    Route(
+        "GET",
+        "/api/v1/resources/queues/:queue",
+        get_queue,
+        "One queue",
+        Right.QUEUE_READ,
+        {200: QueueDetail},
+        query=PageQuery,
+    ),
+    Route(
+        "DELETE",
+        "/api/v1/resources/queues/:queue",
+        delete,
+        "Delete a queue",
+        Right.QUEUE_ADMIN,
+        {200: QueueDeleted},
+    ),
+    Route(
+        "GET",
+        "/api/v1/resources/namespaces",
+        list_namespaces,
+        "A page of the namespaces",
+        Right.QUEUE_READ,
+        {200: NamespaceList},
+        query=PageQuery,
+    ),
+    Route(
+        "GET",
+        "/api/v1/resources/tasks",
+        list_tasks,
+        "A page of the tasks",
+        Right.QUEUE_READ,
+        {200: TaskList},
+        query=PageQuery,
+    ),
+    Route(
+        "GET",
+        "/api/v1/resources/overview",
+        overview,
+        "Counts over everything",
+        Right.QUEUE_READ,
+        {200: Overview},
+    ),
 ]

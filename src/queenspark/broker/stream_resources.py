@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from ..store.definitions import Body
+from ..formats.definition import shown
+from ..formats.window_message import decode
+from ..store.definitions import STREAMS_QUERY, Body, spec_of
+from ..store.page import Page
 from ..store.streams import Stream
+from .answers.streams import (
+    ActiveWindows,
+    DeadRecords,
+    LateRecords,
+    StreamConsumers,
+    StreamDeleted,
+    StreamDetail,
+    StreamList,
+    StreamStats,
+)
 from .broker import Broker
-from .http import Answer, Call, Route, json
+from .http import Answer, Call, Right, Route, json
+from .paging import OffsetQuery, PageQuery, page_of, paged
 from .streams import find_stream
 from .times import iso
-from .window import shown_time
+from .window import shown_time, shown_window
 
-_MS = 1000  # microseconds
+_MOST_SKIPPED = 10_000  # windows are found anew for each page
+
+_MOST_GROUPS = 10_000  # of all streams of a page
 
 
 class NamespaceQuery(msgspec.Struct):
@@ -25,11 +41,31 @@ class NamespaceQuery(msgspec.Struct):
     namespace: str | None = None
 
 
-class RecordsQuery(NamespaceQuery):
+class StreamsQuery(PageQuery):
+    """Which streams."""
+
+    namespace: str | None = None
+
+
+class RecordsQuery(OffsetQuery):
     """Which records of a stream."""
 
+    namespace: str | None = None
+
+
+class KeysQuery(RecordsQuery):
+    """Which keys of a stream's groups."""
+
+    search: str | None = None
+
+
+class WindowsQuery(NamespaceQuery, rename="camel"):
+    """Which windows of a stream."""
+
+    consumer_group: str | None = None
+    state: Literal["leased", "retrying", "waiting", "dead"] | None = None
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
-    offset: Annotated[int, Meta(ge=0, le=2**31)] = 0
+    offset: Annotated[int, Meta(ge=0, le=_MOST_SKIPPED)] = 0
 
 
 async def _stream(broker: Broker, call: Call) -> Stream:
@@ -40,7 +76,19 @@ def _age(now: datetime, since: datetime | None) -> float:
     return round(max(0.0, (now - since).total_seconds()), 3) if since is not None else 0.0
 
 
-def progress_of(state: dict[str, Any]) -> dict[str, Any]:
+def _rates_of(rates: dict[str, Any] | None) -> dict[str, Any]:
+    """Rates over the last minute, as the API names them; nothing has moved where none were measured."""
+    found = rates or {}
+    return {
+        "arrivingPerSecond": found.get("arriving", 0.0),
+        "processedPerSecond": found.get("processed", 0.0),
+        "sealedPerSecond": found.get("sealed", 0.0),
+        "latePerSecond": found.get("late", 0.0),
+        "backpressure": found.get("backpressure", 0.0),
+    }
+
+
+def progress_of(state: dict[str, Any], rates: dict[str, Any] | None) -> dict[str, Any]:
     """How far a stream is and what it has counted, as the API names it."""
     mark = state["watermark_us"]
     return {
@@ -53,6 +101,7 @@ def progress_of(state: dict[str, Any]) -> dict[str, Any]:
         "dropped": state["dropped"],
         "dead": state["dead"],
         "updatedAt": iso(state["sealed_at"]),
+        "rates": _rates_of(rates),
         "retention": {
             "needsSince": iso(state["needs_since"]),
             "heldSince": iso(state["held_since"]),
@@ -61,80 +110,69 @@ def progress_of(state: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _spec_of(body: Body | None) -> dict[str, Any]:
-    """The windows of a stream, as the API names them."""
-    spec = body.spec if body is not None else {}
-
-    def ms(name: str) -> int | None:
-        return None if spec.get(name) is None else int(spec[name]) // _MS
-
-    return {
-        "windowType": spec.get("kind"),
-        "windowDurationMs": ms("duration_us"),
-        "windowSlideMs": ms("slide_us"),
-        "windowGapMs": ms("gap_us"),
-        "windowSizeCount": spec.get("size"),
-        "windowSlideCount": spec.get("step"),
-        "windowGracePeriodMs": ms("grace_us") or 0,
-        "idleTimeoutMs": ms("idle_us"),
-        "eventTime": body.event_time if body is not None else None,
-        "late": spec.get("late", "process"),
-        "emitEmpty": spec.get("emit_empty", False),
-        "sourceQueues": [source.queue for source in body.sources] if body is not None else [],
-    }
+def _definition(stream: Stream, body: Body | None) -> dict[str, Any]:
+    """What a stream is, as the API names it; `body` is that of its newest version."""
+    assert body is not None, "definitions are never removed"
+    queues = [source.queue for source in body.sources]
+    return {**shown(spec_of(body), body, stream), "sourceQueues": queues}
 
 
-async def _described(broker: Broker, chosen: list[Stream], stream_id: int | None) -> list[dict[str, Any]]:
+async def _described(broker: Broker, chosen: list[Stream]) -> list[dict[str, Any]]:
     streams = broker.store.streams
+    queue_ids = [stream.queue_id for stream in chosen]
+    rows, _ = await broker.store.groups.page(Page(_MOST_GROUPS), queue_ids=queue_ids)
     groups: dict[int, list[dict[str, Any]]] = {}
-    for row in await streams.groups(stream_id):
-        groups.setdefault(row["id"], []).append(row)
-    states = {row["id"]: row for row in await streams.state(stream_id)}
-    shown = []
+    for row in rows:
+        groups.setdefault(row["queue_id"], []).append(row)
+    ids = [stream.id for stream in chosen]
+    rates = {row["id"]: row for row in await streams.rates(ids)}
+    states = {row["id"]: progress_of(row, rates.get(row["id"])) for row in await streams.state(ids)}
+    described = []
     for stream in chosen:
-        own = groups.get(stream.id, [])
-        shown.append({
+        own = groups.get(stream.queue_id, [])
+        described.append({
             "id": str(stream.id),
             "name": stream.name,
             "namespace": stream.namespace,
-            "partitioned": stream.partitioned,
             "version": stream.version,
             "windowQueue": stream.queue,
-            **_spec_of(await streams.body(stream.id, stream.version)),
-            "windowLeaseTimeoutMs": stream.lease_timeout_ms,
+            **_definition(stream, await streams.body(stream.id, stream.version)),
             "createdAt": iso(stream.created_at),
             "updatedAt": iso(stream.updated_at),
             "activeLeases": sum(row["leases"] for row in own),
             "consumerGroups": [row["name"] for row in own],
-            **({"progress": progress_of(states[stream.id])} if stream.id in states else {}),
+            **({"progress": states[stream.id]} if stream.id in states else {}),
         })  # fmt: skip
-    return shown
+    return described
 
 
 async def list_streams(broker: Broker, call: Call) -> Answer:
-    """All streams, or those of a namespace."""
-    found = await broker.store.streams.find(namespace=call.query.namespace)
-    return json({"streams": await _described(broker, found, None)})
+    """A page of the streams, or of those of a namespace."""
+    query: StreamsQuery = call.query
+    counted_at = await broker.counted_at()
+    found, total = await broker.store.streams.page(
+        page_of(query, "namespace", "createdAt", "updatedAt"), query.namespace
+    )
+    page = paged("streams", await _described(broker, found), total, query)
+    return json({**page, "countedAt": counted_at})
 
 
 async def get_stream(broker: Broker, call: Call) -> Answer:
     """One stream, with the lag of its groups."""
     stream = await _stream(broker, call)
-    (shown,) = await _described(broker, [stream], stream.id)
-    queue = await broker.store.catalog.queue(stream.queue)
-    lags = await broker.store.queues.lag(queue) if queue is not None else []
-    acked = {row["name"]: row["acked_at"] for row in await broker.store.streams.groups(stream.id)}
-    shown["groups"] = [
+    (described,) = await _described(broker, [stream])
+    groups, _ = await broker.store.groups.page(Page(), queue_ids=[stream.queue_id])
+    described["groups"] = [
         {
             "name": row["name"],
             "lag": row["lag"],
             "processing": row["processing"],
             "oldestUnackedAt": iso(row["oldest"]) if row["lag"] else None,
-            "lastAckedAt": iso(acked.get(row["name"])),
+            "lastAckedAt": iso(row["acked_at"]),
         }
-        for row in lags
+        for row in groups
     ]
-    return json(shown)
+    return json(described)
 
 
 def _bucket(row: dict[str, Any]) -> dict[str, Any]:
@@ -155,18 +193,18 @@ def _bucket(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def stats(broker: Broker, _: Call) -> Answer:
-    """Counts over all streams, and what the pipeline says of itself."""
-    found = await broker.store.streams.find()
-    states = {row["id"]: progress_of(row) for row in await broker.store.streams.state()}
-    groups = await broker.store.streams.groups()
+async def _stats(broker: Broker) -> dict[str, Any]:
+    found, total = await broker.store.streams.page(Page())
+    rates = {row["id"]: row for row in await broker.store.streams.rates()}
+    states = {row["id"]: progress_of(row, rates.get(row["id"])) for row in await broker.store.streams.state()}
+    totals = await broker.store.streams.totals()
     pipeline = await broker.store.streams.pipeline()
     buckets = await broker.store.streams.buckets()
     progress = list(states.values())
-    return json({
-        "streams": len(found),
-        "consumerGroups": len({row["name"] for row in groups}),
-        "activeLeases": sum(row["leases"] for row in groups),
+    return {
+        "streams": total,
+        "consumerGroups": totals["groups"],
+        "activeLeases": totals["leases"],
         **{
             name: sum(row[name] for row in progress)
             for name in ("openWindows", "records", "sealedWindows", "late", "dropped", "dead")
@@ -176,7 +214,8 @@ async def stats(broker: Broker, _: Call) -> Answer:
             "active": pipeline["active"],
             "holder": pipeline["holder"] if pipeline["active"] else None,
             "epoch": pipeline["epoch"],
-            **pipeline["stats"],
+            "query": pipeline["queries"].get(STREAMS_QUERY, {}),
+            "queries": pipeline["queries"],
             "buckets": [_bucket(row) for row in buckets],
         },
         "byStream": [
@@ -184,13 +223,19 @@ async def stats(broker: Broker, _: Call) -> Answer:
             for stream in found
             if stream.id in states
         ],
-    })  # fmt: skip
+    }
+
+
+async def stats(broker: Broker, _: Call) -> Answer:
+    """Counts over all streams, and what the pipeline says of itself."""
+    return json(await broker.glances.get("streams", lambda: _stats(broker)))
 
 
 async def consumers(broker: Broker, call: Call) -> Answer:
     """The keys of each group, with the last window that it answered."""
     stream = await _stream(broker, call)
-    rows = await broker.store.streams.consumers(stream, call.query.limit, call.query.offset)
+    query: KeysQuery = call.query
+    rows = await broker.store.streams.consumers(stream, Page(query.limit, query.offset, search=query.search))
     return json({
         "consumers": [
             {
@@ -203,6 +248,32 @@ async def consumers(broker: Broker, call: Call) -> Answer:
             for row in rows
         ]
     })  # fmt: skip
+
+
+async def windows(broker: Broker, call: Call) -> Answer:
+    """Windows that groups have not answered, with their state."""
+    query: WindowsQuery = call.query
+    stream = await _stream(broker, call)
+    rows = await broker.store.streams.active_windows(
+        stream, query.consumer_group, query.state, query.limit, query.offset
+    )
+    return json({"windows": [_window(row) for row in rows]})
+
+
+def _window(row: dict[str, Any]) -> dict[str, Any]:
+    return shown_window(
+        decode(row["payload"]),
+        state=row["state"],
+        consumerGroup=row["group"],
+        attempts=row["attempts"],
+        error=row["error"],
+        sealedAt=iso(row["sealed_at"]),
+        leaseHolder=row["lease_holder"],
+        leasedAt=iso(row["leased_at"]),
+        leaseExpiresAt=iso(row["lease_expires_at"]),
+        availableAt=iso(row["available_at"]),
+        failedAt=iso(row["failed_at"]),
+    )
 
 
 def _record(row: dict[str, Any]) -> dict[str, Any]:
@@ -251,11 +322,76 @@ async def delete(broker: Broker, call: Call) -> Answer:
 _STREAMS = "/api/v1/resources/streams"
 
 ROUTES = [
-    Route("GET", _STREAMS, list_streams, "All streams", query=NamespaceQuery),
-    Route("GET", f"{_STREAMS}/stats", stats, "Counts over all streams, and the pipeline"),
-    Route("GET", f"{_STREAMS}/:stream", get_stream, "One stream", query=NamespaceQuery),
-    Route("GET", f"{_STREAMS}/:stream/consumers", consumers, "How far its groups are", query=RecordsQuery),
-    Route("GET", f"{_STREAMS}/:stream/late", late, "Late records", query=RecordsQuery),
-    Route("GET", f"{_STREAMS}/:stream/dead", dead, "Records without an event time", query=RecordsQuery),
-    Route("DELETE", f"{_STREAMS}/:stream", delete, "Delete a stream", query=NamespaceQuery),
+    Route(
+        "GET",
+        _STREAMS,
+        list_streams,
+        "A page of the streams",
+        Right.STREAM_READ,
+        {200: StreamList},
+        query=StreamsQuery,
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/stats",
+        stats,
+        "Counts over all streams, and the pipeline",
+        Right.STREAM_READ,
+        {200: StreamStats},
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/:stream",
+        get_stream,
+        "One stream",
+        Right.STREAM_READ,
+        {200: StreamDetail},
+        query=NamespaceQuery,
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/:stream/consumers",
+        consumers,
+        "How far its groups are",
+        Right.STREAM_READ,
+        {200: StreamConsumers},
+        query=KeysQuery,
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/:stream/windows",
+        windows,
+        "Windows that groups have not answered",
+        Right.STREAM_READ,
+        {200: ActiveWindows},
+        query=WindowsQuery,
+        messages={"state": "state must be leased, retrying, waiting or dead"},
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/:stream/late",
+        late,
+        "Late records",
+        Right.STREAM_READ,
+        {200: LateRecords},
+        query=RecordsQuery,
+    ),
+    Route(
+        "GET",
+        f"{_STREAMS}/:stream/dead",
+        dead,
+        "Records without an event time",
+        Right.STREAM_READ,
+        {200: DeadRecords},
+        query=RecordsQuery,
+    ),
+    Route(
+        "DELETE",
+        f"{_STREAMS}/:stream",
+        delete,
+        "Delete a stream",
+        Right.STREAM_ADMIN,
+        {200: StreamDeleted},
+        query=NamespaceQuery,
+    ),
 ]

@@ -7,6 +7,7 @@ the stream's window queue.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -16,19 +17,22 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from ..formats.definition import LeaseMs
+from ..formats.window_message import WindowMessage, decode
 from ..store.delivery import Ack, Batch, WindowPop
 from ..store.errors import StoreError
 from ..store.hydration import Leased
 from ..store.streams import Stream
 from .ack import settle
+from .answers.streams import LeaseRenewed, Polled, StreamMoved, WindowAcked, WindowPage
 from .broker import Broker
 from .errors import bad_request, not_found
-from .http import NOTHING, Answer, Call, Route, json
+from .http import NOTHING, Answer, Call, Right, Route, json
 from .leases import Lease
-from .limits import LeaseMs, check_name
+from .limits import check_name
 from .parking import Lot
 from .times import iso, parse_time
-from .window import WindowMessage, page_of, parse_cursor, shown_window, to_message
+from .window import page_of, parse_cursor, shown_window
 
 _MARGIN_SECONDS = 1.0  # a poll is answered so long before the client's own timeout
 _MOST_WINDOWS = 1000
@@ -57,6 +61,7 @@ class PollRequest(msgspec.Struct, rename="camel"):
     namespace: str | None = None
     max_windows: Annotated[int, Meta(ge=1, le=_MOST_WINDOWS)] | None = None
     max_messages: Annotated[int, Meta(ge=1, le=100_000)] | None = None
+    consumer_id: str | None = None
 
 
 async def poll(broker: Broker, call: Call) -> Answer:
@@ -64,13 +69,14 @@ async def poll(broker: Broker, call: Call) -> Answer:
     request: PollRequest = call.body
     stream = await find_stream(broker, request.stream_name, request.namespace)
     group = check_name("consumerGroup", request.consumer_group)
+    holder = check_name("consumerId", request.consumer_id) if request.consumer_id else None
     broker.metrics.pop_requests.inc()
     gone = call.watch()
 
     async def take(most: int) -> list[Batch]:
         if not most or broker.modes.pop or gone.done():
             return []
-        wish = WindowPop(stream.queue, group, stream.lease_timeout_ms, lambda: not gone.done())
+        wish = WindowPop(stream.queue, group, stream.lease_timeout_ms, lambda: not gone.done(), holder)
         return [batch for batch in await broker.window_pops.run([wish] * most) if batch is not None]
 
     async def once() -> Batch | None:
@@ -124,14 +130,25 @@ async def _delivered(
         return NOTHING
     broker.metrics.pops.inc(len(windows))
     broker.metrics.lease_expiries.inc(sum(batch.messages[0].lease_expired for batch in batches))
+    _note_delays(broker, stream, batches)
     return json({"windows": windows} if request.max_windows is not None else {"window": windows[0]})
+
+
+def _note_delays(broker: Broker, stream: Stream, batches: list[Batch]) -> None:
+    """Observe how long windows that are delivered for the first time have been sealed."""
+    now_us = time.time_ns() // 1000
+    delays = broker.metrics.delivery_delay.labels(stream.namespace, stream.name)
+    for batch in batches:
+        message = batch.messages[0]
+        if not message.retries and not message.lease_expired:
+            delays.observe(max(0, now_us - message.created_us) / 1e6)
 
 
 async def _window(
     broker: Broker, request: PollRequest, stream: Stream, group: str, batch: Batch
 ) -> dict[str, Any]:
     message = batch.messages[0]
-    window = to_message(message.payload)
+    window = decode(message.payload)
     lease = Lease(message.partition_id, message.transaction_id, group, window.id)
     broker.leases.remember(str(batch.lease_id), lease)
     page = await page_of(broker, window, request.max_messages, None)
@@ -173,7 +190,7 @@ async def _leased_window(broker: Broker, text: str) -> tuple[Leased | None, Wind
     except ValueError:
         return None, None
     leased = await broker.store.hydration.leased(lease_id)
-    return leased, to_message(leased.payload) if leased is not None and leased.payload is not None else None
+    return leased, decode(leased.payload) if leased is not None and leased.payload is not None else None
 
 
 class WindowAckRequest(msgspec.Struct, rename="camel"):
@@ -264,12 +281,22 @@ _SEEK = "Missing required parameters"
 _STREAM = "/api/v1/stream"
 
 ROUTES = [
-    Route("POST", f"{_STREAM}/poll", poll, "Take the next window of a stream", body=PollRequest),
+    Route(
+        "POST",
+        f"{_STREAM}/poll",
+        poll,
+        "Take the next window of a stream",
+        Right.STREAM_CONSUME,
+        {200: Polled, 204: None},
+        body=PollRequest,
+    ),
     Route(
         "GET",
         f"{_STREAM}/window/:leaseId/messages",
         window_messages,
         "More messages of a window",
+        Right.STREAM_CONSUME,
+        {200: WindowPage},
         query=WindowPageQuery,
     ),
     Route(
@@ -277,15 +304,27 @@ ROUTES = [
         f"{_STREAM}/ack",
         ack,
         "Answer a window",
+        Right.STREAM_CONSUME,
+        {200: WindowAcked},
         body=WindowAckRequest,
         messages={"leaseId": "Missing leaseId", "": "Missing leaseId"},
     ),
-    Route("POST", f"{_STREAM}/renew-lease", renew, "Lengthen the lease of a window", body=RenewRequest),
+    Route(
+        "POST",
+        f"{_STREAM}/renew-lease",
+        renew,
+        "Lengthen the lease of a window",
+        Right.STREAM_CONSUME,
+        {200: LeaseRenewed},
+        body=RenewRequest,
+    ),
     Route(
         "POST",
         f"{_STREAM}/seek",
         seek,
         "Move a group in a stream",
+        Right.STREAM_ADMIN,
+        {200: StreamMoved},
         body=StreamSeekRequest,
         messages=dict.fromkeys(("", "streamName", "consumerGroup", "timestamp"), _SEEK),
     ),

@@ -9,11 +9,16 @@ import msgspec
 
 from .. import __version__
 from ..store.errors import StoreError
+from .answers.messages import MessageList
+from .answers.queues import QueueDetail, QueueList
+from .answers.system import Analytics, BrokerMetrics, Healthy, Maintenance, SystemStatus, Unhealthy
 from .broker import Broker
 from .errors import not_found
-from .http import Answer, Call, Route, json
+from .groups import GroupsQuery
+from .http import Answer, Call, Right, Route, json
 from .messages import BrowseQuery, browse
-from .queues import described, get_queue
+from .paging import PageQuery, page_of, paged
+from .queues import QueuesQuery, get_queue, list_queues
 from .times import iso
 
 
@@ -48,37 +53,41 @@ async def metrics(broker: Broker, _: Call) -> Answer:
 
 async def prometheus(broker: Broker, _: Call) -> Answer:
     """Counters and gauges for Prometheus."""
-    _gauges(broker)
-    return Answer(200, broker.metrics.text(), b"text/plain; version=0.0.4; charset=utf-8")
+
+    async def text() -> bytes:
+        _gauges(broker)
+        return broker.metrics.text()
+
+    body: bytes = await broker.glances.get("prometheus", text)
+    return Answer(200, body, b"text/plain; version=0.0.4; charset=utf-8")
+
+
+async def _glance(broker: Broker) -> dict[str, Any]:
+    totals = await broker.totals()
+    return {
+        "version": __version__,
+        "queues": totals["queues"],
+        "partitions": totals["partitions"],
+        "messages": {
+            "total": totals["messages"],
+            "pending": totals["pending"],
+            "processing": totals["processing"],
+        },
+        "deadLetters": totals["dead_letters"],
+        "countedAt": totals["countedAt"],
+        "safeTime": iso(await broker.store.clock.safe_time()),
+        "horizonHeldBy": await broker.store.clock.holder(),
+        "staged": await broker.store.maintenance.staged(),
+    }
 
 
 async def status(broker: Broker, _: Call) -> Answer:
     """Everything at a glance."""
-    queues = await described(broker)
-    safe_time = await broker.store.clock.safe_time()
-    holder = await broker.store.clock.holder()
-    return json(
-        {
-            "version": __version__,
-            "queues": len(queues),
-            "partitions": sum(queue["partitions"] for queue in queues),
-            "messages": {
-                name: sum(queue["messages"][name] for queue in queues)
-                for name in ("total", "pending", "processing")
-            },
-            "deadLetters": sum(row["count"] for row in await broker.store.dead_letters.counts()),
-            "safeTime": iso(safe_time),
-            "horizonHeldBy": holder,
-            "maintenance": {"push": broker.modes.push, "pop": broker.modes.pop},
-            "staged": await broker.store.maintenance.staged(),
-            "parkedPolls": len(broker.parking),
-        }
-    )
-
-
-async def status_queues(broker: Broker, _: Call) -> Answer:
-    """All queues with their counts."""
-    return json({"queues": await described(broker)})
+    return json({
+        **await broker.glances.get("status", lambda: _glance(broker)),
+        "maintenance": {"push": broker.modes.push, "pop": broker.modes.pop},
+        "parkedPolls": len(broker.parking),
+    })  # fmt: skip
 
 
 async def status_messages(broker: Broker, call: Call) -> Answer:
@@ -89,8 +98,11 @@ async def status_messages(broker: Broker, call: Call) -> Answer:
     return await browse(broker, call)
 
 
-async def analytics(broker: Broker, _: Call) -> Answer:
-    """Lag of every group, beside this broker's counters."""
+async def _lags(broker: Broker, query: GroupsQuery) -> dict[str, Any]:
+    counted_at = await broker.counted_at()
+    rows, total = await broker.store.groups.page(
+        page_of(query, "queue", "lag", "lagSeconds"), queue=query.queue
+    )
     lags = [
         {
             "queue": row["queue"],
@@ -99,9 +111,15 @@ async def analytics(broker: Broker, _: Call) -> Answer:
             "processing": row["processing"],
             "oldestUnackedAt": iso(row["oldest"]) if row["lag"] else None,
         }
-        for row in await broker.store.queues.lag()
+        for row in rows
     ]
-    return json({"groups": lags, "metrics": broker.metrics.values()})
+    return {**paged("groups", lags, total, query), "countedAt": counted_at}
+
+
+async def analytics(broker: Broker, call: Call) -> Answer:
+    """Lag of a page of the groups, beside this broker's counters."""
+    shown = await broker.glances.get(f"lags {call.query}", lambda: _lags(broker, call.query))
+    return json({**shown, "metrics": broker.metrics.values()})
 
 
 class MaintenanceRequest(msgspec.Struct):
@@ -149,35 +167,93 @@ async def set_pop_maintenance(broker: Broker, call: Call) -> Answer:
 _ENABLED = {"enabled": "enabled must be true or false", "": "enabled must be true or false"}
 
 ROUTES = [
-    Route("GET", "/health", health, "Whether broker and database work"),
-    Route("GET", "/metrics", metrics, "Counters and gauges as JSON"),
-    Route("GET", "/metrics/prometheus", prometheus, "Counters and gauges for Prometheus"),
-    Route("GET", "/api/v1/status", status, "Everything at a glance"),
-    Route("GET", "/api/v1/status/queues", status_queues, "All queues with their counts"),
-    Route("GET", "/api/v1/status/queues/:queue", get_queue, "One queue"),
+    Route(
+        "GET",
+        "/health",
+        health,
+        "Whether broker and database work",
+        Right.PUBLIC,
+        {200: Healthy, 503: Unhealthy},
+    ),
+    Route("GET", "/metrics", metrics, "Counters and gauges as JSON", Right.SYSTEM_READ, {200: BrokerMetrics}),
+    Route(
+        "GET",
+        "/metrics/prometheus",
+        prometheus,
+        "Counters and gauges for Prometheus",
+        Right.SYSTEM_READ,
+        {200: str},
+    ),
+    Route("GET", "/api/v1/status", status, "Everything at a glance", Right.SYSTEM_READ, {200: SystemStatus}),
+    Route(
+        "GET",
+        "/api/v1/status/queues",
+        list_queues,
+        "A page of the queues",
+        Right.QUEUE_READ,
+        {200: QueueList},
+        query=QueuesQuery,
+    ),
+    Route(
+        "GET",
+        "/api/v1/status/queues/:queue",
+        get_queue,
+        "One queue",
+        Right.QUEUE_READ,
+        {200: QueueDetail},
+        query=PageQuery,
+    ),
     Route(
         "GET",
         "/api/v1/status/queues/:queue/messages",
         status_messages,
         "Messages of a queue",
+        Right.QUEUE_READ,
+        {200: MessageList},
         query=BrowseQuery,
     ),
-    Route("GET", "/api/v1/status/analytics", analytics, "Lag of every group"),
-    Route("GET", "/api/v1/system/maintenance", get_maintenance, "The maintenance modes"),
+    Route(
+        "GET",
+        "/api/v1/status/analytics",
+        analytics,
+        "Lag of a page of the groups",
+        Right.QUEUE_READ,
+        {200: Analytics},
+        query=GroupsQuery,
+    ),
+    Route(
+        "GET",
+        "/api/v1/system/maintenance",
+        get_maintenance,
+        "The maintenance modes",
+        Right.SYSTEM_READ,
+        {200: Maintenance},
+    ),
     Route(
         "POST",
         "/api/v1/system/maintenance",
         set_maintenance,
         "Switch push maintenance",
+        Right.SYSTEM_ADMIN,
+        {200: Maintenance},
         body=MaintenanceRequest,
         messages=_ENABLED,
     ),
-    Route("GET", "/api/v1/system/maintenance/pop", get_pop_maintenance, "Whether pops answer with nothing"),
+    Route(
+        "GET",
+        "/api/v1/system/maintenance/pop",
+        get_pop_maintenance,
+        "Whether pops answer with nothing",
+        Right.SYSTEM_READ,
+        {200: Maintenance},
+    ),
     Route(
         "POST",
         "/api/v1/system/maintenance/pop",
         set_pop_maintenance,
         "Switch pop maintenance",
+        Right.SYSTEM_ADMIN,
+        {200: Maintenance},
         body=MaintenanceRequest,
         messages=_ENABLED,
     ),

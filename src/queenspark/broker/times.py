@@ -20,9 +20,12 @@ def iso_us(microseconds: int) -> str:
 
 
 def iso(time: datetime | None) -> str | None:
+    """A time from the database that may be missing."""
+    return None if time is None else iso_time(time)
+
+
+def iso_time(time: datetime) -> str:
     """A time from the database."""
-    if time is None:
-        return None
     return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

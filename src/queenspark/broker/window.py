@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-import polars as pl
 from msgspec import Raw
 
-from ..store.definitions import Body
-from ..store.hydration import Range, Record, Wish
-from ..windows.event_time import event_times
+from ..formats.window_message import Range, WindowMessage
+from ..store.definitions import Body, spec_of
+from ..store.hydration import Record, Wish
+from ..windows.membership import Members
 from .broker import Broker
 from .errors import bad_request
 from .times import iso_us
@@ -19,21 +19,6 @@ from .times import iso_us
 _SMALL = 200  # records
 _PART = 2000  # records read at a time where not all of them are in the window
 _LAST_US = 253_402_300_799_999_999  # the end of the year 9999
-
-
-class WindowMessage(msgspec.Struct):
-    """The payload of a message of a window queue."""
-
-    id: str
-    stream: int
-    version: int
-    key: str
-    start: int
-    end: int
-    count: int
-    revision: int
-    sources: list[Range]
-    replaces: list[str] = []
 
 
 class WindowRecord(msgspec.Struct, gc=False):
@@ -57,8 +42,6 @@ class Page(NamedTuple):
 
 
 Cursor = tuple[int, int]
-
-to_message = msgspec.json.Decoder(WindowMessage).decode
 
 
 def parse_cursor(text: str | None) -> Cursor | None:
@@ -91,23 +74,28 @@ async def _records(
     broker: Broker, window: WindowMessage, body: Body, limit: int | None, after: Cursor | None
 ) -> list[Record]:
     """The window's records, one more than `limit` where there is one."""
-    inside = await _Inside.of(broker, window, body)
-    partition = window.key if body.partitioned else None
+    members = Members.of(
+        spec_of(body), body.event_time, body.partitioned, window.key, (window.start, window.end)
+    )
+    dropped: set[Cursor] = set()
+    if members.leaves_out:
+        async with broker.large_reads:
+            dropped = await broker.store.hydration.dropped(window.stream, window.version, window.key)
     ranges = _after(window.sources, after)
     if limit is None:
-        wish = Wish(ranges, partition, inside.created)
+        wish = Wish(ranges, members)
         if window.count <= _SMALL:  # it is read together with those that are polled at the same time
             (records,) = await broker.window_reads.run([wish])
         else:
             async with broker.large_reads:
                 (records,) = await broker.store.hydration.read([wish])
-        return inside.only(records)
+        return _only(members, records, dropped)
     found: list[Record] = []
-    part = limit + 1 if inside.everything else max(limit + 1, _PART)
+    part = limit + 1 if members.path is None and not dropped else max(limit + 1, _PART)
     while ranges and len(found) <= limit:
         async with broker.large_reads:
-            next_part = await broker.store.hydration.page(Wish(ranges, partition, inside.created), part)
-        found += inside.only(next_part)
+            next_part = await broker.store.hydration.page(Wish(ranges, members), part)
+        found += _only(members, next_part, dropped)
         if len(next_part) < part:
             break
         ranges = _after(ranges, (next_part[-1].txid, next_part[-1].id))
@@ -128,44 +116,10 @@ def _after(ranges: Sequence[Range], cursor: Cursor | None) -> list[Range]:
     return [each for each in cut if (each.first_txid, each.first_id) <= (each.last_txid, each.last_id)]
 
 
-class _Inside(NamedTuple):
-    """Which of the records between a window's positions are in it."""
-
-    #: Created in this time: for windows by ingest time.
-    created: tuple[int, int] | None
-    #: With an event time at this path …
-    path: str | None
-    #: … that lies in this time, or anywhere: for count windows.
-    time: tuple[int, int] | None
-    dropped: set[Cursor]
-
-    @classmethod
-    async def of(cls, broker: Broker, window: WindowMessage, body: Body) -> _Inside:
-        kind, event = body.spec["kind"], body.event_time
-        time = None if kind == "count" else (window.start, window.end)
-        dropped: set[Cursor] = set()
-        if kind == "session":
-            async with broker.large_reads:
-                dropped = await broker.store.hydration.dropped(window.stream, window.version, window.key)
-        return cls(time if event is None else None, event, time if event is not None else None, dropped)
-
-    @property
-    def everything(self) -> bool:
-        return self.path is None and not self.dropped
-
-    def only(self, records: list[Record]) -> list[Record]:
-        if self.dropped:
-            records = [record for record in records if (record.txid, record.id) not in self.dropped]
-        if self.path is None or not records:
-            return records
-        payloads = pl.Series([record.payload for record in records], dtype=pl.String)
-        times = event_times(payloads, self.path).to_list()
-        first, end = self.time or (-(2**62), 2**62)
-        return [
-            record
-            for record, time in zip(records, times, strict=True)
-            if time is not None and first <= time < end
-        ]
+def _only(members: Members, records: list[Record], dropped: set[Cursor]) -> list[Record]:
+    positions = [(record.txid, record.id) for record in records]
+    inside = members.contain(positions, [record.payload for record in records], dropped)
+    return [record for record, is_there in zip(records, inside, strict=True) if is_there]
 
 
 def _shown(record: Record, partition: str, queue: str) -> WindowRecord:

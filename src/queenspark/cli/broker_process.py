@@ -9,11 +9,15 @@ from queenspark.cli.exits import Exit, Failure
 from queenspark.settings import Settings
 
 START_SECONDS = 60.0
-LOOK_SECONDS = 0.05
+CHECK_SECONDS = 0.05
 
 
 class BrokerProcess(ChildProcess):
     """`queenspark serve`."""
+
+    name = "The broker"
+    back = "up again"
+    steady_seconds = 10.0
 
     def __init__(self, settings: Settings, database_url: str) -> None:
         super().__init__(
@@ -26,21 +30,29 @@ class BrokerProcess(ChildProcess):
         )
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)
         self.url = f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
+        # Certificates take long to load, and are not needed.
+        self._client = httpx2.Client(base_url=self.url, trust_env=False, timeout=2.0, verify=False)
 
     def start(self) -> None:
         """Start the broker and wait until it is healthy."""
         self.spawn()
         deadline = time.monotonic() + START_SECONDS
-        with httpx2.Client(trust_env=False, timeout=2.0) as client:
-            while not self._healthy(client):
-                if not self.running:
-                    raise Failure(f"{self.last_words()} (log: {self.log_file})", Exit.USAGE)
-                if time.monotonic() > deadline:
-                    raise Failure(f"The broker did not become healthy; its log: {self.log_file}", Exit.USAGE)
-                time.sleep(LOOK_SECONDS)
+        while not self.ready():
+            if not self.running:
+                words = self.last_words() or "The broker ended without a word."
+                raise Failure(f"{words} (log: {self.log_file})", Exit.USAGE)
+            if time.monotonic() > deadline:
+                raise Failure(f"The broker did not become healthy; its log: {self.log_file}", Exit.USAGE)
+            time.sleep(CHECK_SECONDS)
 
-    def _healthy(self, client: httpx2.Client) -> bool:
+    def ready(self) -> bool:
+        """Whether the broker says that it is healthy."""
         try:
-            return client.get(f"{self.url}/health").status_code == httpx2.codes.OK
+            return self._client.get("/health").status_code == httpx2.codes.OK
         except httpx2.TransportError:
             return False
+
+    def stop(self) -> None:
+        """Stop the broker gracefully, or by force when it takes too long."""
+        super().stop()
+        self._client.close()

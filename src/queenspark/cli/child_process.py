@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from queenspark.cli.log_tail import last_line
 from queenspark.settings import Settings, variable
 from queenspark.signals import signals_wait
 
@@ -14,12 +15,17 @@ from queenspark.signals import signals_wait
 class ChildProcess:
     """A command of `queenspark`, with its log in the data folder."""
 
+    name: str
+    back: str
+    steady_seconds: float
+
     def __init__(self, command: str, settings: Settings, patience: float, **given: object) -> None:
         self.log_file = settings.data_dir.absolute() / f"{_LOGS.get(command, command)}.log"
         self._command = command
         self._patience = patience
         self._environment = {**os.environ, **{variable(name): str(value) for name, value in given.items()}}
         self._process: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
 
     def keep_temporary_files_in(self, folder: Path) -> None:
         """Let the process, and what it starts, put temporary files there and nowhere else."""
@@ -36,11 +42,18 @@ class ChildProcess:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code of the process that ended; negative after a signal."""
+        return None if self._process is None else self._process.poll()
+
     def spawn(self) -> None:
-        """Start the process."""
+        """Start the process, after ending what an earlier one has left."""
+        self._clear()
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
         # stdin is how the child notices our end; a session of its own keeps Ctrl-C away from it.
         with self.log_file.open("ab") as log, signals_wait():
+            self._log_start = log.tell()
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "queenspark", self._command, "--exit-with-parent"],
                 env=self._environment,
@@ -58,10 +71,7 @@ class ChildProcess:
             self._process.send_signal(signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(self._patience)
-        self.kill()
-        self._process.wait()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        self._clear()
 
     def kill(self) -> None:
         """End the process at once, and what it has started."""
@@ -69,10 +79,22 @@ class ChildProcess:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
+    def ready(self) -> bool:
+        """Whether the process does its work; here, whether it is alive."""
+        return self.running
+
     def last_words(self) -> str:
-        """The last line of its log."""
-        lines = [line for line in self.log_file.read_text(errors="replace").splitlines() if line.strip()]
-        return lines[-1] if lines else f"`queenspark {self._command}` ended without a word."
+        """The last line that it logged since its start."""
+        return last_line(self.log_file, self._log_start)
+
+    def _clear(self) -> None:
+        """Leave nothing of the process behind."""
+        if self._process is None:
+            return
+        self.kill()
+        self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
 
 
 _LOGS = {"serve": "broker"}

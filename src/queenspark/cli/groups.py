@@ -7,8 +7,8 @@ import typer
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.confirm import confirm
 from queenspark.cli.noun import noun
-from queenspark.cli.options import AsJson, Url, Yes
-from queenspark.cli.output import print_json, print_table, records_of, say
+from queenspark.cli.options import AsJson, Limit, Offset, Search, Sort, Url, Yes
+from queenspark.cli.output import print_json, print_table, records_of, say, say_page
 
 app = noun("List, look at and delete consumer groups.")
 
@@ -28,8 +28,10 @@ COLUMNS = [
 PLACES = [
     ("queue", "queue"),
     ("partition", "partition"),
-    ("pending", "pending"),
+    ("pending", "handedOut"),
     ("leased", "leased"),
+    ("holder", "leaseHolder"),
+    ("since", "leasedAt"),
     ("lease ends", "leaseExpiresAt"),
     ("last ack", "lastAckedAt"),
 ]
@@ -40,15 +42,20 @@ def list_groups(
     behind: Annotated[
         int | None, typer.Option(metavar="SECONDS", help="Only what is at least this far behind.")
     ] = None,
+    search: Search = None,
+    sort: Sort = "name",
+    limit: Limit = 1000,
+    offset: Offset = 0,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """List the consumer groups with their lag (also: just `queenspark groups`)."""
+    query = {"search": search, "sort": sort, "limit": limit, "offset": offset, "minLagSeconds": behind}
     with BrokerApi(url) as broker:
         if behind is None:
-            answer = broker.get("consumer-groups")
+            answer = broker.get("consumer-groups", query=query)
         else:
-            answer = broker.get("consumer-groups", "lagging", query={"minLagSeconds": behind})
+            answer = broker.get("consumer-groups", "lagging", query=query)
     if as_json:
         return print_json(answer)
     groups = records_of(answer, "consumerGroups")
@@ -56,7 +63,8 @@ def list_groups(
         return say(
             "There is no consumer group." if behind is None else "No consumer group is that far behind."
         )
-    return print_table(groups, COLUMNS)
+    print_table(groups, COLUMNS)
+    return say_page(groups, answer, offset)
 
 
 @app.command("show")

@@ -13,7 +13,9 @@ from typing import Self
 from queenspark.cli.broker_process import BrokerProcess
 from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.pipeline_process import PipelineProcess
-from queenspark.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from queenspark.cli.postgres_process import PostgresProcess
+from queenspark.cli.supervisor import Supervisor
+from queenspark.embedded import EmbeddedPostgresError
 from queenspark.settings import Settings
 from queenspark.signals import STOPPING, on_stop
 
@@ -23,15 +25,19 @@ class LocalSystem:
 
     def __init__(self, settings: Settings, *, with_pipeline: bool = True) -> None:
         self.settings = settings
-        self.postgres = _embedded(settings)
+        self.postgres = None if settings.database_url is not None else _embedded(settings)
         url = self.postgres.url if self.postgres else str(settings.database_url)
         self.broker = BrokerProcess(settings, url)
         self.pipeline = PipelineProcess(settings, url)
         self._with_pipeline = with_pipeline
         self._running = ExitStack()
+        self._supervisor: Supervisor | None = None
 
     def start(self, tell: Callable[[str], object]) -> None:
-        """Start the parts one after the other; `tell` hears of each. The pipeline starts on its own."""
+        """Start the parts one after the other; `tell` hears of each, and later of each that is restarted.
+
+        The pipeline needs some seconds more, which are not waited for.
+        """
         try:
             if self.postgres is None:
                 _refuse_taken_port(self.settings)
@@ -51,6 +57,8 @@ class LocalSystem:
         if self._with_pipeline:
             self._running.callback(self.pipeline.stop)
             self.pipeline.spawn()
+        children = [self.postgres, self.broker, self.pipeline if self._with_pipeline else None]
+        self._supervisor = Supervisor([child for child in children if child is not None], tell)
 
     def _empty_temporary_folder(self) -> None:
         """What was killed last time may have left something. The data folder is ours: nobody needs it."""
@@ -60,14 +68,10 @@ class LocalSystem:
         for process in (self.broker, self.pipeline):
             process.keep_temporary_files_in(folder)
 
-    def look(self) -> None:
-        """Start the pipeline again when it ended; raise when PostgreSQL or the broker did."""
-        if self.postgres is not None and not self.postgres.running:
-            raise Failure(f"PostgreSQL ended; its log: {self.postgres.data_dir.log_file}")
-        if not self.broker.running:
-            raise Failure(f"The broker ended; its log: {self.broker.log_file}")
-        if self._with_pipeline:
-            self.pipeline.look()
+    def check(self) -> None:
+        """Restart the parts that have ended; raises `Failure` when one fails every time."""
+        if self._supervisor is not None:
+            self._supervisor.check()
 
     def kill(self) -> None:
         """For the impatient: broker and pipeline end at once."""
@@ -78,7 +82,7 @@ class LocalSystem:
     def logs(self) -> list[Path]:
         """The log files."""
         logs = [self.broker.log_file, *([self.pipeline.log_file] if self._with_pipeline else [])]
-        return logs if self.postgres is None else [*logs, self.postgres.data_dir.log_file]
+        return logs if self.postgres is None else [*logs, self.postgres.log_file]
 
     def __enter__(self) -> Self:
         return self
@@ -117,9 +121,9 @@ def stopped_by_signals() -> Iterator[Stopping]:
             signal.signal(number, signal.SIG_IGN)
 
 
-def _embedded(settings: Settings) -> EmbeddedPostgres | None:
+def _embedded(settings: Settings) -> PostgresProcess:
     try:
-        return EmbeddedPostgres(settings.data_dir) if settings.database_url is None else None
+        return PostgresProcess(settings)
     except EmbeddedPostgresError as error:
         raise Failure(str(error), Exit.USAGE) from None
 

@@ -15,6 +15,16 @@ Group = Annotated[
 ]
 Partition = Annotated[str | None, typer.Option("--partition", metavar="NAME", help="Only this partition.")]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
+Limit = Annotated[
+    int, typer.Option("--limit", metavar="N", min=1, max=1000, help="Most rows to show, up to 1000.")
+]
+Offset = Annotated[int, typer.Option("--offset", metavar="N", min=0, help="Rows to pass over first.")]
+Search = Annotated[
+    str | None, typer.Option("--search", metavar="TEXT", help="Only names that contain this, in any case.")
+]
+Sort = Annotated[
+    str, typer.Option("--sort", metavar="COLUMN", help="What to sort by; with - before it descending.")
+]
 StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="The stream's name.")]
 Namespace = Annotated[
     str | None,

@@ -103,6 +103,13 @@ def records_of(answer: Any, name: str) -> list[dict[str, Any]]:
     return [record for record in found if isinstance(record, dict)] if isinstance(found, list) else []
 
 
+def say_page(rows: Sequence[Any], answer: Mapping[str, Any], offset: int) -> None:
+    """Say which rows of a list were shown, unless it was all."""
+    total = answer.get("total", len(rows))
+    if len(rows) < total:
+        say(f"{offset + 1:,} to {offset + len(rows):,} of {total:,}; see --limit, --offset and --search.")
+
+
 def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
     for name, value in record.items():
         if isinstance(value, Mapping) and value:

@@ -8,6 +8,7 @@ import typer
 
 from queenspark.cli.exits import Failure
 from queenspark.cli.serve import DatabaseUrl, require_database, stop_when_stdin_ends
+from queenspark.cli.server_extra import require_server
 from queenspark.settings import Settings
 from queenspark.signals import on_stop
 
@@ -26,8 +27,9 @@ def pipeline(
 
     One pipeline leads; further ones stand by and take over when it dies. SIGTERM stops it.
     """
+    require_server()
     from queenspark.pipeline.errors import PipelineError
-    from queenspark.pipeline.process.supervisor import Pipeline
+    from queenspark.pipeline.process.pipeline import Pipeline
     from queenspark.store.errors import StoreError
 
     settings = Settings.from_env(database_url=database_url, spark_master=master)

@@ -8,8 +8,8 @@ from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.confirm import confirm
 from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.noun import noun
-from queenspark.cli.options import AsJson, QueueName, Url, Yes
-from queenspark.cli.output import out, print_facts, print_json, print_table, records_of, say
+from queenspark.cli.options import AsJson, Limit, Offset, QueueName, Search, Sort, Url, Yes
+from queenspark.cli.output import out, print_facts, print_json, print_table, records_of, say, say_page
 
 app = noun("List, look at, create and delete queues.")
 
@@ -28,16 +28,28 @@ GROUPS = [("group", "name"), ("lag", "lag"), ("processing", "processing"), ("old
 
 
 @app.command("list")
-def list_queues(url: Url = None, as_json: AsJson = False) -> None:
+def list_queues(
+    search: Search = None,
+    sort: Sort = "name",
+    limit: Limit = 1000,
+    offset: Offset = 0,
+    windows: Annotated[bool, typer.Option("--windows", help="Window queues of streams, too.")] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
     """List the queues (also: just `queenspark queues`)."""
+    query = {"search": search, "sort": sort, "limit": limit, "offset": offset, "windows": windows or None}
     with BrokerApi(url) as broker:
-        answer = broker.get("resources", "queues")
+        answer = broker.get("resources", "queues", query=query)
     if as_json:
         return print_json(answer)
     queues = records_of(answer, "queues")
     if not queues:
-        return say("There is no queue yet; the first push makes one.")
-    return print_table(queues, COLUMNS)
+        return say(
+            "No queue matches." if search or offset else "There is no queue yet; the first push makes one."
+        )
+    print_table(queues, COLUMNS)
+    return say_page(queues, answer, offset)
 
 
 @app.command("show")

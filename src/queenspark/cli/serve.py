@@ -10,6 +10,7 @@ import typer
 
 from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.output import say
+from queenspark.cli.server_extra import require_server
 from queenspark.settings import Settings
 
 #: How long a process may take to stop when its parent is gone.
@@ -32,6 +33,7 @@ def serve(
     ] = False,
 ) -> None:
     """Run a broker against a PostgreSQL. Run as many as you like; SIGTERM stops it gracefully."""
+    require_server()
     from queenspark.broker import server
 
     settings = Settings.from_env(database_url=database_url, host=host, port=port)
@@ -47,6 +49,7 @@ def serve(
 
 def migrate(database_url: DatabaseUrl = None) -> None:
     """Bring the database's schema up to date; safe to repeat, and while brokers run."""
+    require_server()
     from queenspark.store import migrate as migrations
     from queenspark.store.errors import StoreError
 

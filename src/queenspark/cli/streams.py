@@ -7,9 +7,10 @@ import typer
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.confirm import confirm
 from queenspark.cli.noun import noun
-from queenspark.cli.options import AsJson, Namespace, StreamName, Url, Yes
-from queenspark.cli.output import out, print_facts, print_json, print_table, records_of, say
+from queenspark.cli.options import AsJson, Limit, Namespace, Offset, Search, Sort, StreamName, Url, Yes
+from queenspark.cli.output import out, print_facts, print_json, print_table, records_of, say, say_page
 from queenspark.cli.seek import timestamp
+from queenspark.formats.definition import FIELDS, to_wire
 
 app = noun("List, look at, define, move and delete streams.")
 
@@ -37,16 +38,26 @@ GROUPS = [
 
 
 @app.command("list")
-def list_streams(namespace: Namespace = None, url: Url = None, as_json: AsJson = False) -> None:
+def list_streams(
+    namespace: Namespace = None,
+    search: Search = None,
+    sort: Sort = "name",
+    limit: Limit = 1000,
+    offset: Offset = 0,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
     """List the streams (also: just `queenspark streams`)."""
+    page = {"search": search, "sort": sort, "limit": limit, "offset": offset}
     with BrokerApi(url) as broker:
-        answer = broker.get("resources", "streams", query={"namespace": namespace})
+        answer = broker.get("resources", "streams", query={"namespace": namespace, **page})
     if as_json:
         return print_json(answer)
     streams = records_of(answer, "streams")
     if not streams:
-        return say("There is no stream yet; define one with `queenspark streams define`.")
-    return print_table(streams, COLUMNS)
+        return say("There is no such stream; define one with `queenspark streams define`.")
+    print_table(streams, COLUMNS)
+    return say_page(streams, answer, offset)
 
 
 @app.command("show")
@@ -90,6 +101,9 @@ def define_stream(
     lease: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="How long a consumer has for a window; 60.")
     ] = None,
+    window_retention: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="How long windows are kept; for ever.")
+    ] = None,
     event_time: Annotated[
         str | None, typer.Option(metavar="PATH", help="Where in the payload the time is; the creation time.")
     ] = None,
@@ -109,41 +123,43 @@ def define_stream(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Define a stream, or make it anew what the options say; what is not given takes its default."""
+    """Define a stream, or redefine it with these options; options that are not given take their defaults."""
     kinds = {"sliding": sliding, "session": session, "count": count}
     kind = next((name for name, value in kinds.items() if value is not None), "tumbling")
     given: dict[str, Any] = {
-        "window_duration_ms": _ms(sliding if sliding is not None else tumbling),
-        "window_slide_ms": _ms(slide),
-        "window_gap_ms": _ms(session),
-        "window_size_count": count,
-        "window_slide_count": step,
-        "window_grace_period_ms": _ms(grace),
-        "window_lease_timeout_ms": _ms(lease),
-        "event_time": event_time,
-        "late": late,
-        "idle_timeout_ms": _ms(idle),
-        "start": start,
-    }
-    body: dict[str, Any] = {
         "name": stream,
         "namespace": namespace,
-        "source_queue_names": source,
+        "sources": source,
         "partitioned": partitioned,
-        "window_type": kind,
+        "kind": kind,
+        "duration": sliding if sliding is not None else tumbling,
+        "slide": slide,
+        "gap": session,
+        "size": count,
+        "step": step,
+        "grace": grace,
+        "lease": lease,
+        "retention": window_retention,
+        "event_time": event_time,
+        "late": late,
+        "idle": idle,
         "emit_empty": emit_empty,
+        "start": start,
         "reset": reset,
     }
-    body |= {name: value for name, value in given.items() if value is not None}
     with BrokerApi(url) as broker:
-        answer = broker.post("stream", "define", body=body)
+        answer = broker.post("stream", "define", body=to_wire(_in_milliseconds(given)))
     if as_json:
         return print_json(answer)
     return say(f"The stream {stream} is defined, version {answer['version']}.")
 
 
-def _ms(seconds: float | None) -> int | None:
-    return None if seconds is None else round(seconds * 1000)
+def _in_milliseconds(given: dict[str, Any]) -> dict[str, Any]:
+    """Options with their durations, which people give in seconds, as the wire has them."""
+    return {
+        name: round(value * 1000) if FIELDS[name].is_duration and value is not None else value
+        for name, value in given.items()
+    }
 
 
 @app.command("seek")

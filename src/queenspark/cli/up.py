@@ -11,9 +11,10 @@ from rich.table import Table
 from queenspark.cli.local_system import LocalSystem, stopped_by_signals
 from queenspark.cli.output import out, say
 from queenspark.cli.serve import Host, Port
+from queenspark.cli.server_extra import require_server
 from queenspark.settings import Settings
 
-LOOK_SECONDS = 0.2
+CHECK_SECONDS = 0.2
 
 
 def up(
@@ -28,8 +29,10 @@ def up(
 ) -> None:
     """Start PostgreSQL, a broker and the pipeline on this machine, until Ctrl-C or SIGTERM.
 
+    A process that ends is restarted; when it fails five times in a row right after its start, this ends.
     With QUEENSPARK_DATABASE_URL set, that PostgreSQL is used and none is started.
     """
+    require_server()
     settings = Settings.from_env(data_dir=data_dir, host=host, port=port)
     with stopped_by_signals() as stopping:
         try:
@@ -39,8 +42,8 @@ def up(
                     system.start(say)
                     _show(system)
                     while not stopping.begun:
-                        time.sleep(LOOK_SECONDS)
-                        system.look()
+                        time.sleep(CHECK_SECONDS)
+                        system.check()
                 except KeyboardInterrupt:
                     pass
                 finally:

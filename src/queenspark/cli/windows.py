@@ -3,12 +3,14 @@
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.following import follow
 from queenspark.cli.options import AsJson, Namespace, StreamName, Url
 from queenspark.cli.output import out, print_json_line
+from queenspark.formats.window_message import WindowMessage
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST = datetime.max.replace(tzinfo=UTC)
@@ -33,16 +35,16 @@ def windows(
 
 
 def _shown(message: dict[str, Any]) -> dict[str, Any]:
-    window = message["data"]
+    window = msgspec.convert(message["data"], WindowMessage)
     return {
         "sealedAt": message["createdAt"],
-        "key": window["key"],
-        "start": _time(window["start"]),
-        "end": _time(window["end"]),
-        "count": window["count"],
-        "revision": window["revision"],
-        "version": window["version"],
-        "id": window["id"],
+        "key": window.key,
+        "start": _time(window.start),
+        "end": _time(window.end),
+        "count": window.count,
+        "revision": window.revision,
+        "version": window.version,
+        "id": window.id,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, overload
@@ -135,21 +136,32 @@ class Messages(Sequence[M_co], Generic[M_co]):
         Payloads that are no objects are in a column `data`. A column whose values have no common type has
         them as JSON text.
         """
-        from .tables import to_arrow
-
+        with _naming_the_fix():
+            from .tables import to_arrow
         return to_arrow(self)
 
     def to_pandas(self) -> pandas.DataFrame:
         """The table as a pandas frame."""
-        return self.to_arrow().to_pandas()
+        with _naming_the_fix():
+            return self.to_arrow().to_pandas()
 
     def to_polars(self) -> polars.DataFrame:
         """The table as a polars frame."""
-        import polars
-
+        with _naming_the_fix():
+            import polars
         frame = polars.from_arrow(self.to_arrow())
         assert isinstance(frame, polars.DataFrame)
         return frame
+
+
+@contextmanager
+def _naming_the_fix() -> Iterator[None]:
+    """Say how to install a package that only tables need."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        text = f"{missing.name} is not installed, and tables need it: pip install {missing.name}"
+        raise ModuleNotFoundError(text, name=missing.name) from None
 
 
 def _over_numbers(name: str, values: list[Any]) -> Any:

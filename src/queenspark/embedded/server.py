@@ -15,6 +15,7 @@ from urllib.parse import quote
 from queenspark.embedded.binaries import packaged_bin_dir
 from queenspark.embedded.data_dir import DataDir
 from queenspark.embedded.errors import EmbeddedPostgresError
+from queenspark.embedded.orphans import end_orphans
 from queenspark.embedded.system_user import SystemUser, choose_system_user
 from queenspark.signals import signals_wait
 
@@ -70,6 +71,11 @@ class EmbeddedPostgres:
     def running(self) -> bool:
         """Whether the postmaster is alive."""
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code of the postmaster that ended; negative after a signal."""
+        return None if self._process is None else self._process.poll()
 
     def start(self, within: float = 60.0) -> None:
         """Start the server and wait until it accepts connections; after a crash, recover."""
@@ -194,8 +200,9 @@ class EmbeddedPostgres:
                 )
             time.sleep(0.02)
         said = self.data_dir.log_file.read_bytes()[log_start:].decode(errors="replace")
-        # The backends of a killed postmaster need a moment to notice and to let go of its memory.
+        # The backends of a killed postmaster have not let go of its memory yet.
         if "shared memory block" in said and time.monotonic() < deadline:
+            end_orphans(self.data_dir.cluster)
             return False
         raise EmbeddedPostgresError(
             f"PostgreSQL did not start: {_reason(said)} (log: {self.data_dir.log_file})"

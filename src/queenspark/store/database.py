@@ -7,12 +7,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, IsolationLevel
 from psycopg.rows import dict_row, tuple_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from .errors import Conflict, DatabaseBusy, DatabaseUnavailable, FunctionsMissing, Refused, StoreError
 from .functions import SEARCH_PATH
+from .page import Page, Rows
 from .queries import query
 
 Params = Mapping[str, Any]
@@ -96,6 +97,18 @@ class Database:
                 raise translated from error
             raise
 
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[AsyncConnection[tuple[Any, ...]]]:
+        """A transaction in which all statements see one state; fails when others change the same rows."""
+        async with self.connection() as connection:
+            await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+            try:
+                async with connection.transaction():
+                    yield connection
+            finally:
+                if not connection.closed:
+                    await connection.set_isolation_level(None)
+
     async def rows(self, name: str, params: Params | None = None) -> list[tuple[Any, ...]]:
         """Run a named statement and return its rows as tuples."""
         async with self.connection() as connection, connection.cursor(row_factory=tuple_row) as cursor:
@@ -112,6 +125,17 @@ class Database:
         async with self.connection() as connection, connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(query(name), params)
             return await cursor.fetchall()
+
+    async def page(self, name: str, page: Page, /, **params: Any) -> Rows:
+        """A page of a named statement that gives each row the `total` of all pages."""
+        records = await self.records(name, {**params, **page.params()})
+        first = records
+        if not records and page.offset:
+            first = await self.records(name, {**params, **page._replace(limit=1, offset=0).params()})
+        total = int(first[0]["total"]) if first else 0
+        for record in records:
+            del record["total"]
+        return records, total
 
     async def execute(self, name: str, params: Params | None = None) -> int:
         """Run a named statement and return how many rows it touched."""

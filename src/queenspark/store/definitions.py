@@ -11,9 +11,11 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-import psycopg
 
-from .queries import query
+from ..windows.spec import WindowSpec
+
+STREAMS_QUERY = "streams"
+"""The name under which the query that serves all streams reports its statistics."""
 
 WINDOW_QUEUES = "windows:"
 """What the names of window queues begin with; no other queue's name may."""
@@ -64,6 +66,11 @@ class Definition(msgspec.Struct, frozen=True):
     created_at: datetime
 
 
+def spec_of(body: Body) -> WindowSpec:
+    """The windows of a version."""
+    return msgspec.convert(body.spec, WindowSpec)
+
+
 def to_definitions(rows: Iterable[tuple[Any, ...]]) -> list[Definition]:
     """Definitions from rows of `definitions_as_of`; deleted ones are left out."""
     return [
@@ -71,19 +78,6 @@ def to_definitions(rows: Iterable[tuple[Any, ...]]) -> list[Definition]:
         for seq, stream_id, version, body, created_at in rows
         if body is not None
     ]
-
-
-def definitions_as_of(
-    connection: psycopg.Connection[tuple[Any, ...]], seq: int | None = None
-) -> list[Definition]:
-    """The definitions of all streams and versions as of a seq, or now. For synchronous callers."""
-    return to_definitions(connection.execute(query("definitions_as_of"), {"seq": seq}).fetchall())
-
-
-def latest_seq(connection: psycopg.Connection[tuple[Any, ...]]) -> int:
-    """The seq of the last change, 0 before the first. For synchronous callers."""
-    row = connection.execute(query("latest_seq")).fetchone()
-    return int(row[0]) if row else 0
 
 
 def window_queue(namespace: str, name: str) -> str:

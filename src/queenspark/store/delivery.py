@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import accumulate
@@ -12,15 +12,20 @@ from uuid import UUID, uuid4
 import psycopg
 from psycopg import AsyncConnection
 
+from ..retry import repeat
 from .catalog import Catalog, Queue
-from .database import Database
+from .database import Database, Params
 from .definitions import WINDOW_QUEUES
 from .encryption import Cipher
-from .errors import StoreError
+from .errors import ChangedMeanwhile, Conflict, StoreError
 from .queries import query
 
 QUEUE_MODE = "__QUEUE_MODE__"  # the group of consumers that name none
+_PAUSES = (0.0, 0.01, 0.05)  # before a pop is tried again
 _GONE = ("QS001", "23503")  # the group was deleted, or its queue or partition was
+
+
+Holders = Mapping[UUID, str | None]  # consumers by the leases that are for them
 
 
 class Message(NamedTuple):
@@ -79,10 +84,22 @@ class WindowPop(NamedTuple):
     group: str
     lease_ms: int
     is_wanted: Callable[[], bool] = lambda: True
+    holder: str | None = None
 
 
-def _any_wanted(wishes: Sequence[WindowPop]) -> bool:
-    return any(wish.is_wanted() for wish in wishes)
+class _Wanted(NamedTuple):
+    """What a pop is for."""
+
+    queue: str
+    group: str
+    is_wanted: Callable[[], bool]
+    mode: str = "all"
+    start: datetime | None = None
+    partition: str | None = None
+
+
+def _any(checks: Iterable[Callable[[], bool]]) -> bool:
+    return any(check() for check in checks)
 
 
 class Deliverer:
@@ -105,49 +122,18 @@ class Deliverer:
         mode: str = "all",
         start: datetime | None = None,
         lease_ms: int | None = None,
+        holder: str | None = None,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> Batch | None:
         """Lease up to `batch` messages (or take them for good with auto_ack); None when there are none.
 
-        A lease lasts for `lease_ms`, or for the queue's lease time. A group that does not exist is made,
-        unless the pop is no longer wanted: whoever went away may have deleted it.
+        A lease lasts for `lease_ms`, or for the queue's lease time; `holder` names its consumer. A group that
+        does not exist is made, unless the pop is no longer wanted: whoever went away may have deleted it.
         """
-        for _ in range(3):
-            known = await self._catalog.queue(queue)
-            if known is None and mode == "new" and not queue.startswith(WINDOW_QUEUES):
-                # The group begins now, although the queue does not exist yet.
-                known = await self._catalog.ensure_queue(queue)
-            if known is None:
-                return None
-            partition_id = None
-            if partition is not None:
-                partition_id = await self._catalog.partition_id(known, partition)
-            if self._catalog.known_group(queue, group) is None and not is_wanted():
-                return None
-            lease_id = uuid4()
-            try:
-                group_id = await self._catalog.group_id(known, group, mode, start)
-                if partition is not None and partition_id is None:
-                    return None
-                params = {
-                    "group_id": group_id,
-                    "batch": batch,
-                    "partitions": partitions,
-                    "lease_id": lease_id,
-                    "auto_ack": auto_ack,
-                    "partition_id": partition_id,
-                    "lease_ms": lease_ms,
-                }
-                messages = await self._hand_out(known, params)
-            except psycopg.Error as error:
-                if error.sqlstate not in _GONE:
-                    raise
-                self._catalog.forget(queue)
-                continue
-            if not messages:
-                return None
-            return Batch(known, group_id, lease_id, messages)
-        return None
+        wanted = _Wanted(queue, group, is_wanted, mode, start, partition)
+        how = {"batch": batch, "partitions": partitions, "auto_ack": auto_ack, "lease_ms": lease_ms}
+        batches = await self._hand_out(wanted, {uuid4(): holder}, how)
+        return batches[0] if batches else None
 
     async def pop_windows(self, wishes: Sequence[WindowPop]) -> list[Batch | None]:
         """Lease a message for each wish, each of another partition and under a lease of its own."""
@@ -156,46 +142,78 @@ class Deliverer:
         for n, wish in enumerate(wishes):
             alike.setdefault((wish.queue, wish.group, wish.lease_ms), []).append(n)
         for (queue, group, lease_ms), numbers in alike.items():
-            wanted = partial(_any_wanted, [wishes[n] for n in numbers])
+            checks = [wishes[n].is_wanted for n in numbers]
+            wanted = _Wanted(queue, group, partial(_any, checks))
+            how = {"batch": 1, "partitions": 1, "auto_ack": False, "lease_ms": lease_ms}
             try:
-                batches = await self._pop_each(queue, group, lease_ms, len(numbers), wanted)
+                batches = await self._hand_out(wanted, {uuid4(): wishes[n].holder for n in numbers}, how)
             except (StoreError, psycopg.Error):
                 if not any(found):
                     raise
                 break  # what is leased already must reach those who wait for it; the others ask again
             for n, batch in zip(numbers, batches, strict=False):
                 found[n] = batch
+                message = batch.messages[0]
+                self._catalog.remember(message.partition_id, message.partition, queue)
         return found
 
-    async def _pop_each(
-        self, queue: str, group: str, lease_ms: int, count: int, is_wanted: Callable[[], bool]
-    ) -> list[Batch]:
-        for _ in range(3):
-            known = await self._catalog.queue(queue)
-            if known is None or (self._catalog.known_group(queue, group) is None and not is_wanted()):
-                return []
-            try:
-                group_id = await self._catalog.group_id(known, group)
-                params = {"group_id": group_id, "count": count, "lease_ms": lease_ms}
-                rows = await self._database.rows("pop_each", params)
-            except psycopg.Error as error:
-                if error.sqlstate not in _GONE:
-                    raise
-                self._catalog.forget(queue)
-                continue
-            batches = [Batch(known, group_id, lease_id, [Message(*message)]) for lease_id, *message in rows]
-            for batch in batches:
-                self._catalog.remember(batch.messages[0].partition_id, batch.messages[0].partition, queue)
-            return batches
-        return []
+    async def _hand_out(self, wanted: _Wanted, leases: Holders, how: Params) -> list[Batch]:
+        """The batches of some leases; fewer when there is not enough to hand out."""
+        try:
+            return await repeat(
+                partial(self._try, wanted, leases, how), (ChangedMeanwhile, Conflict), _PAUSES
+            )
+        except ChangedMeanwhile:
+            return []
 
-    async def _hand_out(self, queue: Queue, params: dict[str, Any]) -> list[Message]:
+    async def _try(self, wanted: _Wanted, leases: Holders, how: Params) -> list[Batch]:
+        catalog = self._catalog
+        queue = await catalog.queue(wanted.queue)
+        if queue is None and wanted.mode == "new" and not wanted.queue.startswith(WINDOW_QUEUES):
+            # The group begins now, although the queue does not exist yet.
+            queue = await catalog.ensure_queue(wanted.queue)
+        if queue is None:
+            return []
+        partition_id = None
+        if wanted.partition is not None:
+            partition_id = await catalog.partition_id(queue, wanted.partition)
+        if catalog.known_group(queue.name, wanted.group) is None and not wanted.is_wanted():
+            return []
+        batches: dict[UUID, list[Message]] = {}
+        try:
+            group_id = await catalog.group_id(queue, wanted.group, wanted.mode, wanted.start)
+            if wanted.partition is not None and partition_id is None:
+                return []
+            more = True
+            while more and (free := [lease_id for lease_id in leases if lease_id not in batches]):
+                params = {
+                    **how,
+                    "group_id": group_id,
+                    "partition_id": partition_id,
+                    "lease_ids": free,
+                    "holders": [leases[lease_id] for lease_id in free],
+                }
+                more = await self._pop(queue, params, batches)
+        except psycopg.Error as error:
+            if error.sqlstate not in _GONE:
+                raise
+            catalog.forget(queue.name)
+            raise ChangedMeanwhile(f"a group of the queue {queue.name} was deleted during a pop") from error
+        return [Batch(queue, group_id, lease_id, messages) for lease_id, messages in batches.items()]
+
+    async def _pop(self, queue: Queue, params: Params, batches: dict[UUID, list[Message]]) -> bool:
+        """Add what a pop hands out to the batches; whether a further pop would find more."""
         if not queue.encryption_enabled and queue.revision == 1:
-            return [Message(*row) for row in await self._database.rows("pop", params)]
-        # There may be encrypted messages: if they cannot be read here, nothing has been handed out.
-        async with self._database.connection() as connection, connection.transaction():
-            rows = await (await connection.execute(query("pop"), params)).fetchall()
-            return [self._decrypted(Message(*row)) for row in rows]
+            rows = await self._database.rows("pop", params)
+        else:
+            # There may be encrypted messages: if they cannot be read here, nothing has been handed out.
+            async with self._database.connection() as connection, connection.transaction():
+                rows = await (await connection.execute(query("pop"), params)).fetchall()
+                rows = [(lease_id, *self._decrypted(Message(*message))) for lease_id, *message in rows]
+        more = bool(rows) and rows[-1][1] is None
+        for lease_id, *message in rows[: len(rows) - more]:
+            batches.setdefault(lease_id, []).append(Message(*message))
+        return more
 
     def _decrypted(self, message: Message) -> Message:
         if not message.encrypted:
@@ -245,7 +263,7 @@ class Deliverer:
             "errors": [acks[n].error for n in numbers],
             "final": final,
         }
-        rows = await (await connection.execute(query("ack_each"), params)).fetchall()
+        rows = await (await connection.execute(query("ack"), params)).fetchall()
         answers = dict(zip(numbers, (Acked(*row) for row in rows), strict=True))
         return [answers[n] for n in range(len(acks))]
 

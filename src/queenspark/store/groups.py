@@ -6,7 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from .catalog import Catalog
+from .counts import EXACT, FEW
 from .database import Database
+from .page import Page, Rows
 
 
 class Groups:
@@ -16,13 +18,37 @@ class Groups:
         self._database = database
         self._catalog = catalog
 
-    async def find(self, name: str | None = None, queue: str | None = None) -> list[dict[str, Any]]:
-        """Groups with their queue, number of places, live leases and last ack."""
-        return await self._database.records("list_groups", {"name": name, "queue": queue})
+    async def page(
+        self,
+        page: Page,
+        name: str | None = None,
+        queue: str | None = None,
+        queue_ids: list[int] | None = None,
+        min_lag_seconds: float | None = None,
+    ) -> Rows:
+        """A page of the groups, a row for each queue of a group; and how many there are.
 
-    async def places(self, group_id: int, limit: int = 1000) -> list[dict[str, Any]]:
-        """The places of a group, by partition."""
-        return await self._database.records("list_places", {"group_id": group_id, "limit": limit})
+        Of a group: its places, live leases, last ack, lag (unanswered messages), processing (leased ones),
+        oldest (unanswered message) and dead letters. `min_lag_seconds` chooses by the age of the oldest.
+        """
+        chosen = {"name": name, "queue": queue, "queue_ids": queue_ids, "min_lag_seconds": min_lag_seconds}
+        rows, total = await self._database.page("list_groups", page, **chosen)
+        small = [row["id"] for row in rows if row["lag"] <= EXACT and row["places"] <= EXACT]
+        if rows and len(rows) <= FEW:
+            found = await self._database.records("groups_now", {"ids": small, "exact": EXACT})
+            now = {row.pop("id"): row for row in found if row.pop("exact")}
+            for row in rows:
+                row.update(now.get(row["id"], {}))
+        return rows, total
+
+    async def queues_of(self, name: str, queue: str | None = None) -> list[dict[str, Any]]:
+        """The queues that a group reads: id (of the group there), name, queue."""
+        return await self._database.records("groups_of", {"name": name, "queue": queue})
+
+    async def places(self, group_ids: list[int], limit: int = 1000, offset: int = 0) -> list[dict[str, Any]]:
+        """The places of some groups, by queue and partition."""
+        params = {"group_ids": group_ids, "limit": limit, "offset": offset}
+        return await self._database.records("list_places", params)
 
     async def delete(self, name: str, queue: str | None = None, *, keep_start: bool = False) -> int:
         """Delete a group (on one queue, or all); with keep_start it begins anew from where it began."""

@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from ..formats.window_message import Range
+from ..windows.membership import Members
 from .database import Database
 from .encryption import Cipher
 
@@ -24,25 +26,14 @@ class Record(NamedTuple):
     payload: str
 
 
-class Range(NamedTuple):
-    """From one position of a source queue to another, both included."""
-
-    queue_id: int
-    first_txid: int
-    first_id: int
-    last_txid: int
-    last_id: int
-
-
-_RANGES = ("queue_ids", "first_txids", "first_ids", "last_txids", "last_ids")
+_RANGES = tuple(f"{name}s" for name in Range._fields)
 
 
 class Wish(NamedTuple):
-    """Records to read: of one partition name or of all, perhaps created within a time."""
+    """Records of a window to read; those of its members that the database can tell apart come."""
 
     ranges: Sequence[Range]
-    partition: str | None
-    created: tuple[int, int] | None
+    members: Members
 
 
 class Leased(NamedTuple):
@@ -68,9 +59,9 @@ class Hydration:
         ranges = [(n, *each) for n, wish in enumerate(wishes, 1) for each in wish.ranges]
         params = {
             **_columns(("windows", *_RANGES), ranges),
-            "partitions": [wish.partition for wish in wishes],
-            "from_us": [None if wish.created is None else wish.created[0] for wish in wishes],
-            "until_us": [None if wish.created is None else wish.created[1] for wish in wishes],
+            "partitions": [wish.members.partition for wish in wishes],
+            "from_us": [_from_us(wish.members) for wish in wishes],
+            "until_us": [_until_us(wish.members) for wish in wishes],
         }
         found: list[list[Record]] = [[] for _ in wishes]
         for n, *row in await self._database.rows("window_records", params):
@@ -79,12 +70,11 @@ class Hydration:
 
     async def page(self, wish: Wish, limit: int) -> list[Record]:
         """The first records of a window."""
-        from_us, until_us = wish.created or (None, None)
         params = {
             **_columns(_RANGES, wish.ranges),
-            "partition": wish.partition,
-            "from_us": from_us,
-            "until_us": until_us,
+            "partition": wish.members.partition,
+            "from_us": _from_us(wish.members),
+            "until_us": _until_us(wish.members),
             "limit": limit,
         }
         return [self._readable(Record(*row)) for row in await self._database.rows("window_page", params)]
@@ -103,6 +93,14 @@ class Hydration:
         if not record.encrypted:
             return record
         return record._replace(payload=self._cipher.decrypt(record.payload, record.transaction_id))
+
+
+def _from_us(members: Members) -> int | None:
+    return None if members.created is None else members.created[0]
+
+
+def _until_us(members: Members) -> int | None:
+    return None if members.created is None else members.created[1]
 
 
 def _columns(names: Sequence[str], rows: Sequence[tuple[int, ...]]) -> dict[str, list[int]]:

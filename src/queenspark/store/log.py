@@ -10,34 +10,38 @@ A reader is for one thread. It connects when it must, and no statement of it hol
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import psycopg
 import pyarrow as pa
 from adbc_driver_postgresql import dbapi as adbc
+from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from .database import translate
 from .errors import DatabaseUnavailable
 from .functions import SEARCH_PATH
-from .news import CHANNEL
+from .news import CHANNEL, News
 from .position import END, LARGEST, Position
-from .queries import query
+from .queries import query, written
 
 _APPLICATION = "queenspark spark"
+_decode_news = msgspec.json.Decoder(News).decode
 _OPTIONS = (
     f"{SEARCH_PATH} -c timezone=UTC -c statement_timeout=300s -c jit=off -c max_parallel_workers_per_gather=0"
 )
 # What is asked in rows rather than in bulk is always a matter of the index, also before the first ANALYZE.
 _LOOKUP_OPTIONS = _OPTIONS + " -c enable_seqscan=off -c enable_bitmapscan=off"
-_SCANNED = ", m.queue_id, m.partition_id, m.created_at"
+#: Columns beside the position: none, and those of a scan.
+_POSITIONS = sql.SQL("")
+SCANNED = sql.SQL(", m.queue_id, m.partition_id, m.created_at")
 #: What the columns of a scan are packed as.
 _PACKED = {"txid": ">i8", "id": ">i8", "queue_id": ">i4", "partition_id": ">i8", "created_us": ">i8"}
 _POSTGRES_EPOCH_US = 946_684_800_000_000  # PostgreSQL counts from the year 2000
@@ -55,6 +59,7 @@ _MOST_GROWTH = 8
 # When messages wait for an older transaction to finish, look again so soon, then less and less often.
 _ABOVE_HORIZON_SECONDS = 0.003
 _ABOVE_HORIZON_LONGEST = 0.25
+_OTHERS_SECONDS = 0.02
 
 
 class LogReader:
@@ -102,20 +107,21 @@ class LogReader:
         return self._nth(queue_ids, after, last, limit) or last
 
     def next_end(
-        self, queue_ids: Sequence[int], after: Position, limit: int | None = None, seconds: float = 0.0
+        self, queues: Mapping[str, int], after: Position, limit: int | None = None, seconds: float = 0.0
     ) -> Position | None:
-        """The same, waiting up to so many seconds for something new."""
+        """The same for queues by name and id, waiting up to so many seconds for something new."""
         deadline = time.monotonic() + seconds
         pause = _ABOVE_HORIZON_SECONDS
+        queue_ids = list(queues.values())
         if seconds > 0:
-            self._listen()
+            self.listen()
         while True:
             end = self.end(queue_ids, after, limit)
             left = deadline - time.monotonic()
             if end is not None or left <= 0:
                 return end
             if self.last(queue_ids, after, END) is None:
-                self.wait(left)
+                self.wait(left, queues.keys())
             else:
                 time.sleep(min(pause, left))
                 pause = min(2 * pause, _ABOVE_HORIZON_LONGEST)
@@ -162,8 +168,8 @@ class LogReader:
     def _scan(self, queue_ids: Sequence[int], after: Position, upto: Position) -> Iterator[pa.RecordBatch]:
         """PostgreSQL packs each column into one value: nothing is done for a row here."""
         while after < upto:
-            branches = self._branches(queue_ids, after, upto, _SCANNED)
-            statement = query("log_scan") % {"branches": branches, "limit": _STATEMENT_ROWS}
+            messages = branches(queue_ids, after, upto, SCANNED)
+            statement = written("log_scan", {"limit": _STATEMENT_ROWS}, branches=messages)
             (row,) = self._rows(statement, binary=True)
             columns = {
                 name: np.frombuffer(packed or b"", kind).astype(kind[1:])
@@ -217,15 +223,21 @@ class LogReader:
         ((txid, id_),) = self._rows(query("log_position_at"), {"queue_id": queue_id, "time": moment})
         return Position(txid, id_)
 
-    def wait(self, seconds: float) -> bool:
-        """Wait until something is pushed anywhere, or the time is over; whether something was."""
+    def listen(self) -> None:
+        """Hear of pushes from now on; a wait that comes later ends at once for one that was in between."""
+        self._listen()
+
+    def wait(self, seconds: float, queues: Set[str]) -> bool:
+        """Wait until something is pushed to one of these queues, or the time is over; whether it was."""
         deadline = time.monotonic() + seconds
         listener = self._listen()
         try:
             while (left := deadline - time.monotonic()) > 0:
-                for notify in listener.notifies(timeout=left, stop_after=1):
-                    if json.loads(notify.payload).get("wake"):
-                        return True
+                heard = [notify.payload for notify in listener.notifies(timeout=left, stop_after=1)]
+                if any(not queues.isdisjoint(_woken(payload)) for payload in heard):
+                    return True
+                # Notifications of other queues may come by the hundred a second: take them in groups.
+                time.sleep(max(0.0, min(_OTHERS_SECONDS, deadline - time.monotonic())))
         except psycopg.OperationalError as error:
             self._listener = None
             raise DatabaseUnavailable(f"the listening connection broke: {error}") from error
@@ -233,24 +245,16 @@ class LogReader:
 
     def last(self, queue_ids: Sequence[int], after: Position, upto: Position) -> Position | None:
         """The last message within a range, if there is one."""
-        rows = self._rows(query("log_last"), {"queue_ids": list(queue_ids), **_between(after, upto)})
+        rows = self._rows(query("log_last"), {"queue_ids": list(queue_ids), **between(after, upto)})
         return Position(*rows[0]) if rows else None
 
     def _nth(self, queue_ids: Sequence[int], after: Position, upto: Position, n: int) -> Position | None:
-        statement = query("log_nth") % {"branches": self._branches(queue_ids, after, upto), "skip": n - 1}
+        statement = written("log_nth", {"skip": n - 1}, branches=branches(queue_ids, after, upto))
         rows = self._rows(statement)
         return Position(*rows[0]) if rows else None
 
-    def _branches(self, queue_ids: Sequence[int], after: Position, upto: Position, columns: str = "") -> str:
-        branch = query("log_branch")
-        params = {"columns": columns, **_between(after, upto)}
-        return " UNION ALL ".join(branch % {"queue_id": queue_id, **params} for queue_id in queue_ids)
-
     def _fetch(self, queue_ids: Sequence[int], after: Position, upto: Position) -> list[pa.RecordBatch]:
-        statement = query("log_read") % {
-            "queue_ids": ", ".join(str(int(queue_id)) for queue_id in queue_ids),
-            **_between(after, upto),
-        }
+        statement = written("log_read", {"queue_ids": list(queue_ids), **between(after, upto)})
         used = self._bulk is not None
         try:
             try:
@@ -313,7 +317,24 @@ class LogReader:
         return psycopg.connect(self._url, autocommit=True, options=options, application_name=_APPLICATION)
 
 
-def _between(after: Position, upto: Position) -> dict[str, int]:
+def _woken(payload: str) -> list[str]:
+    """The queues that a notification says were pushed to."""
+    return _decode_news(payload).wake
+
+
+def branches(
+    queue_ids: Sequence[int], after: Position, upto: Position, columns: sql.SQL = _POSITIONS
+) -> sql.Composed:
+    """The messages of several queues within a range, each queue's in order."""
+    values = between(after, upto)
+    return sql.SQL(" UNION ALL ").join(
+        sql.SQL(written("log_branch", {"queue_id": queue_id, **values}, columns=columns))
+        for queue_id in queue_ids
+    )
+
+
+def between(after: Position, upto: Position) -> dict[str, int]:
+    """A range as parameters of a query."""
     return {
         "after_txid": after.txid,
         "after_id": after.id,

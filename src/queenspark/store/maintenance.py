@@ -39,6 +39,10 @@ class Maintenance:
         assert row is not None
         return Modes(bool(row[1]), bool(row[2]))
 
+    async def is_staging(self) -> bool:
+        """Whether push maintenance is on, as stored."""
+        return (await self.modes()).push
+
     async def set_pop(self, enabled: bool) -> None:
         """Switch pop maintenance."""
         await self._database.execute("set_pop_maintenance", {"enabled": enabled})

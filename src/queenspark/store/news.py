@@ -60,7 +60,7 @@ async def listen(database: Database) -> AsyncIterator[str]:
         raise DatabaseUnavailable(f"the listening connection broke: {error}") from error
 
 
-async def tell_of_push(database: Database, queue: str) -> None:
-    """Wake the polls that wait for a queue, on every broker."""
-    for text in pack("spark", [queue]):
+async def tell_of_pushes(database: Database, queues: Collection[str], sender: str = "store") -> None:
+    """Wake the polls that wait for queues, on every broker."""
+    for text in pack(sender, queues):
         await tell(database, text)

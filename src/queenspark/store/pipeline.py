@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .definitions import Definition, to_definitions
-from .log import LogReader
+from .log import LogReader, between
+from .position import LARGEST, Position
+from .progress import Place
 from .queries import query
 
 
@@ -17,7 +20,24 @@ class News(NamedTuple):
     tick: int | None  # the safe time that goes with the horizon, in microseconds
     now: int  # the database's clock, in microseconds
     next_close: int | None  # when the next open window of this run wants to be sealed
-    floors: list[tuple[int, int, int]]  # how far earlier runs have pushed: txid, id, tick
+    floors: list[Place]  # how far earlier runs have pushed
+
+
+class Totals(NamedTuple):
+    """What a stream's newest version, or a bucket, has counted so far."""
+
+    records: int
+    windows: int
+    late: int
+
+
+class StreamTotals(NamedTuple):
+    """The totals of a stream, with its names for people."""
+
+    namespace: str
+    name: str
+    version: int
+    totals: Totals
 
 
 class Leader(NamedTuple):
@@ -60,6 +80,36 @@ class PipelineStore(LogReader):
     def say(self, key: str, value: str) -> None:
         """Tell the brokers something about the pipeline, as JSON."""
         self._do(query("set_pipeline_stats"), {"key": key, "value": value})
+
+    def totals(self) -> tuple[dict[int, StreamTotals], dict[int, Totals]]:
+        """What the streams have counted, by id, and what the buckets have, by number."""
+        streams: dict[int, StreamTotals] = {}
+        buckets: dict[int, Totals] = {}
+        for stream, namespace, name, version, bucket, *counts in self._rows(query("stream_totals")):
+            if bucket is None:
+                streams[stream] = StreamTotals(namespace, name, version, Totals(*counts))
+            else:
+                buckets[bucket] = Totals(*counts)
+        return streams, buckets
+
+    def readable(self) -> Position:
+        """The last position that may have a message below the horizon."""
+        ((horizon,),) = self._rows(query("log_horizon"))
+        return Position(horizon - 1, LARGEST)
+
+    def arrived(self, queue_ids: Sequence[int], after: Position, upto: Position, most: int) -> dict[int, int]:
+        """How many messages each queue got between two positions; no more than `most` are counted of each."""
+        params = {"queue_ids": list(queue_ids), "most": most, **between(after, upto)}
+        return dict(self._rows(query("count_arrived"), params))
+
+    def latest_seq(self) -> int:
+        """The last change of the definitions."""
+        ((seq,),) = self._rows(query("latest_seq"))
+        return int(seq)
+
+    def set_rates(self, rates: Mapping[str, Sequence[float]]) -> None:
+        """Tell the brokers the rates of streams: columns `stream`, `arriving` and so on."""
+        self._do(query("set_stream_rates"), dict(rates))
 
     def _do(self, statement: str, params: dict[str, Any]) -> None:
         self._rows(statement, params)

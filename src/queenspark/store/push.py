@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asyncio import Lock, sleep
+from asyncio import Lock
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -10,6 +10,7 @@ from uuid import uuid4
 import msgspec
 from psycopg import AsyncConnection
 
+from ..retry import repeat
 from .catalog import Catalog
 from .database import Database
 from .encryption import Cipher
@@ -17,7 +18,6 @@ from .errors import ChangedMeanwhile, DatabaseUnavailable
 from .queries import query
 
 BLOCK = 1000  # ids in a block of the sequence message_blocks
-_TRIES = 5
 _PAUSES = (0.0, 0.05, 0.2, 0.5)
 _SEPARATOR = "\x01"  # never part of JSON text, and refused in ids
 
@@ -101,18 +101,15 @@ class Pusher:
             return []
         complete(items)
         ids = await self.ids.take(len(items))
-        for attempt in range(_TRIES):
+
+        async def once() -> list[Pushed]:
             await self._catalog.resolve({item.place for item in items})
-            try:
-                async with self._database.connection() as connection:
-                    return await self.insert(connection, items, ids)
-            except (ChangedMeanwhile, DatabaseUnavailable):
-                # Ids and transaction ids are fixed: should the first try have been committed after all, the
-                # second one finds its own messages.
-                if attempt == _TRIES - 1:
-                    raise
-                await sleep(_PAUSES[attempt])
-        raise AssertionError("unreachable")
+            async with self._database.connection() as connection:
+                return await self.insert(connection, items, ids)
+
+        # Ids and transaction ids are fixed: should the first try have been committed after all, the second
+        # one finds its own messages.
+        return await repeat(once, (ChangedMeanwhile, DatabaseUnavailable), _PAUSES)
 
     async def insert(
         self, connection: AsyncConnection[Any], items: Sequence[Item], ids: list[int]

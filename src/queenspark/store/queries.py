@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import LiteralString
+from typing import Any, LiteralString
+
+from psycopg import sql
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
@@ -24,6 +27,12 @@ def _blocks() -> dict[str, str]:
 def query(name: str) -> LiteralString:
     """The block of that name."""
     return _blocks()[name]
+
+
+def written(name: str, values: Mapping[str, Any], **parts: sql.Composable) -> str:
+    """The block of that name with its values and pieces of SQL written into it."""
+    statement = sql.SQL(query(name)).format(**parts).as_string()
+    return statement % {key: sql.Literal(value).as_string() for key, value in values.items()}
 
 
 def names() -> list[str]:

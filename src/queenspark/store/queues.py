@@ -6,8 +6,11 @@ import time
 from typing import Any
 
 from .catalog import Catalog, Queue, to_queue
+from .counts import EXACT, FEW
 from .database import Database
 from .errors import QueueFull
+from .groups import Groups
+from .page import Page, Rows
 
 _FULL_SECONDS = 0.5  # how long a count for maxSize is believed
 _MOST_BACKLOGS = 10_000
@@ -16,9 +19,10 @@ _MOST_BACKLOGS = 10_000
 class Queues:
     """The queues of the database."""
 
-    def __init__(self, database: Database, catalog: Catalog) -> None:
+    def __init__(self, database: Database, catalog: Catalog, groups: Groups) -> None:
         self._database = database
         self._catalog = catalog
+        self._groups = groups
         self._backlogs: dict[int, tuple[float, int, float]] = {}
 
     async def configure(
@@ -36,36 +40,49 @@ class Queues:
         self._catalog.forget(name)
         return row is not None
 
-    async def find(self, namespace: str | None = None, task: str | None = None) -> list[tuple[Queue, int]]:
-        """All queues (of a namespace or task), each with the number of its partitions."""
-        records = await self._database.records("list_queues", {"namespace": namespace, "task": task})
-        return [(to_queue(record), record["partitions"]) for record in records]
+    async def page(self, page: Page, *, windows: bool = False, **chosen: str | None) -> Rows:
+        """A page of the queues (of a name, namespace, task) with their counts; and how many there are.
+
+        Window queues of streams are left out unless `windows` is set.
+        """
+        wanted = {"name": None, "namespace": None, "task": None, **chosen}
+        rows, total = await self._database.page("list_queues", page, windows=windows, **wanted)
+        if len(rows) <= FEW:
+            await self._bring_up_to_date(rows)
+        return rows, total
+
+    async def _bring_up_to_date(self, rows: list[dict[str, Any]]) -> None:
+        """Make small numbers exact."""
+        ids = [row["id"] for row in rows]
+        params = {"ids": ids, "exact": EXACT}
+        now = {row["id"]: row for row in await self._database.records("queues_now", params)}
+        groups, total = await self._groups.page(Page(FEW + 1), queue_ids=ids)
+        lags: dict[int, list[dict[str, Any]]] = {}
+        for group in groups:
+            lags.setdefault(group["queue_id"], []).append(group)
+        for row in rows:
+            row.update(now[row["id"]])
+            if total <= FEW:
+                own = lags.get(row["id"], [])
+                row["processing"] = sum(group["processing"] for group in own)
+                waiting = [group["lag"] - group["processing"] for group in own]
+                row["pending"] = max(0, *waiting) if waiting else row["messages"]
 
     async def names(self, namespace: str | None, task: str | None) -> list[str]:
         """Names of the queues of a namespace or task, the most important first."""
         rows = await self._database.rows("queues_of", {"namespace": namespace, "task": task})
         return [row[0] for row in rows]
 
-    async def partitions(self, queue: Queue, limit: int = 1000, offset: int = 0) -> list[dict[str, Any]]:
-        """Partitions of a queue, by name."""
-        params = {"queue_id": queue.id, "limit": limit, "offset": offset}
-        return await self._database.records("list_partitions", params)
-
-    async def totals(self, queue: Queue | None = None) -> dict[int, int]:
-        """Messages in the log by queue id."""
-        rows = await self._database.rows("count_messages", {"queue_id": queue.id if queue else None})
-        return {int(row[0]): int(row[1]) for row in rows}
-
-    async def lag(self, queue: Queue | None = None) -> list[dict[str, Any]]:
-        """Unanswered messages of each group: id, name, queue, queue_id, lag, processing, oldest."""
-        return await self._database.records("group_lag", {"queue_id": queue.id if queue else None})
+    async def partitions(self, queue: Queue, page: Page) -> list[dict[str, Any]]:
+        """A page of the partitions of a queue."""
+        return await self._database.records("list_partitions", {"queue_id": queue.id, **page.params()})
 
     async def check_room(self, queue: Queue, count: int) -> None:
         """Raise QueueFull when `count` more messages would exceed maxSize.
 
         The backlog is what the slowest group has not answered, or the whole log without groups. It is
-        counted every half second, when the queue is full as often as counting is cheap, and pushes in
-        between are added; so pushes in flight elsewhere may overshoot it.
+        counted, up to maxSize, every half second, when the queue is full as often as counting is cheap, and
+        pushes in between are added; so pushes in flight elsewhere may overshoot it.
         """
         if queue.max_size <= 0:
             return
@@ -75,14 +92,9 @@ class Queues:
         if age > _FULL_SECONDS or (age > 5 * took and backlog + count > queue.max_size):
             if len(self._backlogs) > _MOST_BACKLOGS:
                 self._backlogs.clear()
-            lags = [int(row["lag"]) for row in await self.lag(queue)]
-            if lags:
-                backlog = max(lags)
-            else:
-                row = await self._database.row(
-                    "count_queue", {"queue_id": queue.id, "limit": queue.max_size + 1}
-                )
-                backlog = int(row[0]) if row else 0
+            params = {"queue_id": queue.id, "limit": queue.max_size + 1}
+            row = await self._database.row("backlog", params)
+            backlog = int(row[0]) if row else 0
             counted = time.monotonic()
             took = counted - began
         if backlog + count > queue.max_size:

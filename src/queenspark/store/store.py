@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence, Set
+
+from .append import Appender, Push
 from .catalog import Catalog
 from .clock import Clock
+from .counts import Counts
 from .database import Database
 from .dead_letters import DeadLetters
 from .delivery import Deliverer
@@ -12,7 +16,8 @@ from .groups import Groups
 from .hydration import Hydration
 from .maintenance import Maintenance
 from .messages import Messages
-from .push import Pusher
+from .news import tell_of_pushes
+from .push import Item, Pushed, Pusher
 from .queues import Queues
 from .streams import Streams
 from .sweeper import Sweeper
@@ -35,14 +40,15 @@ class Store:
         self.database = Database(url, pool_size)
         self.cipher = Cipher(encryption_key)
         self.catalog = Catalog(self.database)
-        self.queues = Queues(self.database, self.catalog)
+        self.counts = Counts(self.database)
+        self.groups = Groups(self.database, self.catalog)
+        self.queues = Queues(self.database, self.catalog, self.groups)
         self.pusher = Pusher(self.database, self.catalog, self.cipher)
         self.deliverer = Deliverer(self.database, self.catalog, self.cipher)
         self.maintenance = Maintenance(self.database, self.catalog, self.pusher, self.cipher)
         self.transactions = Transactions(
             self.database, self.catalog, self.pusher, self.deliverer, self.maintenance
         )
-        self.groups = Groups(self.database, self.catalog)
         self.streams = Streams(self.database, self.catalog)
         self.hydration = Hydration(self.database, self.cipher)
         self.dead_letters = DeadLetters(self.database, self.cipher)
@@ -50,6 +56,29 @@ class Store:
         self.traces = Traces(self.database)
         self.clock = Clock(self.database)
         self.sweeper = Sweeper(self.database, retention_batch, stream_hold_seconds)
+
+    def appender(
+        self,
+        push: Push | None = None,
+        is_staging: Callable[[], Awaitable[bool]] | None = None,
+        wake: Callable[[Set[str]], Awaitable[None]] | None = None,
+    ) -> Appender:
+        """What appends to the log; by itself it asks and tells the database at each push."""
+        return Appender(
+            self.catalog,
+            self.queues,
+            self.maintenance,
+            self.transactions,
+            push=push or self._push,
+            is_staging=is_staging or self.maintenance.is_staging,
+            wake=wake or self._wake,
+        )
+
+    async def _push(self, items: Sequence[Item], _: int) -> list[Pushed]:
+        return await self.pusher.push(items)
+
+    async def _wake(self, queues: Set[str]) -> None:
+        await tell_of_pushes(self.database, queues)
 
     async def open(self, seconds: float = 15.0) -> None:
         """Connect."""

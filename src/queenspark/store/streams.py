@@ -9,18 +9,29 @@ from typing import Any
 import msgspec
 from psycopg import AsyncConnection
 
+from ..formats.definition import shape
+from ..windows.membership import OVER, aligned, handover
 from .catalog import Catalog
 from .database import Database
-from .definitions import WINDOW_QUEUES, Body, Cut, Definition, Source, to_definitions, window_queue
+from .definitions import (
+    STREAMS_QUERY,
+    WINDOW_QUEUES,
+    Body,
+    Cut,
+    Definition,
+    Source,
+    spec_of,
+    to_definitions,
+    window_queue,
+)
 from .errors import Refused
+from .page import Page
 from .queries import query
 
 Connection = AsyncConnection[tuple[Any, ...]]
 
-_NEVER = -(2**62)  # before all times: nothing more comes out
+_MOST_COUNTED = 10_000  # windows of a key that a group has answered
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: What of a spec makes the shape of its windows. All else can change within a version.
-_SHAPE = ("kind", "clock", "duration_us", "slide_us", "gap_us", "size", "step")
 
 
 class Stream(msgspec.Struct, frozen=True, gc=False):
@@ -36,6 +47,7 @@ class Stream(msgspec.Struct, frozen=True, gc=False):
     version: int
     created_at: datetime
     updated_at: datetime
+    window_retention_ms: int | None  # None: windows stay
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +60,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     spec: dict[str, Any]
     event_time: str | None
     lease_timeout_ms: int
+    window_retention_ms: int | None = None
     start: str | None = None
     reset: bool = False
 
@@ -121,26 +134,34 @@ class Streams:
                 known = self._bodies[stream_id, version] = to_definitions(rows)[0].body
         return known
 
-    async def as_of(self, seq: int | None = None) -> list[Definition]:
-        """The definitions of all streams and versions as of a seq, or now."""
-        return to_definitions(await self._database.rows("definitions_as_of", {"seq": seq}))
+    async def page(self, page: Page, namespace: str | None = None) -> tuple[list[Stream], int]:
+        """A page of the streams (of a namespace), and how many there are."""
+        rows, total = await self._database.page("list_streams", page, namespace=namespace)
+        return [Stream(**row) for row in rows], total
 
-    async def state(self, stream_id: int | None = None) -> list[dict[str, Any]]:
+    async def state(self, stream_ids: list[int] | None = None) -> list[dict[str, Any]]:
         """What the pipeline says of each stream, how far it is behind, and what retention keeps for it."""
-        return await self._database.records("stream_state", {"id": stream_id})
+        return await self._database.records("stream_state", {"ids": stream_ids})
 
     async def buckets(self) -> list[dict[str, Any]]:
         """What each bucket of the pipeline has done, and its last batch."""
         return await self._database.records("bucket_state")
 
-    async def groups(self, stream_id: int | None = None) -> list[dict[str, Any]]:
-        """Groups of each stream: id (the stream's), name, leases, acked_at."""
-        return await self._database.records("stream_groups", {"id": stream_id})
+    async def totals(self) -> dict[str, Any]:
+        """How many groups and live leases all streams have."""
+        return (await self._database.records("stream_group_totals"))[0]
 
-    async def consumers(self, stream: Stream, limit: int = 1000, offset: int = 0) -> list[dict[str, Any]]:
-        """The keys of each group of a stream, with the last window that it answered."""
-        params = {"queue_id": stream.queue_id, "limit": limit, "offset": offset}
+    async def consumers(self, stream: Stream, page: Page) -> list[dict[str, Any]]:
+        """The keys of each group of a stream, with the last window that it answered; counts up to 10,000."""
+        params = {"queue_id": stream.queue_id, "most": _MOST_COUNTED, **page.params()}
         return await self._database.records("stream_consumers", params)
+
+    async def active_windows(
+        self, stream: Stream, group: str | None, state: str | None, limit: int, offset: int
+    ) -> list[dict[str, Any]]:
+        """Windows that the groups of a stream (or one of them) have not answered, with their state."""
+        params = {"queue_id": stream.queue_id, "group": group, "state": state}
+        return await self._database.records("active_windows", {**params, "limit": limit, "offset": offset})
 
     async def late(self, stream: Stream, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
         """Late records, the newest first."""
@@ -150,9 +171,19 @@ class Streams:
         """Records without a usable event time, the newest first."""
         return await self._records("list_dead", stream, limit, offset)
 
+    async def rates(self, stream_ids: list[int] | None = None) -> list[dict[str, Any]]:
+        """Rates of each stream over the last minute, as the pipeline measured them."""
+        return await self._database.records("stream_rates", {"ids": stream_ids})
+
     async def pipeline(self) -> dict[str, Any]:
-        """Who leads, and what the pipeline says of itself: holder, epoch, active, stats."""
-        return (await self._database.records("pipeline_state"))[0]
+        """Who leads, and what its queries report, by their names: holder, epoch, active, queries."""
+        found = (await self._database.records("pipeline_state"))[0]
+        queries = found.pop("stats")
+        # Pipelines of version 0.1 have one query and call it `query`.
+        former = queries.pop("query", None)
+        if former is not None:
+            queries.setdefault(STREAMS_QUERY, former)
+        return {**found, "queries": queries}
 
     async def _records(self, name: str, stream: Stream, limit: int, offset: int) -> list[dict[str, Any]]:
         body = await self.body(stream.id, stream.version)
@@ -168,8 +199,8 @@ class Streams:
         """
         body = await self.body(stream.id, stream.version)
         time_us = (time - _EPOCH) // timedelta(microseconds=1)
-        if body is not None and (grid := _grid(body.spec)):
-            time_us = time_us // grid * grid
+        if body is not None:
+            time_us = aligned(spec_of(body), time_us)
         self._catalog.forget(stream.queue)
         queue = await self._catalog.queue(stream.queue)
         if queue is None:
@@ -196,17 +227,23 @@ class _Change:
         self._connection = connection
         self._wanted = wanted
         self._queue_ids = queue_ids
-        self._lease_seconds = -(-wanted.lease_timeout_ms // 1000)
+        #: Options of the window queue, in whole seconds.
+        self._options = {
+            "lease_seconds": -(-wanted.lease_timeout_ms // 1000),
+            "retention_enabled": wanted.window_retention_ms is not None,
+            "retention_seconds": -(-(wanted.window_retention_ms or 0) // 1000),
+        }
 
     async def create(self) -> None:
         wanted = self._wanted
         queue = window_queue(wanted.namespace, wanted.name)
-        row = await self._row("add_window_queue", name=queue, lease_seconds=self._lease_seconds)
+        row = await self._row("add_window_queue", name=queue, **self._options)
         if row is None:
             raise Refused(f"there is a queue {queue} that belongs to no stream: delete it first")
         (stream_id,) = await self._row(
             "add_stream", namespace=wanted.namespace, name=wanted.name, queue_id=row[0],
             partitioned=wanted.partitioned, lease_timeout_ms=wanted.lease_timeout_ms,
+            window_retention_ms=wanted.window_retention_ms,
         ) or (0,)  # fmt: skip
         start = wanted.start or "earliest"
         await self._add(stream_id, 1, self._body(await self._begin(start), start))
@@ -218,7 +255,7 @@ class _Change:
         if self._wanted.reset:
             version += 1
             await self._reset(stream.id, version, current.body)
-        elif _shape(body) != _shape(current.body):
+        elif shape(body.spec, body) != shape(current.body.spec, current.body):
             version += 1
             await self._reshape(stream.id, version, current.body)
         else:
@@ -232,45 +269,36 @@ class _Change:
                 "id": stream.id,
                 "partitioned": wanted.partitioned,
                 "lease_timeout_ms": wanted.lease_timeout_ms,
+                "window_retention_ms": wanted.window_retention_ms,
                 "version": version,
             },
         )
         await self._connection.execute(
-            query("change_window_lease"), {"queue_id": stream.queue_id, "lease_seconds": self._lease_seconds}
+            query("change_window_queue"), {"queue_id": stream.queue_id, **self._options}
         )
 
     async def _reset(self, stream_id: int, version: int, old: Body) -> None:
         """Begin again: nothing more comes out of the versions before."""
         rows = await self._connection.execute(query("definitions_as_of"), {"seq": None})
         for definition in to_definitions(await rows.fetchall()):
-            if definition.stream_id == stream_id and definition.body.until_us != _NEVER:
-                ended = msgspec.structs.replace(definition.body, until_us=_NEVER)
+            if definition.stream_id == stream_id and definition.body.until_us != OVER:
+                ended = msgspec.structs.replace(definition.body, until_us=OVER)
                 await self._add(stream_id, definition.version, ended)
         start = self._wanted.start or old.start
         await self._add(stream_id, version, self._body(await self._begin(start), start))
 
     async def _reshape(self, stream_id: int, version: int, old: Body) -> None:
-        """A new version takes over at a boundary, so that no record is left out.
-
-        Where counting is involved, records are divided by position. Otherwise the old version gives out its
-        windows up to the next boundary of its grid, and the new one begins at or before it: at the boundary
-        of its own grid, or with sessions at once. Records in between are in a window of each version.
-        """
+        """End a version and let the next one take over from it."""
         now_us, frontier = await self._now()
         wanted = self._body((), old.start)
-        duration = int(wanted.spec.get("duration_us") or 0)
-        boundary = _next(now_us, int(old.spec.get("duration_us") or 0))
-        from_us = None
-        if "count" in (old.spec["kind"], wanted.spec["kind"]):
-            ended = msgspec.structs.replace(old, until=Cut(frontier, 0))
-            sources = await self._at(None)
-        else:
-            ended = msgspec.structs.replace(old, until_us=boundary)
-            if grid := _grid(wanted.spec):
-                from_us = boundary // grid * grid
-            sources = await self._at(min(now_us, boundary - duration) if duration else None)
+        plan = handover(spec_of(old), spec_of(wanted), now_us)
+        # One frontier for both versions: what is pushed meanwhile must not fall between two.
+        sources = await self._at(plan.reads_from_us, frontier)
+        until = Cut(frontier, 0) if plan.by_position else old.until
+        ended = msgspec.structs.replace(old, until_us=plan.until_us, until=until)
+        begun = msgspec.structs.replace(wanted, sources=sources, from_us=plan.from_us)
         await self._add(stream_id, version - 1, ended)
-        await self._add(stream_id, version, msgspec.structs.replace(wanted, sources=sources, from_us=from_us))
+        await self._add(stream_id, version, begun)
 
     def _body(self, sources: tuple[Source, ...], start: str) -> Body:
         wanted = self._wanted
@@ -292,9 +320,10 @@ class _Change:
             return await self._at(None)
         return await self._at((datetime.fromisoformat(start) - _EPOCH) // timedelta(microseconds=1))
 
-    async def _at(self, time_us: int | None) -> tuple[Source, ...]:
-        """The sources from the first record created at a time, or from the frontier."""
-        _, frontier = await self._now()
+    async def _at(self, time_us: int | None, frontier: int | None = None) -> tuple[Source, ...]:
+        """The sources from the first record created at a time, or from a frontier (default: that of now)."""
+        if frontier is None:
+            _, frontier = await self._now()
         found = []
         for name, id_ in self._queue_ids.items():
             position = (frontier, 0)
@@ -326,16 +355,3 @@ async def _queue_ids(connection: Connection, names: tuple[str, ...]) -> dict[str
             " a push or /api/v1/configure makes a queue"
         )
     return {name: found[name] for name in names}
-
-
-def _shape(body: Body) -> tuple[Any, ...]:
-    return (body.partitioned, body.event_time, *(body.spec.get(name) for name in _SHAPE))
-
-
-def _grid(spec: dict[str, Any]) -> int:
-    """The distance of two windows' starts; 0 where windows lie on no grid."""
-    return int(spec.get("slide_us") or spec.get("duration_us") or 0)
-
-
-def _next(now_us: int, duration: int) -> int:
-    return (now_us // duration + 1) * duration if duration else now_us

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from psycopg import AsyncConnection
 
+from ..windows.membership import LEAVES_OUT
 from .database import Database
 from .definitions import WINDOW_QUEUES
 from .queries import query
@@ -38,13 +39,27 @@ class Sweeper:
             finally:
                 await connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
 
+    async def vacuum_places(self) -> bool:
+        """Vacuum the places when many of their rows are dead; whether they were.
+
+        Each pop and each ack leaves a dead row with its index entries. Autovacuum looks once a minute; by
+        then there may be hundreds of dead rows for each live one.
+        """
+        row = await self._database.row("places_need_vacuum")
+        if row is None or not row[0]:
+            return False
+        await self._database.execute("vacuum_places")
+        return True
+
     async def _sweep(self, connection: AsyncConnection[tuple[object, ...]]) -> int:
         removed = await self._repeat(connection, "sweep_deleted", {})
         await connection.execute(query("forget_deleted"))
         await connection.execute(query("thin_looks"), {"limit": self._batch})
         await connection.execute(query("forget_looks"))
+        kept = {"keep": _KEPT_RECORDS, "kinds": list(LEAVES_OUT)}
         for statement in ("trim_late", "trim_dead"):
-            await connection.execute(query(statement), {"keep": _KEPT_RECORDS})
+            await connection.execute(query(statement), kept)
+        await connection.execute(query("forget_dropped"))
         queues = await (await connection.execute(query("queues_with_retention"))).fetchall()
         needs = await self._needs(connection, [int(str(row[0])) for row in queues])
         for number, name, enabled, retention, completed, ttl in queues:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from uuid import UUID
 
+from ..retry import repeat
 from .catalog import Catalog
 from .database import Database
 from .delivery import Ack, Acked, Deliverer
@@ -13,7 +15,7 @@ from .maintenance import Maintenance
 from .push import Item, Pushed, Pusher, complete
 from .queries import query
 
-_TRIES = 5
+_PAUSES = (0.0,) * 4
 
 
 class Transactions:
@@ -47,14 +49,8 @@ class Transactions:
         """
         complete(items)
         ids = await self._pusher.ids.take(len(items)) if items else []
-        for attempt in range(_TRIES):
-            await self._catalog.resolve({item.place for item in items})
-            try:
-                return await self._run(items, ids, acks, required_leases, staging)
-            except ChangedMeanwhile:
-                if attempt == _TRIES - 1:
-                    raise
-        raise AssertionError("unreachable")
+        once = partial(self._run, items, ids, acks, required_leases, staging)
+        return await repeat(once, (ChangedMeanwhile,), _PAUSES)
 
     async def _run(
         self,
@@ -64,6 +60,7 @@ class Transactions:
         required_leases: Sequence[UUID],
         staging: bool,
     ) -> tuple[list[Pushed], list[Acked]]:
+        await self._catalog.resolve({item.place for item in items})
         async with self._database.connection() as connection, connection.transaction():
             leases = {*required_leases, *(ack.lease_id for ack in acks if ack.lease_id is not None)}
             if leases:

@@ -17,9 +17,12 @@ import msgspec
 import polars as pl
 import psycopg
 
+from ..formats.window_message import is_same, payload
+from ..windows.membership import LEAVES_OUT
 from .database import OPTIONS
 from .errors import DatabaseUnavailable, LostLeadership
 from .news import pack
+from .progress import End, Progress, name_of, to_progress
 from .push import BLOCK
 from .queries import query
 
@@ -32,7 +35,6 @@ _KNOWN = {"queue_id": pl.Int64, "key": pl.String, "partition_id": pl.Int64}
 _COUNTED = {
     "stream": pl.Int64, "version": pl.Int32, "key": pl.String, "from_txid": pl.Int64, "from_id": pl.Int64,
 }  # fmt: skip
-_SOURCE = ("source", "first_txid", "first_id", "last_txid", "last_id")
 _COPIED = (
     "txid", "id", "partition_id", "created_at", "queue_id", "transaction_id", "payload", "window_end",
 )  # fmt: skip
@@ -58,7 +60,7 @@ class WindowSink:
         epoch: int,
         bucket: int,
         buckets: int,
-        end: dict[str, Any],
+        end: Progress,
         windows: pl.DataFrame,
         late: pl.DataFrame,
         dead: pl.DataFrame,
@@ -66,10 +68,9 @@ class WindowSink:
     ) -> int:
         """Push what a batch gave in one bucket; how many windows are new (none if it was pushed before).
 
-        `end` is the end of the batch: `run` and `n` (the batch's number in its run), the position `txid` and
-        `id`, safe time `tick`, `seq` of the definitions, and `behind`, the streams that are not there yet. A
-        run that begins again from the log gives out the same windows as the one before up to where that
-        one came; they are left out. Raises LostLeadership when `epoch` is not the leader's.
+        `end` is what the bucket notes. A run that begins again from the log gives out the same windows as the
+        one before up to where that one came; they are left out. Raises LostLeadership when `epoch` is not the
+        leader's.
 
         `windows` go into the log in the order of the rows. In `stats`, records, windows, late, dropped and
         dead are what the batch added; the others are as they are now.
@@ -77,18 +78,18 @@ class WindowSink:
         with self._connection() as connection:
             with connection.transaction():
                 self._check_epoch(connection, epoch)
-                row = connection.execute(query("progress"), {"bucket": bucket}).fetchone()
-                before = row[1] if row is not None and row[0] == buckets else None
-                if before is not None and before["run"] == end["run"] and end["n"] <= before["n"]:
+                before = _before(connection, bucket, buckets)
+                if before is not None and before.run == end.run and end.n <= before.n:
                     return 0
-                if before is not None and before["run"] != end["run"] and _place(end) <= _place(before):
+                if before is not None and before.run != end.run and end.live <= before.live:
                     pushed, queues = self._append(connection, _unknown(connection, windows, before))
                 else:
                     pushed, queues = self._append(connection, windows)
                     self._note(connection, "add_late", late, _LATE)
+                    self._note(connection, "add_dropped", late, _LATE, kinds=list(LEAVES_OUT))
                     self._note(connection, "add_dead", dead, _DEAD)
                     self._note(connection, "add_stats", stats, _STATS, bucket=bucket)
-                    params = {"bucket": bucket, "buckets": buckets, "epoch": epoch, "batch": end["n"]}
+                    params = {"bucket": bucket, "buckets": buckets, "epoch": epoch, "batch": end.n}
                     state = msgspec.json.encode(end).decode()
                     connection.execute(query("set_progress"), {**params, "state": state})
             # Outside of the transaction, like a push: commits with notifications wait for each other.
@@ -97,18 +98,15 @@ class WindowSink:
                     connection.execute(query("notify"), {"message": text})
         return pushed
 
-    def counted_from(
-        self, bucket: int, buckets: int, end: dict[str, Any], streams: pl.DataFrame
-    ) -> pl.DataFrame:
+    def counted_from(self, bucket: int, buckets: int, end: End, streams: pl.DataFrame) -> pl.DataFrame:
         """Where keys of count windows go on in a run that begins again: stream, version, key, txid, id.
 
         `streams` has stream, version, partitioned, size and step. Nothing for streams that an earlier run
         had not come this far with, and nothing beyond the place to which it came.
         """
         with self._connection() as connection:
-            row = connection.execute(query("progress"), {"bucket": bucket}).fetchone()
-            before = row[1] if row is not None and row[0] == buckets else None
-            if before is None or before["run"] == end["run"] or _place(end) > _place(before):
+            before = _before(connection, bucket, buckets)
+            if before is None or before.run == end.run or end.live > before.live:
                 return pl.DataFrame(schema=_COUNTED)
             names = [f"{name}s" if name != "partitioned" else name for name in streams.columns]
             known = streams.join(_known(connection, before), on=["stream", "version"], how="semi")
@@ -211,11 +209,13 @@ class WindowSink:
             connection.execute(query(statement), {**more, **rows.select(columns).to_dict(as_series=False)})
 
 
-def _place(end: dict[str, Any]) -> tuple[int, int, int]:
-    return int(end["txid"]), int(end["id"]), int(end["tick"])
+def _before(connection: Connection, bucket: int, buckets: int) -> Progress | None:
+    """What a bucket has noted; nothing when the keys were cut into another number of buckets then."""
+    row = connection.execute(query("progress"), {"bucket": bucket}).fetchone()
+    return to_progress(row[1]) if row is not None and row[0] == buckets else None
 
 
-def _unknown(connection: Connection, windows: pl.DataFrame, before: dict[str, Any]) -> pl.DataFrame:
+def _unknown(connection: Connection, windows: pl.DataFrame, before: Progress) -> pl.DataFrame:
     """The windows that an earlier run cannot have pushed, although it came this far."""
     if windows.is_empty():
         return windows
@@ -223,27 +223,20 @@ def _unknown(connection: Connection, windows: pl.DataFrame, before: dict[str, An
     return windows.join(known, on=["stream", "version"], how="anti", maintain_order="left")
 
 
-def _known(connection: Connection, before: dict[str, Any]) -> pl.DataFrame:
+def _known(connection: Connection, before: Progress) -> pl.DataFrame:
     """The streams and versions that an earlier run had come this far with."""
-    found = connection.execute(query("versions_as_of"), {"seq": before["seq"]}).fetchall()
-    done = [row for row in found if f"{row[0]}:{row[1]}" not in before["behind"]]
+    found = connection.execute(query("versions_as_of"), {"seq": before.seq}).fetchall()
+    done = [(stream, version) for stream, version in found if name_of((stream, version)) not in before.behind]
     return pl.DataFrame(done, schema={"stream": pl.Int64, "version": pl.Int32}, orient="row")
-
-
-def _payload() -> pl.Expr:
-    ranges = pl.concat_list([pl.element().struct.field(name).cast(pl.Int64) for name in _SOURCE])
-    return pl.struct(
-        pl.col("window_id").alias("id"), "stream", "version", "key", pl.col("start_us").alias("start"),
-        pl.col("end_us").alias("end"), "count", "revision",
-        pl.col("sources").list.eval(ranges).alias("sources"), "replaces",
-    ).struct.json_encode()  # fmt: skip
 
 
 def _messages(rows: pl.DataFrame) -> pl.DataFrame:
     """Windows as rows of the log, in the order in which everybody inserts: no two sinks can deadlock."""
     end = pl.from_epoch(pl.col("end_us").clip(*_TIMES), "us").dt.to_string("%Y-%m-%d %H:%M:%S%.6f+00")
     return rows.with_columns(
-        transaction_id=pl.format("{}:r{}", "window_id", "revision"), payload=_payload(), window_end=end
+        transaction_id=pl.format("{}:r{}", "window_id", "revision"),
+        payload=payload(rows.columns),
+        window_end=end,
     ).sort("partition_id", "transaction_id")
 
 
@@ -267,7 +260,11 @@ def _revised(connection: Connection, rows: pl.DataFrame) -> pl.DataFrame:
     found = connection.execute(query("same_windows"), params).fetchall()
     same = pl.DataFrame(found, schema={"n": pl.Int64, "there": pl.String}, orient="row")
     messages = messages.with_row_index("n", offset=1).cast({"n": pl.Int64}).join(same, on="n", how="left")
-    messages = messages.filter(pl.col("there").is_null() | (pl.col("there") != pl.col("payload")))
+    is_new = [
+        there is None or not is_same(there, text)
+        for there, text in messages.select("there", "payload").iter_rows()
+    ]
+    messages = messages.filter(pl.Series(is_new, dtype=pl.Boolean))
     twice = pl.col("transaction_id").is_duplicated()
     window = ["partition_id", "window_id"]
     taken = messages.filter(pl.col("there").is_not_null() | twice).select(window).unique()

@@ -72,9 +72,9 @@ def test_json_text_stays_as_it_is_and_the_partition_may_be_left_out(
 
 def test_what_is_written_can_be_popped_and_wakes_who_waits(spark: SparkSession, queues: Queues) -> None:
     with LogReader(queues.url) as log:
-        log.wait(0.01)
+        log.wait(0.01, {"out"})
         writer(spark.sql("SELECT map('n', 1) AS data"), queues).save()
-        assert log.wait(LONG)
+        assert log.wait(LONG, {"out"})
     batch = queues.with_store(lambda store: store.deliverer.pop("out", "g", batch=10, auto_ack=True))
     assert [str(message.payload) for message in batch.messages] == ['{"n":1}']
 
@@ -188,6 +188,7 @@ def test_in_push_maintenance_messages_are_staged(spark: SparkSession, queues: Qu
         ("'not json' AS data", "column data: 'not json' is not JSON .*: make it with to_json"),
         ("'1' AS data, '' AS partition", "column partition: '' must not be empty"),
         ("'1' AS data, 'a\\tb' AS transaction_id", "must not contain control characters"),
+        ("repeat('[', 65) || repeat(']', 65) AS data", "column data: a value is nested deeper than"),
         ("'1' AS data, 'k' AS key", "column key has no place in a message"),
     ],
 )

@@ -24,7 +24,7 @@ from queenspark.pipeline.connector.source import (
 )
 from queenspark.store.encryption import Cipher
 from queenspark.store.errors import Refused
-from queenspark.store.news import tell_of_push
+from queenspark.store.news import tell_of_pushes
 from tests.pipeline.queues import Queues
 
 LONG = 60.0
@@ -214,7 +214,7 @@ def test_a_push_ends_the_wait(
 
     def push() -> None:
         queues.push("q", 1)
-        queues.with_store(lambda store: tell_of_push(store.database, "q"))
+        queues.with_store(lambda store: tell_of_pushes(store.database, {"q"}))
 
     pushing = threading.Timer(0.2, push)
     pushing.start()

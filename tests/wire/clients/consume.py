@@ -192,18 +192,18 @@ async def callbacks_decide_about_the_message(queen: Queen, name: str) -> None:
 
 
 async def a_renewed_lease_outlasts_a_slow_handler(queen: Queen, name: str) -> None:
-    await queen.queue(name).config({"lease_time": 3}).create()
+    await queen.queue(name).config({"lease_time": 2}).create()
     await _push(queen, name, 1)
     stop = asyncio.Event()
     seen = []
 
     async def handle(message: Any) -> None:
         seen.append(message["data"])
-        await asyncio.sleep(4)  # the work: longer than the lease, while the other worker waits
+        await asyncio.sleep(2.5)  # the work: longer than the lease, while the other worker waits
         stop.set()
 
     loop = waiting(queen.queue(name).batch(1).concurrency(2), POLL_MS)
-    await loop.renew_lease(True, 1000).consume(handle, signal=stop)
+    await loop.renew_lease(True, 500).consume(handle, signal=stop)
     assert seen == [0]
     assert await _nothing_left(queen, name)
 

@@ -1,14 +1,20 @@
-"""Runs one scenario with whatever release of the client can be imported.
+"""Runs scenarios with whatever release of the client can be imported.
 
-`python -m tests.wire.clients.run URL SCENARIO QUEUE`: says which release it was; fails as the scenario does.
+`python -m tests.wire.clients.run URL` says which release it is; then it reads a scenario and a queue from
+each line of its input, as JSON, and answers with a line: how the scenario failed, or null.
 """
 
 import asyncio
+import json
 import sys
+import traceback
 
 import queen
 
 from tests.wire.clients.catalogue import SCENARIOS
+
+PATIENCE = 60
+ANSWER = "answer: "
 
 
 async def run(url: str, scenario: str, name: str) -> None:
@@ -17,6 +23,22 @@ async def run(url: str, scenario: str, name: str) -> None:
         await SCENARIOS[scenario](client, name)
 
 
+def failure(url: str, scenario: str, name: str) -> str | None:
+    """How a scenario fails, if it does."""
+    try:
+        asyncio.run(asyncio.wait_for(run(url, scenario, name), PATIENCE))
+    except Exception:  # noqa: BLE001 - the test that asks raises it
+        return traceback.format_exc()
+    return None
+
+
+def answer(text: str | None) -> None:
+    """Write a line that is ours, whatever else the client prints."""
+    sys.stdout.write(f"\n{ANSWER}{json.dumps(text)}\n")
+    sys.stdout.flush()
+
+
 if __name__ == "__main__":
-    asyncio.run(run(*sys.argv[1:4]))
-    sys.stdout.write(f"\n{queen.__version__}\n")
+    answer(queen.__version__)
+    for line in sys.stdin:
+        answer(failure(sys.argv[1], *json.loads(line)))

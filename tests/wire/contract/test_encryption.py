@@ -17,17 +17,21 @@ def new_key() -> str:
     return base64.b64encode(os.urandom(32)).decode()
 
 
-def stored(database: str) -> str:
-    """Everything that the log holds, as text."""
+def stored(database: str, queue: str) -> str:
+    """Everything that the log holds of queues whose names begin so, as text."""
     with psycopg.connect(database) as connection:
-        rows = connection.execute("SELECT messages::text FROM queenspark.messages AS messages").fetchall()
+        rows = connection.execute(
+            "SELECT m::text FROM queenspark.messages m JOIN queenspark.queues q ON q.id = m.queue_id"
+            " WHERE starts_with(q.name, %s)",
+            [queue],
+        ).fetchall()
     return "\n".join(row[0] for row in rows)
 
 
-@pytest.fixture
-def own(broker: StartBroker) -> Iterator[Api]:
-    """The API of a broker that has a key."""
-    with Api(broker(encryption_key=new_key()).url) as api:
+@pytest.fixture(scope="module")
+def own(module_broker: StartBroker) -> Iterator[Api]:
+    """The API of a broker that has a key, for all tests here."""
+    with Api(module_broker(encryption_key=new_key()).url) as api:
         yield api
 
 
@@ -37,12 +41,12 @@ def test_without_a_key_encryption_is_refused_with_the_reason(api: Api, queue: st
 
 
 def test_the_payload_of_an_encrypted_queue_is_unreadable_in_the_database(
-    own: Api, queue: str, database: str
+    own: Api, queue: str, module_database: str
 ) -> None:
     own.configure(queue, encryptionEnabled=True)
     own.push(queue, {"secret": SECRET})
     own.push(f"{queue}-plain", {"secret": SECRET.upper()})
-    everything = stored(database)
+    everything = stored(module_database, queue)
     assert not contains(everything, SECRET)
     assert contains(everything, SECRET.upper()), "this test can see what is not encrypted"
 
@@ -58,11 +62,15 @@ def test_an_encrypted_message_is_delivered_as_it_was_pushed(own: Api, queue: str
     assert payloads_of(own.take(queue, batch=9)) == [{"secret": SECRET}, None, [1, 2]]
 
 
-def test_equal_payloads_are_stored_differently(own: Api, queue: str, database: str) -> None:
+def test_equal_payloads_are_stored_differently(own: Api, queue: str, module_database: str) -> None:
     own.configure(queue, encryptionEnabled=True)
     own.push(queue, SECRET, SECRET)
-    with psycopg.connect(database) as connection:
-        row = connection.execute("SELECT count(DISTINCT payload::text) FROM queenspark.messages").fetchone()
+    with psycopg.connect(module_database) as connection:
+        row = connection.execute(
+            "SELECT count(DISTINCT payload::text) FROM queenspark.messages m"
+            " JOIN queenspark.queues q ON q.id = m.queue_id WHERE q.name = %s",
+            [queue],
+        ).fetchone()
     assert row == (2,)
 
 
@@ -75,12 +83,12 @@ def test_messages_from_before_and_after_switching_are_both_read(own: Api, queue:
     assert payloads_of(own.drain(queue, 3)) == ["plain", "encrypted", "plain again"]
 
 
-def test_a_dead_letter_of_an_encrypted_queue_can_be_read(own: Api, queue: str, database: str) -> None:
+def test_a_dead_letter_of_an_encrypted_queue_can_be_read(own: Api, queue: str, module_database: str) -> None:
     own.configure(queue, encryptionEnabled=True)
     own.push(queue, SECRET)
     own.ack(own.take(queue)[0], "dlq")
     assert payloads_of(own.dead_letters(queue)) == [SECRET]
-    assert not contains(stored(database), SECRET)
+    assert not contains(stored(module_database, queue), SECRET)
 
 
 def test_another_broker_with_the_same_key_reads_it(broker: StartBroker, queue: str) -> None:

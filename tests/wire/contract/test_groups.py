@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.wire.api import Api, answered, payloads_of, refused
+from tests.wire.deadline import eventually
 
 
 def group_path(group: str, queue: str) -> str:
@@ -200,5 +201,5 @@ def test_a_group_lags_when_its_backlog_is_old(api: Api, queue: str) -> None:
     group = f"g-{queue}"
     api.push(queue, 1, 2)
     api.ack(api.take(queue, consumerGroup=group)[0], consumerGroup=group)
-    assert group in api.get("/api/v1/consumer-groups/lagging", minLagSeconds=0).text
+    eventually(lambda: group in api.get("/api/v1/consumer-groups/lagging", minLagSeconds=0).text, within=30)
     assert group not in api.get("/api/v1/consumer-groups/lagging", minLagSeconds=3600).text

@@ -1,27 +1,8 @@
-"""Headers and errors that every answer has in common."""
+"""Headers that every answer has in common."""
 
 import pytest
 
-from tests.wire.api import Api, refused
-
-
-@pytest.mark.parametrize("path", ["/health", "/api/v1/resources/queues", "/metrics", "/no/such/path"])
-def test_every_origin_may_read_the_answers(api: Api, path: str) -> None:
-    response = api.http.get(path, headers={"Origin": "https://example.org"})
-    assert response.headers["access-control-allow-origin"] == "*"
-
-
-def test_a_browser_may_ask_first(api: Api) -> None:
-    asked = {
-        "Origin": "https://example.org",
-        "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "content-type",
-    }
-    response = api.http.options("/api/v1/push", headers=asked)
-    assert response.status_code in (200, 204)
-    assert response.headers["access-control-allow-origin"] == "*"
-    assert "POST" in response.headers["access-control-allow-methods"]
-    assert response.headers["access-control-allow-headers"].lower() in ("*", "content-type")
+from tests.wire.api import Api
 
 
 def test_an_answer_with_a_body_is_json(api: Api, queue: str) -> None:
@@ -37,14 +18,6 @@ def test_prometheus_metrics_are_text(api: Api) -> None:
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/plain")
     assert "queenspark_" in response.text
-
-
-def test_an_unknown_path_is_a_404_with_an_error(api: Api) -> None:
-    refused(api.get("/api/v1/dance"), 404)
-
-
-def test_a_known_path_with_another_method_is_a_405_with_an_error(api: Api) -> None:
-    refused(api.get("/api/v1/push"), 405)
 
 
 @pytest.mark.parametrize("content_type", [None, "text/plain", "application/json; charset=utf-8"])

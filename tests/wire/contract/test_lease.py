@@ -102,3 +102,20 @@ def test_an_expired_lease_means_redelivery(api: Api, queue: str) -> None:
     assert time.monotonic() - leased > 0.9
     assert payloads_of(again) == payloads_of(first) == [1, 2]
     assert again[0]["leaseId"] != first[0]["leaseId"]
+
+
+def test_the_holder_of_a_lease_is_shown_while_it_lives(api: Api, queue: str) -> None:
+    group = f"g-{queue}"
+    api.push(queue, 1)
+    message = api.take(queue, consumerGroup=group, consumerId="worker-1")[0]
+    shown = answered(api.get(f"/api/v1/consumer-groups/{group}"), 200)["queues"][0]["places"][0]
+    assert shown["leaseHolder"] == "worker-1"
+    assert datetime.fromisoformat(shown["leasedAt"]) <= datetime.now(UTC)
+    assert datetime.fromisoformat(shown["leaseExpiresAt"]) > datetime.now(UTC)
+    assert api.ack(message, consumerGroup=group)["success"] is True
+    shown = answered(api.get(f"/api/v1/consumer-groups/{group}"), 200)["queues"][0]["places"][0]
+    assert (shown["leaseHolder"], shown["leasedAt"]) == (None, None)
+
+
+def test_a_consumer_id_is_a_name(api: Api, queue: str) -> None:
+    assert "consumerId" in refused(api.pop(queue, consumerId="x" * 256), 400)

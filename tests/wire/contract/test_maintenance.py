@@ -12,11 +12,19 @@ PUSH = "/api/v1/system/maintenance"
 POP = "/api/v1/system/maintenance/pop"
 
 
-@pytest.fixture
-def own(broker: StartBroker) -> Iterator[Api]:
-    """The API of a broker of this test's own: maintenance concerns everybody."""
-    with Api(broker().url) as api:
+@pytest.fixture(scope="module")
+def maintained(module_broker: StartBroker) -> Iterator[Api]:
+    """The API of a broker for the tests here: maintenance concerns everybody."""
+    with Api(module_broker().url) as api:
         yield api
+
+
+@pytest.fixture
+def own(maintained: Api) -> Iterator[Api]:
+    """That API, whose maintenance ends with the test."""
+    yield maintained
+    for mode in (PUSH, POP):
+        switch(maintained, mode, enabled=False)
 
 
 def switch(api: Api, mode: str, enabled: bool) -> None:

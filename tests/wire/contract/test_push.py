@@ -174,6 +174,6 @@ def test_one_push_may_reach_many_queues_and_partitions(api: Api, queue: str) -> 
 
 def test_a_pushed_queue_is_created_with_the_default_options(api: Api, queue: str) -> None:
     api.push(queue, 1)
-    queues = api.read("/api/v1/resources/queues")["queues"]
+    queues = api.read("/api/v1/resources/queues", search=queue)["queues"]
     assert queue in {found["name"] for found in queues}
     assert answered(api.get(f"/api/v1/resources/queues/{queue}"), 200)["name"] == queue

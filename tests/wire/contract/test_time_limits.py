@@ -16,16 +16,18 @@ from tests.wire.deadline import eventually
 from tests.wire.locks import waiting_for_a_lock
 
 
-@pytest.fixture
-def own(broker: StartBroker) -> Iterator[Api]:
-    """The API of a broker whose retention runs all the time."""
-    with Api(broker(retention_interval_seconds=0.1).url) as api:
+@pytest.fixture(scope="module")
+def own(module_broker: StartBroker) -> Iterator[Api]:
+    """The API of a broker whose retention runs all the time, for all tests here."""
+    with Api(module_broker(retention_interval_seconds=0.1).url) as api:
         yield api
 
 
 @pytest.fixture
-def connection(database: str) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(database, autocommit=True) as connection:
+def connection(module_database: str) -> Iterator[psycopg.Connection]:
+    """A connection to the database, whose log is empty."""
+    with psycopg.connect(module_database, autocommit=True) as connection:
+        connection.execute("DELETE FROM queenspark.messages")
         yield connection
 
 
@@ -132,11 +134,11 @@ def test_a_transaction_id_is_free_again_after_retention(
 
 
 def test_one_slow_run_of_retention_does_not_put_off_the_next(
-    own: Api, queue: str, connection: psycopg.Connection, database: str
+    own: Api, queue: str, connection: psycopg.Connection, module_database: str
 ) -> None:
     """It waited for somebody else; that is no reason to do it more rarely."""
     own.configure(queue, retentionEnabled=True, retentionSeconds=60)
-    with psycopg.connect(database) as blocker:
+    with psycopg.connect(module_database) as blocker:
         blocker.execute("LOCK TABLE queenspark.deleted_queues IN ACCESS EXCLUSIVE MODE")
         eventually(lambda: waiting_for_a_lock(connection))
         time.sleep(1.5)
@@ -146,9 +148,9 @@ def test_one_slow_run_of_retention_does_not_put_off_the_next(
 
 
 def test_one_slow_look_does_not_hold_safe_time_back(
-    own: Api, connection: psycopg.Connection, database: str
+    own: Api, connection: psycopg.Connection, module_database: str
 ) -> None:
-    with psycopg.connect(database) as blocker:
+    with psycopg.connect(module_database) as blocker:
         blocker.execute("LOCK TABLE queenspark.looks IN ACCESS EXCLUSIVE MODE")
         eventually(lambda: waiting_for_a_lock(connection))
         time.sleep(1.5)

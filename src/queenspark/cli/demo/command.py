@@ -15,6 +15,7 @@ import typer
 from queenspark.cli.exits import Failure
 from queenspark.cli.local_system import LocalSystem, Stopping, stopped_by_signals
 from queenspark.cli.output import out, say
+from queenspark.cli.server_extra import require_server
 from queenspark.settings import Settings
 from queenspark.signals import signals_wait
 
@@ -38,6 +39,7 @@ def demo(
     Producers push clicks and purchases; a stream cuts them into windows for each customer, another one for
     all of them; two groups take the windows. On a terminal it is a screen, elsewhere it is plain lines.
     """
+    require_server()
     with stopped_by_signals() as stopping:
         try:
             with signals_wait():
@@ -94,7 +96,7 @@ def _minute(system: LocalSystem, shop: Shop, screen: Screen, seconds: int) -> No
     ledger = shop.ledger
     closing: float | None = None
     while True:
-        system.look()
+        system.check()
         shop.look()
         open_for = ledger.seconds - (ledger.first_window or ledger.seconds)
         if closing is None and open_for >= seconds:

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from queenspark.cli.demo.ledger import Delivered, Ledger
+from queenspark.cli.demo.next_steps import next_steps
 from queenspark.cli.demo.shop import ANALYTICS, BASKETS, CUSTOMERS, MAILER, SHOP, WINDOW_SECONDS
 from queenspark.signals import signals_wait
 
@@ -229,11 +230,7 @@ def summary(console: Console, ledger: Ledger) -> None:
     console.print(facts)
     console.print()
     console.print(Text("Try next", style="bold"))
-    for command, why in (
-        ("make up", "the same system, for you to use"),
-        (".venv/bin/python examples/01_quick_start.py", "a stream in a few lines, against `make up`"),
-        ("docs/client.md, examples/README.md", "the client, and a pattern for each need"),
-    ):
+    for command, why in next_steps():
         console.print(Text.assemble("  ", (f"{command:<46}", "cyan"), why))
     console.print()
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from .session import AsyncSession
 
+_PAGE = 1000  # rows that are read at a time
+
 
 class AsyncAdmin:
     """What concerns no single queue or stream. Answers are the broker's own, as in the HTTP API."""
@@ -17,9 +19,11 @@ class AsyncAdmin:
         """Everything at a glance."""
         return await self._get("status")
 
-    async def queues(self, *, namespace: str | None = None, task: str | None = None) -> list[dict[str, Any]]:
-        """All queues with their counts."""
-        query = {"namespace": namespace, "task": task}
+    async def queues(
+        self, *, namespace: str | None = None, task: str | None = None, windows: bool = False
+    ) -> list[dict[str, Any]]:
+        """All queues with their counts; with `windows` also the window queues of streams."""
+        query = {"namespace": namespace, "task": task, "windows": "true" if windows else None}
         return await self._list("queues", "resources", "queues", query=query)
 
     async def streams(self, *, namespace: str | None = None) -> list[dict[str, Any]]:
@@ -53,6 +57,12 @@ class AsyncAdmin:
         return answer
 
     async def _list(self, name: str, *path: str, query: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-        answer = await self._session.call("GET", *path, query=query)
-        found: list[dict[str, Any]] = answer[name]
-        return found
+        """All pages of a list."""
+        found: list[dict[str, Any]] = []
+        while True:
+            page = {**(query or {}), "limit": _PAGE, "offset": len(found)}
+            answer = await self._session.call("GET", *path, query=page)
+            rows: list[dict[str, Any]] = answer[name]
+            found += rows
+            if not rows or len(found) >= answer.get("total", 0):
+                return found

@@ -228,6 +228,7 @@ class AsyncQueue:
         query = {
             "batch": most,
             "consumerGroup": self._group,
+            "consumerId": self._session.consumer_id,
             "autoAck": auto_ack or None,
             "wait": wait > 0 or None,
             "timeout": round(wait * 1000) if wait > 0 else None,

@@ -6,6 +6,7 @@ from threading import Lock
 from typing import Any
 
 from ..errors import QueenError
+from ..identity import new_consumer_id
 from ..outgoing import Item, Pushed
 from ..wire import PushedItem
 from .buffer import AsyncBuffer
@@ -21,6 +22,7 @@ class AsyncSession:
     ) -> None:
         self.transport = transport
         self.call = transport.call
+        self.consumer_id = new_consumer_id()
         self.buffer = AsyncBuffer(self.push, buffer_size, linger, patience)
         self._crews: set[AsyncCrew[Any]] = set()
         self._closed = False

@@ -7,6 +7,8 @@ from typing import Any
 
 from .session import Session
 
+_PAGE = 1000  # rows that are read at a time
+
 
 class Admin:
     """What concerns no single queue or stream. Answers are the broker's own, as in the HTTP API."""
@@ -18,9 +20,11 @@ class Admin:
         """Everything at a glance."""
         return self._get("status")
 
-    def queues(self, *, namespace: str | None = None, task: str | None = None) -> list[dict[str, Any]]:
-        """All queues with their counts."""
-        query = {"namespace": namespace, "task": task}
+    def queues(
+        self, *, namespace: str | None = None, task: str | None = None, windows: bool = False
+    ) -> list[dict[str, Any]]:
+        """All queues with their counts; with `windows` also the window queues of streams."""
+        query = {"namespace": namespace, "task": task, "windows": "true" if windows else None}
         return self._list("queues", "resources", "queues", query=query)
 
     def streams(self, *, namespace: str | None = None) -> list[dict[str, Any]]:
@@ -54,6 +58,12 @@ class Admin:
         return answer
 
     def _list(self, name: str, *path: str, query: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-        answer = self._session.call("GET", *path, query=query)
-        found: list[dict[str, Any]] = answer[name]
-        return found
+        """All pages of a list."""
+        found: list[dict[str, Any]] = []
+        while True:
+            page = {**(query or {}), "limit": _PAGE, "offset": len(found)}
+            answer = self._session.call("GET", *path, query=page)
+            rows: list[dict[str, Any]] = answer[name]
+            found += rows
+            if not rows or len(found) >= answer.get("total", 0):
+                return found

@@ -116,6 +116,7 @@ class Consumer:
         body = {
             "streamName": self._stream,
             "consumerGroup": self._group,
+            "consumerId": self._session.consumer_id,
             "namespace": self._namespace,
             "timeout": round(wait * 1000),
             "maxMessages": max_messages,

@@ -7,6 +7,7 @@ from threading import Lock
 from typing import Any
 
 from ..errors import QueenError
+from ..identity import new_consumer_id
 from ..outgoing import Item, Pushed
 from ..wire import PushedItem
 from .buffer import Buffer
@@ -20,6 +21,7 @@ class Session:
     def __init__(self, transport: Transport, *, buffer_size: int, linger: float, patience: float) -> None:
         self.transport = transport
         self.call = transport.call
+        self.consumer_id = new_consumer_id()
         self.buffer = Buffer(self.push, buffer_size, linger, patience)
         self._crews: set[Crew[Any]] = set()
         self._closed = False

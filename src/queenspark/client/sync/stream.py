@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, Self
 
+from ...formats.definition import FIELDS, to_wire
 from ..duration import Duration, milliseconds
 from ..errors import InvalidValue, NotFound
 from ..times import as_time
@@ -29,7 +30,7 @@ class Stream:
         """The queues that it joins."""
         if isinstance(queues, str):
             raise InvalidValue(f"sources is {queues!r}: give a list of queues")
-        return self._with(source_queue_names=list(queues))
+        return self._with(sources=list(queues))
 
     def partitioned(self, on: bool = True) -> Self:
         """Windows for each partition name by itself; else one for all messages together."""
@@ -37,31 +38,35 @@ class Stream:
 
     def tumbling_time(self, duration: Duration) -> Self:
         """Windows of this length, one after the other."""
-        return self._window("tumbling", window_duration_ms=milliseconds("duration", duration))
+        return self._window("tumbling", duration=milliseconds("duration", duration))
 
     def sliding_time(self, duration: Duration, slide: Duration) -> Self:
         """Windows of this length, a new one every `slide`."""
         return self._window(
             "sliding",
-            window_duration_ms=milliseconds("duration", duration),
-            window_slide_ms=milliseconds("slide", slide),
+            duration=milliseconds("duration", duration),
+            slide=milliseconds("slide", slide),
         )
 
     def session(self, gap: Duration) -> Self:
         """Windows that end when a key was silent for this long."""
-        return self._window("session", window_gap_ms=milliseconds("gap", gap))
+        return self._window("session", gap=milliseconds("gap", gap))
 
     def count(self, size: int, slide: int | None = None) -> Self:
         """Windows of so many messages of a key, a new one every `slide` messages (default: `size`)."""
-        return self._window("count", window_size_count=size, window_slide_count=slide)
+        return self._window("count", size=size, step=slide)
 
     def grace_period(self, duration: Duration) -> Self:
         """How long after its end a window waits for late messages (default: 30 s)."""
-        return self._with(window_grace_period_ms=milliseconds("grace_period", duration))
+        return self._with(grace=milliseconds("grace_period", duration))
 
     def lease_timeout(self, duration: Duration) -> Self:
         """How long a consumer has a window before it goes to another (default: 60 s)."""
-        return self._with(window_lease_timeout_ms=milliseconds("lease_timeout", duration))
+        return self._with(lease=milliseconds("lease_timeout", duration))
+
+    def window_retention(self, duration: Duration) -> Self:
+        """How long sealed windows are kept, delivered or not (default: for ever)."""
+        return self._with(retention=milliseconds("window_retention", duration))
 
     def event_time(self, path: str) -> Self:
         """Cut by the time at this path of the payload, such as `data.ts`, not by the time of the push."""
@@ -73,7 +78,7 @@ class Stream:
 
     def idle_timeout(self, duration: Duration) -> Self:
         """With event time: how long a key is silent before its windows close."""
-        return self._with(idle_timeout_ms=milliseconds("idle_timeout", duration))
+        return self._with(idle=milliseconds("idle_timeout", duration))
 
     def emit_empty(self, on: bool = True) -> Self:
         """Deliver windows without messages too."""
@@ -106,6 +111,19 @@ class Stream:
         shown: dict[str, Any] = self._get()
         return shown
 
+    def active_windows(
+        self,
+        *,
+        group: str | None = None,
+        state: Literal["leased", "retrying", "waiting", "dead"] | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[dict[str, Any]]:
+        """Windows that a group (or any group) has not answered, with their state."""
+        query = {"consumerGroup": group, "state": state, "limit": limit, "offset": offset}
+        found: list[dict[str, Any]] = (self._get("windows", **query))["windows"]
+        return found
+
     def late_messages(self, *, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
         """Messages that came late and were logged or dropped, the newest first."""
         found: list[dict[str, Any]] = (self._get("late", limit=limit, offset=offset))["late"]
@@ -130,12 +148,11 @@ class Stream:
         return self._session.call("GET", *where, query={"namespace": self.namespace, **query})
 
     def _with(self, **more: Any) -> Self:
-        return replace(self, _definition={**self._definition, **more})
+        return replace(self, _definition={**self._definition, **to_wire(more)})
 
     def _window(self, kind: str, **sizes: Any) -> Self:
         kept = {name: value for name, value in self._definition.items() if name not in _SIZES}
-        given = {name: value for name, value in sizes.items() if value is not None}
-        return replace(self, _definition={**kept, "window_type": kind, **given})
+        return replace(self, _definition={**kept, **to_wire({"kind": kind, **sizes})})
 
 
-_SIZES = {"window_duration_ms", "window_slide_ms", "window_gap_ms", "window_size_count", "window_slide_count"}
+_SIZES = {field.wire for field in FIELDS.values() if field.is_size}

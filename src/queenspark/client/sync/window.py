@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
+from ...formats.window_message import GLOBAL
 from ..aggregation import Groups
 from ..duration import Duration
 from ..errors import InvalidValue, LeaseLost, QueenError, Refused, may_have_happened
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-_GLOBAL = "__GLOBAL__"
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ class Window:
     @property
     def partition(self) -> str:
         """The partition that its results go to, if nothing else is said: its key, or `Default`."""
-        return "Default" if self.key == _GLOBAL else self.key
+        return "Default" if self.key == GLOBAL else self.key
 
     @property
     def start(self) -> datetime:

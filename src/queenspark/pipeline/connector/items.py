@@ -11,8 +11,10 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
 from ...store.names import ids_fault, name_fault
+from ...store.payloads import depth_fault, size_fault
 from ...store.push import Item
 from ..errors import OptionError
+from .options import Limits
 
 COLUMNS = ("data", "partition", "transaction_id")
 DEFAULT_PARTITION = "Default"
@@ -63,7 +65,7 @@ class RowIds:
 
 
 def to_items(
-    batches: Iterable[pa.RecordBatch], queue: str, row_ids: RowIds, most_bytes: int
+    batches: Iterable[pa.RecordBatch], queue: str, row_ids: RowIds, limits: Limits
 ) -> Iterator[Item]:
     """The rows of batches as messages; OptionError names a value that no message can have."""
     for batch in batches:
@@ -72,10 +74,8 @@ def to_items(
                 raise OptionError(f"column partition: {partition!r:.100} {fault}")
             if given_id is not None and (fault := ids_fault([given_id])):
                 raise OptionError(f"column transaction_id: {given_id!r:.100} {fault}")
-            if len(data) > most_bytes:
-                raise OptionError(
-                    f"column data: a value has {len(data)} bytes; the limit of one message is {most_bytes}"
-                )
+            if fault := size_fault(data, limits.most_bytes) or depth_fault(data, limits.most_depth):
+                raise OptionError(f"column data: a value {fault}")
             transaction_id = given_id or row_ids.of(partition, data)
             yield Item(queue, partition, transaction_id, None, msgspec.Raw(data))
 

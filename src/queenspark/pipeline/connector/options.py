@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from ...settings import Settings, decode_key, variable
 from ...store.definitions import WINDOW_QUEUES
@@ -44,6 +45,13 @@ class ReadOptions:
         )
 
 
+class Limits(NamedTuple):
+    """Limits of one message."""
+
+    most_bytes: int
+    most_depth: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class WriteOptions:
     """Where to write, and the name under which a repeated write is recognised."""
@@ -52,7 +60,7 @@ class WriteOptions:
     encryption_key: bytes | None
     queue: str
     name: str | None
-    max_item_bytes: int
+    limits: Limits
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
@@ -72,7 +80,7 @@ class WriteOptions:
             encryption_key=_key(settings),
             queue=queue,
             name=given.get("name"),
-            max_item_bytes=settings.max_item_bytes,
+            limits=Limits(settings.max_item_bytes, settings.max_json_depth),
         )
 
 

@@ -17,7 +17,6 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from ...store import Store
-from ...store.news import tell_of_push
 from ...store.push import Item
 from .items import RowIds, check_schema, to_items
 from .options import WriteOptions
@@ -66,7 +65,7 @@ def _task() -> TaskContext:
 
 
 def _write(options: WriteOptions, row_ids: RowIds, batches: Iterable[pa.RecordBatch]) -> WriterCommitMessage:
-    items = to_items(batches, options.queue, row_ids, options.max_item_bytes)
+    items = to_items(batches, options.queue, row_ids, options.limits)
     asyncio.run(_push(options, items))
     return WriterCommitMessage()
 
@@ -79,21 +78,11 @@ async def _push(options: WriteOptions, items: Iterator[Item]) -> None:
     store = Store(options.url, pool_size=2, encryption_key=options.encryption_key)
     await store.open()
     try:
+        appender = store.appender()
         for portion in chain([first], portions):
-            await _push_portion(store, options.queue, portion)
+            await appender.append(portion)
     finally:
         await store.close()
-
-
-async def _push_portion(store: Store, queue: str, items: list[Item]) -> None:
-    known = await store.catalog.queue(queue)
-    if known is not None:
-        await store.queues.check_room(known, len(items))
-    modes = await store.maintenance.modes()
-    if modes.push and await store.maintenance.stage(items) is not None:
-        return
-    await store.pusher.push(items)
-    await tell_of_push(store.database, queue)
 
 
 def _portions(items: Iterator[Item]) -> Iterator[list[Item]]:

@@ -126,7 +126,8 @@ class QueueStreamReader(QueueReader, DataSourceStreamReader, SupportsTriggerAvai
             return start
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         wait = WAIT_SECONDS if self._target is None else 0.0
-        end = self._log.next_end(list(self.queues()), after, most, wait)
+        by_name = {name: id_ for id_, name in self.queues().items()}
+        end = self._log.next_end(by_name, after, most, wait)
         if end is None:
             return start
         return _offset(end if self._target is None else min(end, self._target))

@@ -137,7 +137,13 @@ class WarmUpProcessor(StatefulProcessor):
         bucket = int(key[0])
         before = self._state.load(bucket)
         self._state.save(bucket, before, State({"": {"rows": pl.DataFrame({"n": [time.time_ns()]})}}))
-        zeros = {"records": [unpack(packed).height], "windows": [0], "open_windows": [0], "state_bytes": [0]}
+        zeros = {
+            "records": [unpack(packed).height],
+            "windows": [0],
+            "open_windows": [0],
+            "state_bytes": [0],
+            "seconds": [0.0],
+        }
         yield pd.DataFrame({"bucket": [bucket], **zeros})
 
     def close(self) -> None:

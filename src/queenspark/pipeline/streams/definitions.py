@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from functools import cached_property
 
-import msgspec
-
-from ...store.definitions import Definition
+from ...store.definitions import Definition, spec_of
 from ...store.position import Position
+from ...store.progress import Stream
 from ...windows import WindowSpec
-from .offset import Stream
-
-GLOBAL = "__GLOBAL__"
-"""The one key of a stream that is not partitioned."""
+from ...windows.membership import created_before, is_over
 
 
 class Definitions:
@@ -26,27 +22,24 @@ class Definitions:
     @cached_property
     def specs(self) -> dict[Stream, WindowSpec]:
         """The windows of every stream and version."""
-        return {
-            stream: WindowSpec.from_json(msgspec.json.encode(row.body.spec))
-            for stream, row in self.by_stream.items()
-        }
+        return {stream: spec_of(row.body) for stream, row in self.by_stream.items()}
+
+    @cached_property
+    def queue_names(self) -> frozenset[str]:
+        """The names of all queues that some stream reads."""
+        return frozenset(source.queue for row in self.by_stream.values() for source in row.body.sources)
 
     def alive(self, tick: int) -> dict[Stream, Definition]:
         """Without the versions that have given out their last window at that safe time."""
-        return {stream: row for stream, row in self.by_stream.items() if not self._is_over(stream, row, tick)}
+        return {
+            stream: row
+            for stream, row in self.by_stream.items()
+            if not is_over(self.specs[stream], row.body.until_us, tick)
+        }
 
-    def _is_over(self, stream: Stream, row: Definition, tick: int) -> bool:
-        if row.body.until_us is None:
-            return False
-        spec = self.specs[stream]
-        return row.body.until_us + spec.duration + spec.gap + spec.grace_us + spec.idle + spec.keep < tick
-
-    def last_us(self, stream: Stream) -> int | None:
-        """From when on records are in no window that the version gives out, where the clock alone tells."""
-        body, spec = self.by_stream[stream].body, self.specs[stream]
-        if body.until_us is None or spec.clock == "event" or not spec.duration:
-            return None
-        return body.until_us + spec.duration
+    def before_us(self, stream: Stream) -> int | None:
+        """From when on created records are in no window of the version, where the clock alone tells."""
+        return created_before(self.specs[stream], self.by_stream[stream].body.until_us)
 
     def begin(self, stream: Stream) -> Position:
         """The position after which a stream begins to read."""

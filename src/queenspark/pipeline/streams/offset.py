@@ -7,29 +7,15 @@ from uuid import uuid4
 
 import msgspec
 
-from ...store.position import BEGIN, Position
-from ...windows.layout import NEVER
-
-Stream = tuple[int, int]  # id and version
-Place = tuple[int, int, int]  # txid, id and tick
+from ...store.progress import End, Progress
 
 
-class Offset(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a batch.
+class Offset(End, frozen=True, kw_only=True):
+    """The end of a batch as Spark's checkpoint keeps it.
 
-    Everything up to the position (txid, id) was read, and safe time was `tick` then. Streams that have still
-    to catch up have places of their own, by "id:version". `seq` is the last change of the definitions that
-    was known. A run is the life of a checkpoint, and `n` counts its batches; `again` says that an earlier run
-    has come to this batch's end, or further.
+    `again` says that an earlier run has come to this batch's end, or further.
     """
 
-    run: str
-    n: int = 0
-    txid: int = BEGIN.txid
-    id: int = BEGIN.id
-    tick: int = NEVER
-    seq: int = 0
-    behind: dict[str, Place] = {}
     again: bool = False
 
     @classmethod
@@ -47,16 +33,6 @@ class Offset(msgspec.Struct, frozen=True, kw_only=True):
         offset: dict[str, Any] = msgspec.to_builtins(self)
         return {**offset, "behind": dict(sorted(offset["behind"].items()))}
 
-    @property
-    def position(self) -> Position:
-        """The position that all streams which are not behind have come to."""
-        return Position(self.txid, self.id)
-
-    def place(self, stream: Stream) -> Place:
-        """Where a stream stands, with its safe time."""
-        return self.behind.get(name_of(stream), (self.txid, self.id, self.tick))
-
-
-def name_of(stream: Stream) -> str:
-    """A stream and version as the offset writes them."""
-    return f"{stream[0]}:{stream[1]}"
+    def progress(self, **more: Any) -> Progress:
+        """What a bucket notes when it has come to this end."""
+        return Progress(**{name: getattr(self, name) for name in End.__struct_fields__}, **more)

@@ -9,9 +9,11 @@ import polars as pl
 import pyarrow as pa
 from pandas.util import hash_array
 
+from ...formats.window_message import GLOBAL
 from ...store.encryption import Cipher
 from ...windows.event_time import event_times
-from .definitions import GLOBAL, Definitions
+from ...windows.membership import is_in_version
+from .definitions import Definitions
 from .stream_plan import Range
 
 RECORD = {
@@ -35,7 +37,7 @@ class Router:
         for stream in sorted(read.streams):
             body = definitions.by_stream[stream].body
             until = (body.until.txid, body.until.id) if body.until is not None else (None, None)
-            ends = (*until, definitions.last_us(stream))
+            ends = (*until, definitions.before_us(stream))
             routes += [
                 (source.queue_id, *stream, body.partitioned, body.event_time, source.txid, source.id, *ends)
                 for source in body.sources
@@ -71,7 +73,7 @@ class Router:
         else:
             records = records.with_columns(event_us=pl.lit(None, dtype=pl.Int64))
         if self._cut:
-            records = records.filter(_within())
+            records = records.filter(is_in_version())
         # The last name is for streams that are not partitioned.
         names = pl.Series("key", [*partition.dictionary.to_pylist(), GLOBAL], dtype=pl.String)
         if not self._routes["partitioned"].all():
@@ -108,15 +110,6 @@ class Router:
             ).iter_rows()
         ]
         return pl.Series("payload", texts, dtype=pl.String)
-
-
-def _within() -> pl.Expr:
-    """Whether a message lies behind the source's beginning, and not behind the version's end."""
-    txid, id_ = pl.col("txid"), pl.col("id")
-    begun = (txid > pl.col("after_txid")) | ((txid == pl.col("after_txid")) & (id_ > pl.col("after_id")))
-    goes_on = (txid < pl.col("until_txid")) | ((txid == pl.col("until_txid")) & (id_ <= pl.col("until_id")))
-    is_early = pl.col("created_us") < pl.col("before_us")
-    return begun & goes_on.fill_null(True) & is_early.fill_null(True)
 
 
 def pack(records: pl.DataFrame) -> bytes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...store.position import END, Position
+from ...store.progress import Stream, name_of
 from .definitions import Definitions
-from .offset import Offset, Stream, name_of
+from .offset import Offset
 
 
 class Range(NamedTuple):

@@ -22,9 +22,10 @@ from pyspark.sql.types import StructType
 from ...store.encryption import Cipher
 from ...store.pipeline import News, PipelineStore
 from ...store.position import LARGEST, Position
+from ...store.progress import Place, name_of
 from ...windows.layout import NEVER
 from .definitions import Definitions
-from .offset import Offset, Place, name_of
+from .offset import Offset
 from .routing import Router, pack
 from .stream_plan import Range, cohorts, live_start, ranges, starts
 
@@ -122,6 +123,7 @@ class StreamsReader(DataSourceStreamReader):
         before = Offset.parse(start)
         deadline = time.monotonic() + WAIT_SECONDS
         pause = _LOOK_SECONDS
+        self._store.listen()
         while True:
             news = self._store.news(before.run)
             end = self._next(before, news, most)
@@ -136,13 +138,13 @@ class StreamsReader(DataSourceStreamReader):
                 time.sleep(min(pause, left))
                 pause = min(2 * pause, _LOOK_LONGEST)
             else:
-                self._store.wait(min(left, until_close))
+                self._store.wait(min(left, until_close), self._definitions(news.seq).queue_names)
 
     def _next(self, start: Offset, news: News, most: int) -> Offset | None:
         """The end of a batch that has something to do, or None."""
         now = self._definitions(news.seq)
         at = starts(start, self._definitions(start.seq), now)
-        floor = min((floor for floor in news.floors if floor > (*start.position, start.tick)), default=None)
+        floor = min((floor for floor in news.floors if floor > start.live), default=None)
         upto = Position(news.horizon - 1, LARGEST)
         if floor is not None:
             # A run that begins again stops just where the one before it has stopped, so that what it gives
@@ -156,10 +158,11 @@ class StreamsReader(DataSourceStreamReader):
         if floor is not None and not live.is_early:
             position = max(position, upto)
         read = live.messages
+        least = min(SPLIT_ROWS, most)
         behind: dict[str, Place] = {}
         for after, streams in cohorts(at.behind).items():
             _, _, tick = start.behind.get(name_of(min(streams)), (*after, NEVER))
-            reach = self._reach(now.queues(streams), after, upto, tick, news, max(most - read, SPLIT_ROWS))
+            reach = self._reach(now.queues(streams), after, upto, tick, news, max(most - read, least))
             read += reach.messages
             if reach.is_early:
                 behind |= {name_of(stream): (*reach.position, reach.tick) for stream in streams}
@@ -184,14 +187,15 @@ class StreamsReader(DataSourceStreamReader):
         last = self._store.last(queues, after, upto) if queues else None
         if last is None:
             return _Reach(after, safe, 0, False)
-        cuts = self._store.cuts(queues, after, last, SPLIT_ROWS, most=-(-most // SPLIT_ROWS))
-        is_early = len(cuts) * SPLIT_ROWS >= most
+        rows = min(SPLIT_ROWS, most)
+        cuts = self._store.cuts(queues, after, last, rows, most=-(-most // rows))
+        is_early = len(cuts) * rows >= most
         if is_early:
             last = cuts.pop()
             stopped = self._store.safe_time(last.txid)
             safe = tick if stopped is None else max(tick, min(safe, stopped))
         self._cuts[after, last] = cuts
-        return _Reach(last, safe, (len(cuts) + 1) * SPLIT_ROWS, is_early)
+        return _Reach(last, safe, (len(cuts) + 1) * rows, is_early)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The parts of a batch to read in parallel; the first task also tells every bucket of its end."""

@@ -16,19 +16,19 @@ import pandas as pd
 import polars as pl
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
+from ...store.progress import Stream
 from ...store.window_sink import WindowSink
 from ...windows import Engine, Result, State
+from ...windows.membership import is_counted_from, is_given_out
+from ...windows.spec import OUTPUT as OUTPUT_COLUMNS
 from .bucket_state import BucketState
 from .definitions import Definitions
-from .offset import Offset, Stream
+from .offset import Offset
 from .routing import unpack
 from .stream_source import definitions_of
 
-OUTPUT = "bucket int, records long, windows long, open_windows long, state_bytes long"
+OUTPUT = "bucket int, records long, windows long, open_windows long, state_bytes long, seconds double"
 _STREAM = ("stream", "version")
-_WINDOW = [
-    "stream", "version", "key", "window_id", "start_us", "end_us", "count", "revision", "sources", "replaces",
-]  # fmt: skip
 _COUNTING = {
     "stream": pl.Int64, "version": pl.Int32, "partitioned": pl.Boolean, "size": pl.Int64, "step": pl.Int64,
 }  # fmt: skip
@@ -84,6 +84,7 @@ class WindowProcessor(StatefulProcessor):
                 "windows": [windows],
                 "open_windows": [result.report.open_windows],
                 "state_bytes": [result.report.state_bytes],
+                "seconds": [time.perf_counter() - began],
             }
         )
 
@@ -101,14 +102,11 @@ class WindowProcessor(StatefulProcessor):
         streams = pl.DataFrame(counting, schema=_COUNTING, orient="row")
         sink = sink_of_this_process(self._url)
         count = len(self._buckets)
-        floors = sink.counted_from(self._buckets.index(bucket), count, end.to_json(), streams)
+        floors = sink.counted_from(self._buckets.index(bucket), count, end, streams)
         floor = records.select("stream", "version", "key", "txid", "id").join(
             floors, on=["stream", "version", "key"], how="left", maintain_order="left"
         )
-        behind = (pl.col("txid") < pl.col("from_txid")) | (
-            (pl.col("txid") == pl.col("from_txid")) & (pl.col("id") < pl.col("from_id"))
-        )
-        return records.filter(floor.select(~behind.fill_null(False)).to_series())
+        return records.filter(floor.select(is_counted_from()).to_series())
 
     def _push(
         self,
@@ -121,12 +119,9 @@ class WindowProcessor(StatefulProcessor):
         seconds: float,
     ) -> int:
         windows = _windows(result, definitions)
-        progress = {
-            **end.to_json(),
-            "next_close": result.report.next_close_us,
-            "records": records.height,
-            "seconds": round(seconds, 4),
-        }
+        progress = end.progress(
+            next_close=result.report.next_close_us, records=records.height, seconds=round(seconds, 4)
+        )
         return sink_of_this_process(self._url).push(
             self._epoch,
             self._buckets.index(bucket),
@@ -150,7 +145,7 @@ def sink_of_this_process(url: str) -> WindowSink:
 
 def _windows(result: Result, definitions: Definitions) -> pl.DataFrame:
     """What is pushed: windows that belong to their version, with the queue that they go to."""
-    frames = [frame.select(_WINDOW) for frame in result.rows]
+    frames = [frame.select(OUTPUT_COLUMNS) for frame in result.rows]
     queues = pl.DataFrame(
         list(definitions.window_queues.items()),
         schema={"stream": pl.Int64, "queue_id": pl.Int64},
@@ -171,10 +166,7 @@ def _windows(result: Result, definitions: Definitions) -> pl.DataFrame:
         pl.DataFrame(bounds, schema=schema, orient="row"), on=["stream", "version"], how="left",
         maintain_order="left",
     )  # fmt: skip
-    inside = (pl.col("start_us") >= pl.col("from_us")).fill_null(True) & (
-        pl.col("start_us") < pl.col("until_us")
-    ).fill_null(True)
-    return bounded.filter(inside).drop("from_us", "until_us")
+    return bounded.filter(is_given_out()).drop("from_us", "until_us")
 
 
 def _late(result: Result) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 --
 -- Lock order, the same everywhere, so that nothing deadlocks:
 --   1. groups (discover, seek)   2. places, by (partition_id, group_id)   3. messages' unique keys, sorted
--- pop takes places with SKIP LOCKED and never waits for one.
+-- pop takes places with SKIP LOCKED and never waits for one. It may hold places that it did not get (see there).
 --
 -- Each statement of a VOLATILE plpgsql function has its own snapshot (READ COMMITTED): what is read after a row
 -- was locked includes everything that was committed before the lock was granted. The hand-over between discover
@@ -95,9 +95,11 @@ BEGIN
 END
 $$;
 
--- Tail the log from where the group last looked and mark the places that have work. Returns how many messages
--- were seen (0 also when somebody else is at it and p_wait is false). Costs what was pushed since, whatever the number of partitions.
-CREATE FUNCTION discover(p_group_id integer, p_limit integer DEFAULT 10000, p_wait boolean DEFAULT true)
+-- Tail the log from where the group last looked and mark the places that have work. Returns how many messages were
+-- seen. Costs what was pushed since, whatever the number of partitions. Waits for the group, then for places in their
+-- order, so a transaction that may hold a place must not call it; with p_peek it changes nothing and returns NULL when
+-- there is something to discover.
+CREATE FUNCTION discover(p_group_id integer, p_peek boolean DEFAULT false)
 RETURNS integer
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
@@ -116,14 +118,10 @@ BEGIN
     ) THEN
         RETURN 0;
     END IF;
-    IF p_wait THEN
-        SELECT * INTO g FROM queenspark.groups WHERE id = p_group_id FOR NO KEY UPDATE;
-    ELSE
-        SELECT * INTO g FROM queenspark.groups WHERE id = p_group_id FOR NO KEY UPDATE SKIP LOCKED;
-        IF NOT FOUND THEN
-            RETURN 0;
-        END IF;
+    IF p_peek THEN
+        RETURN NULL;
     END IF;
+    SELECT * INTO g FROM queenspark.groups WHERE id = p_group_id FOR NO KEY UPDATE;
     SELECT count(*), (array_agg(t.txid ORDER BY t.txid DESC, t.id DESC))[1],
            (array_agg(t.id ORDER BY t.txid DESC, t.id DESC))[1], array_agg(t.partition_id ORDER BY t.txid, t.id)
     INTO v_count, v_txid, v_id, v_partitions
@@ -131,7 +129,7 @@ BEGIN
         SELECT m.txid, m.id, m.partition_id FROM queenspark.messages m
         WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
           AND m.txid < (SELECT horizon())
-        ORDER BY m.txid, m.id LIMIT p_limit
+        ORDER BY m.txid, m.id LIMIT 10000
     ) t;
     IF v_count = 0 THEN
         -- Another session has just seen them: their places are marked by now.
@@ -156,7 +154,7 @@ END
 $$;
 
 -- Move messages to the dead letters of a group, and to the queue's dead letter queue when it has one.
-CREATE FUNCTION bury(p_group_id integer, p_partition_id bigint, p_ids bigint[], p_error text)
+CREATE FUNCTION bury(p_group_id integer, p_partition_id bigint, p_txids bigint[], p_ids bigint[], p_errors text[])
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     v_queue text;
@@ -169,15 +167,21 @@ BEGIN
     INSERT INTO queenspark.dead_letters AS d
         (id, group_id, partition_id, txid, created_at, attempts, encrypted, transaction_id, trace_id, error, payload)
     SELECT m.id, p_group_id, m.partition_id, m.txid, m.created_at, coalesce(a.count, 0), m.encrypted,
-           m.transaction_id, m.trace_id, coalesce(p_error, a.error, 'failed'), m.payload
-    FROM queenspark.messages m
-    LEFT JOIN queenspark.attempts a
-        ON a.group_id = p_group_id AND a.partition_id = m.partition_id AND a.id = m.id
-    WHERE m.partition_id = p_partition_id AND m.id = ANY (p_ids)
+           m.transaction_id, m.trace_id, u.error, m.payload
+    FROM unnest(p_txids, p_ids, p_errors) AS u(txid, id, error)
+    CROSS JOIN LATERAL (
+        SELECT m.* FROM queenspark.messages m
+        WHERE m.partition_id = p_partition_id AND m.txid = u.txid AND m.id = u.id LIMIT 1
+    ) m
+    LEFT JOIN LATERAL (
+        SELECT a.count FROM queenspark.attempts a
+        WHERE a.group_id = p_group_id AND a.partition_id = p_partition_id AND a.id = u.id LIMIT 1
+    ) a ON true
+    ORDER BY m.id
     ON CONFLICT (group_id, id) DO UPDATE
     SET failed_at = excluded.failed_at, attempts = d.attempts + excluded.attempts, error = excluded.error, returned = false;
-    DELETE FROM queenspark.attempts
-    WHERE group_id = p_group_id AND partition_id = p_partition_id AND id = ANY (p_ids);
+    DELETE FROM queenspark.attempts a
+    WHERE a.group_id = p_group_id AND a.partition_id = p_partition_id AND (a.id IN (SELECT unnest(p_ids))) IS TRUE;
 
     SELECT q.dead_letter_queue, t.name INTO v_queue, v_partition
     FROM queenspark.partitions t JOIN queenspark.queues q ON q.id = t.queue_id WHERE t.id = p_partition_id;
@@ -218,7 +222,8 @@ DECLARE
     v_waited timestamptz := clock_timestamp() - make_interval(secs => nullif(p_max_wait, 0));
     v_cut timestamptz := greatest(v_expired, v_waited);
     r record;
-    v_dead bigint[] := '{}';
+    v_dead_txids bigint[] := '{}';
+    v_dead_ids bigint[] := '{}';
     v_steps integer := 0;
 BEGIN
     more := false;
@@ -230,7 +235,8 @@ BEGIN
     LOOP
         EXIT WHEN r.created_at >= v_cut;
         IF r.created_at < v_waited AND NOT coalesce(r.created_at < v_expired, false) THEN
-            v_dead := v_dead || r.id;
+            v_dead_txids := v_dead_txids || r.txid;
+            v_dead_ids := v_dead_ids || r.id;
         END IF;
         cursor_txid := r.txid;
         cursor_id := r.id;
@@ -240,49 +246,60 @@ BEGIN
             EXIT;
         END IF;
     END LOOP;
-    IF cardinality(v_dead) > 0 THEN
-        PERFORM bury(p_group_id, p_partition_id, v_dead, 'waited longer than maxWaitTimeSeconds');
+    IF cardinality(v_dead_ids) > 0 THEN
+        PERFORM bury(p_group_id, p_partition_id, v_dead_txids, v_dead_ids, array_fill(
+            'waited longer than maxWaitTimeSeconds'::text, ARRAY[cardinality(v_dead_ids)]));
     END IF;
 END
 $$;
 
--- Hand out up to p_batch messages from up to p_partitions ready places of a group (or from one given partition).
--- With p_auto_ack the messages are answered at once; otherwise they are leased under p_lease_id. A place hands out
--- no more than about p_bytes of payload at a time. A lease lasts for p_lease_ms or for the queue's lease time.
+-- Hand out up to p_batch messages from up to p_partitions ready places of a group (or from one given partition) under one
+-- lease. With several lease ids, each lease gets one message of a place of its own. With p_auto_ack the messages are
+-- answered at once. Places that are taken together hand out no more than about p_bytes. A lease lasts for p_lease_ms or the
+-- queue's lease time; p_holders names the consumer of each lease.
+--
+-- A last row without a message means that there is more to discover: pop again in a new transaction. This one holds places,
+-- perhaps some that it did not get: PostgreSQL keeps the lock of a row that turns out to have changed before it was locked.
 CREATE FUNCTION pop(
-    p_group_id integer, p_batch integer, p_partitions integer, p_lease_id uuid, p_auto_ack boolean,
-    p_partition_id bigint DEFAULT NULL, p_bytes bigint DEFAULT 16777216, p_lease_ms bigint DEFAULT NULL,
-    p_holding boolean DEFAULT false
+    p_group_id integer, p_batch integer, p_partitions integer, p_lease_ids uuid[], p_auto_ack boolean,
+    p_holders text[] DEFAULT NULL, p_partition_id bigint DEFAULT NULL, p_lease_ms bigint DEFAULT NULL, p_bytes bigint DEFAULT 16777216
 ) RETURNS TABLE (
-    message_id bigint, from_partition_id bigint, from_partition text, created_us bigint, is_encrypted boolean,
+    lease uuid, message_id bigint, from_partition_id bigint, from_partition text, created_us bigint, is_encrypted boolean,
     retries integer, expired boolean, transaction text, trace text, body text
 )
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     q record;
-    pl queenspark.places%ROWTYPE;
+    v_found queenspark.places[];
+    pl queenspark.places;  -- the first of them
+    v_fresh boolean;  -- whether it hands out messages that it has not handed out before
     v_now timestamptz := clock_timestamp();
     v_expires timestamptz;
+    v_leases integer := cardinality(p_lease_ids);
+    v_plain boolean;
+    v_most integer;  -- places to take in the next round
+    v_limit integer;
+    v_pending bigint[];
     v_taken integer := 0;
     v_places integer := 0;
     v_count integer;
     v_discovered boolean := p_partition_id IS NOT NULL;
-    v_stop_txid bigint;
-    v_stop_id bigint;
+    v_stop_txid bigint := 9223372036854775807;
+    v_stop_id bigint := 0;
     v_wait timestamptz;
-    v_expired boolean;
-    v_fresh boolean;
-    v_holding boolean := p_holding;  -- whether this transaction has a place already
-    v_name text;
+    v_txid bigint;
+    v_id bigint;
     v_over boolean;
     v_steps integer := 0;
 BEGIN
-    SELECT queues.* INTO q FROM queenspark.groups g JOIN queenspark.queues ON queues.id = g.queue_id
-    WHERE g.id = p_group_id;
+    SELECT x.lease_seconds, x.ttl_seconds, x.max_wait_seconds, x.window_buffer_seconds, x.delayed_seconds INTO q
+    FROM queenspark.groups g JOIN queenspark.queues x ON x.id = g.queue_id WHERE g.id = p_group_id;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'group is gone' USING ERRCODE = 'QS001';
     END IF;
+    v_plain := q.ttl_seconds IS NULL AND q.max_wait_seconds = 0 AND q.window_buffer_seconds = 0 AND q.delayed_seconds = 0;
+    v_most := CASE WHEN v_plain THEN v_leases ELSE 1 END;
     v_expires := v_now + make_interval(secs => coalesce(p_lease_ms / 1000.0, q.lease_seconds));
     IF NOT p_auto_ack THEN
         -- A lease that a crash forgets is a lease that expired: nothing is lost, so no need to wait for the disk.
@@ -299,265 +316,173 @@ BEGIN
         ON CONFLICT DO NOTHING;
     END IF;
 
-    WHILE v_taken < p_batch AND v_places < p_partitions LOOP
-        IF p_partition_id IS NULL THEN
+    WHILE v_taken < p_batch * v_leases AND v_places < p_partitions * v_leases LOOP
+        IF p_partition_id IS NOT NULL THEN
+            SELECT * INTO pl FROM queenspark.places p
+            WHERE p.group_id = p_group_id AND p.partition_id = p_partition_id
+              AND (p.available_at IS NULL OR p.available_at <= v_now) FOR UPDATE SKIP LOCKED;
+        ELSIF v_most = 1 THEN
             SELECT * INTO pl FROM queenspark.places p
             WHERE p.group_id = p_group_id AND p.available_at <= v_now
             ORDER BY p.available_at LIMIT 1 FOR UPDATE SKIP LOCKED;
         ELSE
-            SELECT * INTO pl FROM queenspark.places p
-            WHERE p.group_id = p_group_id AND p.partition_id = p_partition_id
-              AND (p.available_at IS NULL OR p.available_at <= v_now) FOR UPDATE SKIP LOCKED;
+            SELECT array_agg(r.place) INTO v_found FROM (
+                SELECT p AS place FROM queenspark.places p
+                WHERE p.group_id = p_group_id AND p.available_at <= v_now
+                ORDER BY p.available_at LIMIT v_most FOR UPDATE SKIP LOCKED
+            ) r;
+            pl := v_found[1];
         END IF;
-        IF NOT FOUND THEN
-            EXIT WHEN v_discovered OR v_taken > 0;
+        IF pl.group_id IS NULL THEN
+            EXIT WHEN v_discovered OR (v_taken > 0 AND v_leases = 1);
             v_discovered := true;
-            -- Who holds a place must not wait for the group: whoever discovers holds that and waits for places.
-            EXIT WHEN discover(p_group_id, p_wait => NOT v_holding) = 0;
+            -- A transaction without an id has locked no row.
+            v_count := discover(p_group_id, p_peek => pg_current_xact_id_if_assigned() IS NOT NULL);
+            IF v_count IS NULL THEN
+                RETURN NEXT;
+            END IF;
+            EXIT WHEN coalesce(v_count, 0) = 0;
             v_now := clock_timestamp();
             CONTINUE;
         END IF;
-        v_holding := true;
-        SELECT t.name INTO v_name FROM queenspark.partitions t WHERE t.id = pl.partition_id;
-        v_expired := cardinality(pl.leased) > 0 AND pl.lease_expires_at <= v_now;
-        v_count := 0;
-
-        IF pl.returned > 0 THEN
-            -- Dead letters that were put back come first, by themselves.
-            RETURN QUERY
-            WITH batch AS MATERIALIZED (
-                SELECT * FROM (
-                    SELECT d.*, sum(octet_length(d.payload)) OVER (ORDER BY d.txid, d.id) AS bytes FROM (
-                        SELECT d.* FROM queenspark.dead_letters d
-                        WHERE d.group_id = p_group_id AND d.partition_id = pl.partition_id AND d.returned
-                        ORDER BY d.txid, d.id LIMIT p_batch - v_taken) d
-                ) s WHERE s.bytes - octet_length(s.payload) < p_bytes
-            ), lease AS (
-                UPDATE queenspark.places p
-                SET lease_id = p_lease_id, lease_expires_at = v_expires, retry_at = NULL,
-                    available_at = CASE WHEN p_auto_ack THEN clock_timestamp() ELSE v_expires END,
-                    leased = CASE WHEN p_auto_ack THEN '{}' ELSE b.ids END,
-                    returned = CASE WHEN p_auto_ack THEN p.returned - cardinality(b.ids) ELSE p.returned END
-                FROM (SELECT array_agg(x.id) AS ids FROM batch x HAVING count(*) > 0) b
-                WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id
-            ), answered AS (
-                DELETE FROM queenspark.dead_letters d USING batch b
-                WHERE p_auto_ack AND d.group_id = b.group_id AND d.id = b.id
-            )
-            SELECT b.id, b.partition_id, v_name, (extract(epoch FROM b.created_at) * 1000000)::bigint, b.encrypted,
-                   b.attempts, v_expired, b.transaction_id, b.trace_id, b.payload
-            FROM batch b ORDER BY b.txid, b.id;
-            GET DIAGNOSTICS v_count = ROW_COUNT;
-            IF v_count = 0 THEN
-                UPDATE queenspark.places p SET returned = 0
-                WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id;
-            END IF;
+        IF v_most = 1 THEN
+            v_found := ARRAY[pl];
         END IF;
+        v_fresh := pl.returned = 0 AND pl.pending = '{}';
+        v_wait := NULL;
 
-        IF v_count = 0 AND cardinality(pl.pending) > 0 THEN
-            -- Handed out before and not answered: failed, or its lease expired.
-            RETURN QUERY
-            WITH batch AS MATERIALIZED (
-                SELECT s.*, coalesce(a.count, 0) AS attempts FROM (
-                    SELECT m.*, sum(octet_length(m.payload)) OVER (ORDER BY m.txid, m.id) AS bytes FROM (
-                        SELECT m.* FROM queenspark.messages m
-                        WHERE m.partition_id = pl.partition_id
-                          AND (m.txid, m.id) > (pl.cursor_txid, pl.cursor_id)
-                          AND (m.txid, m.id) <= (pl.end_txid, pl.end_id)
-                          AND m.id = ANY (pl.pending)
-                        ORDER BY m.txid, m.id LIMIT p_batch - v_taken) m
-                ) s
-                LEFT JOIN queenspark.attempts a
-                    ON a.group_id = p_group_id AND a.partition_id = s.partition_id AND a.id = s.id
-                WHERE s.bytes - octet_length(s.payload) < p_bytes
-            ), lease AS (
-                UPDATE queenspark.places p
-                SET lease_id = p_lease_id, lease_expires_at = v_expires, retry_at = NULL,
-                    available_at = CASE WHEN p_auto_ack THEN clock_timestamp() ELSE v_expires END,
-                    leased = CASE WHEN p_auto_ack THEN '{}' ELSE b.ids END,
-                    cursor_txid = CASE WHEN p_auto_ack AND cardinality(b.ids) = cardinality(p.pending)
-                        THEN p.end_txid ELSE p.cursor_txid END,
-                    cursor_id = CASE WHEN p_auto_ack AND cardinality(b.ids) = cardinality(p.pending)
-                        THEN p.end_id ELSE p.cursor_id END,
-                    pending = CASE WHEN p_auto_ack
-                        THEN ARRAY(SELECT unnest(p.pending) EXCEPT SELECT unnest(b.ids)) ELSE p.pending END
-                FROM (SELECT array_agg(x.id) AS ids FROM batch x HAVING count(*) > 0) b
-                WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id
-            ), settled AS (
-                DELETE FROM queenspark.attempts a USING batch b
-                WHERE p_auto_ack AND a.group_id = p_group_id AND a.partition_id = b.partition_id AND a.id = b.id
-            )
-            SELECT b.id, b.partition_id, v_name, (extract(epoch FROM b.created_at) * 1000000)::bigint, b.encrypted,
-                   b.attempts, v_expired, b.transaction_id, b.trace_id, b.payload
-            FROM batch b ORDER BY b.txid, b.id;
-            GET DIAGNOSTICS v_count = ROW_COUNT;
-            IF v_count = 0 THEN
-                -- All of it was deleted meanwhile, or answered by the pop above.
-                pl.cursor_txid := pl.end_txid;
-                pl.cursor_id := pl.end_id;
-                pl.pending := '{}';
-            END IF;
-        END IF;
-
-        IF v_count = 0 THEN
-            v_stop_txid := 9223372036854775807;
-            v_stop_id := 0;
-            v_wait := NULL;
-            v_fresh := true;
+        IF v_fresh AND NOT v_plain THEN
             IF q.ttl_seconds IS NOT NULL OR q.max_wait_seconds > 0 THEN
-                SELECT s.cursor_txid, s.cursor_id, s.more INTO pl.cursor_txid, pl.cursor_id, v_over
+                SELECT s.cursor_txid, s.cursor_id, s.more INTO v_txid, v_id, v_over
                 FROM step_over(p_group_id, pl.partition_id, q.ttl_seconds, q.max_wait_seconds,
-                                          pl.cursor_txid, pl.cursor_id) s;
-                IF v_over THEN
+                               pl.cursor_txid, pl.cursor_id) s;
+                IF (v_txid, v_id) <> (pl.cursor_txid, pl.cursor_id) THEN
                     UPDATE queenspark.places p
-                    SET available_at = v_now, cursor_txid = pl.cursor_txid, cursor_id = pl.cursor_id,
-                        end_txid = pl.cursor_txid, end_id = pl.cursor_id, pending = '{}', leased = '{}',
-                        lease_id = NULL, lease_expires_at = NULL, retry_at = NULL
+                    SET available_at = CASE WHEN v_over THEN v_now ELSE p.available_at END,
+                        cursor_txid = v_txid, cursor_id = v_id, end_txid = v_txid, end_id = v_id
                     WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id;
-                    v_steps := v_steps + 1;
+                    v_steps := v_steps + v_over::integer;
                     EXIT WHEN v_steps >= 10;
                     CONTINUE;
                 END IF;
             END IF;
+            v_stop_txid := 9223372036854775807;
+            v_stop_id := 0;
             IF q.window_buffer_seconds > 0 THEN
                 SELECT m.created_at + make_interval(secs => q.window_buffer_seconds) INTO v_wait
                 FROM queenspark.messages m WHERE m.partition_id = pl.partition_id
                 ORDER BY m.txid DESC, m.id DESC LIMIT 1;
-                v_fresh := v_wait IS NULL OR v_wait <= v_now;
+                IF v_wait > v_now THEN
+                    v_stop_txid := 0;
+                END IF;
             END IF;
-            IF q.delayed_seconds > 0 AND v_fresh THEN
-                SELECT m.txid, m.id, m.created_at + make_interval(secs => q.delayed_seconds)
-                INTO v_stop_txid, v_stop_id, v_wait
+            IF q.delayed_seconds > 0 AND v_stop_txid > 0 THEN
+                SELECT m.txid, m.id, m.created_at + make_interval(secs => q.delayed_seconds) INTO v_txid, v_id, v_wait
                 FROM queenspark.messages m
                 WHERE m.partition_id = pl.partition_id AND (m.txid, m.id) > (pl.cursor_txid, pl.cursor_id)
                   AND m.created_at > v_now - make_interval(secs => q.delayed_seconds)
                 ORDER BY m.txid, m.id LIMIT 1;
-                IF NOT FOUND THEN
-                    v_stop_txid := 9223372036854775807;
-                    v_stop_id := 0;
-                END IF;
-            END IF;
-            IF v_fresh THEN
-                RETURN QUERY
-                WITH batch AS MATERIALIZED (
-                    SELECT * FROM (
-                        SELECT m.*, sum(octet_length(m.payload)) OVER (ORDER BY m.txid, m.id) AS bytes FROM (
-                            SELECT m.* FROM queenspark.messages m
-                            WHERE m.partition_id = pl.partition_id
-                              AND (m.txid, m.id) > (pl.cursor_txid, pl.cursor_id)
-                              AND m.txid < (SELECT horizon())
-                              AND (m.txid, m.id) < (v_stop_txid, v_stop_id)
-                            ORDER BY m.txid, m.id LIMIT p_batch - v_taken) m
-                    ) s WHERE s.bytes - octet_length(s.payload) < p_bytes
-                ), lease AS (
-                    UPDATE queenspark.places p
-                    SET lease_id = p_lease_id, lease_expires_at = v_expires, retry_at = NULL,
-                        available_at = CASE
-                            WHEN NOT p_auto_ack THEN v_expires
-                            WHEN cardinality(b.ids) = p_batch - v_taken OR b.bytes >= p_bytes THEN clock_timestamp()
-                            WHEN v_wait > v_now THEN v_wait END,
-                        cursor_txid = CASE WHEN p_auto_ack THEN b.last_txid ELSE pl.cursor_txid END,
-                        cursor_id = CASE WHEN p_auto_ack THEN b.last_id ELSE pl.cursor_id END,
-                        end_txid = b.last_txid, end_id = b.last_id,
-                        pending = CASE WHEN p_auto_ack THEN '{}' ELSE b.ids END,
-                        leased = CASE WHEN p_auto_ack THEN '{}' ELSE b.ids END,
-                        acked_at = CASE WHEN p_auto_ack THEN v_now ELSE p.acked_at END
-                    FROM (
-                        SELECT array_agg(x.id) AS ids, max(x.txid) AS last_txid, max(x.bytes) AS bytes,
-                               (array_agg(x.id ORDER BY x.txid DESC, x.id DESC))[1] AS last_id
-                        FROM batch x HAVING count(*) > 0
-                    ) b
-                    WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id
-                )
-                SELECT b.id, b.partition_id, v_name, (extract(epoch FROM b.created_at) * 1000000)::bigint, b.encrypted,
-                       0, v_expired, b.transaction_id, b.trace_id, b.payload
-                FROM batch b ORDER BY b.txid, b.id;
-                GET DIAGNOSTICS v_count = ROW_COUNT;
-            END IF;
-            IF v_count = 0 THEN
-                UPDATE queenspark.places p
-                SET available_at = CASE WHEN v_wait > v_now THEN v_wait END, cursor_txid = pl.cursor_txid, cursor_id = pl.cursor_id,
-                    end_txid = pl.cursor_txid, end_id = pl.cursor_id, pending = '{}', leased = '{}',
-                    lease_id = NULL, lease_expires_at = NULL, retry_at = NULL
-                WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id;
-                EXIT WHEN p_partition_id IS NOT NULL;
-                CONTINUE;
+                v_stop_txid := coalesce(v_txid, v_stop_txid);
+                v_stop_id := coalesce(v_id, v_stop_id);
             END IF;
         END IF;
 
-        v_taken := v_taken + v_count;
-        v_places := v_places + 1;
-        EXIT WHEN p_partition_id IS NOT NULL;
-    END LOOP;
-END
-$$;
-
--- Hand out up to p_count messages, each under a lease of its own and from another ready place of a group: all at once
--- from places where nothing is out of the ordinary, then one by one.
-CREATE FUNCTION pop_each(p_group_id integer, p_count integer, p_lease_ms bigint) RETURNS TABLE (
-    lease uuid, message_id bigint, from_partition_id bigint, from_partition text, created_us bigint,
-    is_encrypted boolean, retries integer, expired boolean, transaction text, trace text, body text
-)
-LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan AS $$
-DECLARE
-    v_now timestamptz := clock_timestamp();
-    v_expires timestamptz;
-    v_plain boolean;
-    v_partitions bigint[];
-    v_txids bigint[];
-    v_ids bigint[];
-    v_lease uuid;
-    v_taken integer := 0;
-    v_count integer;
-BEGIN
-    SELECT q.ttl_seconds IS NULL AND q.max_wait_seconds = 0 AND q.window_buffer_seconds = 0 AND q.delayed_seconds = 0,
-           v_now + make_interval(secs => coalesce(p_lease_ms / 1000.0, q.lease_seconds))
-    INTO v_plain, v_expires
-    FROM queenspark.groups g JOIN queenspark.queues q ON q.id = g.queue_id WHERE g.id = p_group_id;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'group is gone' USING ERRCODE = 'QS001';
-    END IF;
-    IF v_plain THEN
-        PERFORM set_config('synchronous_commit', 'off', true);  -- as in pop
-        SELECT array_agg(r.partition_id), array_agg(r.cursor_txid), array_agg(r.cursor_id)
-        INTO v_partitions, v_txids, v_ids
-        FROM (
-            SELECT p.* FROM queenspark.places p
-            WHERE p.group_id = p_group_id AND p.available_at <= v_now
-            ORDER BY p.available_at LIMIT p_count FOR UPDATE SKIP LOCKED
-        ) r WHERE r.pending = '{}' AND r.returned = 0;
-    END IF;
-    IF v_partitions IS NOT NULL THEN
+        v_limit := CASE WHEN v_leases > 1 THEN p_batch ELSE p_batch - v_taken END;
+        v_pending := pl.pending;
+        IF cardinality(v_found) > 1 THEN
+            v_pending := ARRAY(SELECT x.id FROM unnest(v_found) AS r CROSS JOIN LATERAL unnest(r.pending) AS x(id));
+        END IF;
         RETURN QUERY
         WITH batch AS MATERIALIZED (
-            SELECT gen_random_uuid() AS lease_id, t.name, m.*
-            FROM unnest(v_partitions, v_txids, v_ids) AS r(partition_id, txid, id)
-            JOIN queenspark.partitions t ON t.id = r.partition_id
-            CROSS JOIN LATERAL (
-                SELECT m.* FROM queenspark.messages m
-                WHERE m.partition_id = r.partition_id AND (m.txid, m.id) > (r.txid, r.id)
-                  AND m.txid < (SELECT horizon())
-                ORDER BY m.txid, m.id LIMIT 1
-            ) m
+            SELECT c.* FROM (
+                -- Row by row as they come, place by place, so that no place is read once the batch is full.
+                SELECT least(v_taken + row_number() OVER w, v_leases) AS n, r.partition_id, t.name,
+                       r.leased <> '{}' AND r.lease_expires_at <= v_now AS expired, m.*,
+                       sum(octet_length(m.payload)) OVER w AS bytes
+                FROM unnest(v_found) AS r
+                JOIN queenspark.partitions t ON t.id = r.partition_id
+                CROSS JOIN LATERAL (
+                    -- Dead letters that were put back come first, by themselves.
+                    (SELECT d.txid, d.id, d.created_at, d.encrypted, d.attempts, d.transaction_id, d.trace_id, d.payload
+                     FROM queenspark.dead_letters d
+                     WHERE r.returned > 0 AND d.group_id = r.group_id AND d.partition_id = r.partition_id AND d.returned
+                     ORDER BY d.txid, d.id LIMIT v_limit)
+                    UNION ALL
+                    -- Then messages that were handed out before and are unanswered, else those behind the cursor.
+                    (SELECT m.txid, m.id, m.created_at, m.encrypted, CASE WHEN r.pending = '{}' THEN 0 ELSE coalesce((
+                            SELECT a.count FROM queenspark.attempts a
+                            WHERE a.group_id = r.group_id AND a.partition_id = r.partition_id AND a.id = m.id), 0) END,
+                            m.transaction_id, m.trace_id, m.payload
+                     FROM queenspark.messages m
+                     WHERE r.returned = 0 AND m.partition_id = r.partition_id
+                       AND (m.txid, m.id) > (r.cursor_txid, r.cursor_id) AND m.txid < (SELECT horizon())
+                       AND m.txid <= CASE WHEN r.pending = '{}' THEN 9223372036854775807 ELSE r.end_txid END
+                       AND (m.txid, m.id) < (v_stop_txid, v_stop_id)
+                       AND (r.pending = '{}' OR m.id IN (SELECT unnest(v_pending)))
+                     ORDER BY m.txid, m.id LIMIT v_limit)
+                ) m
+                WINDOW w AS (ROWS UNBOUNDED PRECEDING)
+            ) c
+            WHERE c.bytes - octet_length(c.payload) < p_bytes
+            LIMIT CASE WHEN v_leases > 1 THEN NULL ELSE v_limit END
         ), leased AS (
             UPDATE queenspark.places p
-            SET lease_id = b.lease_id, lease_expires_at = v_expires, available_at = v_expires, retry_at = NULL,
-                end_txid = b.txid, end_id = b.id, pending = ARRAY[b.id], leased = ARRAY[b.id]
-            FROM batch b WHERE p.group_id = p_group_id AND p.partition_id = b.partition_id
+            SET lease_id = p_lease_ids[b.n], lease_expires_at = v_expires, held_lease_id = p_lease_ids[b.n],
+                lease_holder = p_holders[b.n], leased_at = v_now, retry_at = NULL,
+                available_at = CASE
+                    WHEN NOT (p_auto_ack AND v_fresh) THEN v_expires
+                    WHEN cardinality(b.ids) = v_limit OR b.bytes >= p_bytes THEN clock_timestamp()
+                    WHEN v_wait > v_now THEN v_wait END,
+                cursor_txid = CASE WHEN p_auto_ack AND v_fresh THEN b.last[1] ELSE p.cursor_txid END,
+                cursor_id = CASE WHEN p_auto_ack AND v_fresh THEN b.last[2] ELSE p.cursor_id END,
+                end_txid = CASE WHEN p.returned = 0 AND p.pending = '{}' THEN b.last[1] ELSE p.end_txid END,
+                end_id = CASE WHEN p.returned = 0 AND p.pending = '{}' THEN b.last[2] ELSE p.end_id END,
+                pending = CASE
+                    WHEN p.returned > 0 OR p.pending <> '{}' THEN p.pending
+                    WHEN p_auto_ack THEN '{}' ELSE b.ids END,
+                leased = CASE WHEN p_auto_ack AND v_fresh THEN '{}' ELSE b.ids END,
+                acked_at = CASE WHEN p_auto_ack AND v_fresh THEN v_now ELSE p.acked_at END
+            FROM (
+                SELECT x.partition_id, x.n, array_agg(x.id) AS ids, max(ARRAY[x.txid, x.id]) AS last,
+                       max(x.bytes) AS bytes
+                FROM batch x GROUP BY x.partition_id, x.n
+            ) b
+            WHERE p.group_id = p_group_id AND p.partition_id = b.partition_id
         )
-        SELECT b.lease_id, b.id, b.partition_id, b.name, (extract(epoch FROM b.created_at) * 1000000)::bigint,
-               b.encrypted, 0, false, b.transaction_id::text, b.trace_id, b.payload
-        FROM batch b;
-        GET DIAGNOSTICS v_taken = ROW_COUNT;
-    END IF;
-    -- Above, places may have been locked that another pop had just taken: who holds a place does not wait (see pop).
-    FOR n IN v_taken + 1 .. p_count LOOP
-        v_lease := gen_random_uuid();
-        RETURN QUERY SELECT v_lease, w.* FROM pop(
-            p_group_id, 1, 1, v_lease, false, p_lease_ms => p_lease_ms, p_holding => v_plain OR n > 1) w;
+        SELECT p_lease_ids[b.n], b.id, b.partition_id, b.name, (extract(epoch FROM b.created_at) * 1000000)::bigint, b.encrypted,
+               b.attempts, b.expired, b.transaction_id::text, b.trace_id, b.payload
+        FROM batch b ORDER BY b.txid, b.id;
         GET DIAGNOSTICS v_count = ROW_COUNT;
-        EXIT WHEN v_count = 0;
+
+        v_most := 1;
+        IF v_count > 0 THEN
+            v_taken := v_taken + v_count;
+            v_places := v_places + CASE WHEN v_leases > 1 THEN v_count ELSE cardinality(v_found) END;
+            -- As many places as will probably fill the batch; one by one where some of them may have turned out to be empty.
+            IF v_plain AND v_leases = 1 AND NOT p_auto_ack AND v_count >= cardinality(v_found) THEN
+                v_most := greatest(
+                    1, least(p_partitions - v_places, (p_batch - v_taken) * cardinality(v_found) / v_count));
+            END IF;
+            IF p_auto_ack AND NOT v_fresh THEN
+                SELECT * INTO pl FROM queenspark.places p
+                WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id;
+                PERFORM settle(pl, pl.leased, '{}', NULL);
+            END IF;
+            EXIT WHEN p_partition_id IS NOT NULL;
+        ELSIF v_fresh THEN
+            UPDATE queenspark.places p
+            SET available_at = CASE WHEN v_wait > v_now THEN v_wait END, leased = '{}', lease_id = NULL,
+                lease_expires_at = NULL, retry_at = NULL
+            WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id;
+            EXIT WHEN p_partition_id IS NOT NULL;
+        ELSE
+            -- It was deleted meanwhile; look what comes after it.
+            UPDATE queenspark.places p
+            SET returned = 0, pending = CASE WHEN p.returned > 0 THEN p.pending ELSE '{}' END,
+                cursor_txid = CASE WHEN p.returned > 0 THEN p.cursor_txid ELSE p.end_txid END,
+                cursor_id = CASE WHEN p.returned > 0 THEN p.cursor_id ELSE p.end_id END
+            WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id;
+        END IF;
     END LOOP;
 END
 $$;
@@ -589,183 +514,169 @@ BEGIN
 END
 $$;
 
--- Answer messages of one place under one lease. Outcomes, in the order of the items:
---   completed, retry, dead, repeated (was answered before; harmless)
---   stale (the lease is not live), unleased (the lease does not cover that message), unknown
--- `more`: the place will hand something out again before the lease would have ended.
-CREATE FUNCTION ack(
-    p_partition_id bigint, p_group text, p_lease_id uuid, p_transactions text[], p_statuses text[],
-    p_errors text[], p_final boolean
-) RETURNS TABLE (outcome text, attempts integer, released boolean, more boolean)
-LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan AS $$
+-- Write down what became of the messages of a lease: those that are done do not come again, those that failed wait for
+-- p_retry_at. `released`: the lease has nothing left to answer, or was opened by a failure. `more`: the place will hand
+-- something out again before the lease would have ended.
+CREATE FUNCTION settle(
+    pl queenspark.places, p_done bigint[], p_failed bigint[], p_retry_at timestamptz, OUT released boolean, OUT more boolean
+) LANGUAGE plpgsql AS $$
 DECLARE
-    pl queenspark.places%ROWTYPE;
-    q record;
     v_now timestamptz := clock_timestamp();
-    v_ids bigint[];
-    v_delivered boolean[];
-    v_done bigint[] := '{}';
-    v_failed bigint[] := '{}';
-    v_outcomes text[] := '{}';
-    v_attempts integer[] := '{}';
     v_count integer;
-    v_retry_at timestamptz;
-    v_more boolean;
-    v_whole boolean;
-    v_gone bigint[];
 BEGIN
-    SELECT p.* INTO pl FROM queenspark.partitions t
-    JOIN queenspark.groups g ON g.queue_id = t.queue_id AND g.name = p_group
-    JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = t.id
-    WHERE t.id = p_partition_id FOR UPDATE OF p;
-    IF NOT FOUND THEN
-        RETURN QUERY SELECT 'unknown', 0, false, false FROM unnest(p_transactions);
-        RETURN;
-    END IF;
-    IF pl.lease_id IS NULL OR pl.lease_expires_at <= v_now OR pl.lease_id <> coalesce(p_lease_id, pl.lease_id) THEN
-        RETURN QUERY SELECT 'stale', 0, false, false FROM unnest(p_transactions);
-        RETURN;
-    END IF;
-
-    SELECT array_agg(m.id ORDER BY u.n),
-           array_agg((m.txid, m.id) <= (pl.end_txid, pl.end_id) ORDER BY u.n) INTO v_ids, v_delivered
-    FROM unnest(p_transactions) WITH ORDINALITY u(transaction_id, n)
-    LEFT JOIN queenspark.messages m ON m.partition_id = p_partition_id AND m.transaction_id = u.transaction_id;
     IF pl.returned > 0 THEN
-        SELECT array_agg(coalesce(u.id, d.id) ORDER BY u.n) INTO v_ids
-        FROM unnest(v_ids, p_transactions) WITH ORDINALITY u(id, transaction_id, n)
-        LEFT JOIN queenspark.dead_letters d ON d.partition_id = p_partition_id AND d.group_id = pl.group_id
-            AND d.transaction_id = u.transaction_id;
+        DELETE FROM queenspark.dead_letters d
+        WHERE d.group_id = pl.group_id AND d.returned AND d.id = ANY (p_done) AND d.id NOT IN (SELECT unnest(pl.pending));
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+        pl.returned := pl.returned - v_count;
     END IF;
-
-    IF pl.returned = 0 AND 'completed' = ALL (p_statuses)
-       AND (v_ids = pl.leased OR (cardinality(v_ids) <= 8 AND v_ids <@ pl.leased)) THEN
-        v_done := v_ids;
-        v_outcomes := p_statuses;
-        v_attempts := array_fill(0, ARRAY[cardinality(v_ids)]);
-    ELSE
-        SELECT queues.* INTO q FROM queenspark.partitions t JOIN queenspark.queues ON queues.id = t.queue_id
-        WHERE t.id = p_partition_id;
-        FOR i IN 1 .. cardinality(p_transactions) LOOP
-            v_count := 0;
-            IF v_ids[i] IS NULL THEN
-                v_outcomes := v_outcomes || 'unknown'::text;
-            ELSIF v_ids[i] = ANY (v_done) OR v_ids[i] = ANY (v_failed) THEN
-                v_outcomes := v_outcomes || 'repeated'::text;
-            ELSIF v_ids[i] <> ALL (pl.leased) THEN
-                v_outcomes := v_outcomes
-                    || CASE WHEN v_ids[i] = ANY (pl.pending) OR NOT coalesce(v_delivered[i], true)
-                       THEN 'unleased' ELSE 'repeated' END;
-            ELSIF p_statuses[i] = 'completed' THEN
-                v_done := v_done || v_ids[i];
-                v_outcomes := v_outcomes || 'completed'::text;
-            ELSIF v_ids[i] <> ALL (pl.pending) AND p_statuses[i] = 'retry' THEN
-                v_failed := v_failed || v_ids[i];
-                v_retry_at := greatest(v_retry_at, v_now);
-                v_outcomes := v_outcomes || 'retry'::text;
-            ELSIF v_ids[i] <> ALL (pl.pending) THEN
-                -- A dead letter that was put back and failed again is dead again.
-                UPDATE queenspark.dead_letters d
-                SET returned = false, attempts = d.attempts + 1, failed_at = v_now,
-                    error = coalesce(p_errors[i], d.error)
-                WHERE d.group_id = pl.group_id AND d.id = v_ids[i] RETURNING d.attempts INTO v_count;
-                pl.returned := pl.returned - 1;
-                v_failed := v_failed || v_ids[i];
-                v_outcomes := v_outcomes || 'dead'::text;
-            ELSIF p_statuses[i] = 'retry' THEN
-                v_failed := v_failed || v_ids[i];
-                v_retry_at := greatest(v_retry_at, v_now);
-                v_outcomes := v_outcomes || 'retry'::text;
-            ELSE
-                INSERT INTO queenspark.attempts AS a (group_id, partition_id, id, count, error)
-                VALUES (pl.group_id, p_partition_id, v_ids[i], 1, p_errors[i])
-                ON CONFLICT (group_id, partition_id, id)
-                DO UPDATE SET count = a.count + 1, error = excluded.error
-                RETURNING a.count INTO v_count;
-                IF p_statuses[i] = 'dlq' OR p_final OR (q.dead_letters_enabled AND v_count > q.retry_limit) THEN
-                    PERFORM bury(pl.group_id, p_partition_id, ARRAY[v_ids[i]],
-                        coalesce(p_errors[i], CASE WHEN p_statuses[i] = 'dlq' THEN 'sent to the dead letters by its consumer'
-                                              ELSE 'failed without a reason' END));
-                    v_done := v_done || v_ids[i];
-                    v_outcomes := v_outcomes || 'dead'::text;
-                ELSE
-                    v_failed := v_failed || v_ids[i];
-                    v_retry_at := greatest(v_retry_at, v_now + make_interval(
-                        secs => least(3600, q.retry_delay_ms / 1000.0 * power(2, least(v_count - 1, 20)))));
-                    v_outcomes := v_outcomes || 'retry'::text;
-                END IF;
-            END IF;
-            v_attempts := v_attempts || v_count;
-        END LOOP;
-        IF pl.returned > 0 THEN
-            DELETE FROM queenspark.dead_letters d
-            WHERE d.group_id = pl.group_id AND d.returned AND d.id = ANY (v_done) AND d.id <> ALL (pl.pending);
-            GET DIAGNOSTICS v_count = ROW_COUNT;
-            pl.returned := pl.returned - v_count;
-        END IF;
-    END IF;
-
-    IF 'unknown' = ANY (v_outcomes) AND cardinality(pl.leased) > 0 THEN
-        -- A message that was deleted while it was leased can no longer be answered: the lease goes on without it.
-        v_gone := ARRAY(
-            SELECT x.id FROM unnest(pl.leased) AS x(id)
-            WHERE NOT EXISTS (
-                SELECT 1 FROM queenspark.messages m
-                WHERE m.partition_id = p_partition_id AND m.id = x.id
-                  AND (m.txid, m.id) > (pl.cursor_txid, pl.cursor_id) AND (m.txid, m.id) <= (pl.end_txid, pl.end_id))
-              AND NOT EXISTS (
-                SELECT 1 FROM queenspark.dead_letters d WHERE d.group_id = pl.group_id AND d.id = x.id AND d.returned));
-        v_done := v_done || v_gone;
-    END IF;
-    IF cardinality(v_done) = 0 AND cardinality(v_failed) = 0 THEN
-        RETURN QUERY SELECT o, a, cardinality(pl.leased) = 0, false FROM unnest(v_outcomes, v_attempts) u(o, a);
-        RETURN;
-    END IF;
-    v_whole := v_done = pl.pending;
-    IF v_done = pl.leased THEN
-        pl.leased := '{}';
-    ELSE
-        pl.leased := ARRAY(SELECT unnest(pl.leased) EXCEPT SELECT unnest(v_done || v_failed));
-    END IF;
-    IF v_whole THEN
-        pl.pending := '{}';
-    ELSE
-        pl.pending := ARRAY(SELECT unnest(pl.pending) EXCEPT SELECT unnest(v_done));
-    END IF;
+    -- IS TRUE keeps IN from becoming a join, or a walk through the array for each row: it is looked up in a hash table.
     DELETE FROM queenspark.attempts a
-    WHERE a.group_id = pl.group_id AND a.partition_id = p_partition_id AND a.id = ANY (v_done);
-    IF v_retry_at IS NOT NULL THEN
-        pl.retry_at := greatest(pl.retry_at, v_retry_at);
-        pl.available_at := pl.retry_at;
-    END IF;
-    IF cardinality(pl.pending) = 0 THEN
+    WHERE a.group_id = pl.group_id AND a.partition_id = pl.partition_id AND (a.id IN (SELECT unnest(p_done))) IS TRUE;
+    pl.leased := CASE WHEN pl.leased = p_done THEN '{}' ELSE ARRAY(
+        SELECT x.id FROM unnest(pl.leased) AS x(id) WHERE x.id NOT IN (SELECT unnest(p_done || p_failed))) END;
+    pl.pending := CASE WHEN pl.pending = p_done THEN '{}' ELSE ARRAY(
+        SELECT x.id FROM unnest(pl.pending) AS x(id) WHERE x.id NOT IN (SELECT unnest(p_done))) END;
+    pl.retry_at := greatest(pl.retry_at, p_retry_at);
+    IF pl.pending = '{}' THEN
         pl.cursor_txid := pl.end_txid;
         pl.cursor_id := pl.end_id;
     END IF;
-    IF cardinality(pl.leased) = 0 THEN
-        IF cardinality(pl.pending) > 0 THEN
-            pl.available_at := coalesce(pl.retry_at, v_now);
-        ELSE
-            SELECT pl.returned > 0 OR EXISTS (
-                SELECT 1 FROM queenspark.messages m
-                WHERE m.partition_id = p_partition_id AND (m.txid, m.id) > (pl.end_txid, pl.end_id)
-            ) INTO v_more;
-            pl.available_at := CASE WHEN v_more THEN v_now END;
-        END IF;
+    IF pl.leased <> '{}' THEN
+        pl.available_at := CASE WHEN p_retry_at IS NULL THEN pl.available_at ELSE pl.retry_at END;
+    ELSIF pl.pending <> '{}' THEN
+        pl.available_at := coalesce(pl.retry_at, v_now);
+    ELSE
+        pl.available_at := CASE WHEN pl.returned > 0 OR EXISTS (
+            SELECT 1 FROM queenspark.messages m
+            WHERE m.partition_id = pl.partition_id AND (m.txid, m.id) > (pl.end_txid, pl.end_id)
+        ) THEN v_now END;
     END IF;
     UPDATE queenspark.places p
     SET cursor_txid = pl.cursor_txid, cursor_id = pl.cursor_id, pending = pl.pending, leased = pl.leased,
         available_at = pl.available_at, retry_at = pl.retry_at, returned = pl.returned, acked_at = v_now
-    WHERE p.group_id = pl.group_id AND p.partition_id = p_partition_id;
-    v_more := pl.available_at IS NOT NULL AND pl.available_at < pl.lease_expires_at;
-    RETURN QUERY SELECT o, a, cardinality(pl.leased) = 0 OR v_retry_at IS NOT NULL, v_more FROM unnest(v_outcomes, v_attempts) u(o, a);
+    WHERE p.group_id = pl.group_id AND p.partition_id = pl.partition_id;
+    released := pl.leased = '{}' OR p_retry_at IS NOT NULL;
+    more := coalesce(pl.available_at < pl.lease_expires_at, false);
 END
 $$;
 
--- Answer messages of several places; each place has the items from `first` to `last`. Places all of whose messages
--- are done are answered at once, the others one by one.
-CREATE FUNCTION ack_each(
+-- Answer messages of one place under its live lease. Outcomes, in the order of the items:
+--   completed, retry, dead, repeated (was answered before; harmless)
+--   unleased (the lease does not cover that message), unknown
+CREATE FUNCTION judge(
+    pl queenspark.places, p_transactions text[], p_statuses text[], p_errors text[], p_final boolean
+) RETURNS TABLE (outcome text, attempts integer, released boolean, more boolean)
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    q record;
+    v_now timestamptz := clock_timestamp();
+    v_txids bigint[];
+    v_ids bigint[];
+    v_outcomes text[];
+    v_attempts integer[];
+    v_dead integer;
+    v_done bigint[];
+    v_failed bigint[];
+    v_retry_at timestamptz;
+BEGIN
+    -- The inner outcomes `failed` and `buried` become `retry` and `dead`.
+    SELECT array_agg(j.txid ORDER BY j.n), array_agg(j.id ORDER BY j.n), array_agg(0), array_agg(CASE
+               WHEN j.id IS NULL THEN 'unknown'
+               WHEN j.id NOT IN (SELECT unnest(pl.leased)) THEN CASE
+                   WHEN j.id IN (SELECT unnest(pl.pending)) OR (j.txid, j.id) > (pl.end_txid, pl.end_id)
+                   THEN 'unleased' ELSE 'repeated' END
+               WHEN j.nth > 1 THEN 'repeated'
+               WHEN j.status IN ('completed', 'retry') THEN j.status
+               WHEN j.id IN (SELECT unnest(pl.pending)) THEN 'failed'
+               ELSE 'dead' END ORDER BY j.n)
+    INTO v_txids, v_ids, v_attempts, v_outcomes
+    FROM (
+        SELECT u.n, u.status, m.txid, i.id, row_number() OVER (PARTITION BY i.id ORDER BY u.n) AS nth
+        FROM unnest(p_transactions, p_statuses) WITH ORDINALITY AS u(transaction_id, status, n)
+        LEFT JOIN LATERAL (
+            SELECT m.txid, m.id FROM queenspark.messages m
+            WHERE m.partition_id = pl.partition_id AND m.transaction_id = u.transaction_id
+        ) m ON true
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN m.id IS NOT NULL OR pl.returned = 0 THEN m.id ELSE (
+                SELECT d.id FROM queenspark.dead_letters d
+                WHERE d.group_id = pl.group_id AND d.partition_id = pl.partition_id AND d.transaction_id = u.transaction_id
+                ORDER BY d.returned DESC LIMIT 1
+            ) END AS id
+        ) i
+    ) j;
+
+    IF v_outcomes && ARRAY['failed', 'dead'] THEN
+        INSERT INTO queenspark.attempts AS a (group_id, partition_id, id, count, error)
+        SELECT pl.group_id, pl.partition_id, u.id, 1, u.error
+        FROM unnest(v_ids, v_outcomes, p_errors) AS u(id, outcome, error) WHERE u.outcome = 'failed'
+        ON CONFLICT (group_id, partition_id, id) DO UPDATE SET count = a.count + 1, error = excluded.error;
+        -- Dead letters that were put back and failed again are dead again.
+        UPDATE queenspark.dead_letters d
+        SET returned = false, attempts = d.attempts + 1, failed_at = v_now, error = coalesce(u.error, d.error)
+        FROM unnest(v_ids, v_outcomes, p_errors) AS u(id, outcome, error)
+        WHERE u.outcome = 'dead' AND d.group_id = pl.group_id AND d.id = u.id;
+        SELECT x.dead_letters_enabled, x.retry_limit, x.retry_delay_ms INTO q
+        FROM queenspark.partitions t JOIN queenspark.queues x ON x.id = t.queue_id WHERE t.id = pl.partition_id;
+        SELECT array_agg(c.attempts ORDER BY c.n), array_agg(CASE
+                   WHEN c.outcome <> 'failed' THEN c.outcome
+                   WHEN c.status = 'dlq' OR p_final OR (q.dead_letters_enabled AND c.attempts > q.retry_limit) THEN 'buried'
+                   ELSE 'retry' END ORDER BY c.n), count(*) FILTER (WHERE c.outcome = 'dead')
+        INTO v_attempts, v_outcomes, v_dead
+        FROM (
+            SELECT u.*, coalesce(CASE u.outcome
+                WHEN 'failed' THEN (
+                    SELECT a.count FROM queenspark.attempts a
+                    WHERE a.group_id = pl.group_id AND a.partition_id = pl.partition_id AND a.id = u.id)
+                WHEN 'dead' THEN (
+                    SELECT d.attempts FROM queenspark.dead_letters d WHERE d.group_id = pl.group_id AND d.id = u.id)
+                END, 0) AS attempts
+            FROM unnest(v_ids, v_outcomes, p_statuses) WITH ORDINALITY AS u(id, outcome, status, n) OFFSET 0
+        ) c;
+        pl.returned := pl.returned - v_dead;
+        SELECT max(v_now + make_interval(secs => least(
+            3600, q.retry_delay_ms / 1000.0 * power(2, least(u.attempts - 1, 20))))) INTO v_retry_at
+        FROM unnest(v_outcomes, v_attempts) AS u(outcome, attempts) WHERE u.outcome = 'retry' AND u.attempts > 0;
+        PERFORM bury(pl.group_id, pl.partition_id, array_agg(u.txid), array_agg(u.id), array_agg(coalesce(
+            u.error, CASE u.status WHEN 'dlq' THEN 'sent to the dead letters by its consumer'
+                     ELSE 'failed without a reason' END)))
+        FROM unnest(v_txids, v_ids, v_outcomes, p_statuses, p_errors) AS u(txid, id, outcome, status, error)
+        WHERE u.outcome = 'buried' HAVING count(*) > 0;
+    END IF;
+
+    v_done := ARRAY(
+        SELECT u.id FROM unnest(v_ids, v_outcomes) AS u(id, outcome) WHERE u.outcome IN ('completed', 'buried', 'dead'));
+    v_failed := ARRAY(SELECT u.id FROM unnest(v_ids, v_outcomes) AS u(id, outcome) WHERE u.outcome = 'retry');
+    IF 'unknown' = ANY (v_outcomes) THEN
+        -- A message that was deleted while it was leased can no longer be answered: the lease goes on without it.
+        v_done := v_done || ARRAY(
+            SELECT x.id FROM unnest(pl.leased) AS x(id)
+            WHERE x.id NOT IN (
+                SELECT m.id FROM queenspark.messages m
+                WHERE m.partition_id = pl.partition_id AND (m.txid, m.id) > (pl.cursor_txid, pl.cursor_id)
+                  AND (m.txid, m.id) <= (pl.end_txid, pl.end_id))
+              AND x.id NOT IN (
+                SELECT d.id FROM queenspark.dead_letters d
+                WHERE d.group_id = pl.group_id AND d.partition_id = pl.partition_id AND d.returned));
+    END IF;
+    IF v_done = '{}' AND v_failed = '{}' THEN
+        released := pl.leased = '{}';
+        more := false;
+    ELSE
+        IF v_failed <> '{}' THEN
+            v_retry_at := greatest(v_retry_at, v_now);
+        END IF;
+        SELECT s.* INTO released, more FROM settle(pl, v_done, v_failed, v_retry_at) s;
+    END IF;
+    RETURN QUERY SELECT CASE u.outcome WHEN 'buried' THEN 'dead' ELSE u.outcome END, u.attempts, released, more
+    FROM unnest(v_outcomes, v_attempts) AS u(outcome, attempts);
+END
+$$;
+
+-- Answer messages of several places under their leases; each place has the items from `first` to `last`. Outcomes are
+-- those of judge, and stale (the lease is not live). Places all of whose messages are done are answered at once.
+CREATE FUNCTION ack(
     p_partition_ids bigint[], p_groups text[], p_lease_ids uuid[], p_firsts integer[], p_lasts integer[],
     p_transactions text[], p_statuses text[], p_errors text[], p_final boolean
 ) RETURNS TABLE (outcome text, attempts integer, released boolean, more boolean)
@@ -777,7 +688,8 @@ DECLARE
     v_groups integer[];
     v_partitions bigint[];
     v_answered boolean[];
-    v_more boolean[];  -- of the places that are answered, by their number
+    v_more boolean[] := array_fill(NULL::boolean, ARRAY[cardinality(p_partition_ids)]);  -- of the places that are answered
+    pl queenspark.places;
 BEGIN
     -- All places are locked here, in order; what comes next sees what was committed before. Without OFFSET the conditions
     -- outside would be pushed into the subquery, and only what they let through would be locked.
@@ -814,7 +726,6 @@ BEGIN
             RETURNING w.n, p.available_at IS NOT NULL AS more
         )
         SELECT array_agg(a.n), array_agg(a.more) INTO v_numbers, v_answered FROM answered a;
-        v_more := array_fill(NULL::boolean, ARRAY[cardinality(p_partition_ids)]);
         FOR i IN 1 .. cardinality(v_numbers) LOOP
             v_more[v_numbers[i]] := v_answered[i];
         END LOOP;
@@ -826,12 +737,21 @@ BEGIN
         END IF;
     END IF;
     FOR n IN 1 .. cardinality(p_partition_ids) LOOP
-        IF v_more[n] IS NULL THEN
-            RETURN QUERY SELECT a.* FROM ack(
-                p_partition_ids[n], p_groups[n], p_lease_ids[n], p_transactions[p_firsts[n]:p_lasts[n]],
-                p_statuses[p_firsts[n]:p_lasts[n]], p_errors[p_firsts[n]:p_lasts[n]], p_final) a;
-        ELSE
+        IF v_more[n] IS NOT NULL THEN
             RETURN QUERY SELECT 'completed', 0, true, v_more[n] FROM generate_series(p_firsts[n], p_lasts[n]);
+            CONTINUE;
+        END IF;
+        SELECT p.* INTO pl FROM queenspark.partitions t
+        JOIN queenspark.groups g ON g.queue_id = t.queue_id AND g.name = p_groups[n]
+        JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = t.id
+        WHERE t.id = p_partition_ids[n];
+        IF FOUND AND pl.lease_expires_at > v_now AND pl.lease_id = coalesce(p_lease_ids[n], pl.lease_id) THEN
+            RETURN QUERY SELECT j.* FROM judge(
+                pl, p_transactions[p_firsts[n]:p_lasts[n]], p_statuses[p_firsts[n]:p_lasts[n]],
+                p_errors[p_firsts[n]:p_lasts[n]], p_final) j;
+        ELSE
+            RETURN QUERY SELECT CASE WHEN pl.group_id IS NULL THEN 'unknown' ELSE 'stale' END, 0, false, false
+            FROM generate_series(p_firsts[n], p_lasts[n]);
         END IF;
     END LOOP;
 END
@@ -995,6 +915,30 @@ BEGIN
 END
 $$;
 
+-- What SQL reads of a window message; formats/window_message.py defines it.
+CREATE FUNCTION window_sources(p_payload text)
+RETURNS TABLE (queue_id integer, first_txid bigint, first_id bigint, last_txid bigint, last_id bigint)
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT (s ->> 0)::integer, (s ->> 1)::bigint, (s ->> 2)::bigint, (s ->> 3)::bigint, (s ->> 4)::bigint
+    FROM jsonb_array_elements(p_payload::jsonb -> 'sources') s
+$$;
+
+CREATE FUNCTION window_version(p_payload text) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
+    SELECT (p_payload::jsonb ->> 'version')::integer
+$$;
+
+-- A time in microseconds since 1970.
+CREATE FUNCTION microseconds(p_time timestamptz) RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT (extract(epoch FROM p_time) * 1000000)::bigint
+$$;
+
+-- Whether a record was created in [p_from_us, p_until_us), or may be of any time: the `created` of Members in
+-- windows/membership.py.
+CREATE FUNCTION is_created_in(p_us bigint, p_from_us bigint, p_until_us bigint) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT p_from_us IS NULL OR (p_us >= p_from_us AND p_us < p_until_us)
+$$;
+
 -- Messages of a partition or, without one, of a whole queue from one position to another, in the order of the log;
 -- only those created in [p_from_us, p_until_us), where these are given.
 CREATE FUNCTION messages_between(
@@ -1012,10 +956,10 @@ BEGIN
         RETURN QUERY
         SELECT m.txid, m.id, m.partition_id, c.us, m.encrypted, m.transaction_id::text, m.payload
         FROM queenspark.messages m
-        CROSS JOIN LATERAL (SELECT (extract(epoch FROM m.created_at) * 1000000)::bigint AS us) c
+        CROSS JOIN LATERAL (SELECT microseconds(m.created_at) AS us) c
         WHERE m.queue_id = p_queue_id AND (m.txid, m.id) >= (p_first_txid, p_first_id)
           AND (m.txid, m.id) <= (p_last_txid, p_last_id)
-          AND (p_from_us IS NULL OR (c.us >= p_from_us AND c.us < p_until_us))
+          AND is_created_in(c.us, p_from_us, p_until_us)
         ORDER BY m.txid, m.id LIMIT p_limit;
     ELSE
         SELECT t.id INTO v_partition_id FROM queenspark.partitions t
@@ -1023,10 +967,10 @@ BEGIN
         RETURN QUERY
         SELECT m.txid, m.id, m.partition_id, c.us, m.encrypted, m.transaction_id::text, m.payload
         FROM queenspark.messages m
-        CROSS JOIN LATERAL (SELECT (extract(epoch FROM m.created_at) * 1000000)::bigint AS us) c
+        CROSS JOIN LATERAL (SELECT microseconds(m.created_at) AS us) c
         WHERE m.partition_id = v_partition_id AND (m.txid, m.id) >= (p_first_txid, p_first_id)
           AND (m.txid, m.id) <= (p_last_txid, p_last_id)
-          AND (p_from_us IS NULL OR (c.us >= p_from_us AND c.us < p_until_us))
+          AND is_created_in(c.us, p_from_us, p_until_us)
         ORDER BY m.txid, m.id LIMIT p_limit;
     END IF;
 END
@@ -1051,8 +995,8 @@ BEGIN
     JOIN queenspark.partitions t ON t.queue_id = r.queue_id AND t.name = p_partitions[r.n]
     JOIN queenspark.messages m ON m.partition_id = t.id
         AND (m.txid, m.id) >= (r.first_txid, r.first_id) AND (m.txid, m.id) <= (r.last_txid, r.last_id)
-    CROSS JOIN LATERAL (SELECT (extract(epoch FROM m.created_at) * 1000000)::bigint AS us) c
-    WHERE p_from_us[r.n] IS NULL OR (c.us >= p_from_us[r.n] AND c.us < p_until_us[r.n])
+    CROSS JOIN LATERAL (SELECT microseconds(m.created_at) AS us) c
+    WHERE is_created_in(c.us, p_from_us[r.n], p_until_us[r.n])
     ORDER BY r.n, m.txid, m.id;
     IF array_position(p_partitions, NULL) IS NULL THEN
         RETURN;
@@ -1063,9 +1007,86 @@ BEGIN
         AS r(n, queue_id, first_txid, first_id, last_txid, last_id)
     JOIN queenspark.messages m ON m.queue_id = r.queue_id
         AND (m.txid, m.id) >= (r.first_txid, r.first_id) AND (m.txid, m.id) <= (r.last_txid, r.last_id)
-    CROSS JOIN LATERAL (SELECT (extract(epoch FROM m.created_at) * 1000000)::bigint AS us) c
-    WHERE p_partitions[r.n] IS NULL AND (p_from_us[r.n] IS NULL OR (c.us >= p_from_us[r.n] AND c.us < p_until_us[r.n]))
+    CROSS JOIN LATERAL (SELECT microseconds(m.created_at) AS us) c
+    WHERE p_partitions[r.n] IS NULL AND is_created_in(c.us, p_from_us[r.n], p_until_us[r.n])
     ORDER BY r.n, m.txid, m.id;
+END
+$$;
+
+-- Windows that a group has not answered, at most p_limit, of one state or of all: first those of keys that wait for a
+-- lease or a retry to end, then those of keys that are ready, the longest ready first, then those that the group has
+-- yet to discover, then its dead letters. It reads little more than it returns.
+CREATE FUNCTION active_windows(p_group_id integer, p_state text, p_limit integer)
+RETURNS TABLE (
+    state text, sealed_at timestamptz, payload text, attempts integer, error text, lease_holder text,
+    leased_at timestamptz, lease_expires_at timestamptz, available_at timestamptz, failed_at timestamptz
+)
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    v_now timestamptz := clock_timestamp();
+    v_left integer := p_limit;
+    v_count integer;
+    v_ahead boolean;
+BEGIN
+    FOREACH v_ahead IN ARRAY ARRAY[true, false] LOOP
+        CONTINUE WHEN p_state = 'dead' OR (NOT v_ahead AND p_state IN ('leased', 'retrying'));
+        RETURN QUERY
+        SELECT s.state, w.created_at, w.payload, w.attempts, w.error,
+               CASE WHEN s.state = 'leased' AND p.held_lease_id = p.lease_id THEN p.lease_holder END,
+               CASE WHEN s.state = 'leased' AND p.held_lease_id = p.lease_id THEN p.leased_at END,
+               CASE WHEN s.state = 'leased' THEN p.lease_expires_at END,
+               CASE WHEN s.state = 'retrying' THEN p.available_at END, NULL::timestamptz
+        FROM queenspark.groups g JOIN queenspark.places p ON p.group_id = g.id
+            AND p.available_at > CASE WHEN v_ahead THEN v_now ELSE '-infinity' END
+            AND p.available_at <= CASE WHEN v_ahead THEN 'infinity' ELSE v_now END
+        CROSS JOIN LATERAL (
+            -- Handed out and not answered.
+            SELECT m.txid, m.id, m.created_at, m.payload, coalesce(a.count, 0) AS attempts, a.error
+            FROM queenspark.messages m LEFT JOIN queenspark.attempts a
+                ON a.group_id = p.group_id AND a.partition_id = p.partition_id AND a.id = m.id
+            WHERE m.partition_id = p.partition_id AND m.id = ANY (p.pending)
+              AND (m.txid, m.id) > (p.cursor_txid, p.cursor_id) AND (m.txid, m.id) <= (p.end_txid, p.end_id)
+            UNION ALL
+            -- Dead letters that were put back.
+            SELECT d.txid, d.id, d.created_at, d.payload, d.attempts, d.error FROM queenspark.dead_letters d
+            WHERE p.returned > 0 AND d.group_id = p.group_id AND d.partition_id = p.partition_id AND d.returned
+            UNION ALL
+            -- Not handed out yet.
+            (SELECT m.txid, m.id, m.created_at, m.payload, 0, NULL FROM queenspark.messages m
+             WHERE coalesce(p_state, 'waiting') = 'waiting' AND m.partition_id = p.partition_id
+               AND (m.txid, m.id) > (p.end_txid, p.end_id) AND (m.txid, m.id) <= (g.seen_txid, g.seen_id)
+             ORDER BY m.txid, m.id LIMIT v_left)
+        ) w
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN w.id = ANY (p.leased) AND p.lease_expires_at > v_now THEN 'leased'
+                        WHEN v_ahead AND w.id = ANY (p.pending) THEN 'retrying'
+                        ELSE 'waiting' END AS state
+        ) s
+        WHERE g.id = p_group_id AND (p_state IS NULL OR s.state = p_state)
+        ORDER BY p.available_at LIMIT v_left;
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+        v_left := v_left - v_count;
+    END LOOP;
+    IF coalesce(p_state, 'waiting') = 'waiting' THEN
+        RETURN QUERY
+        SELECT 'waiting', m.created_at, m.payload, 0, NULL::text, NULL::text, NULL::timestamptz, NULL::timestamptz,
+               NULL::timestamptz, NULL::timestamptz
+        FROM queenspark.groups g JOIN queenspark.messages m ON m.queue_id = g.queue_id
+            AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
+        LEFT JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = m.partition_id
+        WHERE g.id = p_group_id AND (p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id))
+        ORDER BY m.txid, m.id LIMIT v_left;
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+        v_left := v_left - v_count;
+    END IF;
+    IF coalesce(p_state, 'dead') = 'dead' THEN
+        RETURN QUERY
+        SELECT 'dead', d.created_at, d.payload, d.attempts, d.error, NULL::text, NULL::timestamptz, NULL::timestamptz,
+               NULL::timestamptz, d.failed_at
+        FROM queenspark.dead_letters d WHERE d.group_id = p_group_id AND NOT d.returned
+        ORDER BY d.id LIMIT v_left;
+    END IF;
 END
 $$;
 
@@ -1081,17 +1102,16 @@ LANGUAGE sql STABLE AS $$
         ORDER BY d.stream_id, d.version, d.seq DESC
     ), pipeline AS (
         -- The bucket that is least far.
-        SELECT p.state FROM queenspark.progress p
-        ORDER BY (p.state ->> 'txid')::bigint, (p.state ->> 'id')::bigint, p.batch LIMIT 1
+        SELECT p.txid, p.id, p.seq, p.behind FROM queenspark.progress p ORDER BY p.txid, p.id, p.batch LIMIT 1
     ), opened AS (
         SELECT o.stream_id, o.version, min(ARRAY[o.open_txid, o.open_id]) AS position
         FROM queenspark.stream_stats o WHERE o.open_txid IS NOT NULL GROUP BY o.stream_id, o.version
     ), known AS (
         SELECT l.stream_id, l.version, l.body, o.position AS opened,
-               coalesce(p.state #> ARRAY['behind', l.stream_id || ':' || l.version],
-                        jsonb_build_array(p.state -> 'txid', p.state -> 'id')) AS at
-        FROM live l LEFT JOIN pipeline p ON (p.state ->> 'seq')::bigint >= l.seq
+               coalesce(p.behind -> (l.stream_id || ':' || l.version), jsonb_build_array(p.txid, p.id)) AS at
+        FROM live l LEFT JOIN pipeline p ON p.seq >= l.seq
         LEFT JOIN opened o ON o.stream_id = l.stream_id AND o.version = l.version
+        -- Nothing more comes out of the others (OVER in windows/membership.py).
         WHERE (l.body ->> 'until_us') IS NULL OR (l.body ->> 'until_us')::bigint > -(2::bigint ^ 62)
     )
     SELECT k.stream_id, k.version, s.queue_id, r.read,
@@ -1138,4 +1158,350 @@ RETURNS TABLE (stream_id integer, queue_id integer, needs bigint[]) LANGUAGE sql
             WHERE f.stream_id = r.stream_id AND f.frontier <= u.position[1] ORDER BY f.frontier DESC LIMIT 1
         ), ARRAY[0, 0]::bigint[]) END)
     FROM reads r JOIN unanswered u ON u.id = r.stream_id
+$$;
+
+-- Counts of the log. They are kept by one broker at a time, in the background, and cost what has happened since the
+-- last round; pushes, pops and acks know nothing of them. Every count is of final messages (below the horizon) up to
+-- a stored position, and goes on from there. A round sees one snapshot (REPEATABLE READ): a deletion that it sees is
+-- noted in deleted_messages and the message is not there; of one that it does not see, the message is still there.
+-- It reads before it writes, because a transaction that has written holds the horizon back.
+
+-- Count messages of a queue after one position and up to another, at most p_limit of them; and where that ended.
+CREATE FUNCTION count_forward(
+    p_queue_id integer, p_from_txid bigint, p_from_id bigint, p_upto_txid bigint, p_upto_id bigint, p_limit bigint,
+    OUT count bigint, OUT txid bigint, OUT id bigint
+) LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    SELECT count(*) INTO count FROM (
+        SELECT 1 FROM queenspark.messages m
+        WHERE m.queue_id = p_queue_id AND (m.txid, m.id) > (p_from_txid, p_from_id)
+          AND (m.txid, m.id) <= (p_upto_txid, p_upto_id)
+        ORDER BY m.queue_id, m.txid, m.id LIMIT p_limit) counted;
+    txid := p_upto_txid;
+    id := p_upto_id;
+    IF count = p_limit AND count > 0 THEN
+        SELECT m.txid, m.id INTO txid, id FROM queenspark.messages m
+        WHERE m.queue_id = p_queue_id AND (m.txid, m.id) > (p_from_txid, p_from_id)
+          AND (m.txid, m.id) <= (p_upto_txid, p_upto_id)
+        ORDER BY m.queue_id, m.txid, m.id OFFSET p_limit - 1 LIMIT 1;
+    END IF;
+END
+$$;
+
+-- Messages of a partition on the way from one position to another; negative when the way leads back.
+CREATE FUNCTION count_between(
+    p_partition_id bigint, p_from_txid bigint, p_from_id bigint, p_to_txid bigint, p_to_id bigint
+) RETURNS bigint
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+    IF (p_from_txid, p_from_id) = (p_to_txid, p_to_id) THEN
+        RETURN 0;
+    ELSIF (p_from_txid, p_from_id) > (p_to_txid, p_to_id) THEN
+        RETURN -count_between(p_partition_id, p_to_txid, p_to_id, p_from_txid, p_from_id);
+    END IF;
+    RETURN (
+        SELECT count(*) FROM queenspark.messages m
+        WHERE m.partition_id = p_partition_id AND (m.txid, m.id) > (p_from_txid, p_from_id)
+          AND (m.txid, m.id) <= (p_to_txid, p_to_id));
+END
+$$;
+
+-- When the oldest message was created that a group has not discovered yet. Looks at no more than a thousand: when all
+-- of these were handed out by pops of single partitions, the last of them says about when.
+CREATE FUNCTION oldest_unseen(p_group_id integer, p_queue_id integer, p_txid bigint, p_id bigint) RETURNS timestamptz
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    r record;
+BEGIN
+    FOR r IN
+        SELECT m.txid, m.id, m.partition_id, m.created_at FROM queenspark.messages m
+        WHERE m.queue_id = p_queue_id AND (m.txid, m.id) > (p_txid, p_id)
+        ORDER BY m.queue_id, m.txid, m.id LIMIT 1000
+    LOOP
+        EXIT WHEN NOT EXISTS (
+            SELECT 1 FROM queenspark.places p
+            WHERE p.group_id = p_group_id AND p.partition_id = r.partition_id
+              AND (p.end_txid, p.end_id) >= (r.txid, r.id));
+    END LOOP;
+    RETURN r.created_at;
+END
+$$;
+
+-- Bring the counts up to date, unless somebody did within the last p_every seconds. Counts at most about p_budget
+-- messages for queues and as many for groups. Returns whether all is counted; NULL when somebody else is at it.
+-- To be called in a transaction of its own that is REPEATABLE READ.
+CREATE FUNCTION count_log(p_budget bigint, p_every double precision DEFAULT 0) RETURNS boolean
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    c_few CONSTANT bigint := 100;  -- messages ahead of a place that are counted each time instead of stored
+    c_most_dead CONSTANT bigint := 10000;  -- dead letters of a group that are counted
+    v_began timestamptz := clock_timestamp();
+    v_horizon bigint := horizon();
+    v_at timestamptz;
+    v_queues integer[] := '{}';  -- that have changed, and for each of them:
+    v_totals bigint[] := '{}';
+    v_news bigint[] := '{}';
+    v_from_txids bigint[] := '{}';
+    v_from_ids bigint[] := '{}';
+    v_upto_txids bigint[] := '{}';
+    v_upto_ids bigint[] := '{}';
+    v_groups queenspark.group_counts[] := '{}';
+    v_states queenspark.group_counts[];
+    v_places queenspark.place_counts[];
+    f record;
+    r record;
+    v_left bigint := p_budget;
+    v_complete boolean := true;
+    v_unseen bigint;
+BEGIN
+    SELECT c.counted_at INTO v_at FROM queenspark.counting c;
+    IF v_at > v_began - make_interval(secs => p_every) OR NOT pg_try_advisory_xact_lock(8175003150218453619) THEN
+        RETURN NULL;
+    END IF;
+    IF v_at < v_began - interval '50 minutes' THEN
+        -- Nobody has counted, so deletions were not noted. From now on they are; counting begins with the next round,
+        -- when no deletion is under way any more that was not noted.
+        DELETE FROM queenspark.queue_counts;
+        DELETE FROM queenspark.group_counts;
+        DELETE FROM queenspark.place_counts;
+        DELETE FROM queenspark.deleted_messages;
+        UPDATE queenspark.counting SET counted_at = clock_timestamp(), seconds = 0, complete = false;
+        RETURN false;
+    END IF;
+
+    -- Queues that have grown or shrunk, the one that is furthest behind first.
+    FOR r IN
+        SELECT q.id AS queue_id, coalesce(c.upto_txid, 0) AS txid, coalesce(c.upto_id, 0) AS id,
+               coalesce(c.messages, 0) - d.count AS messages, t.grown
+        FROM queenspark.queues q LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS count FROM queenspark.deleted_messages d
+            CROSS JOIN LATERAL unnest(d.txids, d.ids) AS x(txid, id)
+            WHERE d.queue_id = q.id AND (x.txid, x.id) <= (c.upto_txid, c.upto_id)
+        ) d
+        CROSS JOIN LATERAL (
+            SELECT EXISTS (
+                SELECT 1 FROM queenspark.messages m
+                WHERE m.queue_id = q.id AND (m.txid, m.id) > (coalesce(c.upto_txid, 0), coalesce(c.upto_id, 0))
+                  AND m.txid < v_horizon) AS grown
+        ) t
+        WHERE c.queue_id IS NULL OR d.count > 0 OR t.grown
+        ORDER BY coalesce(c.upto_txid, 0), q.id
+    LOOP
+        SELECT 0::bigint AS count, r.txid AS txid, r.id AS id INTO f;
+        IF r.grown AND v_left > 0 THEN
+            SELECT * INTO f FROM count_forward(r.queue_id, r.txid, r.id, v_horizon, 0, v_left);
+            v_left := v_left - f.count;
+        END IF;
+        v_complete := v_complete AND NOT (r.grown AND v_left <= 0);
+        v_queues := v_queues || r.queue_id;
+        v_totals := v_totals || (r.messages + f.count);
+        v_news := v_news || f.count;
+        v_from_txids := v_from_txids || r.txid;
+        v_from_ids := v_from_ids || r.id;
+        v_upto_txids := v_upto_txids || f.txid;
+        v_upto_ids := v_upto_ids || f.id;
+    END LOOP;
+
+    -- Groups whose queue or whose discovery position has changed: count on from where it was left.
+    v_left := p_budget;
+    FOR r IN
+        SELECT g.id AS group_id, g.queue_id, g.seen_txid, g.seen_id, k.group_id IS NULL AS is_new,
+               k.seen_txid AS from_seen_txid, k.seen_id AS from_seen_id,
+               k.upto_txid AS from_txid, k.upto_id AS from_id, k.unseen - d.count AS unseen,
+               coalesce(n.upto_txid, c.upto_txid, 0) AS upto_txid, coalesce(n.upto_id, c.upto_id, 0) AS upto_id,
+               n.news, n.from_txid AS queue_from_txid, n.from_id AS queue_from_id
+        FROM queenspark.groups g LEFT JOIN queenspark.group_counts k ON k.group_id = g.id
+        LEFT JOIN queenspark.queue_counts c ON c.queue_id = g.queue_id
+        LEFT JOIN unnest(v_queues, v_news, v_from_txids, v_from_ids, v_upto_txids, v_upto_ids)
+            AS n(queue_id, news, from_txid, from_id, upto_txid, upto_id) ON n.queue_id = g.queue_id
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS count FROM queenspark.deleted_messages d
+            CROSS JOIN LATERAL unnest(d.txids, d.ids) AS x(txid, id)
+            WHERE d.queue_id = g.queue_id AND (x.txid, x.id) > (k.seen_txid, k.seen_id)
+              AND (x.txid, x.id) <= (k.upto_txid, k.upto_id)
+        ) d
+        WHERE k.group_id IS NULL OR d.count > 0 OR (k.seen_txid, k.seen_id) <> (g.seen_txid, g.seen_id)
+           OR (k.upto_txid, k.upto_id) < (coalesce(n.upto_txid, c.upto_txid, 0), coalesce(n.upto_id, c.upto_id, 0))
+    LOOP
+        v_unseen := r.unseen;
+        IF r.is_new OR (r.seen_txid, r.seen_id) < (r.from_seen_txid, r.from_seen_id)
+           OR (r.seen_txid, r.seen_id) > (r.from_txid, r.from_id) THEN
+            v_unseen := 0;
+            r.from_txid := r.seen_txid;
+            r.from_id := r.seen_id;
+        ELSIF (r.seen_txid, r.seen_id) > (r.from_seen_txid, r.from_seen_id) THEN
+            SELECT v_unseen - x.count INTO v_unseen FROM count_forward(
+                r.queue_id, r.from_seen_txid, r.from_seen_id, r.seen_txid, r.seen_id, 9223372036854775807) x;
+        END IF;
+        SELECT 0::bigint AS count, r.from_txid AS txid, r.from_id AS id INTO f;
+        IF (r.from_txid, r.from_id) < (r.upto_txid, r.upto_id) THEN
+            IF (r.from_txid, r.from_id) = (r.queue_from_txid, r.queue_from_id) THEN
+                SELECT r.news AS count, r.upto_txid AS txid, r.upto_id AS id INTO f;
+            ELSIF v_left > 0 THEN
+                SELECT * INTO f FROM count_forward(
+                    r.queue_id, r.from_txid, r.from_id, r.upto_txid, r.upto_id, v_left);
+                v_left := v_left - f.count;
+            END IF;
+            v_complete := v_complete AND (f.txid, f.id) = (r.upto_txid, r.upto_id);
+        END IF;
+        v_groups := v_groups || ROW(
+            r.group_id, r.queue_id, r.seen_txid, r.seen_id, f.txid, f.id, v_unseen + f.count,
+            0, 0, 0, 0, 0, NULL, NULL)::queenspark.group_counts;
+    END LOOP;
+
+    -- The places of all groups. Nothing lies between an idle place and what its group has discovered, unless a pop of
+    -- a single partition has gone beyond that.
+    WITH placed AS MATERIALIZED (
+        SELECT p.group_id, p.partition_id, s.txid AS seen_txid, s.id AS seen_id, e.txid AS end_txid, e.id AS end_id,
+               p.acked_at, cardinality(p.pending) AS pending,
+               CASE WHEN p.lease_expires_at > v_began THEN cardinality(p.leased) ELSE 0 END AS leased,
+               CASE
+                   WHEN p.available_at IS NULL AND (e.txid, e.id) <= (s.txid, s.id) THEN 0
+                   WHEN k.group_id IS NULL THEN count_between(p.partition_id, e.txid, e.id, s.txid, s.id)
+                   ELSE k.ahead - d.count + count_between(p.partition_id, k.seen_txid, k.seen_id, s.txid, s.id)
+                        - count_between(p.partition_id, k.end_txid, k.end_id, e.txid, e.id)
+               END AS ahead,
+               CASE WHEN p.available_at IS NOT NULL THEN (
+                   SELECT m.created_at FROM queenspark.messages m
+                   WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (p.cursor_txid, p.cursor_id)
+                   ORDER BY m.partition_id, m.txid, m.id LIMIT 1) END AS oldest
+        FROM queenspark.places p JOIN queenspark.groups g ON g.id = p.group_id
+        -- What is above the horizon is not final.
+        CROSS JOIN LATERAL (SELECT least(p.end_txid, v_horizon) AS txid, CASE WHEN p.end_txid < v_horizon THEN p.end_id ELSE 0 END AS id) e
+        CROSS JOIN LATERAL (SELECT least(g.seen_txid, v_horizon) AS txid, CASE WHEN g.seen_txid < v_horizon THEN g.seen_id ELSE 0 END AS id) s
+        LEFT JOIN queenspark.place_counts k ON k.group_id = p.group_id AND k.partition_id = p.partition_id
+        LEFT JOIN LATERAL (
+            SELECT count(*) FILTER (WHERE (x.txid, x.id) > (k.end_txid, k.end_id) AND (x.txid, x.id) <= (k.seen_txid, k.seen_id))
+                   - count(*) FILTER (WHERE (x.txid, x.id) > (k.seen_txid, k.seen_id) AND (x.txid, x.id) <= (k.end_txid, k.end_id))
+                       AS count
+            FROM queenspark.deleted_messages d CROSS JOIN LATERAL unnest(d.txids, d.ids) AS x(txid, id)
+            WHERE d.queue_id = g.queue_id AND d.partition_id = p.partition_id
+        ) d ON k.group_id IS NOT NULL
+    )
+    SELECT (
+        SELECT array_agg(ROW(p.group_id, p.partition_id, p.seen_txid, p.seen_id, p.end_txid, p.end_id, p.ahead)
+                         ::queenspark.place_counts)
+        FROM placed p WHERE abs(p.ahead) > c_few
+    ), (
+        SELECT array_agg(ROW(g.id, g.queue_id, g.seen_txid, g.seen_id, coalesce(n.upto_txid, k.upto_txid),
+                             coalesce(n.upto_id, k.upto_id), coalesce(n.unseen, k.unseen),
+                             greatest(0, coalesce(n.unseen, k.unseen) + coalesce(p.lag, 0)), coalesce(p.processing, 0), coalesce(p.leases, 0),
+                             coalesce(p.places, 0), dead.count, least(p.oldest, u.oldest), p.acked_at)
+                         ::queenspark.group_counts)
+        FROM queenspark.groups g
+        LEFT JOIN unnest(v_groups) n ON n.group_id = g.id
+        LEFT JOIN queenspark.group_counts k ON k.group_id = g.id
+        LEFT JOIN (
+            SELECT p.group_id, sum(p.ahead + p.pending)::bigint AS lag, sum(p.leased)::bigint AS processing,
+                   count(*) FILTER (WHERE p.leased > 0) AS leases, count(*) AS places, min(p.oldest) AS oldest,
+                   max(p.acked_at) AS acked_at
+            FROM placed p GROUP BY p.group_id
+        ) p ON p.group_id = g.id
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS count FROM (
+                SELECT 1 FROM queenspark.dead_letters d WHERE d.group_id = g.id AND NOT d.returned LIMIT c_most_dead) d
+        ) dead
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN coalesce(n.unseen, k.unseen) > 0 THEN oldest_unseen(g.id, g.queue_id, g.seen_txid, g.seen_id) END AS oldest
+        ) u
+    ) INTO v_places, v_states;
+
+    DELETE FROM queenspark.deleted_messages;
+    INSERT INTO queenspark.queue_counts AS c (queue_id, upto_txid, upto_id, messages)
+    SELECT * FROM unnest(v_queues, v_upto_txids, v_upto_ids, v_totals)
+    ON CONFLICT (queue_id) DO UPDATE
+    SET upto_txid = excluded.upto_txid, upto_id = excluded.upto_id, messages = excluded.messages;
+    INSERT INTO queenspark.group_counts AS k SELECT * FROM unnest(v_states)
+    ON CONFLICT (group_id) DO UPDATE
+    SET seen_txid = excluded.seen_txid, seen_id = excluded.seen_id, upto_txid = excluded.upto_txid,
+        upto_id = excluded.upto_id, unseen = excluded.unseen, lag = excluded.lag, processing = excluded.processing,
+        leases = excluded.leases, places = excluded.places, dead_letters = excluded.dead_letters,
+        oldest = excluded.oldest, acked_at = excluded.acked_at
+    WHERE k IS DISTINCT FROM excluded;
+    DELETE FROM queenspark.place_counts k WHERE NOT EXISTS (
+        SELECT 1 FROM unnest(v_places) x WHERE x.group_id = k.group_id AND x.partition_id = k.partition_id);
+    INSERT INTO queenspark.place_counts AS k SELECT * FROM unnest(v_places)
+    ON CONFLICT (group_id, partition_id) DO UPDATE
+    SET seen_txid = excluded.seen_txid, seen_id = excluded.seen_id, end_txid = excluded.end_txid,
+        end_id = excluded.end_id, ahead = excluded.ahead
+    WHERE k IS DISTINCT FROM excluded;
+    DELETE FROM queenspark.group_counts k WHERE NOT EXISTS (SELECT 1 FROM queenspark.groups g WHERE g.id = k.group_id);
+    DELETE FROM queenspark.queue_counts c WHERE NOT EXISTS (SELECT 1 FROM queenspark.queues q WHERE q.id = c.queue_id);
+    UPDATE queenspark.queue_counts c
+    SET partitions = x.partitions, pending = x.pending, processing = x.processing
+    FROM (
+        SELECT q.queue_id, coalesce(t.count, 0) AS partitions, greatest(0, coalesce(g.pending, q.messages)) AS pending,
+               coalesce(g.processing, 0) AS processing
+        FROM queenspark.queue_counts q
+        LEFT JOIN (SELECT t.queue_id, count(*) AS count FROM queenspark.partitions t GROUP BY t.queue_id) t
+            ON t.queue_id = q.queue_id
+        LEFT JOIN (
+            SELECT k.queue_id, max(k.lag - k.processing) AS pending, sum(k.processing)::bigint AS processing
+            FROM queenspark.group_counts k GROUP BY k.queue_id
+        ) g ON g.queue_id = q.queue_id
+    ) x
+    WHERE c.queue_id = x.queue_id AND (c.partitions, c.pending, c.processing) IS DISTINCT FROM (x.partitions, x.pending, x.processing);
+    UPDATE queenspark.counting
+    SET counted_at = clock_timestamp(), seconds = extract(epoch FROM clock_timestamp() - v_began), complete = v_complete;
+    RETURN v_complete;
+END
+$$;
+
+-- What a group has not answered, now. Looks at no more than p_limit messages and as many places; `exact` says whether
+-- that was all.
+CREATE FUNCTION group_now(
+    p_group_id integer, p_limit bigint, OUT lag bigint, OUT processing bigint, OUT leases bigint, OUT places bigint,
+    OUT oldest timestamptz, OUT acked_at timestamptz, OUT exact boolean
+) LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    g queenspark.groups%ROWTYPE;
+    v_now timestamptz := clock_timestamp();
+    v_beyond boolean;
+    v_ahead bigint;
+    v_unseen bigint;
+    v_looked bigint;
+BEGIN
+    SELECT * INTO g FROM queenspark.groups x WHERE x.id = p_group_id;
+    SELECT count(*), count(*) FILTER (WHERE p.leased <> '{}' AND p.lease_expires_at > v_now), max(p.acked_at),
+           coalesce(sum(cardinality(p.leased)) FILTER (WHERE p.lease_expires_at > v_now), 0),
+           coalesce(sum(cardinality(p.pending)), 0),
+           coalesce(bool_or((p.end_txid, p.end_id) > (g.seen_txid, g.seen_id)), false)
+    INTO places, leases, acked_at, processing, lag, v_beyond
+    FROM (SELECT * FROM queenspark.places p WHERE p.group_id = p_group_id LIMIT p_limit + 1) p;
+    SELECT count(*) INTO v_ahead FROM (
+        SELECT 1 FROM queenspark.places p JOIN queenspark.messages m
+            ON m.partition_id = p.partition_id AND (m.txid, m.id) > (p.end_txid, p.end_id)
+            AND (m.txid, m.id) <= (g.seen_txid, g.seen_id)
+        WHERE p.group_id = p_group_id AND p.available_at IS NOT NULL LIMIT p_limit + 1) x;
+    SELECT count(*) INTO v_looked FROM (
+        SELECT 1 FROM queenspark.messages m
+        WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id) LIMIT p_limit + 1) m;
+    v_unseen := v_looked;
+    IF v_beyond THEN
+        -- Pops of single partitions have gone beyond what was discovered.
+        SELECT count(*) FILTER (WHERE p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id)) INTO v_unseen
+        FROM (
+            SELECT m.txid, m.id, m.partition_id FROM queenspark.messages m
+            WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id) LIMIT p_limit + 1
+        ) m LEFT JOIN queenspark.places p ON p.group_id = p_group_id AND p.partition_id = m.partition_id;
+    END IF;
+    exact := places <= p_limit AND v_ahead <= p_limit AND v_looked <= p_limit;
+    lag := lag + v_ahead + v_unseen;
+    IF lag > 0 THEN
+        SELECT min((
+            SELECT m.created_at FROM queenspark.messages m
+            WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (p.cursor_txid, p.cursor_id)
+            ORDER BY m.partition_id, m.txid, m.id LIMIT 1))
+        INTO oldest
+        FROM (
+            SELECT * FROM queenspark.places p
+            WHERE p.group_id = p_group_id AND p.available_at IS NOT NULL LIMIT p_limit
+        ) p;
+        IF v_unseen > 0 THEN
+            oldest := least(oldest, oldest_unseen(g.id, g.queue_id, g.seen_txid, g.seen_id));
+        END IF;
+    END IF;
+END
 $$;

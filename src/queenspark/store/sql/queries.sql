@@ -1,4 +1,7 @@
 -- Every statement that the store sends, by name. Comments say what a statement promises.
+--
+-- They are written in psycopg's own terms: %(name)s is a value, and {name} a piece of SQL that is put in with
+-- psycopg.sql. Where a statement cannot have parameters, as in COPY, psycopg writes the values into it.
 
 -- name: push
 -- Append messages. Ids are given in request order; rows go in sorted, so that two brokers cannot deadlock.
@@ -85,11 +88,45 @@ WITH gone AS (DELETE FROM queenspark.queues WHERE name = %(name)s RETURNING id)
 INSERT INTO queenspark.deleted_queues (queue_id) SELECT id FROM gone RETURNING queue_id
 
 -- name: list_queues
-SELECT q.*, (SELECT count(*) FROM queenspark.partitions p WHERE p.queue_id = q.id) AS partitions
-FROM queenspark.queues q
-WHERE (%(namespace)s::text IS NULL OR q.namespace = %(namespace)s)
+-- A page of the queues with their counts as of the last round of counting.
+SELECT q.*, coalesce(c.partitions, 0) AS partitions, coalesce(c.messages, 0) AS messages,
+       coalesce(c.pending, 0) AS pending, coalesce(c.processing, 0) AS processing, count(*) OVER () AS total
+FROM queenspark.queues q LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
+LEFT JOIN queenspark.streams s ON s.queue_id = q.id
+CROSS JOIN LATERAL (
+    SELECT CASE %(sort)s WHEN 'namespace' THEN q.namespace WHEN 'task' THEN q.task END AS text,
+           CASE %(sort)s WHEN 'messages' THEN c.messages WHEN 'pending' THEN c.pending
+               WHEN 'processing' THEN c.processing WHEN 'partitions' THEN c.partitions WHEN 'priority' THEN q.priority
+               WHEN 'createdAt' THEN extract(epoch FROM q.created_at) END AS number
+) k
+WHERE (%(name)s::text IS NULL OR q.name = %(name)s)
+  AND (%(namespace)s::text IS NULL OR q.namespace = %(namespace)s)
   AND (%(task)s::text IS NULL OR q.task = %(task)s)
-ORDER BY q.name
+  AND (%(windows)s OR s.id IS NULL)
+  AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(q.name)) > 0)
+ORDER BY CASE WHEN NOT %(descending)s THEN k.number END, CASE WHEN %(descending)s THEN k.number END DESC NULLS LAST,
+         CASE WHEN NOT %(descending)s THEN k.text END, CASE WHEN %(descending)s THEN k.text END DESC,
+         CASE WHEN %(descending)s AND %(sort)s = 'name' THEN q.name END DESC, q.name
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: queues_now
+-- Messages and partitions of some queues, exact up to a limit. Larger numbers are those of the last round of
+-- counting, and messages up to so many newer ones.
+SELECT q.id,
+       CASE WHEN coalesce(c.messages, 0) <= %(exact)s THEN (
+           SELECT count(*) FROM (
+               SELECT 1 FROM queenspark.messages m WHERE m.queue_id = q.id LIMIT %(exact)s + 1) m
+       ) ELSE c.messages + (
+           SELECT count(*) FROM (
+               SELECT 1 FROM queenspark.messages m
+               WHERE m.queue_id = q.id AND (m.txid, m.id) > (c.upto_txid, c.upto_id)
+               ORDER BY m.queue_id, m.txid, m.id LIMIT %(exact)s) m
+       ) END AS messages,
+       CASE WHEN coalesce(c.partitions, 0) <= %(exact)s THEN (
+           SELECT count(*) FROM (
+               SELECT 1 FROM queenspark.partitions p WHERE p.queue_id = q.id LIMIT %(exact)s + 1) p
+       ) ELSE c.partitions END AS partitions
+FROM unnest(%(ids)s::integer[]) AS q(id) LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
 
 -- name: queues_of
 -- Queues of a namespace or task in the order in which a pop tries them.
@@ -99,22 +136,16 @@ ORDER BY priority DESC, name
 
 -- name: list_partitions
 SELECT p.id, p.name, p.created_at FROM queenspark.partitions p
-WHERE p.queue_id = %(queue_id)s ORDER BY p.name LIMIT %(limit)s OFFSET %(offset)s
-
--- name: count_queue
-SELECT count(*) FROM (
-    SELECT 1 FROM queenspark.messages WHERE queue_id = %(queue_id)s LIMIT %(limit)s) counted
-
--- name: count_messages
-SELECT q.id, (SELECT count(*) FROM queenspark.messages m WHERE m.queue_id = q.id)
-FROM queenspark.queues q WHERE %(queue_id)s::integer IS NULL OR q.id = %(queue_id)s
+WHERE p.queue_id = %(queue_id)s AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(p.name)) > 0)
+ORDER BY CASE WHEN %(sort)s = 'createdAt' AND NOT %(descending)s THEN p.created_at END,
+         CASE WHEN %(sort)s = 'createdAt' AND %(descending)s THEN p.created_at END DESC,
+         CASE WHEN %(sort)s = 'name' AND %(descending)s THEN p.name END DESC, p.name
+LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: pop
 SELECT * FROM pop(
-    %(group_id)s, %(batch)s, %(partitions)s, %(lease_id)s, %(auto_ack)s, %(partition_id)s, p_lease_ms => %(lease_ms)s)
-
--- name: pop_each
-SELECT * FROM pop_each(%(group_id)s, %(count)s, %(lease_ms)s)
+    %(group_id)s, %(batch)s, %(partitions)s, %(lease_ids)s, %(auto_ack)s, %(holders)s::text[],
+    %(partition_id)s, %(lease_ms)s)
 
 -- name: next_look
 SELECT above_horizon, wait_ms FROM next_look(%(group_id)s, %(partition_id)s)
@@ -122,8 +153,8 @@ SELECT above_horizon, wait_ms FROM next_look(%(group_id)s, %(partition_id)s)
 -- name: ensure_group
 SELECT ensure_group(%(queue_id)s, %(name)s, %(mode)s, %(from)s)
 
--- name: ack_each
-SELECT outcome, attempts, released, more FROM ack_each(
+-- name: ack
+SELECT outcome, attempts, released, more FROM ack(
     %(partition_ids)s::bigint[], %(groups)s::text[], %(lease_ids)s::uuid[], %(firsts)s::integer[], %(lasts)s::integer[],
     %(transaction_ids)s::text[], %(statuses)s::text[], %(errors)s::text[], %(final)s)
 
@@ -141,20 +172,90 @@ SELECT places, expires_at FROM extend(%(lease_id)s, %(seconds)s)
 SELECT release(%(lease_id)s)
 
 -- name: list_groups
-SELECT g.id, g.name, q.name AS queue, q.id AS queue_id, g.mode, g.created_at,
-       count(p.partition_id) AS places,
-       count(*) FILTER (WHERE cardinality(p.leased) > 0 AND p.lease_expires_at > clock_timestamp()) AS leases,
-       max(p.acked_at) AS acked_at
+-- A page of the groups, one row for each queue of a group, with their counts as of the last round of counting.
+SELECT g.id, g.name, q.name AS queue, q.id AS queue_id, g.mode, g.created_at, coalesce(c.places, 0) AS places,
+       coalesce(c.leases, 0) AS leases, c.acked_at, coalesce(c.lag, 0) AS lag, coalesce(c.processing, 0) AS processing,
+       coalesce(c.dead_letters, 0) AS dead_letters, c.oldest, count(*) OVER () AS total
 FROM queenspark.groups g JOIN queenspark.queues q ON q.id = g.queue_id
-LEFT JOIN queenspark.places p ON p.group_id = g.id
+LEFT JOIN queenspark.group_counts c ON c.group_id = g.id
+CROSS JOIN LATERAL (
+    SELECT CASE %(sort)s WHEN 'lag' THEN c.lag WHEN 'processing' THEN c.processing WHEN 'partitions' THEN c.places
+               WHEN 'createdAt' THEN extract(epoch FROM g.created_at)
+               WHEN 'lagSeconds' THEN CASE WHEN c.lag > 0 THEN -extract(epoch FROM c.oldest) END END AS number,
+           CASE %(sort)s WHEN 'queue' THEN q.name END AS text
+) k
 WHERE (%(name)s::text IS NULL OR g.name = %(name)s) AND (%(queue)s::text IS NULL OR q.name = %(queue)s)
-GROUP BY g.id, q.id ORDER BY g.name, q.name
+  AND (%(queue_ids)s::integer[] IS NULL OR g.queue_id = ANY (%(queue_ids)s))
+  AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(g.name)) > 0)
+  AND (%(min_lag_seconds)s::float8 IS NULL
+       OR (c.lag > 0 AND c.oldest <= clock_timestamp() - make_interval(secs => %(min_lag_seconds)s)))
+ORDER BY CASE WHEN NOT %(descending)s THEN k.number END, CASE WHEN %(descending)s THEN k.number END DESC NULLS LAST,
+         CASE WHEN NOT %(descending)s THEN k.text END, CASE WHEN %(descending)s THEN k.text END DESC,
+         CASE WHEN %(descending)s AND %(sort)s = 'name' THEN g.name END DESC, g.name, q.name
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: groups_now
+-- What some groups have not answered, looking at no more than a limit of messages and places of each.
+SELECT g.id, n.* FROM unnest(%(ids)s::integer[]) AS g(id) CROSS JOIN LATERAL group_now(g.id, %(exact)s) n
+
+-- name: groups_of
+SELECT g.id, g.name, q.name AS queue FROM queenspark.groups g JOIN queenspark.queues q ON q.id = g.queue_id
+WHERE g.name = %(name)s AND (%(queue)s::text IS NULL OR q.name = %(queue)s) ORDER BY q.name
+
+-- name: backlog
+-- What the slowest group of a queue has not answered, or without groups the messages of the queue; both up to a
+-- limit. Where a group needs a closer look than that, what the last round of counting says.
+SELECT coalesce(max(CASE WHEN n.exact THEN n.lag ELSE greatest(n.lag, c.lag) END), (
+    SELECT count(*) FROM (
+        SELECT 1 FROM queenspark.messages m WHERE m.queue_id = %(queue_id)s LIMIT %(limit)s) m))
+FROM queenspark.groups g CROSS JOIN LATERAL group_now(g.id, %(limit)s) n
+LEFT JOIN queenspark.group_counts c ON c.group_id = g.id
+WHERE g.queue_id = %(queue_id)s
+
+-- name: count_log
+SELECT count_log(%(budget)s, %(every)s)
+
+-- name: counting
+SELECT nullif(c.counted_at, '-infinity'), c.seconds, c.complete,
+       extract(epoch FROM clock_timestamp() - c.counted_at)::float8
+FROM queenspark.counting c
+
+-- name: totals
+-- Sums over everything but window queues of streams, as of the last round of counting.
+SELECT q.*, g.groups, coalesce(d.dead_letters, 0) AS dead_letters
+FROM (
+    SELECT count(*) AS queues, count(DISTINCT nullif(q.namespace, '')) AS namespaces,
+           count(DISTINCT nullif(q.task, '')) AS tasks, coalesce(sum(c.partitions), 0)::bigint AS partitions,
+           coalesce(sum(c.messages), 0)::bigint AS messages, coalesce(sum(c.pending), 0)::bigint AS pending,
+           coalesce(sum(c.processing), 0)::bigint AS processing
+    FROM queenspark.queues q LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
+    WHERE NOT EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.queue_id = q.id)
+) q, (SELECT count(DISTINCT name) AS groups FROM queenspark.groups) g, (SELECT sum(dead_letters)::bigint AS dead_letters FROM queenspark.group_counts) d
+
+-- name: scopes
+-- A page of the namespaces or of the tasks, with the sums of their queues as of the last round of counting.
+SELECT s.name, count(*) AS queues, coalesce(sum(c.partitions), 0)::bigint AS partitions,
+       coalesce(sum(c.messages), 0)::bigint AS messages, coalesce(sum(c.pending), 0)::bigint AS pending,
+       count(*) OVER () AS total
+FROM queenspark.queues q LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
+CROSS JOIN LATERAL (SELECT CASE %(of)s WHEN 'task' THEN q.task ELSE q.namespace END AS name) s
+WHERE s.name <> '' AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(s.name)) > 0)
+GROUP BY s.name
+ORDER BY CASE WHEN %(sort)s = 'messages' AND NOT %(descending)s THEN sum(c.messages) END,
+         CASE WHEN %(sort)s = 'messages' AND %(descending)s THEN sum(c.messages) END DESC NULLS LAST,
+         CASE WHEN %(sort)s = 'name' AND %(descending)s THEN s.name END DESC, s.name
+LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: list_places
-SELECT t.name AS partition, t.id AS partition_id, cardinality(p.pending) AS pending,
-       cardinality(p.leased) AS leased, p.lease_expires_at, p.available_at, p.acked_at
-FROM queenspark.places p JOIN queenspark.partitions t ON t.id = p.partition_id
-WHERE p.group_id = %(group_id)s ORDER BY t.name LIMIT %(limit)s
+SELECT g.id AS group_id, t.name AS partition, t.id AS partition_id, cardinality(p.pending) AS pending,
+       cardinality(p.leased) AS leased, p.lease_expires_at, p.available_at, p.acked_at,
+       CASE WHEN l.is_known THEN p.lease_holder END AS lease_holder, CASE WHEN l.is_known THEN p.leased_at END AS leased_at
+FROM queenspark.groups g JOIN queenspark.partitions t ON t.queue_id = g.queue_id
+JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = t.id
+CROSS JOIN LATERAL (
+    -- A pop of a version that does not know the holder leaves that of an earlier lease.
+    SELECT p.leased <> '{}' AND p.lease_expires_at > clock_timestamp() AND p.held_lease_id = p.lease_id AS is_known) l
+WHERE g.id = ANY (%(group_ids)s) ORDER BY t.queue_id, t.name LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: delete_groups
 DELETE FROM queenspark.groups g USING queenspark.queues q
@@ -191,51 +292,20 @@ SELECT seek(%(group_id)s, %(partition_id)s, a.txid, a.id) FROM (
     UNION ALL SELECT p.txid, p.id FROM position_at(%(queue_id)s, %(time)s) p WHERE %(to)s = 'time'
 ) a
 
--- name: group_lag
--- Messages that each group has not answered yet, and when the oldest of them was created. Costs what is unread.
-SELECT g.id, g.name, q.name AS queue, q.id AS queue_id, (
-        SELECT coalesce(sum(cardinality(p.pending) + (
-            SELECT count(*) FROM queenspark.messages m
-            WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (p.end_txid, p.end_id)
-              AND (m.txid, m.id) <= (g.seen_txid, g.seen_id))), 0)
-        FROM queenspark.places p WHERE p.group_id = g.id AND p.available_at IS NOT NULL
-    )::bigint + (
-        SELECT count(*) FROM queenspark.messages m
-        LEFT JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = m.partition_id
-        WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
-          AND (p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id))
-    ) AS lag, (
-        SELECT coalesce(sum(cardinality(p.leased)), 0) FROM queenspark.places p
-        WHERE p.group_id = g.id AND p.available_at IS NOT NULL AND p.lease_expires_at > clock_timestamp()
-    )::bigint AS processing, least((
-        SELECT min((
-            SELECT m.created_at FROM queenspark.messages m
-            WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (p.cursor_txid, p.cursor_id)
-            ORDER BY m.txid, m.id LIMIT 1))
-        FROM queenspark.places p WHERE p.group_id = g.id AND p.available_at IS NOT NULL
-    ), (
-        SELECT m.created_at FROM queenspark.messages m
-        LEFT JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = m.partition_id
-        WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
-          AND (p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id))
-        ORDER BY m.txid, m.id LIMIT 1
-    )) AS oldest
-FROM queenspark.groups g JOIN queenspark.queues q ON q.id = g.queue_id
-WHERE %(queue_id)s::integer IS NULL OR g.queue_id = %(queue_id)s
-
--- name: dead_letter_counts
-SELECT q.name AS queue, g.name AS group, count(*) FROM queenspark.dead_letters d
-JOIN queenspark.groups g ON g.id = d.group_id JOIN queenspark.queues q ON q.id = g.queue_id
-WHERE NOT d.returned GROUP BY q.name, g.name
-
 -- name: list_dead_letters
 SELECT d.id, d.transaction_id, d.trace_id, d.partition_id, t.name AS partition, q.name AS queue, g.name AS group,
-       d.error, d.attempts, d.payload, d.encrypted, d.created_at, d.failed_at, count(*) OVER () AS total
+       d.error, d.attempts, d.payload, d.encrypted, d.created_at, d.failed_at
 FROM chosen_dead_letters(
     %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) d
 JOIN queenspark.groups g ON g.id = d.group_id
 JOIN queenspark.partitions t ON t.id = d.partition_id JOIN queenspark.queues q ON q.id = t.queue_id
 ORDER BY d.failed_at DESC, d.id DESC LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: count_dead_letters
+-- How many a filter means, up to a limit.
+SELECT count(*) FROM (
+    SELECT 1 FROM chosen_dead_letters(
+        %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) LIMIT %(most)s) d
 
 -- name: return_dead_letters
 SELECT * FROM put_back(
@@ -388,33 +458,33 @@ SELECT m.txid, m.id FROM unnest(%(queue_ids)s::integer[]) AS q(id) CROSS JOIN LA
 ORDER BY m.txid DESC, m.id DESC LIMIT 1
 
 -- name: log_branch
--- One queue's positions in order. Several branches are merged without sorting. All values are whole numbers.
-(SELECT m.txid, m.id%(columns)s FROM queenspark.messages m
- WHERE m.queue_id = %(queue_id)d AND (m.txid, m.id) > (%(after_txid)d, %(after_id)d)
-   AND (m.txid, m.id) <= (%(upto_txid)d, %(upto_id)d)
+-- One queue's positions in order, with further columns. Several branches are merged without sorting.
+(SELECT m.txid, m.id{columns} FROM queenspark.messages m
+ WHERE m.queue_id = %(queue_id)s AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s)
+   AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
  ORDER BY m.txid, m.id)
 
 -- name: log_nth
 -- The position so many messages after the begin of the merged branches.
-SELECT b.txid, b.id FROM (%(branches)s) b ORDER BY b.txid, b.id LIMIT 1 OFFSET %(skip)d
+SELECT b.txid, b.id FROM ({branches}) b ORDER BY b.txid, b.id LIMIT 1 OFFSET %(skip)s
 
 -- name: log_scan
 -- The first messages of the merged branches: each column is one value, with its numbers packed one after the other.
 SELECT string_agg(int8send(b.txid), ''::bytea), string_agg(int8send(b.id), ''::bytea),
        string_agg(int4send(b.queue_id), ''::bytea), string_agg(int8send(b.partition_id), ''::bytea),
        string_agg(timestamptz_send(b.created_at), ''::bytea)
-FROM (SELECT b.* FROM (%(branches)s) b ORDER BY b.txid, b.id LIMIT %(limit)d) b
+FROM (SELECT b.* FROM ({branches}) b ORDER BY b.txid, b.id LIMIT %(limit)s) b
 
 -- name: log_partitions
 SELECT id, name FROM queenspark.partitions WHERE id = ANY (%(ids)s)
 
 -- name: log_read
--- Messages with payload between two positions, for COPY, which takes no parameters: all values are whole numbers. The range of
--- transaction ids says nothing new, but without it the planner takes the range for much larger than it is.
+-- Messages with payload between two positions, for COPY. The range of transaction ids says nothing new, but without it the
+-- planner takes the range for much larger than it is.
 SELECT m.txid, m.id, m.queue_id, p.name AS partition, m.created_at, m.transaction_id, m.encrypted, m.payload
 FROM queenspark.messages m JOIN queenspark.partitions p ON p.id = m.partition_id
-WHERE m.queue_id IN (%(queue_ids)s) AND m.txid BETWEEN %(after_txid)d AND %(upto_txid)d
-  AND (m.txid, m.id) > (%(after_txid)d, %(after_id)d) AND (m.txid, m.id) <= (%(upto_txid)d, %(upto_id)d)
+WHERE m.queue_id = ANY (%(queue_ids)s::integer[]) AND m.txid BETWEEN %(after_txid)s AND %(upto_txid)s
+  AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s) AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
 
 -- name: horizon_holder
 -- The oldest transaction in flight: it holds horizon and safe time back.
@@ -437,6 +507,13 @@ DELETE FROM queenspark.looks l
 WHERE l.at < clock_timestamp() - interval '1 hour' AND l.txid < (
     SELECT coalesce(min(first.txid), horizon()) FROM queenspark.queues q CROSS JOIN LATERAL (
         SELECT m.txid FROM queenspark.messages m WHERE m.queue_id = q.id ORDER BY m.txid, m.id LIMIT 1) first)
+
+-- name: places_need_vacuum
+SELECT n_dead_tup > 1000 + n_live_tup / 5 FROM pg_stat_all_tables WHERE relid = 'queenspark.places'::regclass
+
+-- name: vacuum_places
+-- Without truncation it takes no transaction id and no strong lock; when somebody else is at it, it does nothing.
+VACUUM (SKIP_LOCKED, TRUNCATE false, INDEX_CLEANUP on) queenspark.places
 
 -- name: sweep_deleted
 -- Messages of deleted queues, a batch at a time.
@@ -512,6 +589,7 @@ SELECT current_setting('server_version')
 SELECT epoch FROM queenspark.pipeline FOR SHARE
 
 -- name: progress
+-- As it was written; see progress.py.
 SELECT buckets, state FROM queenspark.progress WHERE bucket = %(bucket)s
 
 -- name: versions_as_of
@@ -526,21 +604,20 @@ FROM unnest(%(streams)s::integer[], %(versions)s::integer[], %(partitioned)s::bo
 JOIN queenspark.streams s ON s.id = c.stream
 JOIN queenspark.partitions p ON p.queue_id = s.queue_id
 CROSS JOIN LATERAL (
-    SELECT m.payload::jsonb AS payload FROM queenspark.messages m
+    SELECT m.payload FROM queenspark.messages m
     WHERE m.partition_id = p.id ORDER BY m.txid DESC, m.id DESC LIMIT 1) m
 CROSS JOIN LATERAL (
-    SELECT max(ARRAY[(x ->> 3)::bigint, (x ->> 4)::bigint]) AS last
-    FROM jsonb_array_elements(m.payload -> 'sources') x) w
+    SELECT max(ARRAY[x.last_txid, x.last_id]) AS last FROM window_sources(m.payload) x) w
 CROSS JOIN LATERAL (
     SELECT min(ARRAY[x.txid, x.id])
                FILTER (WHERE x.n <= CASE WHEN x.count >= c.size THEN c.size ELSE c.size - c.step END) AS next
     FROM (
         SELECT b.txid, b.id, row_number() OVER (ORDER BY b.txid DESC, b.id DESC) AS n, count(*) OVER () AS count
-        FROM jsonb_array_elements(m.payload -> 'sources') x CROSS JOIN LATERAL messages_between(
-            (x ->> 0)::integer, CASE WHEN c.partitioned THEN p.name END, (x ->> 1)::bigint, (x ->> 2)::bigint,
-            (x ->> 3)::bigint, (x ->> 4)::bigint, NULL, NULL, NULL) b
+        FROM window_sources(m.payload) x CROSS JOIN LATERAL messages_between(
+            x.queue_id, CASE WHEN c.partitioned THEN p.name END, x.first_txid, x.first_id, x.last_txid, x.last_id,
+            NULL, NULL, NULL) b
     ) x) r
-WHERE (m.payload ->> 'version')::integer = c.version
+WHERE window_version(m.payload) = c.version
 
 -- name: hold_window_queues
 -- Which of these queues exist; they cannot be deleted before this transaction ends.
@@ -572,6 +649,17 @@ INSERT INTO queenspark.stream_late (stream_id, version, key, txid, id, time_us, 
 SELECT * FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[],
     %(id)s::bigint[], %(time_us)s::bigint[], %(closed_us)s::bigint[], %(dropped)s::boolean[])
 
+-- name: add_dropped
+-- Late records that were left out, of streams whose windows may span them (kinds: see windows/membership.py).
+INSERT INTO queenspark.stream_dropped (stream_id, version, key, txid, id)
+SELECT u.stream, u.version, u.key, u.txid, u.id
+FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[], %(id)s::bigint[],
+    %(dropped)s::boolean[]) AS u(stream, version, key, txid, id, dropped)
+WHERE u.dropped AND EXISTS (
+    SELECT 1 FROM queenspark.definitions d
+    WHERE d.stream_id = u.stream AND d.version = u.version AND d.body #>> '{spec,kind}' = ANY (%(kinds)s))
+ON CONFLICT DO NOTHING
+
 -- name: add_dead
 INSERT INTO queenspark.stream_dead (stream_id, version, key, txid, id)
 SELECT * FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[],
@@ -601,13 +689,13 @@ VALUES (%(bucket)s, %(buckets)s, %(epoch)s, %(batch)s, %(state)s::jsonb)
 ON CONFLICT (bucket) DO UPDATE SET buckets = excluded.buckets, epoch = excluded.epoch, batch = excluded.batch,
     state = excluded.state, updated_at = clock_timestamp()
 
+-- name: latest_seq
+SELECT coalesce(max(seq), 0) FROM queenspark.definitions
+
 -- name: definitions_as_of
 SELECT DISTINCT ON (d.stream_id, d.version) d.seq, d.stream_id, d.version, d.body, d.created_at
 FROM queenspark.definitions d WHERE %(seq)s::bigint IS NULL OR d.seq <= %(seq)s
 ORDER BY d.stream_id, d.version, d.seq DESC
-
--- name: latest_seq
-SELECT coalesce(max(seq), 0) FROM queenspark.definitions
 
 -- name: definition
 -- The newest row of a version, whether or not its stream still exists.
@@ -636,31 +724,37 @@ FROM position_at(%(queue_id)s, timestamptz 'epoch' + %(time_us)s * interval '1 m
 
 -- name: find_stream
 SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
-       s.created_at, s.updated_at
+       s.created_at, s.updated_at, s.window_retention_ms
 FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
 WHERE (%(name)s::text IS NULL OR s.name = %(name)s) AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
 ORDER BY s.namespace, s.name
 
 -- name: add_window_queue
 -- Nothing when there is a queue of that name.
-INSERT INTO queenspark.queues (name, lease_seconds) VALUES (%(name)s, %(lease_seconds)s)
+INSERT INTO queenspark.queues (name, lease_seconds, retention_enabled, retention_seconds)
+VALUES (%(name)s, %(lease_seconds)s, %(retention_enabled)s, %(retention_seconds)s)
 ON CONFLICT (name) DO NOTHING RETURNING id
 
 -- name: add_stream
-INSERT INTO queenspark.streams (namespace, name, queue_id, partitioned, lease_timeout_ms, version)
-VALUES (%(namespace)s, %(name)s, %(queue_id)s, %(partitioned)s, %(lease_timeout_ms)s, 1) RETURNING id
+INSERT INTO queenspark.streams (namespace, name, queue_id, partitioned, lease_timeout_ms, window_retention_ms, version)
+VALUES (%(namespace)s, %(name)s, %(queue_id)s, %(partitioned)s, %(lease_timeout_ms)s, %(window_retention_ms)s, 1)
+RETURNING id
 
 -- name: change_stream
 UPDATE queenspark.streams SET partitioned = %(partitioned)s, lease_timeout_ms = %(lease_timeout_ms)s,
-    version = %(version)s, updated_at = clock_timestamp()
+    window_retention_ms = %(window_retention_ms)s, version = %(version)s, updated_at = clock_timestamp()
 WHERE id = %(id)s
 
--- name: change_window_lease
-UPDATE queenspark.queues SET lease_seconds = %(lease_seconds)s WHERE id = %(queue_id)s
+-- name: change_window_queue
+UPDATE queenspark.queues SET lease_seconds = %(lease_seconds)s, retention_enabled = %(retention_enabled)s,
+    retention_seconds = %(retention_seconds)s
+WHERE id = %(queue_id)s
 
 -- name: forget_stream
 WITH stats AS (DELETE FROM queenspark.stream_stats WHERE stream_id = %(id)s),
+     rates AS (DELETE FROM queenspark.stream_rates WHERE stream_id = %(id)s),
      late AS (DELETE FROM queenspark.stream_late WHERE stream_id = %(id)s),
+     dropped AS (DELETE FROM queenspark.stream_dropped WHERE stream_id = %(id)s),
      dead AS (DELETE FROM queenspark.stream_dead WHERE stream_id = %(id)s)
 DELETE FROM queenspark.stream_floors WHERE stream_id = %(id)s
 
@@ -689,6 +783,10 @@ CROSS JOIN LATERAL messages_between(
 ORDER BY m.txid, m.id LIMIT %(limit)s
 
 -- name: dropped_records
+-- A pipeline of a version without the table stream_dropped notes them in the late log only.
+SELECT d.txid, d.id FROM queenspark.stream_dropped d
+WHERE d.stream_id = %(stream_id)s AND d.version = %(version)s AND d.key = %(key)s
+UNION
 SELECT l.txid, l.id FROM queenspark.stream_late l
 WHERE l.dropped AND l.stream_id = %(stream_id)s AND l.version = %(version)s AND l.key = %(key)s
 
@@ -733,11 +831,47 @@ DELETE FROM queenspark.stream_floors f USING (
 SELECT n.queue_id, (min(n.needs))[1], (min(n.needs))[2] FROM stream_needs(%(queue_ids)s) n GROUP BY n.queue_id
 
 -- name: trim_late
-DELETE FROM queenspark.stream_late l USING (
-    SELECT s.id, (SELECT x.at FROM queenspark.stream_late x WHERE x.stream_id = s.id
-                  ORDER BY x.at DESC OFFSET %(keep)s LIMIT 1) AS until
-    FROM queenspark.streams s
-) c WHERE l.stream_id = c.id AND l.at <= c.until
+-- What a pipeline of a version without the table stream_dropped has noted here moves there.
+WITH trimmed AS (
+    DELETE FROM queenspark.stream_late l USING (
+        SELECT s.id, (SELECT x.at FROM queenspark.stream_late x WHERE x.stream_id = s.id
+                      ORDER BY x.at DESC OFFSET %(keep)s LIMIT 1) AS until
+        FROM queenspark.streams s
+    ) c WHERE l.stream_id = c.id AND l.at <= c.until
+    RETURNING l.stream_id, l.version, l.key, l.txid, l.id, l.dropped
+)
+INSERT INTO queenspark.stream_dropped (stream_id, version, key, txid, id)
+SELECT t.stream_id, t.version, t.key, t.txid, t.id FROM trimmed t
+WHERE t.dropped AND EXISTS (
+    SELECT 1 FROM queenspark.definitions d
+    WHERE d.stream_id = t.stream_id AND d.version = t.version AND d.body #>> '{spec,kind}' = ANY (%(kinds)s))
+ON CONFLICT DO NOTHING
+
+-- name: forget_dropped
+-- Dropped records go with the records themselves: when they lie before all that is left of the stream's sources
+-- (also of those that it no longer has), and when the stream is deleted.
+DELETE FROM queenspark.stream_dropped d USING (
+    SELECT x.stream_id, CASE WHEN s.id IS NOT NULL THEN (
+        SELECT min(ARRAY[first.txid, first.id]) FROM (
+            SELECT DISTINCT (source ->> 'queue_id')::integer AS queue_id
+            FROM queenspark.definitions v, jsonb_array_elements(v.body -> 'sources') source
+            WHERE v.stream_id = x.stream_id
+        ) q CROSS JOIN LATERAL (
+            SELECT m.txid, m.id FROM queenspark.messages m WHERE m.queue_id = q.queue_id
+            ORDER BY m.txid, m.id LIMIT 1) first
+    ) END AS first
+    FROM (
+        WITH RECURSIVE streams AS (
+            (SELECT y.stream_id FROM queenspark.stream_dropped y ORDER BY y.stream_id LIMIT 1)
+            UNION ALL
+            SELECT (SELECT y.stream_id FROM queenspark.stream_dropped y WHERE y.stream_id > z.stream_id
+                    ORDER BY y.stream_id LIMIT 1)
+            FROM streams z WHERE z.stream_id IS NOT NULL
+        )
+        SELECT stream_id FROM streams WHERE stream_id IS NOT NULL
+    ) x LEFT JOIN queenspark.streams s ON s.id = x.stream_id
+) c
+WHERE d.stream_id = c.stream_id AND (c.first IS NULL OR (d.txid, d.id) < (c.first[1], c.first[2]))
 
 -- name: trim_dead
 DELETE FROM queenspark.stream_dead l USING (
@@ -788,12 +922,11 @@ LEFT JOIN (
         ORDER BY m.txid, m.id LIMIT 1) f
     GROUP BY n.stream_id
 ) h ON h.stream_id = s.id
-WHERE %(id)s::integer IS NULL OR s.id = %(id)s
+WHERE %(ids)s::integer[] IS NULL OR s.id = ANY (%(ids)s)
 
 -- name: bucket_state
 -- What each bucket of the pipeline has done, and its last batch.
-SELECT p.bucket, coalesce((p.state ->> 'records')::bigint, 0) AS batch_records,
-       coalesce((p.state ->> 'seconds')::float8, 0) AS batch_seconds, p.updated_at,
+SELECT p.bucket, coalesce(p.records, 0) AS batch_records, coalesce(p.seconds, 0) AS batch_seconds, p.updated_at,
        coalesce(t.open_windows, 0)::bigint AS open_windows, coalesce(t.records, 0)::bigint AS records,
        coalesce(t.windows, 0)::bigint AS windows, coalesce(t.late, 0)::bigint AS late,
        coalesce(t.dropped, 0)::bigint AS dropped, coalesce(t.dead, 0)::bigint AS dead, t.watermark_us
@@ -806,25 +939,61 @@ LEFT JOIN (
 ) t ON t.bucket = p.bucket
 ORDER BY p.bucket
 
--- name: stream_groups
--- Groups of each stream's window queue with their live leases and their last ack.
-SELECT s.id, g.name, count(*) FILTER (WHERE cardinality(p.leased) > 0 AND p.lease_expires_at > clock_timestamp()) AS leases,
-       max(p.acked_at) AS acked_at
+-- name: stream_group_totals
+SELECT count(DISTINCT g.name) AS groups,
+       coalesce(sum(c.leases), 0)::bigint AS leases
 FROM queenspark.streams s JOIN queenspark.groups g ON g.queue_id = s.queue_id
-LEFT JOIN queenspark.places p ON p.group_id = g.id
-WHERE %(id)s::integer IS NULL OR s.id = %(id)s GROUP BY s.id, g.id ORDER BY s.id, g.name
+LEFT JOIN queenspark.group_counts c ON c.group_id = g.id
+
+-- name: list_streams
+SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
+       s.created_at, s.updated_at, s.window_retention_ms, count(*) OVER () AS total
+FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+CROSS JOIN LATERAL (
+    SELECT CASE %(sort)s WHEN 'createdAt' THEN s.created_at WHEN 'updatedAt' THEN s.updated_at END AS time,
+           CASE %(sort)s WHEN 'name' THEN s.name ELSE s.namespace END AS text
+) k
+WHERE (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
+  AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(s.name)) > 0)
+ORDER BY CASE WHEN NOT %(descending)s THEN k.time END, CASE WHEN %(descending)s THEN k.time END DESC,
+         CASE WHEN NOT %(descending)s THEN k.text END, CASE WHEN %(descending)s THEN k.text END DESC,
+         s.namespace, s.name
+LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: stream_consumers
--- The keys of each group: the last window that it answered, and how many up to it.
-SELECT g.name AS group, t.name AS key, w.window_end, w.total, p.acked_at
-FROM queenspark.groups g JOIN queenspark.places p ON p.group_id = g.id
-JOIN queenspark.partitions t ON t.id = p.partition_id
+-- The keys of each group: the last window that it answered, and how many up to it, as far as these are counted.
+SELECT g.name AS group, t.name AS key, w.window_end, c.total, p.acked_at
+FROM queenspark.groups g JOIN queenspark.partitions t ON t.queue_id = g.queue_id
+JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = t.id
 CROSS JOIN LATERAL (
-    SELECT max(m.window_end) AS window_end, count(*) AS total FROM queenspark.messages m
-    WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (g.start_txid, g.start_id)
-      AND (m.txid, m.id) <= (p.end_txid, p.end_id) AND m.id <> ALL (p.pending)
+    SELECT max(x.window_end) AS window_end FROM (
+        SELECT m.window_end FROM queenspark.messages m
+        WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (g.start_txid, g.start_id)
+          AND (m.txid, m.id) <= (p.end_txid, p.end_id) AND m.id <> ALL (p.pending)
+        ORDER BY m.partition_id DESC, m.txid DESC, m.id DESC LIMIT 100) x
 ) w
-WHERE g.queue_id = %(queue_id)s ORDER BY g.name, t.name LIMIT %(limit)s OFFSET %(offset)s
+CROSS JOIN LATERAL (
+    SELECT count(*) AS total FROM (
+        SELECT 1 FROM queenspark.messages m
+        WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (g.start_txid, g.start_id)
+          AND (m.txid, m.id) <= (p.end_txid, p.end_id) AND m.id <> ALL (p.pending)
+        LIMIT %(most)s) x
+) c
+WHERE g.queue_id = %(queue_id)s AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(t.name)) > 0)
+ORDER BY g.name, t.name LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: active_windows
+-- Windows of a stream that its groups have not answered; those that no group reads have none.
+SELECT * FROM (
+    (SELECT g.name AS group, w.* FROM queenspark.groups g
+     CROSS JOIN LATERAL active_windows(g.id, %(state)s, %(limit)s + %(offset)s) w
+     WHERE g.queue_id = %(queue_id)s AND (%(group)s::text IS NULL OR g.name = %(group)s) ORDER BY g.name)
+    UNION ALL
+    (SELECT NULL, 'waiting', m.created_at, m.payload, 0, NULL, NULL, NULL, NULL, NULL, NULL FROM queenspark.messages m
+     WHERE m.queue_id = %(queue_id)s AND %(group)s::text IS NULL AND coalesce(%(state)s::text, 'waiting') = 'waiting'
+       AND NOT EXISTS (SELECT 1 FROM queenspark.groups g WHERE g.queue_id = %(queue_id)s)
+     ORDER BY m.txid, m.id LIMIT %(limit)s + %(offset)s)
+) found LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: list_late
 SELECT l.version, l.key, l.txid, l.id, l.time_us, l.closed_us, l.dropped, l.at, m.queue, m.partition,
@@ -845,6 +1014,12 @@ FROM queenspark.stream_dead l LEFT JOIN LATERAL (
 ) m ON true
 WHERE l.stream_id = %(id)s ORDER BY l.at DESC, l.txid DESC, l.id DESC LIMIT %(limit)s OFFSET %(offset)s
 
+-- name: stream_rates
+-- Nothing while no pipeline leads: nobody renews them.
+SELECT r.stream_id AS id, r.arriving, r.processed, r.sealed, r.late, r.backpressure FROM queenspark.stream_rates r
+WHERE (%(ids)s::integer[] IS NULL OR r.stream_id = ANY (%(ids)s))
+  AND EXISTS (SELECT 1 FROM queenspark.pipeline p WHERE p.expires_at > clock_timestamp())
+
 -- name: pipeline_state
 SELECT p.holder, p.epoch, coalesce(p.expires_at > clock_timestamp(), false) AS active,
        coalesce((SELECT jsonb_object_agg(x.key, x.value) FROM queenspark.pipeline_stats x), '{}') AS stats
@@ -857,9 +1032,9 @@ SELECT (SELECT coalesce(max(seq), 0) FROM queenspark.definitions),
        (SELECT (extract(epoch FROM l.at) * 1000000)::bigint FROM queenspark.looks l
         WHERE l.txid < h.horizon ORDER BY l.at DESC LIMIT 1),
        (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-       (SELECT min((p.state ->> 'next_close')::bigint) FROM queenspark.progress p WHERE p.state ->> 'run' = %(run)s),
-       (SELECT jsonb_agg(DISTINCT jsonb_build_array(p.state -> 'txid', p.state -> 'id', p.state -> 'tick'))
-        FROM queenspark.progress p WHERE p.state ->> 'run' <> %(run)s)
+       (SELECT min(p.next_close) FROM queenspark.progress p WHERE p.run = %(run)s),
+       (SELECT jsonb_agg(DISTINCT jsonb_build_array(p.txid, p.id, p.tick))
+        FROM queenspark.progress p WHERE p.run <> %(run)s)
 FROM (SELECT horizon() AS horizon OFFSET 0) h
 
 -- name: window_queue_ids
@@ -889,3 +1064,27 @@ UPDATE queenspark.pipeline SET holder = NULL, expires_at = NULL WHERE holder = %
 -- name: set_pipeline_stats
 INSERT INTO queenspark.pipeline_stats (key, value) VALUES (%(key)s, %(value)s::jsonb)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = clock_timestamp() RETURNING key
+
+-- name: stream_totals
+-- What the newest version of each stream has counted so far, and what each bucket has.
+SELECT s.id, s.namespace, s.name, s.version, a.bucket, sum(a.records)::bigint AS records, sum(a.windows)::bigint AS windows,
+       sum(a.late)::bigint AS late
+FROM queenspark.stream_stats a JOIN queenspark.streams s ON s.id = a.stream_id AND s.version = a.version
+GROUP BY GROUPING SETS ((s.id, s.namespace, s.name, s.version), (a.bucket))
+
+-- name: count_arrived
+-- How many messages each queue got between two positions, at most so many.
+SELECT q.id, count(*) FROM unnest(%(queue_ids)s::integer[]) AS q(id) CROSS JOIN LATERAL (
+    SELECT 1 FROM queenspark.messages m
+    WHERE m.queue_id = q.id AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s)
+      AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
+    LIMIT %(most)s) m
+GROUP BY q.id
+
+-- name: set_stream_rates
+INSERT INTO queenspark.stream_rates (stream_id, arriving, processed, sealed, late, backpressure)
+SELECT u.* FROM unnest(%(stream)s::integer[], %(arriving)s::float8[], %(processed)s::float8[], %(sealed)s::float8[],
+    %(late)s::float8[], %(backpressure)s::float8[]) AS u(stream, arriving, processed, sealed, late, backpressure)
+WHERE EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.id = u.stream)
+ON CONFLICT (stream_id) DO UPDATE SET arriving = excluded.arriving, processed = excluded.processed,
+    sealed = excluded.sealed, late = excluded.late, backpressure = excluded.backpressure, updated_at = clock_timestamp()

@@ -127,6 +127,21 @@ CREATE TABLE queenspark.places (
     -- Dead letters that were put back and wait for delivery.
     returned integer NOT NULL DEFAULT 0,
     acked_at timestamptz,
+    -- Who holds the lease, and since when: of the lease `held_lease_id`. A version that does not know these columns leaves
+    -- those of an earlier lease.
+    lease_holder text,
+    leased_at timestamptz,
+    held_lease_id uuid,
+    -- What was answered does not lie beyond what was handed out, and is all of it when nothing is pending.
+    CONSTRAINT places_cursor CHECK (
+        (cursor_txid, cursor_id) <= (end_txid, end_id)
+        AND (cardinality(pending) > 0 OR (cursor_txid, cursor_id) = (end_txid, end_id))),
+    CONSTRAINT places_lease_whole CHECK (
+        (lease_id IS NULL) = (lease_expires_at IS NULL) AND (lease_id IS NOT NULL OR cardinality(leased) = 0)),
+    -- An idle place has nothing to hand out.
+    CONSTRAINT places_idle CHECK (
+        available_at IS NOT NULL OR (cardinality(pending) = 0 AND cardinality(leased) = 0 AND returned = 0)),
+    CONSTRAINT places_returned CHECK (returned >= 0),
     PRIMARY KEY (group_id, partition_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);
 CREATE INDEX places_available ON queenspark.places (group_id, available_at) WHERE available_at IS NOT NULL;
@@ -211,6 +226,7 @@ CREATE TABLE queenspark.streams (
     version integer NOT NULL,                           -- the newest
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    window_retention_ms bigint,                         -- of its window queue; NULL: windows stay
     UNIQUE (namespace, name)
 );
 CREATE INDEX streams_name ON queenspark.streams (name);
@@ -235,17 +251,24 @@ CREATE TABLE queenspark.pipeline (
 );
 INSERT INTO queenspark.pipeline DEFAULT VALUES;
 
--- What each bucket has pushed, written together with its windows. The state is the end of its last batch: run and
--- n (the batch's number in it), txid and id (the position that was read to), tick (safe time there), seq (definitions
--- known then), behind: {"stream:version": [txid, id, tick]} (the same for streams that are still catching up), and
--- next_close, when its next window wants to be sealed; records and seconds of that batch, for people.
+-- What each bucket has pushed, written together with its windows. The state is the end of its last batch, as
+-- progress.py defines it, and so are the columns that SQL reads: generated, so that every version's rows have them.
 CREATE TABLE queenspark.progress (
     bucket integer PRIMARY KEY,
     buckets integer NOT NULL,
     epoch bigint NOT NULL,
     batch bigint NOT NULL,
     state jsonb NOT NULL,
-    updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    run text GENERATED ALWAYS AS (state ->> 'run') STORED,
+    txid bigint GENERATED ALWAYS AS ((state ->> 'txid')::bigint) STORED,
+    id bigint GENERATED ALWAYS AS ((state ->> 'id')::bigint) STORED,
+    tick bigint GENERATED ALWAYS AS ((state ->> 'tick')::bigint) STORED,
+    seq bigint GENERATED ALWAYS AS ((state ->> 'seq')::bigint) STORED,   -- definitions known then
+    behind jsonb GENERATED ALWAYS AS (state -> 'behind') STORED,              -- {"stream:version": [txid, id, tick]}
+    next_close bigint GENERATED ALWAYS AS ((state ->> 'next_close')::bigint) STORED,
+    records bigint GENERATED ALWAYS AS ((state ->> 'records')::bigint) STORED,
+    seconds float8 GENERATED ALWAYS AS ((state ->> 'seconds')::float8) STORED
 ) WITH (fillfactor = 50);
 
 CREATE TABLE queenspark.stream_stats (
@@ -274,6 +297,17 @@ CREATE TABLE queenspark.pipeline_stats (
     at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 50);
 
+-- Rates of each stream over the last minute, a second. Rows are written only when a rate changes.
+CREATE TABLE queenspark.stream_rates (
+    stream_id integer PRIMARY KEY,
+    arriving double precision NOT NULL,                 -- messages in its source queues
+    processed double precision NOT NULL,                -- records
+    sealed double precision NOT NULL,                   -- windows
+    late double precision NOT NULL,                     -- records that came when their window was sealed
+    backpressure double precision NOT NULL,             -- arrived over processed; above 1 it falls behind
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (fillfactor = 50);
+
 -- Records that came when their window was sealed. The newest of each stream are kept.
 CREATE TABLE queenspark.stream_late (
     stream_id integer NOT NULL,
@@ -288,6 +322,18 @@ CREATE TABLE queenspark.stream_late (
 );
 CREATE INDEX stream_late_at ON queenspark.stream_late (stream_id, at);
 CREATE INDEX stream_late_dropped ON queenspark.stream_late (stream_id, version, key, txid, id) WHERE dropped;
+
+-- Late records that were left out and lie between the first and the last record of a session. They stay as long as
+-- the records themselves: whoever reads the session's records leaves these out.
+CREATE TABLE queenspark.stream_dropped (
+    stream_id integer NOT NULL,
+    version integer NOT NULL,
+    key text NOT NULL,
+    txid bigint NOT NULL,
+    id bigint NOT NULL,
+    PRIMARY KEY (stream_id, version, key, txid, id)
+);
+CREATE INDEX stream_dropped_position ON queenspark.stream_dropped (stream_id, txid, id);
 
 -- Records without a usable event time. The newest of each stream are kept.
 CREATE TABLE queenspark.stream_dead (
@@ -310,3 +356,84 @@ CREATE TABLE queenspark.stream_floors (
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (stream_id, frontier)
 );
+
+-- One row: how the counts of the log are doing. They are kept in the background (see count_log in functions.sql).
+CREATE TABLE queenspark.counting (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    counted_at timestamptz NOT NULL DEFAULT '-infinity',
+    seconds double precision NOT NULL DEFAULT 0,        -- what the last round took
+    complete boolean NOT NULL DEFAULT false             -- it counted everything below the horizon
+) WITH (fillfactor = 50);
+INSERT INTO queenspark.counting DEFAULT VALUES;
+
+-- Messages of each queue up to a position. No foreign keys: counting locks nothing that others need.
+CREATE TABLE queenspark.queue_counts (
+    queue_id integer PRIMARY KEY,
+    upto_txid bigint NOT NULL DEFAULT 0,
+    upto_id bigint NOT NULL DEFAULT 0,
+    messages bigint NOT NULL DEFAULT 0,
+    partitions bigint NOT NULL DEFAULT 0,
+    -- Of the group that is furthest behind, and of all groups.
+    pending bigint NOT NULL DEFAULT 0,
+    processing bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+
+-- What each group has not answered: lag = unseen + pending messages of its places + what its places have ahead.
+CREATE TABLE queenspark.group_counts (
+    group_id integer PRIMARY KEY,
+    queue_id integer NOT NULL,
+    -- `unseen` counts the queue's messages after the group's discovery position and up to here.
+    seen_txid bigint NOT NULL,
+    seen_id bigint NOT NULL,
+    upto_txid bigint NOT NULL,
+    upto_id bigint NOT NULL,
+    unseen bigint NOT NULL DEFAULT 0,
+    lag bigint NOT NULL DEFAULT 0,
+    processing bigint NOT NULL DEFAULT 0,
+    leases bigint NOT NULL DEFAULT 0,
+    places bigint NOT NULL DEFAULT 0,
+    dead_letters bigint NOT NULL DEFAULT 0,
+    oldest timestamptz,
+    acked_at timestamptz
+) WITH (fillfactor = 50);
+CREATE INDEX group_counts_queue ON queenspark.group_counts (queue_id);
+
+-- Messages of a partition between the end of a place and its group's discovery position; negative when the place is
+-- the further of the two. Only where there are many: few are counted each time.
+CREATE TABLE queenspark.place_counts (
+    group_id integer NOT NULL,
+    partition_id bigint NOT NULL,
+    seen_txid bigint NOT NULL,
+    seen_id bigint NOT NULL,
+    end_txid bigint NOT NULL,
+    end_id bigint NOT NULL,
+    ahead bigint NOT NULL,
+    PRIMARY KEY (group_id, partition_id)
+) WITH (fillfactor = 50);
+CREATE INDEX place_counts_partition ON queenspark.place_counts (partition_id);
+
+-- Messages that were deleted since the counts were last brought up to date. Written by a trigger, so that deletions by
+-- any version are noted; and only while somebody counts, so that it cannot grow for ever.
+CREATE TABLE queenspark.deleted_messages (
+    queue_id integer NOT NULL,
+    partition_id bigint NOT NULL,
+    txids bigint[] NOT NULL,
+    ids bigint[] NOT NULL
+);
+CREATE INDEX deleted_messages_queue ON queenspark.deleted_messages (queue_id);
+
+CREATE FUNCTION queenspark.note_deleted() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+    IF (SELECT c.counted_at > clock_timestamp() - interval '1 hour' FROM queenspark.counting c) THEN
+        INSERT INTO queenspark.deleted_messages (queue_id, partition_id, txids, ids)
+        SELECT g.queue_id, g.partition_id, array_agg(g.txid), array_agg(g.id) FROM gone g
+        WHERE EXISTS (SELECT 1 FROM queenspark.queues q WHERE q.id = g.queue_id)
+        GROUP BY g.queue_id, g.partition_id;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER messages_deleted AFTER DELETE ON queenspark.messages
+REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION queenspark.note_deleted();

@@ -1,0 +1,164 @@
+"""What the routes of messages, dead letters and traces answer."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+Status = Literal["pending", "processing", "completed", "dead_letter"]
+
+
+class Message(msgspec.Struct, rename="camel"):
+    """A message of the log."""
+
+    id: str
+    transaction_id: str
+    trace_id: str | None
+    queue: str
+    partition: str
+    partition_id: str
+    namespace: str | None
+    task: str | None
+    status: Status
+    data: Raw
+    created_at: str
+
+
+class MessageList(msgspec.Struct):
+    """A page of messages."""
+
+    messages: list[Message]
+    limit: int
+    offset: int
+
+
+class DeadLetter(msgspec.Struct, rename="camel"):
+    """A message that a group gave up on."""
+
+    id: str
+    message_id: str
+    transaction_id: str
+    trace_id: str | None
+    partition_id: str
+    queue: str
+    queue_name: str
+    partition: str
+    partition_name: str
+    consumer_group: str
+    error_message: str | None
+    retry_count: int
+    data: Raw
+    created_at: str
+    failed_at: str
+    status: Literal["dead_letter"] = "dead_letter"
+
+
+class DeadLetterList(msgspec.Struct):
+    """A page of dead letters."""
+
+    messages: list[DeadLetter]
+    total: int
+    limit: int
+    offset: int
+
+
+class MessageDetail(msgspec.Struct, rename="camel"):
+    """A message with its dead letters, or the dead letter that is left of it."""
+
+    id: str
+    transaction_id: str
+    trace_id: str | None
+    queue: str
+    partition: str
+    partition_id: str
+    status: Status
+    data: Raw
+    created_at: str
+    dead_letters: list[DeadLetter]
+    namespace: str | UnsetType | None = UNSET
+    task: str | UnsetType | None = UNSET
+    message_id: str | UnsetType = UNSET
+    queue_name: str | UnsetType = UNSET
+    partition_name: str | UnsetType = UNSET
+    consumer_group: str | UnsetType = UNSET
+    error_message: str | UnsetType | None = UNSET
+    retry_count: int | UnsetType = UNSET
+    failed_at: str | UnsetType = UNSET
+
+
+class MessageDeleted(msgspec.Struct, rename="camel"):
+    """A message that is gone."""
+
+    success: bool
+    deleted: bool
+    transaction_id: str
+    partition_id: str
+
+
+class MessageRetried(msgspec.Struct, rename="camel"):
+    """A dead letter that so many groups get again."""
+
+    success: bool
+    transaction_id: str
+    partition_id: str
+    count: int
+
+
+class Counted(msgspec.Struct):
+    """How many dead letters it was."""
+
+    success: bool
+    count: int
+
+
+class TraceAdded(msgspec.Struct, rename="camel"):
+    """The id of a new trace."""
+
+    success: bool
+    trace_id: str
+
+
+class Trace(msgspec.Struct, rename="camel"):
+    """A note on a message."""
+
+    id: str
+    transaction_id: str
+    partition_id: str
+    queue: str
+    partition: str
+    consumer_group: str | None
+    event_type: str
+    trace_names: list[str]
+    data: Any
+    created_at: str
+
+
+class TraceList(msgspec.Struct):
+    """The traces of a message."""
+
+    traces: list[Trace]
+
+
+class TracePage(msgspec.Struct):
+    """A page of the traces of a name."""
+
+    traces: list[Trace]
+    total: int
+    limit: int
+    offset: int
+
+
+class TraceName(msgspec.Struct, rename="camel"):
+    """A name with the number of its traces."""
+
+    name: str
+    traces: int
+    last_at: str
+
+
+class TraceNames(msgspec.Struct):
+    """Names of traces."""
+
+    names: list[TraceName]

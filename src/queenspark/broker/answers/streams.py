@@ -1,0 +1,294 @@
+"""What the routes of streams answer."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from ...formats.definition import ShownDefinition
+from ..window import WindowRecord
+from .lists import CountedPage
+
+
+class StreamDefined(msgspec.Struct):
+    """A stream after its definition."""
+
+    success: bool
+    stream_id: str
+    name: str
+    namespace: str
+    version: int
+
+
+class LeasedWindow(msgspec.Struct, rename="camel"):
+    """A window with its lease and its messages; with `nextCursor` there are more of them."""
+
+    id: str
+    key: str
+    start: str
+    end: str
+    count: int
+    revision: int
+    version: int
+    replaces: list[str]
+    stream: str
+    namespace: str
+    lease_id: str
+    lease_timeout_ms: int
+    consumer_group: str
+    partition_id: str
+    transaction_id: str
+    retry_count: int
+    messages: list[WindowRecord]
+    next_cursor: str | UnsetType = UNSET
+
+
+class Polled(msgspec.Struct):
+    """The next window; with `maxWindows` in the request, `windows` in its place."""
+
+    window: LeasedWindow | UnsetType = UNSET
+    windows: list[LeasedWindow] | UnsetType = UNSET
+
+
+class WindowPage(msgspec.Struct, rename="camel"):
+    """More messages of a window."""
+
+    window_id: str
+    messages: list[WindowRecord]
+    next_cursor: str | None
+
+
+class WindowAcked(msgspec.Struct):
+    """An acknowledgment that was taken; without `dlq` when it was taken before."""
+
+    success: bool
+    acked: bool
+    dlq: bool | UnsetType = UNSET
+
+
+class LeaseRenewed(msgspec.Struct):
+    """When the lease of a window ends now."""
+
+    success: bool
+    lease_expires_at: str
+
+
+class StreamMoved(msgspec.Struct, rename="camel"):
+    """A group after a seek in a stream."""
+
+    success: bool
+    consumer_group: str
+    timestamp: str
+
+
+class Retention(msgspec.Struct, rename="camel"):
+    """Which messages a stream still needs, and whether retention waits for it."""
+
+    needs_since: str | None
+    held_since: str | None
+    held_seconds: float
+
+
+class StreamRates(msgspec.Struct, rename="camel"):
+    """Rates of a stream over the last minute; with a backpressure above 1 it falls behind."""
+
+    arriving_per_second: float
+    processed_per_second: float
+    sealed_per_second: float
+    late_per_second: float
+    backpressure: float
+
+
+class Progress(msgspec.Struct, rename="camel"):
+    """How far a stream is, and its counts."""
+
+    watermark: str | None
+    lag_seconds: float
+    open_windows: int
+    records: int
+    sealed_windows: int
+    late: int
+    dropped: int
+    dead: int
+    updated_at: str | None
+    rates: StreamRates
+    retention: Retention
+
+
+class StreamSummary(ShownDefinition, rename="camel", kw_only=True):
+    """A stream with its definition; with `progress` once the pipeline knows it."""
+
+    id: str
+    name: str
+    namespace: str
+    version: int
+    window_queue: str
+    source_queues: list[str]
+    created_at: str
+    updated_at: str
+    active_leases: int
+    consumer_groups: list[str]
+    progress: Progress | UnsetType = UNSET
+
+
+class StreamList(CountedPage, kw_only=True):
+    """A page of the streams."""
+
+    streams: list[StreamSummary]
+
+
+class StreamGroup(msgspec.Struct, rename="camel"):
+    """How far a group is in a stream."""
+
+    name: str
+    lag: int
+    processing: int
+    oldest_unacked_at: str | None
+    last_acked_at: str | None
+
+
+class StreamDetail(StreamSummary, kw_only=True):
+    """A stream with its groups."""
+
+    groups: list[StreamGroup]
+
+
+class StreamProgress(Progress):
+    """The progress of one stream."""
+
+    id: str
+    name: str
+    namespace: str
+
+
+class Bucket(msgspec.Struct, rename="camel"):
+    """A bucket of keys; `watermark` is that of the stream that is furthest behind."""
+
+    bucket: int
+    batch_records: int
+    batch_seconds: float
+    watermark: str | None
+    open_windows: int
+    records: int
+    sealed_windows: int
+    late: int
+    dropped: int
+    dead: int
+    updated_at: str | None
+
+
+class Pipeline(msgspec.Struct):
+    """Who leads, the reports of its queries by name (`query` is that of the streams), and the buckets."""
+
+    active: bool
+    holder: str | None
+    epoch: int
+    query: dict[str, Any]
+    queries: dict[str, dict[str, Any]]
+    buckets: list[Bucket]
+
+
+class StreamStats(msgspec.Struct, rename="camel"):
+    """Counts over all streams, the pipeline, and the progress of each stream."""
+
+    streams: int
+    consumer_groups: int
+    active_leases: int
+    open_windows: int
+    records: int
+    sealed_windows: int
+    late: int
+    dropped: int
+    dead: int
+    lag_seconds: float
+    pipeline: Pipeline
+    by_stream: list[StreamProgress]
+
+
+class StreamConsumer(msgspec.Struct, rename="camel"):
+    """How far a group is in one key."""
+
+    consumer_group: str
+    stream_key: str
+    last_acked_window_end: str | None
+    total_windows_consumed: int
+    last_consumed_at: str | None
+
+
+class StreamConsumers(msgspec.Struct):
+    """A page of keys."""
+
+    consumers: list[StreamConsumer]
+
+
+class ActiveWindow(msgspec.Struct, rename="camel"):
+    """A window that a group has not answered; without a group when no group reads the stream."""
+
+    id: str
+    key: str
+    start: str
+    end: str
+    count: int
+    revision: int
+    version: int
+    replaces: list[str]
+    state: Literal["leased", "retrying", "waiting", "dead"]
+    consumer_group: str | None
+    attempts: int
+    error: str | None
+    sealed_at: str
+    lease_holder: str | None
+    leased_at: str | None
+    lease_expires_at: str | None
+    available_at: str | None
+    failed_at: str | None
+
+
+class ActiveWindows(msgspec.Struct):
+    """A page of windows."""
+
+    windows: list[ActiveWindow]
+
+
+class DeadRecord(msgspec.Struct, rename="camel"):
+    """A record without a usable event time."""
+
+    key: str
+    version: int
+    message_id: str
+    queue: str | None
+    partition: str | None
+    transaction_id: str | None
+    created_at: str | None
+    seen_at: str
+
+
+class DeadRecords(msgspec.Struct):
+    """A page of records."""
+
+    dead: list[DeadRecord]
+
+
+class LateRecord(DeadRecord):
+    """A record that came when its window was sealed."""
+
+    time: str
+    closed_up_to: str
+    dropped: bool
+
+
+class LateRecords(msgspec.Struct):
+    """A page of late records."""
+
+    late: list[LateRecord]
+
+
+class StreamDeleted(msgspec.Struct):
+    """A stream that is gone; `existed` says whether it was there."""
+
+    deleted: bool
+    name: str
+    namespace: str
+    existed: bool

@@ -1,0 +1,114 @@
+"""The ASGI application: finds a route, admits the caller, runs the handler, sends the answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+from uuid import uuid4
+
+from ..errors import ApiError
+from .answer import JSON, Answer, failure
+from .asgi import Receive, Scope, Send
+from .body import discard, has_body, is_long, read
+from .call import ANONYMOUS, Call, Caller
+from .cors import Cors
+from .decode import decode_body, decode_query
+from .route import Route
+from .router import Router
+
+log = logging.getLogger("queenspark.broker")
+
+Admit = Callable[[Call, Route], Awaitable[Caller]]
+
+_JSON = (b"content-type", JSON)
+_CLOSE = (b"connection", b"close")
+
+
+async def admit_everybody(call: Call, route: Route) -> Caller:
+    """Let every caller do everything."""
+    return ANONYMOUS
+
+
+class App:
+    """The ASGI application.
+
+    `admit` is the one place that runs before every handler, and before the body is read: it returns the
+    caller, or raises the `ApiError` that refuses them. `OPTIONS`, unknown paths and unknown methods have no
+    handler.
+    """
+
+    def __init__(
+        self,
+        broker: Any,
+        routes: Sequence[Route],
+        *,
+        max_body_bytes: int,
+        max_depth: int,
+        cors: Cors,
+        admit: Admit,
+    ) -> None:
+        self._broker = broker
+        self._router = Router(routes)
+        self._max_body_bytes = max_body_bytes
+        self._max_depth = max_depth
+        self._cors = cors
+        self._admit = admit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        call = Call(scope, receive)
+        try:
+            answer = await self._answer(call, scope)
+        except ApiError as error:
+            answer = failure(error)
+        except Exception as error:
+            translated = self._broker.translate(error)
+            request_id = None
+            if translated is None:
+                request_id = uuid4().hex[:12]
+                log.exception("request %s %s failed, reference %s", call.method, scope["path"], request_id)
+                translated = ApiError(500, f"internal error, reference {request_id}")
+            answer = failure(translated, request_id)
+        finally:
+            call.close()
+        await self._send(send, call, answer)
+
+    async def _answer(self, call: Call, scope: Scope) -> Answer:
+        method = scope["method"]
+        path = scope["raw_path"].decode("latin-1").split("?", 1)[0]
+        if method == "OPTIONS" and (allowed := self._router.allowed(path)):
+            headers = ((b"allow", ", ".join(allowed).encode()), *self._cors.preflight(call.headers, allowed))
+            return Answer(204, headers=headers)
+        match, call.path = self._router.find("GET" if method == "HEAD" else method, path)
+        route = match.route
+        call.caller = await self._admit(call, route)
+        if route.query is not None:
+            call.query = decode_query(route, scope["query_string"])
+        if match.decoder is not None:
+            raw = await read(call, self._max_body_bytes)
+            call.body_bytes = len(raw)
+            call.body = decode_body(match, raw, self._max_depth)
+        return await route.endpoint(self._broker, call)
+
+    async def _send(self, send: Send, call: Call, answer: Answer) -> None:
+        status, body, content_type, more = answer
+        headers = []
+        if status != 204:
+            headers.append(_JSON if content_type is JSON else (b"content-type", content_type))
+            headers.append((b"content-length", str(len(body)).encode()))
+        headers += more
+        if self._cors.open:
+            headers += self._cors.permission(call.headers)
+        unread = not call.read_to_end and has_body(call)
+        if unread and is_long(call, self._max_body_bytes):
+            headers.append(_CLOSE)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        if unread:
+            # The client gets all of the answer now, but the connection stays open while it is still sending.
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+            await discard(call, self._max_body_bytes)
+            body = b""
+        await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,73 @@
+"""The body of a request: read within a limit, or discarded when nobody wants it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from ..errors import ApiError, bad_request
+from .call import Call
+
+_DISCARD_SECONDS = 30.0
+_IDLE_SECONDS = 5.0
+_DISCARD_TIMES = 4  # the limit of a body
+_DISCARD_AT_LEAST = 64 * 1024 * 1024  # bytes
+
+
+async def read(call: Call, limit: int) -> bytes:
+    """The whole body, or 413 as soon as it is known to be larger than the limit."""
+    # Before the first `receive`, which asks a client that waits for "100 Continue" to send.
+    for name, value in call.header_pairs:
+        if name == b"content-length" and value.isdigit() and int(value) > limit:
+            raise _too_large(limit)
+    message = await call.receive()
+    body: bytes = message.get("body", b"")
+    if message.get("more_body"):
+        parts = [body]
+        size = len(body)
+        while size <= limit and message.get("more_body"):
+            message = await call.receive()
+            if message["type"] == "http.disconnect":
+                raise bad_request("the request ended early")
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+        body = b"".join(parts)
+    call.read_to_end = not message.get("more_body")
+    if len(body) > limit:
+        raise _too_large(limit)
+    return body
+
+
+def _too_large(limit: int) -> ApiError:
+    return ApiError(413, f"the request body is larger than {limit} bytes; send smaller batches")
+
+
+def has_body(call: Call) -> bool:
+    """Whether the client sends a body."""
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+        for name, value in call.header_pairs
+    )
+
+
+def is_long(call: Call, limit: int) -> bool:
+    """Whether the body is larger than the limit, or may be."""
+    lengths = [value for name, value in call.header_pairs if name == b"content-length"]
+    return not lengths or not all(value.isdigit() and int(value) <= limit for value in lengths)
+
+
+async def discard(call: Call, limit: int) -> None:
+    """Receive the rest of a body and forget it, within bounds.
+
+    A connection that is closed with unread data is reset, and a client that is still sending then sees a
+    broken connection in place of its answer.
+    """
+    left = max(_DISCARD_TIMES * limit, _DISCARD_AT_LEAST)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DISCARD_SECONDS):
+            while left > 0 and not call.read_to_end:
+                message = await asyncio.wait_for(call.receive(), _IDLE_SECONDS)
+                if message["type"] == "http.disconnect":
+                    return
+                left -= len(message.get("body", b""))
+                call.read_to_end = not message.get("more_body")

@@ -1,0 +1,41 @@
+"""Which pages of other sites may read answers in a browser: none, unless a setting names their origins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .answer import Pairs
+from .call import Headers
+
+ANY = "*"
+
+_VARY = (b"vary", b"origin")
+_EXPOSED = (b"access-control-expose-headers", b"retry-after")
+#: The star stands for every header but this one.
+_REQUEST_HEADERS = (b"access-control-allow-headers", b"*, authorization")
+_MAX_AGE = (b"access-control-max-age", b"86400")
+
+
+class Cors:
+    """The origins that are allowed: some, every one (`*`), or none."""
+
+    def __init__(self, origins: Sequence[str] = ()) -> None:
+        self._origins = frozenset(origins)
+        #: Without it no answer says anything about origins.
+        self.open = bool(origins)
+
+    def permission(self, headers: Headers) -> Pairs:
+        """The headers that let the page which sent a request read its answer."""
+        if ANY in self._origins:
+            return ((b"access-control-allow-origin", b"*"), _EXPOSED)
+        origin = headers.get("origin")
+        if origin not in self._origins:
+            return (_VARY,)
+        return ((b"access-control-allow-origin", origin.encode("latin-1")), _EXPOSED, _VARY)
+
+    def preflight(self, headers: Headers, allowed: Sequence[str]) -> Pairs:
+        """The further headers of the answer to a browser that asks before it sends a request."""
+        asks = "origin" in headers and "access-control-request-method" in headers
+        if not asks or not (ANY in self._origins or headers["origin"] in self._origins):
+            return ()
+        return ((b"access-control-allow-methods", ", ".join(allowed).encode()), _REQUEST_HEADERS, _MAX_AGE)

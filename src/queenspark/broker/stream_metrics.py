@@ -1,0 +1,134 @@
+"""Metrics of streams, buckets and the pipeline, as the database has them: the same on every broker.
+
+Totals are counted by the pipeline and only ever grow, so they are counters here although a broker does not
+count them itself. There is a label for each stream and each bucket, never for a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+_STREAM = ("namespace", "stream")
+_BUCKET = ("bucket",)
+
+
+class Family(NamedTuple):
+    """One metric: its kind, what it says, and under which name its value stands in a row of the database."""
+
+    kind: type[CounterMetricFamily | GaugeMetricFamily]
+    text: str
+    column: str
+
+
+STREAMS = {
+    "watermark_seconds": Family(GaugeMetricFamily, "Watermark, as seconds since the epoch", "watermark"),
+    "lag_seconds": Family(GaugeMetricFamily, "Age of the oldest record that was not read yet", "lag"),
+    "open_windows": Family(GaugeMetricFamily, "Windows that are not sealed yet", "open_windows"),
+    "records": Family(CounterMetricFamily, "Records that were read", "records"),
+    "sealed_windows": Family(CounterMetricFamily, "Windows that were sealed", "windows"),
+    "late_records": Family(CounterMetricFamily, "Records that came when their window was sealed", "late"),
+    "dropped_records": Family(CounterMetricFamily, "Late records that were left out", "dropped"),
+    "dead_records": Family(CounterMetricFamily, "Records without a usable event time", "dead"),
+    "retention_held_seconds": Family(GaugeMetricFamily, "How long retention has been held back", "held"),
+    "arriving_per_second": Family(GaugeMetricFamily, "Messages that arrive for it", "arriving"),
+    "processed_per_second": Family(GaugeMetricFamily, "Records that are processed", "processed"),
+    "sealed_per_second": Family(GaugeMetricFamily, "Windows that are sealed", "sealed"),
+    "backpressure_ratio": Family(
+        GaugeMetricFamily, "Arriving over processed; above 1 it falls behind", "backpressure"
+    ),
+}
+BUCKETS = {
+    "batch_records": Family(GaugeMetricFamily, "Records of the last batch", "batch_records"),
+    "batch_seconds": Family(
+        GaugeMetricFamily, "Time that the last batch took before its push", "batch_seconds"
+    ),
+    "watermark_seconds": Family(
+        GaugeMetricFamily, "Watermark of the stream that is furthest behind", "watermark"
+    ),
+    "open_windows": Family(GaugeMetricFamily, "Windows that are not sealed yet", "open_windows"),
+    "processed_per_second": Family(GaugeMetricFamily, "Records that are processed", "processed"),
+    "records": Family(CounterMetricFamily, "Records that were read", "records"),
+    "sealed_windows": Family(CounterMetricFamily, "Windows that were sealed", "windows"),
+    "late_records": Family(CounterMetricFamily, "Records that came when their window was sealed", "late"),
+    "dropped_records": Family(CounterMetricFamily, "Late records that were left out", "dropped"),
+}
+PIPELINE = {
+    "active": Family(GaugeMetricFamily, "Whether a pipeline process leads", "active"),
+    "input_rows_per_second": Family(GaugeMetricFamily, "Records that come in", "inputRowsPerSecond"),
+    "processed_rows_per_second": Family(
+        GaugeMetricFamily, "Records that are processed", "processedRowsPerSecond"
+    ),
+    "batch_seconds": Family(GaugeMetricFamily, "Time of the last batch", "batchSeconds"),
+    "backpressure_ratio": Family(
+        GaugeMetricFamily, "Input rate over processing rate; above 1 it falls behind", "backpressure"
+    ),
+}
+
+Row = Mapping[str, Any]
+
+
+class StreamMetrics(Collector):
+    """What was measured last."""
+
+    def __init__(self) -> None:
+        self._streams: Sequence[tuple[tuple[str, ...], Row]] = ()
+        self._buckets: Sequence[tuple[tuple[str, ...], Row]] = ()
+        self._pipeline: Row = {"active": False}
+        self._queries: Mapping[tuple[str, ...], Row] = {}
+
+    def update(
+        self,
+        streams: Mapping[tuple[str, str], Row],
+        buckets: Mapping[int, Row],
+        pipeline: Row,
+        queries: Mapping[str, Row],
+    ) -> None:
+        """Show these from now on: streams by namespace and name, buckets by number, queries by name."""
+        self._streams = [*streams.items()]
+        self._buckets = [((str(bucket),), row) for bucket, row in buckets.items()]
+        self._pipeline = pipeline
+        self._queries = {(name,): row for name, row in queries.items()}
+
+    def collect(self) -> Iterable[Metric]:
+        """All families, also those without a sample."""
+        yield from _families("stream", STREAMS, _STREAM, self._streams)
+        yield from _families("bucket", BUCKETS, _BUCKET, self._buckets)
+        pipeline = {**{family.column: 0.0 for family in PIPELINE.values()}, **self._pipeline}
+        yield from _families("pipeline", PIPELINE, (), [((), pipeline)])
+        yield _histograms(
+            "pipeline_batch_duration_seconds", "Time of a batch of each query", ["query"], self._queries
+        )
+        yield _histograms(
+            "bucket_batch_duration_seconds", "Time of a batch of each bucket", _BUCKET, dict(self._buckets)
+        )
+
+
+def _families(
+    noun: str,
+    families: Mapping[str, Family],
+    labels: Sequence[str],
+    rows: Sequence[tuple[tuple[str, ...], Row]],
+) -> Iterable[Metric]:
+    for name, family in families.items():
+        metric = family.kind(f"queenspark_{noun}_{name}", family.text, labels=labels)
+        for values, row in rows:
+            if (value := row.get(family.column)) is not None:
+                metric.add_metric(values, float(value))
+        yield metric
+
+
+def _histograms(name: str, text: str, labels: Sequence[str], rows: Mapping[tuple[str, ...], Row]) -> Metric:
+    """The histograms that the pipeline has written."""
+    metric = HistogramMetricFamily(f"queenspark_{name}", text, labels=labels)
+    for values, row in rows.items():
+        if (histogram := row.get("batchSecondsHistogram")) is not None:
+            bounds = [*(str(float(bound)) for bound in histogram["bounds"]), "+Inf"]
+            buckets = list(zip(bounds, accumulate(histogram["counts"]), strict=True))
+            metric.add_metric(values, buckets, histogram["sum"])
+    return metric

@@ -1,0 +1,27 @@
+"""What to try after the demo, in a checkout or with an installed package."""
+
+from pathlib import Path
+
+import queenspark
+
+Step = tuple[str, str]
+"""A command or a page, and what it is for."""
+
+IN_A_CHECKOUT: tuple[Step, ...] = (
+    ("make up", "the same system, for you to use"),
+    (".venv/bin/python examples/01_quick_start.py", "a stream in a few lines, against `make up`"),
+    ("docs/client.md, examples/README.md", "the client, and a pattern for each need"),
+)
+INSTALLED: tuple[Step, ...] = (
+    ("queenspark up", "the same system, for you to use"),
+    ("""queenspark push hello '{"n": 1}'""", "push a message to it; `queenspark pop hello` takes it"),
+    ("queenspark --help", "every command"),
+    ("python -m pydoc queenspark.client", "the client; `pip install queenspark` is enough for it"),
+)
+
+
+def next_steps(package: Path = Path(queenspark.__file__).parent) -> tuple[Step, ...]:
+    """The steps that fit the way in which `package` was installed."""
+    root = package.parents[1]
+    is_checkout = package.parent.name == "src" and (root / "Makefile").exists()
+    return IN_A_CHECKOUT if is_checkout else INSTALLED

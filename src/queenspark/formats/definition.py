@@ -1,0 +1,182 @@
+"""The definition of a stream: its fields, each with its names and units on every side.
+
+`StreamDefinition` is the body of POST /api/v1/stream/define. The annotation of each field says how the other
+sides name it: the engine's spec, what the API shows, the client and the command line. A new field is a line
+here; whoever uses the field finds it by its name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+DURATION_MS = 60_000
+"""The length of tumbling and sliding windows that ask for none."""
+
+LONGEST_LEASE_MS = 86_400_000 * 365
+LONGEST_RETENTION_MS = 2_000_000_000_000
+
+Whole = Annotated[int, Meta(ge=-(2**48), le=2**48)]
+LeaseMs = Annotated[int, Meta(ge=1, le=LONGEST_LEASE_MS)]
+RetentionMs = Annotated[int, Meta(ge=1, le=LONGEST_RETENTION_MS)]
+
+Place = Literal["spec", "body", "stream", "request"]
+"""Where a field is kept: in the window spec, elsewhere in the version's body, with the stream, or nowhere."""
+
+
+class Names(msgspec.Struct, frozen=True, kw_only=True):
+    """How the other sides name a field."""
+
+    #: For the client and the command line; as on the wire if it is empty.
+    name: str = ""
+    place: Place = "spec"
+    #: Where it is kept; as for the client if it is empty.
+    kept: str = ""
+    #: In what GET shows; camel case of the wire's name if it is empty, not at all if it is None.
+    shown: str | None = ""
+    #: Milliseconds on the wire, microseconds in the spec, seconds on the command line.
+    is_duration: bool = False
+    #: Changing it makes a new version of the stream.
+    is_shape: bool = False
+    #: It has a meaning for some kinds of windows only: choosing another kind drops it.
+    is_size: bool = False
+
+
+class StreamDefinition(msgspec.Struct):
+    """A stream as it should be. Fields that are not sent take their defaults."""
+
+    name: Annotated[str, Names(place="request", shown=None)]
+    namespace: Annotated[str, Names(place="request", shown=None)]
+    source_queue_names: Annotated[list[str], Names(name="sources", place="request", shown=None)] = []
+    partitioned: Annotated[bool, Names(place="body", is_shape=True)] = False
+    window_type: Annotated[
+        Literal["tumbling", "sliding", "session", "count"], Names(name="kind", is_shape=True)
+    ] = "tumbling"
+    window_duration_ms: Annotated[
+        Whole | None,
+        Names(name="duration", kept="duration_us", is_duration=True, is_shape=True, is_size=True),
+    ] = None
+    window_slide_ms: Annotated[
+        Whole | None, Names(name="slide", kept="slide_us", is_duration=True, is_shape=True, is_size=True)
+    ] = None
+    window_gap_ms: Annotated[
+        Whole | None, Names(name="gap", kept="gap_us", is_duration=True, is_shape=True, is_size=True)
+    ] = None
+    window_size_count: Annotated[Whole | None, Names(name="size", is_shape=True, is_size=True)] = None
+    window_slide_count: Annotated[Whole | None, Names(name="step", is_shape=True, is_size=True)] = None
+    window_grace_period_ms: Annotated[Whole, Names(name="grace", kept="grace_us", is_duration=True)] = 30_000
+    window_lease_timeout_ms: Annotated[
+        LeaseMs, Names(name="lease", place="stream", kept="lease_timeout_ms", is_duration=True)
+    ] = 60_000
+    window_retention_ms: Annotated[
+        RetentionMs | None,
+        Names(name="retention", place="stream", kept="window_retention_ms", is_duration=True),
+    ] = None
+    event_time: Annotated[str | None, Names(place="body", is_shape=True)] = None
+    late: Annotated[Literal["process", "warn", "drop"], Names()] = "process"
+    idle_timeout_ms: Annotated[Whole | None, Names(name="idle", kept="idle_us", is_duration=True)] = None
+    emit_empty: Annotated[bool, Names()] = False
+    start: Annotated[str | None, Names(place="request", shown=None)] = None
+    reset: Annotated[bool, Names(place="request", shown=None)] = False
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One field of a definition, with all of its names."""
+
+    wire: str
+    name: str
+    kept: str
+    shown: str | None
+    place: Place
+    is_duration: bool
+    is_shape: bool
+    is_size: bool
+
+    def to_spec(self, value: Any) -> Any:
+        """A value of the wire as the spec has it."""
+        return value * 1000 if self.is_duration and value is not None else value
+
+    def from_spec(self, value: Any) -> Any:
+        """A value of the spec as the wire has it."""
+        return value // 1000 if self.is_duration and value is not None else value
+
+
+def _fields() -> dict[str, Field]:
+    found = {}
+    for wire, hint in get_type_hints(StreamDefinition, include_extras=True).items():
+        names = next(each for each in hint.__metadata__ if isinstance(each, Names))
+        name = names.name or wire
+        shown = names.shown if names.shown != "" else re.sub(r"_(\w)", lambda match: match[1].upper(), wire)
+        found[name] = Field(
+            wire, name, names.kept or name, shown, names.place, names.is_duration, names.is_shape,
+            names.is_size,
+        )  # fmt: skip
+    return found
+
+
+FIELDS = _fields()
+"""All fields by name, in the order of the definition."""
+
+
+if TYPE_CHECKING:
+
+    class ShownDefinition(msgspec.Struct):
+        """The fields that the API shows, with their types."""
+
+else:
+    ShownDefinition = msgspec.defstruct(
+        "ShownDefinition",
+        [
+            (field.shown, get_type_hints(StreamDefinition)[field.wire])
+            for field in FIELDS.values()
+            if field.shown is not None
+        ],
+        kw_only=True,
+        module=__name__,
+    )
+
+
+def to_wire(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by the names of their fields as the wire names them, without those that are None."""
+    return {FIELDS[name].wire: value for name, value in values.items() if value is not None}
+
+
+def to_spec(definition: StreamDefinition) -> dict[str, Any]:
+    """The fields of a definition that describe its windows, as the engine's spec has them."""
+    return {
+        field.kept: field.to_spec(value)
+        for field in FIELDS.values()
+        if field.place == "spec" and (value := getattr(definition, field.wire)) is not None
+    }
+
+
+def shape(spec: Mapping[str, Any], body: object) -> tuple[Any, ...]:
+    """What makes a version of a stream; a change of everything else applies within the version."""
+    return tuple(
+        spec.get(field.kept) if field.place == "spec" else getattr(body, field.kept)
+        for field in FIELDS.values()
+        if field.is_shape
+    )
+
+
+def shown(spec: object, body: object, stream: object) -> dict[str, Any]:
+    """A definition as the API shows it, from where its fields are kept."""
+    kept = {"spec": spec, "body": body, "stream": stream}
+    found = {}
+    for field in FIELDS.values():
+        if field.shown is not None:
+            value = getattr(kept[field.place], field.kept)
+            found[field.shown] = field.from_spec(value) if field.place == "spec" else value
+    return found
+
+
+def in_words_of_the_wire(reason: str) -> str:
+    """An error of the engine's spec with the names and units of the wire."""
+    spec = {field.kept: field for field in FIELDS.values() if field.place == "spec"}
+    if any(field.is_duration and field.kept in reason for field in spec.values()):
+        reason = re.sub(r"-?\d{4,}", lambda number: str(int(number[0]) // 1000), reason)
+    return re.sub(r"\w+", lambda word: spec[word[0]].wire if word[0] in spec else word[0], reason)

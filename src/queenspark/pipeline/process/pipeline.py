@@ -1,0 +1,116 @@
+"""The pipeline process: stands by until it leads, then supervises its queries."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from ...settings import Settings
+from ...signals import handlers_kept
+from ...store.errors import StoreError
+from ...store.migrate import SchemaTooNew, migrate
+from ..spark.session import end_session, is_local, start_session
+from ..streams.streams_query import StreamsQuery
+from .leadership import Leadership
+from .supervisor import Supervisor
+from .warm_up import WarmUp
+
+log = logging.getLogger("queenspark.pipeline")
+
+STAND_BY_SECONDS = 1.0
+
+
+class Pipeline:
+    """Runs until it is told to stop."""
+
+    def __init__(self, settings: Settings, url: str) -> None:
+        self._settings = settings
+        self._url = url
+        self._stop = threading.Event()
+        self._is_starting = False
+        self._spark: SparkSession | None = None
+
+    def stop(self) -> None:
+        """End `run` soon; for signal handlers, which run in the thread that `run` is in."""
+        self._stop.set()
+        if self._is_starting:
+            self._is_starting = False
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def _starting(self) -> Iterator[None]:
+        """What takes several seconds and can be left half done: a signal interrupts it."""
+        self._is_starting = True
+        try:
+            if self._stop.is_set():
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._is_starting = False
+
+    def run(self) -> None:
+        """Stand by and lead, by turns; raises SparkEnded when Spark itself has died."""
+        log.info("starting Spark on %s", self._settings.spark_master)
+        try:
+            # Spark would make Ctrl-C a KeyboardInterrupt, at any place.
+            with self._starting(), handlers_kept():
+                self._spark = start_session(self._settings)
+        except KeyboardInterrupt:
+            return
+        except Exception:
+            if self._stop.is_set():  # what is interrupted may fail in any way
+                return
+            raise
+        leadership = Leadership(self._url)
+        log.info("Spark %s is up", self._spark.version)
+        try:
+            warm_up: WarmUp | None = None
+            was_waiting = is_migrated = False
+            while not self._stop.is_set():
+                try:
+                    if not is_migrated:
+                        self._migrate()
+                        is_migrated = True
+                    leader = leadership.claim()
+                except SchemaTooNew:
+                    raise
+                except StoreError as error:
+                    log.warning("%s", error)
+                    self._stop.wait(STAND_BY_SECONDS)
+                    continue
+                if leader.is_mine:
+                    if warm_up is not None:
+                        warm_up.stop()
+                    self._lead(leadership, leader.epoch)
+                    was_waiting = False
+                elif not was_waiting:
+                    log.info("standing by: another pipeline leads")
+                    was_waiting = True
+                    if warm_up is None and is_local(self._settings.spark_master):
+                        warm_up = WarmUp(self._spark)
+                elif warm_up is not None:
+                    warm_up.look()
+                self._stop.wait(STAND_BY_SECONDS)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            leadership.resign()
+            end_session(self._spark)
+
+    def _migrate(self) -> None:
+        """Install this version's functions, which brokers of another version have not."""
+        for name in migrate(self._url):
+            log.info("migrated: %s", name)
+
+    def _lead(self, leadership: Leadership, epoch: int) -> None:
+        assert self._spark is not None
+        log.info("leading, epoch %d", epoch)
+        with leadership.kept(epoch) as lost:
+            queries = [StreamsQuery.of(self._settings, self._url)]
+            Supervisor(self._spark, self._url, queries, starting=self._starting).run(epoch, self._stop, lost)
+        if lost.is_set():
+            log.warning("no longer leading, epoch %d", epoch)

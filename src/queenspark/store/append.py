@@ -1,0 +1,71 @@
+"""Appending to the log: the one way in for all who push.
+
+A push passes the limit of its queue, is staged instead while push maintenance is on, is encrypted where its
+queue wants it, is inserted, and wakes those who wait for it. Brokers, Spark's sink and transactions differ
+only in how items are inserted (gathered with those of other requests, alone, or together with acks), how
+they know that maintenance is on, and whom they wake first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence, Set
+from uuid import UUID
+
+from .catalog import Catalog
+from .delivery import Ack, Acked
+from .maintenance import Maintenance
+from .push import Item, Pushed
+from .queues import Queues
+from .transaction import Transactions
+
+Push = Callable[[Sequence[Item], int], Awaitable[list[Pushed]]]
+"""Inserts the items of one request of that many bytes, all or nothing."""
+
+
+class Appender:
+    """Appends items to the log; returns when they are on disk, or staged."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        queues: Queues,
+        maintenance: Maintenance,
+        transactions: Transactions,
+        *,
+        push: Push,
+        is_staging: Callable[[], Awaitable[bool]],
+        wake: Callable[[Set[str]], Awaitable[None]],
+    ) -> None:
+        self._catalog = catalog
+        self._queues = queues
+        self._maintenance = maintenance
+        self._transactions = transactions
+        self._push = push
+        self._is_staging = is_staging
+        self._wake = wake
+
+    async def append(self, items: Sequence[Item], size: int = 0) -> list[Pushed]:
+        """Append the items of one request, all or nothing; raises QueueFull."""
+        await self._check_room(items)
+        pushed = await self._maintenance.stage(items) if await self._is_staging() else None
+        if pushed is None:
+            pushed = await self._push(items, size)
+            await self._wake({item.queue for item in items})
+        return pushed
+
+    async def append_and_ack(
+        self, items: Sequence[Item], acks: Sequence[Ack], required_leases: Sequence[UUID] = ()
+    ) -> tuple[list[Pushed], list[Acked]]:
+        """Append items and answer messages in one transaction; raises QueueFull or TransactionRefused."""
+        await self._check_room(items)
+        staging = await self._is_staging()
+        done = await self._transactions.run(items, acks, required_leases, staging=staging)
+        await self._wake({item.queue for item in items})
+        return done
+
+    async def _check_room(self, items: Sequence[Item]) -> None:
+        for name, count in Counter([item.queue for item in items]).items():
+            queue = await self._catalog.queue(name)
+            if queue is not None and queue.max_size > 0:
+                await self._queues.check_room(queue, count)

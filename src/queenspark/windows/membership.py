@@ -1,0 +1,166 @@
+"""Which records belong to a version of a stream, and which of those to a window.
+
+All parts ask here: the router and the window processor for frames of a batch, the broker for the records that
+it has read for a window, the store when one version of a stream takes over from another. The SQL functions
+`messages_between` and `window_records` apply `Members.created`; nothing else of it is in SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from .event_time import event_times
+from .layout import NEVER
+from .spec import WindowSpec
+
+OVER = NEVER
+"""The end of a version of which nothing more comes out."""
+
+LEAVES_OUT = ("session",)
+"""Kinds of windows with dropped records between their first and last position, which no time tells apart."""
+
+_ANY_TIME = (NEVER, -NEVER)
+
+Position = tuple[int, int]  # txid and id
+Span = tuple[int, int]  # microseconds: from, and up to but not including
+
+
+# A version of a stream
+
+
+def is_in_version() -> pl.Expr:
+    """Whether a message is one for a version of a stream.
+
+    Messages have txid, id and created_us. It must lie after the position after_txid, after_id at which the
+    version begins to read its queue, not after until_txid, until_id, and be created before before_us; the
+    last two may be null.
+    """
+    goes_on = ~_is_after(("txid", "id"), ("until_txid", "until_id"))
+    is_early = pl.col("created_us") < pl.col("before_us")
+    return (
+        _is_after(("txid", "id"), ("after_txid", "after_id"))
+        & goes_on.fill_null(True)
+        & is_early.fill_null(True)
+    )
+
+
+def is_given_out() -> pl.Expr:
+    """Whether a window is one that its version gives out: start_us from from_us on and before until_us.
+
+    Either may be null.
+    """
+    begun = pl.col("start_us") >= pl.col("from_us")
+    goes_on = pl.col("start_us") < pl.col("until_us")
+    return begun.fill_null(True) & goes_on.fill_null(True)
+
+
+def is_counted_from() -> pl.Expr:
+    """Whether a record does not lie before the position from_txid, from_id at which its key goes on."""
+    return ~_is_after(("from_txid", "from_id"), ("txid", "id")).fill_null(False)
+
+
+def _is_after(this: tuple[str, str], other: tuple[str, str]) -> pl.Expr:
+    """Compare positions as pairs."""
+    (txid, id_), (other_txid, other_id) = this, other
+    return (pl.col(txid) > pl.col(other_txid)) | (
+        (pl.col(txid) == pl.col(other_txid)) & (pl.col(id_) > pl.col(other_id))
+    )
+
+
+def created_before(spec: WindowSpec, until_us: int | None) -> int | None:
+    """When the records of a version that ends at until_us are all created, where the clock alone tells."""
+    if until_us is None or spec.clock == "event" or not spec.duration:
+        return None
+    return until_us + spec.duration
+
+
+def is_over(spec: WindowSpec, until_us: int | None, tick: int) -> bool:
+    """Whether a version that ends at until_us has given out its last window at a safe time."""
+    if until_us is None:
+        return False
+    return until_us + spec.duration + spec.gap + spec.grace_us + spec.idle + spec.keep < tick
+
+
+# From one version to the next
+
+
+class Handover(NamedTuple):
+    """Where one version of a stream ends and the next begins."""
+
+    #: Records are divided by position: each is in one version.
+    by_position: bool = False
+    #: The old version gives out windows that start before this time.
+    until_us: int | None = None
+    #: The new one gives out windows that start at or after this time.
+    from_us: int | None = None
+    #: The new one reads what was created at or after this time; without it, what comes from now on.
+    reads_from_us: int | None = None
+
+
+def handover(old: WindowSpec, new: WindowSpec, now_us: int) -> Handover:
+    """How a new version takes over, so that no record is left out.
+
+    Where records are counted, they are divided by position. Otherwise the old version gives out its windows
+    up to the next boundary of its grid, and the new one begins at or before it: at the boundary of its own
+    grid, or with sessions at once. Records in between are in a window of each version.
+    """
+    if "count" in (old.kind, new.kind):
+        return Handover(by_position=True)
+    boundary = (now_us // old.duration + 1) * old.duration if old.duration else now_us
+    return Handover(
+        until_us=boundary,
+        from_us=aligned(new, boundary) if new.slide else None,
+        reads_from_us=min(now_us, boundary - new.duration) if new.duration else None,
+    )
+
+
+def aligned(spec: WindowSpec, time_us: int) -> int:
+    """A time moved down to a start of the windows' grid; the same time where they lie on no grid."""
+    return time_us // spec.slide * spec.slide if spec.slide else time_us
+
+
+# A window
+
+
+class Members(NamedTuple):
+    """Which of the records between a window's first and last position are in it."""
+
+    #: Of this partition name; None: of all.
+    partition: str | None
+    #: Created in this time, for windows by ingest time.
+    created: Span | None
+    #: With an event time at this path …
+    path: str | None
+    #: … that lies in this time.
+    time: Span
+    #: All but those that were dropped.
+    leaves_out: bool
+
+    @classmethod
+    def of(cls, spec: WindowSpec, path: str | None, partitioned: bool, key: str, span: Span) -> Members:
+        """The records of a window; `path` is where the event time is, `span` the window's start and end."""
+        counted = spec.kind in ("count", "rows")
+        return cls(
+            partition=key if partitioned else None,
+            created=None if counted or path is not None else span,
+            path=path,
+            time=_ANY_TIME if counted else span,
+            leaves_out=spec.kind in LEAVES_OUT,
+        )
+
+    def contain(
+        self, positions: Sequence[Position], payloads: Sequence[str], dropped: Collection[Position]
+    ) -> list[bool]:
+        """Which of some records are in it, of those with the partition and the time of creation."""
+        inside = [position not in dropped for position in positions]
+        if self.path is None or not payloads:
+            return inside
+        first, end = self.time
+        times = event_times(pl.Series(payloads, dtype=pl.String), self.path).to_list()
+        return [
+            is_there and time is not None and first <= time < end
+            for is_there, time in zip(inside, times, strict=True)
+        ]

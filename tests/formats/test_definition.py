@@ -1,0 +1,90 @@
+"""The definition of a stream: every field has its place on every side, and its units fit."""
+
+import msgspec
+import pytest
+
+from queenspark.formats.definition import (
+    FIELDS,
+    StreamDefinition,
+    in_words_of_the_wire,
+    shape,
+    shown,
+    to_spec,
+    to_wire,
+)
+from queenspark.store.definitions import Body
+from queenspark.store.streams import Stream
+from queenspark.windows import WindowSpec
+
+KEPT = {"spec": WindowSpec, "body": Body, "stream": Stream}
+DEFINITION = StreamDefinition(
+    "s", "ns", ["q"], True, "sliding", window_duration_ms=60_000, window_slide_ms=1500, late="drop"
+)
+
+
+def body(**more: object) -> Body:
+    given = {"name": "s", "namespace": "ns", "partitioned": True, "spec": {}, "event_time": None}
+    return msgspec.convert({**given, "sources": (), **more}, Body)
+
+
+@pytest.mark.parametrize("field", FIELDS.values(), ids=lambda field: field.name)
+def test_every_field_is_kept_somewhere(field: object) -> None:
+    (field,) = [each for each in FIELDS.values() if each is field]
+    if field.place != "request":
+        assert field.kept in KEPT[field.place].__struct_fields__
+
+
+def test_every_field_of_a_request_is_in_the_table() -> None:
+    assert [field.wire for field in FIELDS.values()] == list(StreamDefinition.__struct_fields__)
+
+
+def test_times_are_milliseconds_on_the_wire_and_microseconds_in_the_spec() -> None:
+    assert to_spec(DEFINITION) == {
+        "kind": "sliding", "duration_us": 60_000_000, "slide_us": 1_500_000, "grace_us": 30_000_000,
+        "late": "drop", "emit_empty": False,
+    }  # fmt: skip
+
+
+def test_what_is_shown_is_what_was_asked_for() -> None:
+    spec = WindowSpec(**to_spec(DEFINITION))
+    stream = msgspec.convert(
+        {
+            "id": 1, "namespace": "ns", "name": "s", "queue_id": 2, "queue": "windows:ns/s",
+            "partitioned": True, "lease_timeout_ms": 60_000, "version": 1, "window_retention_ms": 5000,
+            "created_at": "2026-01-31T00:00:00Z", "updated_at": "2026-01-31T00:00:00Z",
+        },
+        Stream,
+    )  # fmt: skip
+    assert shown(spec, body(), stream) == {
+        "partitioned": True, "windowType": "sliding", "windowDurationMs": 60_000, "windowSlideMs": 1500,
+        "windowGapMs": None, "windowSizeCount": None, "windowSlideCount": None, "windowGracePeriodMs": 30_000,
+        "windowLeaseTimeoutMs": 60_000, "windowRetentionMs": 5000, "eventTime": None, "late": "drop",
+        "idleTimeoutMs": None, "emitEmpty": False,
+    }  # fmt: skip
+
+
+def test_values_by_name_become_fields_of_the_wire() -> None:
+    assert to_wire({"kind": "count", "size": 5, "step": None}) == {
+        "window_type": "count",
+        "window_size_count": 5,
+    }
+    with pytest.raises(KeyError):
+        to_wire({"length": 5})
+
+
+def test_a_version_is_made_by_its_shape() -> None:
+    before = shape({"kind": "tumbling", "duration_us": 5, "late": "drop"}, body())
+    assert before == shape({"kind": "tumbling", "duration_us": 5, "grace_us": 9}, body())
+    assert before != shape({"kind": "tumbling", "duration_us": 6}, body())
+    assert before != shape({"kind": "tumbling", "duration_us": 5}, body(partitioned=False))
+    assert before != shape({"kind": "tumbling", "duration_us": 5}, body(event_time="at"))
+
+
+def test_errors_of_the_spec_speak_of_the_wire() -> None:
+    reason = "slide_us is 90000000; it must not be larger than duration_us"
+    assert in_words_of_the_wire(reason) == (
+        "window_slide_ms is 90000; it must not be larger than window_duration_ms"
+    )
+    assert in_words_of_the_wire("step is 5000; it must not be larger than size") == (
+        "window_slide_count is 5000; it must not be larger than window_size_count"
+    )

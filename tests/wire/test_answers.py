@@ -1,0 +1,220 @@
+"""Every route answers what the OpenAPI document says: no field is missing, wrong or undocumented."""
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import psycopg
+import pytest
+
+from queenspark.broker.app import routes
+from queenspark.embedded import EmbeddedPostgres
+from tests.broker_process import Broker
+from tests.conftest import StartBroker
+from tests.postgres_servers import PostgresServer
+from tests.streams.sealing import minute
+from tests.streams.stream_api import StreamApi
+from tests.wire.api import Api, Json, ack_operation, answered, push_operation
+from tests.wire.document import Document
+
+EPOCH = "2026-01-01T00:00:00Z"
+
+
+@pytest.fixture(scope="module")
+def checked(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Document]:
+    """The document, after it has seen an answer of everything."""
+    log_file = tmp_path_factory.mktemp("answers") / "broker.log"
+    with postgres_18.database() as url:
+        started = Broker(url, log_file)
+        try:
+            with Api(started.url, url) as api:
+                document = Document(api.read("/openapi.json"))
+                api.http.event_hooks = {"response": [document.check]}
+                for exercise in (queues, deliveries, counts, dead_letters, traces, groups, streams, system):
+                    exercise(api)
+                yield document
+        finally:
+            started.stop()
+
+
+def queues(api: Api) -> None:
+    api.configure("q", namespace="n", task="t")
+    api.push("q", 1)
+    api.push_items([{"queue": "q", "payload": 1, "transactionId": "same", "traceId": "trace"}] * 2)
+    api.configure("gone")
+    answered(api.delete("/api/v1/resources/queues/gone"), 200)
+    assert api.get("/api/v1/resources/queues/gone").status_code == 404
+
+
+def deliveries(api: Api) -> None:
+    assert api.pop("q", "no such partition").status_code == 204
+    assert api.get("/api/v1/pop", namespace="nowhere").status_code == 204
+    assert api.empty("q", consumerGroup="later", subscriptionMode="new")
+    (message,) = api.take("q", "Default", consumerGroup="g", autopilot="true", batch=1)
+    answered(api.post(f"/api/v1/lease/{message['leaseId']}/extend", {"seconds": 60}), 200)
+    assert api.post("/api/v1/lease/none/extend").status_code == 404
+    assert api.ack(message, consumerGroup="g")["success"]
+    assert not api.ack({**message, "transactionId": "unknown"}, consumerGroup="g")["success"]
+    assert api.get("/api/v1/pop", namespace="n", wait="true", timeout=10_000).status_code == 200
+    messages = api.take("q", consumerGroup="batch", batch=10)
+    api.complete(messages, "batch")
+    (message,) = api.take("q", consumerGroup="transactions")
+    ack = ack_operation(message, consumerGroup="transactions")
+    assert api.transaction([ack, push_operation("other", 1, 2)])["success"]
+    assert not api.transaction([{**ack, "transactionId": "unknown"}])["success"]
+
+
+def counts(api: Api) -> None:
+    for kind in ("queues", "queues/q", "namespaces", "tasks", "overview"):
+        api.read(f"/api/v1/resources/{kind}")
+    for kind in ("", "/queues", "/queues/q", "/queues/q/messages", "/analytics"):
+        api.read(f"/api/v1/status{kind}")
+
+
+def dead_letters(api: Api) -> None:
+    def bury(number: int) -> Json:
+        """Let a new message become a dead letter."""
+        api.push("dead", number)
+        (message,) = api.take("dead", consumerGroup="g")
+        assert api.ack(message, "dlq", consumerGroup="g", error="broken")["dlq"]
+        return message
+
+    api.configure("dead")
+    first, second = bury(1), bury(2)
+    assert len(api.dead_letters("dead")) == 2
+    path = "/api/v1/messages/{partitionId}/{transactionId}"
+    api.read("/api/v1/messages", queue="dead")
+    api.read("/api/v1/messages", queue="no such queue")
+    api.read(path.format(**first))
+    answered(api.post(f"{path.format(**first)}/retry"), 200)
+    answered(api.post("/api/v1/dlq/retry?queue=dead"), 200)
+    api.drain("dead", 2, consumerGroup="g")
+    third = bury(3)
+    with psycopg.connect(api.database_url or "", autocommit=True) as connection:
+        connection.execute(
+            "DELETE FROM queenspark.messages WHERE transaction_id = %s", (third["transactionId"],)
+        )
+    assert "failedAt" in api.read(path.format(**third))
+    answered(api.delete("/api/v1/dlq", queue="dead"), 200)
+    answered(api.delete(path.format(**second)), 200)
+
+
+def traces(api: Api) -> None:
+    (pushed,) = api.push("traced", 1)
+    which = {"transactionId": pushed["transaction_id"], "partitionId": pushed["partition_id"]}
+    body = {**which, "data": {"step": 1}, "traceNames": ["mine"], "consumerGroup": "g", "eventType": "info"}
+    answered(api.post("/api/v1/traces", body), 201)
+    api.read("/api/v1/traces/names")
+    api.read("/api/v1/traces/by-name/mine")
+    api.read("/api/v1/traces/{partitionId}/{transactionId}".format(**which))
+
+
+def groups(api: Api) -> None:
+    api.push("grouped", 1, 2)
+    api.take("grouped", consumerGroup="slow")
+    api.read("/api/v1/consumer-groups")
+    assert api.read("/api/v1/consumer-groups/lagging", minLagSeconds=0)["consumerGroups"]
+    api.read("/api/v1/consumer-groups/slow")
+    answered(api.post("/api/v1/consumer-groups/slow/subscription", {"subscriptionTimestamp": EPOCH}), 200)
+    api.seek("slow", "grouped", toEnd=True)
+    api.seek("slow", "grouped", timestamp=EPOCH)
+    api.seek("slow", "grouped", "Default", toBeginning=True)
+    answered(api.delete("/api/v1/consumer-groups/slow/queues/grouped"), 200)
+    answered(api.delete("/api/v1/consumer-groups/slow"), 200)
+
+
+def streams(api: Api) -> None:
+    with closing(StreamApi(api, api.database_url or "")) as stream:
+        _exercise(stream)
+
+
+def _exercise(stream: StreamApi) -> None:
+    api = stream.api
+    stream.define(partitioned=True, event_time="at", window_grace_period_ms=0)
+    records = stream.push({"at": EPOCH}, {"at": EPOCH}, {"at": "2026-01-01T00:00:01Z"})
+    of = {"stream": stream.id, "version": 1}
+    noted = [{**of, "key": "p", "txid": record.position[0], "id": record.position[1]} for record in records]
+    start = 1_767_225_600_000_000
+    stream.seal(
+        stream.over(records, start_us=start, end_us=start + 60_000_000),
+        minute("other", 1),
+        minute("third", 1),
+        late=[{**noted[0], "time_us": 0, "closed_us": 1_000_000, "dropped": True}],
+        dead=noted[1:2],
+        stats=[{**of, "watermark_us": start, "open_windows": 2, "records": 9, "windows": 4}],
+    )
+    stream.run("""INSERT INTO queenspark.pipeline_stats (key, value) VALUES ('streams', '{"batch": 1}')""")
+    stream.run("UPDATE queenspark.pipeline SET holder = 'me', expires_at = now() + interval '1 hour'")
+    windows: list[Json] = answered(stream.try_poll(maxWindows=10, maxMessages=2), 200)["windows"]
+    (mine,) = (window for window in windows if window["count"] == 3)
+    api.read(f"/api/v1/stream/window/{mine['leaseId']}/messages", cursor=mine["nextCursor"])
+    answered(stream.renew(mine, 60_000), 200)
+    for window in windows:
+        stream.ack(window)
+    assert stream.ack(mine) == {"success": True, "acked": True}
+    assert stream.empty()
+    stream.poll("second")
+    stream.seek(EPOCH)
+    api.read("/api/v1/resources/streams")
+    api.read("/api/v1/resources/streams/stats")
+    stream.resource()
+    for kind in ("consumers", "windows", "late", "dead"):
+        assert stream.resource(kind)[kind]
+    answered(api.delete(f"/api/v1/resources/streams/{stream.name}"), 200)
+
+
+def system(api: Api) -> None:
+    for path in ("/health", "/metrics", "/openapi.json"):
+        api.read(path)
+    assert api.get("/metrics/prometheus").status_code == 200
+    _status_with_a_held_horizon(api)
+    for path in ("/api/v1/system/maintenance", "/api/v1/system/maintenance/pop"):
+        answered(api.post(path, {"enabled": True}), 200)
+        api.push("staged", 1)
+        api.read(path)
+        answered(api.post(path, {"enabled": False}), 200)
+
+
+def _status_with_a_held_horizon(api: Api) -> None:
+    with psycopg.connect(api.database_url or "") as connection:
+        connection.execute("SELECT pg_current_xact_id()")
+        deadline = time.monotonic() + 20
+        while api.read("/api/v1/status")["horizonHeldBy"] is None:
+            assert time.monotonic() < deadline
+
+
+def test_every_answer_of_every_route_was_checked(checked: Document) -> None:
+    without_a_database = {("get_health", "503")}
+    assert checked.statuses() - checked.seen_statuses == without_a_database
+
+
+def test_every_documented_field_is_sent(checked: Document) -> None:
+    elsewhere = {"Unhealthy", "Error"}
+    unseen = {field for field in checked.fields() - checked.seen_fields if field.schema not in elsewhere}
+    assert unseen == set()
+
+
+def test_a_broker_without_its_database_answers_as_documented(
+    broker: StartBroker, durable_postgres: EmbeddedPostgres
+) -> None:
+    with Api(broker(database_url=durable_postgres.url).url) as api:
+        document = Document(api.read("/openapi.json"))
+        durable_postgres.stop()
+        for path, status in (("/health", 503), ("/api/v1/resources/queues", 503)):
+            response = api.get(path)
+            assert response.status_code == status
+            document.check(response)
+    assert ("get_health", "503") in document.seen_statuses
+
+
+def test_every_route_has_a_schema_for_each_answer(api: Api) -> None:
+    paths = api.read("/openapi.json")["paths"]
+    for route in routes():
+        operation: dict[str, Any] = paths[re.sub(r":(\w+)", r"{\1}", route.path)][route.method.lower()]
+        assert operation["x-right"] == route.right
+        for status in route.answers:
+            content = operation["responses"][str(status)].get("content")
+            assert (content is None) == (status == 204)
+        assert {"4XX", "5XX"} <= operation["responses"].keys()
