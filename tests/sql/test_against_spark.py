@@ -95,8 +95,9 @@ def _with_inside(outer: Node, inside: dict[str, Node]) -> Node:
 def _composed(columns: str, count: int) -> list[str]:
     """Expressions with others inside of them."""
     kinds, chance = _columns(columns), Random(20260131)
-    # Spark computes the operands of NULLIF apart, where the judge cannot catch their errors.
-    parts = [parse_expression(text) for text in CASES[columns] if "NULLIF" not in text]
+    # Spark computes the operands of these apart, where the judge cannot catch their errors.
+    apart = ("NULLIF", "BETWEEN")
+    parts = [parse_expression(text) for text in CASES[columns] if not any(word in text for word in apart)]
     frame = pl.DataFrame(schema={name: column_type(kind).column for name, kind in kinds.items()})
     found: list[str] = []
     while len(found) < count:

@@ -34,6 +34,11 @@ def _if(condition: Argument, then: Argument, otherwise: Argument) -> Compiled:
     return conditional.choice([(condition.compiled, then.compiled)], otherwise.compiled, condition.span)
 
 
+def _nvl2(value: Argument, then: Argument, otherwise: Argument) -> Compiled:
+    present = conditional.missing(value.compiled)
+    return conditional.choice([(present, otherwise.compiled)], then.compiled, value.span)
+
+
 def _is_null(argument: Argument) -> Compiled:
     return conditional.missing(argument.compiled)
 
@@ -181,6 +186,18 @@ _LIST = [
         "The string several times.",
         "REPEAT('ab', 2)",
         text.repeat,
+        2,
+        2,
+    ),
+    Function("REVERSE", "REVERSE(string)", _S, "From the end.", "REVERSE('abc')", text.reverse, 1, 1),
+    Function("MD5", "MD5(string)", _S, "The MD5 digest, in hexadecimal.", "MD5('abc')", text.md5_text, 1, 1),
+    Function(
+        "SHA2",
+        "SHA2(string, bits)",
+        _S,
+        "A SHA-2 digest of 224, 256, 384 or 512 bits, in hexadecimal.",
+        "SHA2('abc', 256)",
+        text.sha2,
         2,
         2,
     ),
@@ -480,6 +497,16 @@ _LIST = [
     ),
     Function("NULLIF", "NULLIF(value, value)", _C, "NULL if both are equal.", "NULLIF(1, 1)", _null_if, 2, 2),
     Function("IF", "IF(condition, then, else)", _C, "One of two values.", "IF(TRUE, 1, 2)", _if, 3, 3),
+    Function(
+        "NVL2",
+        "NVL2(value, then, else)",
+        _C,
+        "The second for a value, the third for NULL.",
+        "NVL2(NULL, 1, 2)",
+        _nvl2,
+        3,
+        3,
+    ),
     Function("ISNULL", "ISNULL(value)", _C, "Whether it is NULL.", "ISNULL(NULL)", _is_null, 1, 1),
     Function(
         "SIZE", "SIZE(array)", _A, "The number of elements.", "SIZE(SPLIT('a,b', ','))", arrays.size, 1, 1

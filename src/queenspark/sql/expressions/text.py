@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import md5, sha224, sha256, sha384, sha512
+
 import polars as pl
 
 from ..source import Span
@@ -9,12 +11,14 @@ from ..tree import Literal
 from ..types import ARRAY_OF_STRINGS, BOOLEAN, INT, NULL, STRING
 from .compiled import Argument, Compiled, all_of, in_turn
 from .conversion import widened
+from .java_numbers import per_value
 from .patterns import LAST_BREAK, RegexTranslator, like_pattern, plain_separator
 from .to_text import to_text
 
 #: How long LPAD, RPAD and REPEAT may make a string.
 LONGEST = 100_000
 _MOST = 2**31 - 1
+_SHA = {0: sha256, 224: sha224, 256: sha256, 384: sha384, 512: sha512}
 
 
 def string(argument: Argument) -> Compiled:
@@ -225,6 +229,32 @@ def repeat(text: Argument, times: Argument) -> Compiled:
         pl.concat_str([a.value] * n) if n else pl.when(a.value.is_not_null()).then(pl.lit("")),
         STRING,
         a.error,
+    )
+
+
+def reverse(text: Argument) -> Compiled:
+    """REVERSE: character by character, also combining ones."""
+    a = string(text)
+    return Compiled(per_value(a.value, lambda value: value[::-1], pl.String()), STRING, a.error)
+
+
+def md5_text(text: Argument) -> Compiled:
+    """MD5 of the UTF-8 bytes."""
+    a = string(text)
+    digest = per_value(
+        a.value, lambda value: md5(value.encode(), usedforsecurity=False).hexdigest(), pl.String()
+    )
+    return Compiled(digest, STRING, a.error)
+
+
+def sha2(text: Argument, bits: Argument) -> Compiled:
+    """SHA2 of the UTF-8 bytes."""
+    a, size = string(text), constant_number(bits, "the number of bits", 0, 512)
+    if size not in _SHA:
+        raise bits.span.error(f"the number of bits is {size}; use one of {', '.join(map(str, _SHA))}")
+    make = _SHA[size]
+    return Compiled(
+        per_value(a.value, lambda value: make(value.encode()).hexdigest(), pl.String()), STRING, a.error
     )
 
 
