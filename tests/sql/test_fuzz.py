@@ -19,7 +19,7 @@ _EXTRA = [
     "(", ")", ",", ";", ".", "*", "-", "+", "[", "]", "=", "'x'", "`q`", "1", "5m", "1.5e3",
     "SELECT", "FROM", "WITH", "AS", "NOT", "NULL", "IN", "OVER", "FILTER", "WINDOW", "ROWS", "EMIT",
     "x", "JOIN", "INTERVAL", "CASE", "END", "é", "'", "/*", "--", "\n", "\x00", "$", "::", "{",
-    "SHOW", "EXPLAIN", "IF", "EXISTS", "CASCADE", "IGNORE", "DISTINCT",
+    "{#", "#}", "SHOW", "EXPLAIN", "IF", "EXISTS", "CASCADE", "IGNORE", "DISTINCT",
 ]  # fmt: skip
 
 

@@ -36,6 +36,10 @@ def test_statements_are_separated_by_semicolons_and_comments_are_left_out() -> N
     assert parse(" -- nothing\n") == []
 
 
+def test_comments_can_be_nested() -> None:
+    assert canonical(parse_one("select a /* one /* two */ three */ from t -- {# four")) == "SELECT a FROM t"
+
+
 def test_positions_count_from_the_whole_text() -> None:
     with pytest.raises(SqlError) as caught:
         parse("show streams;\nexplain\n  select a frm b")

@@ -26,7 +26,7 @@ _SWALLOWS = {"COMMAND", "EXECUTE", "FETCH", "RENAME", "SHOW"}
 _WORD = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[a-zA-Z]*")
 _COMPLETE = re.compile(
-    r"--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|`[^`]*`|(?P<open>/\*|['\"`])|.", re.DOTALL
+    r"--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|`[^`]*`|(?P<open>/\*|\{#|['\"`])|.", re.DOTALL
 )
 
 
@@ -62,13 +62,49 @@ def tokenize(source: Source) -> list[Token]:
     tokens: list[Token] = []
     for token in _tokens(source):
         last = tokens[-1] if tokens else None
+        _check_gap(source, 0 if last is None else last.end, token.start)
         if _continues(last, token, source):
             assert last is not None
             tokens[-1] = Token(Kind.STRING, f"{last.text}'{token.text}", last.start, token.end)
         else:
             tokens.append(token)
     end = len(source.text)
+    _check_gap(source, tokens[-1].end if tokens else 0, end)
     return [*tokens, Token(Kind.END, "", end, end)]
+
+
+def _check_gap(source: Source, at: int, end: int) -> None:
+    """Between two tokens there are only blanks and comments; sqlglot would also skip Jinja's `{# … #}`."""
+    text = source.text
+    while at < end:
+        if text[at].isspace():
+            at += 1
+        elif text.startswith("--", at):
+            at = _after(text, "\n", at, end)
+        elif text.startswith("/*", at):
+            at = _after_comment(text, at, end)
+        else:
+            raise source.error(f"unexpected {text[at : at + 2]!r}; write comments as -- … or /* … */", at)
+
+
+def _after(text: str, what: str, at: int, end: int) -> int:
+    found = text.find(what, at, end)
+    return end if found < 0 else found + len(what)
+
+
+def _after_comment(text: str, at: int, end: int) -> int:
+    """The end of a comment, which can have others inside."""
+    depth = 0
+    while at < end:
+        if text.startswith("/*", at):
+            depth, at = depth + 1, at + 2
+        elif text.startswith("*/", at):
+            depth, at = depth - 1, at + 2
+            if depth == 0:
+                return at
+        else:
+            at += 1
+    return end
 
 
 def _continues(last: Token | None, token: Token, source: Source) -> bool:
@@ -141,6 +177,8 @@ def _words(source: Source, text: str, start: int) -> Iterator[Token]:
 
 def _open_quote(source: Source, begin: int) -> Exception:
     for match in _COMPLETE.finditer(source.text, begin):
+        if match["open"] == "{#":
+            _check_gap(source, match.start(), match.end())
         if match["open"]:
             what = "comment" if match["open"] == "/*" else f"quote {match['open']}"
             end = "*/" if match["open"] == "/*" else match["open"]
