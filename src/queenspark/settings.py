@@ -68,7 +68,7 @@ class Settings:
         86400.0, "how much longer than its time retention keeps a message that a stream still needs"
     )
     stats_interval_seconds: float = _setting(
-        10.0, "time between two counts of lag and queue sizes", at_least=0.1
+        10.0, "time between two rounds of counting lag and queue sizes", at_least=0.1
     )
     spark_master: str = _setting(
         "local[*]", "where Spark runs: on this machine's cores, or the URL of a cluster"

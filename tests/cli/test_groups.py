@@ -22,10 +22,12 @@ def data(queenspark: Command, queue: str, group: str) -> list[object]:
 def test_groups_are_listed_with_their_lag(queenspark: Command, queue: str, group: str) -> None:
     queenspark("push", queue, stdin=b"1\n2\n3\n")
     queenspark("pop", queue, "--group", group)
-    (line,) = [line for line in queenspark("groups").out.splitlines() if group in line]
+    (line,) = [
+        line for line in queenspark("groups", "list", "--search", group).out.splitlines() if group in line
+    ]
     assert queue in line
     assert "2" in line.split()
-    assert group in queenspark("groups", "list", "--json").out
+    assert group in queenspark("groups", "list", "--search", group, "--json").out
 
 
 def test_only_groups_that_are_behind_are_listed_on_demand(

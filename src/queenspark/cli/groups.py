@@ -44,7 +44,7 @@ def list_groups(
     ] = None,
     search: Search = None,
     sort: Sort = "name",
-    limit: Limit = 1000,
+    limit: Limit = 100,
     offset: Offset = 0,
     url: Url = None,
     as_json: AsJson = False,

@@ -31,7 +31,7 @@ GROUPS = [("group", "name"), ("lag", "lag"), ("processing", "processing"), ("old
 def list_queues(
     search: Search = None,
     sort: Sort = "name",
-    limit: Limit = 1000,
+    limit: Limit = 100,
     offset: Offset = 0,
     windows: Annotated[bool, typer.Option("--windows", help="Window queues of streams, too.")] = False,
     url: Url = None,
