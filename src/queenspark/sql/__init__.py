@@ -1,0 +1,20 @@
+"""The SQL dialect: parse, check and plan statements; no Spark, no database, no HTTP."""
+
+from .canonical import canonical
+from .errors import SqlError
+from .parser import parse, parse_expression, parse_one
+from .planning import Catalogue, Plan, Relation, plan_insert, plan_query, plan_stream
+
+__all__ = [
+    "Catalogue",
+    "Plan",
+    "Relation",
+    "SqlError",
+    "canonical",
+    "parse",
+    "parse_expression",
+    "parse_one",
+    "plan_insert",
+    "plan_query",
+    "plan_stream",
+]

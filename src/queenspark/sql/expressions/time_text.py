@@ -1,0 +1,117 @@
+"""Times out of strings: the forms that Spark reads, except names of time zones and times without a date."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from .times import DAY_US, END_US, FIRST_US, from_micros
+
+_DAY = r"(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})"
+_HOUR = r"(?P<hour>[0-9]{1,2})"
+_MINUTE = r"(?P<minute>[0-9]{1,2})"
+_SECOND = r"(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]*))?"
+_ZONE = (
+    r"(?: ?(?P<utc>Z|UTC|GMT)| ?(?:UTC|GMT)?(?P<sign>[+-])(?P<off_hour>[0-9]{1,2})"
+    r"(?::(?P<off_minute>[0-9]{1,2})(?::(?P<off_second>[0-9]{1,2}))?)?)?"
+)
+_TIMESTAMP = rf"\A{_DAY}(?:[T ]{_HOUR}(?::{_MINUTE}(?::{_SECOND}{_ZONE})?)?)?)?)?\z"
+_ISO_ZONE = r"(?:(?P<utc>[Zz])|(?P<sign>[+-])(?P<off_hour>[0-9]{2}):?(?P<off_minute>[0-9]{2})?)?"
+_ISO = rf"\A{_DAY}(?:[Tt ]{_HOUR}:{_MINUTE}(?::{_SECOND})?{_ISO_ZONE})?)?)?\z"
+_DATE = rf"\A{_DAY}(?s:[T ].*)?)?)?\z"
+_PLAIN = (
+    r"\A(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])-[0-9]{2}-[0-9]{2}"
+    r"T[0-2][0-9]:[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?Z\z"
+)
+_PLAIN_FORMAT = "%Y-%m-%dT%H:%M:%S%.fZ"
+_NUMBERS = ("year", "month", "day", "hour", "minute", "second", "off_hour", "off_minute", "off_second")
+
+
+def date_of_text(text: pl.Expr) -> pl.Expr:
+    """A DATE, or NULL where the text is none."""
+    part = _parts(text, _DATE)
+    days = pl.when(_is_day(part)).then(_days(part))
+    return days.cast(pl.Int32, strict=False).cast(pl.Date)
+
+
+def timestamp_of_text(text: pl.Expr) -> pl.Expr:
+    """A TIMESTAMP as CAST reads it, or NULL where the text is none."""
+    return _quickly(text, _TIMESTAMP)
+
+
+def timestamp_of_iso(text: pl.Expr) -> pl.Expr:
+    """A TIMESTAMP in a payload: ISO 8601, also with an offset after minutes or without a colon."""
+    return _quickly(text, _ISO)
+
+
+def _quickly(text: pl.Expr, pattern: str) -> pl.Expr:
+    """Most times have one form, which polars reads much faster than a regular expression takes it apart."""
+    plain = text.str.contains(_PLAIN).fill_null(False)
+    quick = pl.when(plain).then(text).str.to_datetime(_PLAIN_FORMAT, strict=False, time_unit="us")
+    slow = _moment(_parts(pl.when(~plain).then(text), pattern))
+    return pl.when(plain).then(quick.dt.replace_time_zone("UTC")).otherwise(slow)
+
+
+def _moment(part: dict[str, pl.Expr]) -> pl.Expr:
+    fraction = part["fraction"].fill_null("").str.slice(0, 6).str.pad_end(6, "0").cast(pl.Int64, strict=False)
+    seconds = part["hour"] * 3600 + part["minute"] * 60 + part["second"]
+    offset_second = part.get("off_second", pl.lit(0, dtype=pl.Int64))
+    offset = part["off_hour"] * 3600 + part["off_minute"] * 60 + offset_second
+    offset = pl.when(part["sign"] == "-").then(-offset).otherwise(offset)
+    possible = (
+        _is_day(part)
+        & (part["hour"] <= 23)
+        & (part["minute"] <= 59)
+        & (part["second"] <= 59)
+        & (part["off_minute"] <= 59)
+        & (offset_second <= 59)
+        & (offset.abs() <= 18 * 3600)
+    )
+    micros = _days(part) * DAY_US + (seconds - offset) * 1_000_000 + fraction
+    return from_micros(pl.when(possible & (micros >= FIRST_US) & (micros < END_US)).then(micros))
+
+
+def _parts(text: pl.Expr, pattern: str) -> dict[str, pl.Expr]:
+    groups = text.str.extract_groups(pattern)
+    found: dict[str, pl.Expr] = {}
+    for name in (
+        "year",
+        "month",
+        "day",
+        "hour",
+        "minute",
+        "second",
+        "fraction",
+        "sign",
+        "off_hour",
+        "off_minute",
+        "off_second",
+    ):
+        if f"<{name}>" not in pattern:
+            continue
+        field = groups.struct.field(name)
+        if name in _NUMBERS:
+            default = 1 if name in ("month", "day") else 0
+            field = field.cast(pl.Int64, strict=False)
+            found[name] = field if name == "year" else field.fill_null(default)
+        else:
+            found[name] = field
+    return found
+
+
+def _is_day(part: dict[str, pl.Expr]) -> pl.Expr:
+    year, month, day = part["year"], part["month"], part["day"]
+    leap = ((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0)
+    short = (
+        pl.when(month == 2)
+        .then(28 + leap.cast(pl.Int64))
+        .otherwise(31 - month.is_in([4, 6, 9, 11]).cast(pl.Int64))
+    )
+    return (year >= 1) & month.is_between(1, 12) & (day >= 1) & (day <= short)
+
+
+def _days(part: dict[str, pl.Expr]) -> pl.Expr:
+    """Days since 1970; years are counted from March, so that the leap day is the last."""
+    year = part["year"] - (part["month"] <= 2).cast(pl.Int64)
+    month = (part["month"] + 9) % 12
+    of_year = (153 * month + 2) // 5 + part["day"] - 1
+    return year * 365 + year // 4 - year // 100 + year // 400 + of_year - 719_468

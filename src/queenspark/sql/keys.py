@@ -1,0 +1,52 @@
+"""Partition names out of keys: the same key has the same name wherever and whenever it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+import polars as pl
+
+from .encoding import json_text
+from .types import SqlType
+
+#: The longest name of a partition.
+LONGEST = 255
+_CONTROLS = r"[\x00-\x1f\x7f-\x9f]"
+_HASH = 64
+
+
+def partition_name(key: Sequence[tuple[pl.Expr, SqlType]]) -> pl.Expr:
+    """The partition of each row.
+
+    A single string is its own name, unless it is empty, begins with `[` or has control characters.
+    Everything else is a JSON array. What is too long ends in its SHA-256.
+    """
+    texts = [json_text(_one_zero(value, kind), kind) for value, kind in key]
+    joined: list[pl.Expr] = []
+    for text in texts:
+        joined += [text] if not joined else [pl.lit(","), text]
+    name = pl.concat_str([pl.lit("["), *joined, pl.lit("]")])
+    if len(key) == 1 and key[0][1].name == "STRING":
+        value = key[0][0]
+        plain = (value != "") & ~value.str.starts_with("[") & ~value.str.contains(_CONTROLS)
+        name = pl.when(plain.fill_null(False)).then(value).otherwise(name)
+    long = name.str.len_chars() > LONGEST
+    shortened = (
+        pl.when(long).then(name).map_batches(_shortened, return_dtype=pl.String(), is_elementwise=True)
+    )
+    return pl.when(long).then(shortened).otherwise(name)
+
+
+def _one_zero(value: pl.Expr, kind: SqlType) -> pl.Expr:
+    """-0.0 and 0.0 are one key."""
+    return value + 0.0 if kind.is_float else value
+
+
+def _shortened(names: pl.Series) -> pl.Series:
+    short = [None if name is None else _short(name) for name in names.to_list()]
+    return pl.Series(names.name, short, dtype=pl.String)
+
+
+def _short(name: str) -> str:
+    return f"{name[: LONGEST - _HASH - 1]}#{sha256(name.encode()).hexdigest()}"

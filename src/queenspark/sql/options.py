@@ -1,0 +1,136 @@
+"""Options in WITH: which there are, for which statement, and what their values may be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from .cursor import Cursor
+from .duration import duration_text, short_duration
+from .errors import did_you_mean
+from .source import Span
+from .statements import Option
+from .tokens import Kind
+
+Check = Callable[[str], str]  # the value in its normal form, or ValueError with what it must be
+
+_ISO = re.compile(
+    r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
+    r"([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d([.,]\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?", re.IGNORECASE
+)  # fmt: skip
+
+
+def _duration(value: str) -> str:
+    found = short_duration(value)
+    if found is None:
+        raise ValueError("a duration such as 500ms, 30s, 5m, 1h or 1d")
+    return duration_text(found)
+
+
+def _some_duration(value: str) -> str:
+    if short_duration(value) == 0:
+        raise ValueError("longer than zero")
+    return _duration(value)
+
+
+def _choice(*choices: str) -> Check:
+    def check(value: str) -> str:
+        if value.lower() not in choices:
+            raise ValueError("one of " + ", ".join(f"'{each}'" for each in choices))
+        return value.lower()
+
+    return check
+
+
+def _start(value: str) -> str:
+    if value.lower() in ("earliest", "latest"):
+        return value.lower()
+    if not _ISO.fullmatch(value):
+        raise ValueError("'earliest', 'latest' or a time such as '2026-01-31T12:00:00Z'")
+    return value
+
+
+def _text(value: str) -> str:
+    if not value.strip():
+        raise ValueError("something that is not empty")
+    return value
+
+
+_boolean = _choice("true", "false")
+
+#: Options of a query.
+JOB: dict[str, Check] = {
+    "grace": _duration, "idle_timeout": _some_duration, "late": _choice("process", "warn", "drop"),
+    "keep": _duration, "max_ahead": _some_duration, "emit_empty": _boolean, "ttl": _some_duration,
+    "on_error": _choice("dead_letter", "skip"), "start": _start, "retention": _some_duration,
+    "partition_by": _text,
+}  # fmt: skip
+#: Options of a schema over queues.
+STREAM: dict[str, Check] = {"queue": _text, "queues": _text}
+_FILES: dict[str, Check] = {"path": _text, "format": _choice("json", "csv", "parquet")}
+_KAFKA: dict[str, Check] = {"brokers": _text, "topic": _text}
+#: Options of a source, by connector.
+SOURCES: dict[str, dict[str, Check]] = {
+    "files": _FILES, "kafka": _KAFKA | {"key_in_one_partition": _boolean},
+}  # fmt: skip
+#: Options of a sink, by connector.
+SINKS: dict[str, dict[str, Check]] = {"files": _FILES, "kafka": _KAFKA}
+
+
+def options(cursor: Cursor) -> tuple[Option, ...]:
+    """Take `(name = value, …)`. Which names and values are right depends on the statement."""
+    found: list[Option] = []
+    cursor.expect("(")
+    while True:
+        span = cursor.span
+        name = cursor.name("the name of an option").lower()
+        if any(each.name == name for each in found):
+            raise span.error(f"the option {name} is given twice; give it once")
+        cursor.expect("=")
+        found.append(Option(name=name, value=_value(cursor, name), span=span))
+        if not cursor.takes(","):
+            break
+    cursor.expect(")")
+    return tuple(found)
+
+
+def _value(cursor: Cursor, name: str) -> str:
+    if cursor.at(Kind.STRING, Kind.NUMBER) or cursor.sees_any(("TRUE", "FALSE")):
+        return cursor.next().text
+    if cursor.sees("INTERVAL"):
+        return duration_text(cursor.duration(name))
+    raise cursor.expected(f"the value of {name}, a string in quotes")
+
+
+def checked(given: tuple[Option, ...], known: dict[str, Check], what: str) -> tuple[Option, ...]:
+    """The options with their values in normal form, in the order of their names. Raises SqlError."""
+    found = []
+    for option in given:
+        if option.name not in known:
+            names = ", ".join(known)
+            hint = did_you_mean(option.name, known)
+            raise option.span.error(f"{what} has no option {option.name}{hint or f'; there are: {names}'}")
+        try:
+            value = known[option.name](option.value)
+        except ValueError as error:
+            raise option.span.error(f"{option.name} is {option.value!r}; it must be {error}") from None
+        found.append(Option(name=option.name, value=value, span=option.span))
+    return tuple(sorted(found, key=lambda option: option.name))
+
+
+def connector_options(
+    given: tuple[Option, ...], connectors: dict[str, dict[str, Check]], what: str, span: Span
+) -> tuple[Option, ...]:
+    """The options of a source or sink, by its connector."""
+    connector = next((option for option in given if option.name == "connector"), None)
+    names = " or ".join(f"'{name}'" for name in connectors)
+    if connector is None:
+        raise span.error(f"{what} needs a connector; write connector = {names}")
+    known = {"connector": _choice(*connectors)}
+    checked((connector,), known, what)
+    own = connectors[connector.value.lower()]
+    found = checked(given, known | own, f"{what} with the connector {connector.value.lower()!r}")
+    for name in ("path", "brokers", "topic"):
+        if name in own and all(option.name != name for option in given):
+            raise span.error(f"{what} with the connector {connector.value!r} needs the option {name}")
+    return found

@@ -1,0 +1,270 @@
+"""Payloads to columns: each batch is decoded once, and only the paths that somebody asked for.
+
+A decoder made for these paths skips everything else in the JSON text. A value that does not fit its declared
+type gives an error in that row and for that path only, with the declaration that would fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Context, Decimal, InvalidOperation
+from typing import Any, NamedTuple
+
+import msgspec
+import polars as pl
+
+from .expressions.time_text import date_of_text, timestamp_of_iso
+from .expressions.times import END_US, FIRST_US, from_micros
+from .types import DATE, TIMESTAMP, SqlType
+
+_SHOWN = 80
+_EXACT = Context(prec=200)
+_SPECIAL = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+_MOST_MS = 10**15
+
+
+class Field(NamedTuple):
+    """A value in the payload: the steps to it, and its type."""
+
+    steps: tuple[str | int, ...]
+    type: SqlType
+
+    @property
+    def column(self) -> str:
+        """The name of its column."""
+        return f"{msgspec.json.encode(list(self.steps)).decode()}:{self.type}"
+
+    @property
+    def error(self) -> str:
+        """The name of the column of its errors."""
+        return f"{self.column}!"
+
+    def __str__(self) -> str:
+        first, *rest = self.steps
+        return str(first) + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rest)
+
+
+class PayloadDecoder:
+    """Decodes the payloads of a queue for everybody who reads it."""
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        self._fields = list(dict.fromkeys(fields))
+        self._quick = [field for field in self._fields if _is_alone(field, self._fields)]
+        tree: dict[str, Any] = {}
+        for field in self._quick:
+            level = tree
+            for name in field.steps[:-1]:
+                level = level.setdefault(str(name), {})
+            level[str(field.steps[-1])] = _leaf(field.type)
+        self._decode = msgspec.json.Decoder(_struct(tree) | None).decode
+
+    def columns(self, payloads: pl.Series) -> pl.DataFrame:
+        """For each field its values and its errors. Missing values are NULL."""
+        texts = payloads.to_list()
+        rows, unusual = self._rows(texts)
+        columns: list[pl.Series] = []
+        for field in self._fields:
+            if field not in self._quick:
+                columns += _column(field, *_from_raw(field, [find(text, field.steps) for text in texts]))
+                continue
+            values, errors = _at(rows, field)
+            if unusual:
+                found, wrong = _from_raw(field, [find(texts[number], field.steps) for number in unusual])
+                errors = errors or [None] * len(texts)
+                for number, value, error in zip(unusual, found, wrong, strict=True):
+                    values[number], errors[number] = value, error
+            columns += _column(field, values, errors)
+        return pl.DataFrame(columns)
+
+    def _rows(self, texts: list[str | None]) -> tuple[list[Any], list[int]]:
+        """The decoded payloads, and the numbers of those that do not have the wanted types."""
+        try:
+            return [None if text is None else self._decode(text) for text in texts], []
+        except (msgspec.MsgspecError, UnicodeError):
+            pass
+        rows: list[Any] = []
+        unusual: list[int] = []
+        for number, text in enumerate(texts):
+            try:
+                rows.append(None if text is None else self._decode(text))
+            except (msgspec.MsgspecError, UnicodeError):
+                rows.append(None)
+                unusual.append(number)
+        return rows, unusual
+
+
+def find(text: str | bytes | None, steps: tuple[str | int, ...]) -> bytes | None:
+    """The JSON text at a path, or None."""
+    raw: Any = text
+    for step in steps:
+        if raw is None:
+            return None
+        try:
+            if isinstance(step, int):
+                items = msgspec.json.decode(raw, type=list[msgspec.Raw])
+                raw = items[step] if step < len(items) else None
+            else:
+                raw = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get(step)
+        except (msgspec.MsgspecError, UnicodeError):
+            return None
+    if raw is None:
+        return None
+    return raw.encode() if isinstance(raw, str) else bytes(raw)
+
+
+def fitting(raw: bytes) -> str:
+    """The type that a JSON value would fit."""
+    match raw[:1]:
+        case b'"':
+            return "STRING"
+        case b"t" | b"f":
+            return "BOOLEAN"
+        case b"{" | b"[":
+            return "JSON"
+    if not raw.lstrip(b"-").isdigit():
+        return "DOUBLE"
+    return "BIGINT" if -(2**63) <= int(raw) < 2**63 else f"DECIMAL({len(raw.lstrip(b'-'))}, 0)"
+
+
+def _is_alone(field: Field, fields: list[Field]) -> bool:
+    """Whether a typed decoder can have this path: no index in it, and no other path through its place."""
+    if any(isinstance(step, int) for step in field.steps):
+        return False
+    for other in fields:
+        shared = min(len(other.steps), len(field.steps))
+        if other is not field and other.steps[:shared] == field.steps[:shared]:
+            return False
+    return True
+
+
+def _leaf(kind: SqlType) -> Any:
+    if kind.is_integer:
+        return int | None
+    if kind.is_float:
+        return float | None
+    if kind.name == "BOOLEAN":
+        return bool | None
+    if kind == TIMESTAMP:
+        return str | int | float | None
+    if kind.name in ("STRING", "DATE"):
+        return str | None
+    return msgspec.Raw  # with all digits
+
+
+def _struct(tree: dict[str, Any]) -> Any:
+    """A struct with the wanted names of one level; the decoder skips all others."""
+    definitions: list[tuple[str, Any, Any]] = []
+    rename: dict[str, str] = {}
+    for number, (name, below) in enumerate(tree.items()):
+        kind = _struct(below) | None if isinstance(below, dict) else below
+        definitions.append((f"f{number}", kind, None))
+        rename[f"f{number}"] = name
+    # The attributes are found again by position: see `_at`.
+    return msgspec.defstruct("Level", definitions, rename=rename, namespace={"names": list(tree)}, gc=False)
+
+
+def _at(rows: list[Any], field: Field) -> tuple[list[Any], list[str | None] | None]:
+    """The values and errors of one field of decoded payloads."""
+    for step in field.steps:
+        kind = next((type(row) for row in rows if row is not None), None)
+        if kind is None:
+            return [None] * len(rows), None
+        name = f"f{kind.names.index(step)}"
+        rows = [None if row is None else getattr(row, name) for row in rows]
+    if field.type.name in ("DECIMAL", "JSON", "ARRAY"):
+        return _from_raw(field, [None if row is None else bytes(row) for row in rows])
+    return rows, None
+
+
+def _from_raw(field: Field, raws: list[bytes | None]) -> tuple[list[Any], list[str | None]]:
+    values: list[Any] = []
+    errors: list[str | None] = []
+    for raw in raws:
+        value, error = None, None
+        if raw is not None and raw != b"null":
+            try:
+                value = _value(raw, field.type)
+            except (ValueError, InvalidOperation):  # also what msgspec raises
+                shown = raw[:_SHOWN].decode(errors="replace")
+                error = f"{field} is {shown}, not a {field.type}; it would fit {fitting(raw)}"
+        values.append(value)
+        errors.append(error)
+    return values, errors
+
+
+def _value(raw: bytes, kind: SqlType) -> Any:
+    """One value in its type, or ValueError."""
+    if kind.name == "JSON":
+        return raw.decode()
+    if kind.name == "STRING":
+        return msgspec.json.decode(raw, type=str) if raw[:1] == b'"' else raw.decode()
+    if kind.is_decimal:
+        return _decimal(raw, kind)
+    if kind.element is not None:
+        items = msgspec.json.decode(raw, type=list[msgspec.Raw])
+        return [None if bytes(item) == b"null" else _value(bytes(item), kind.element) for item in items]
+    if kind.is_float and raw[:1] == b'"':
+        text = msgspec.json.decode(raw, type=str)
+        if text not in _SPECIAL:
+            raise ValueError(text)
+        return _SPECIAL[text]
+    value = msgspec.json.decode(raw, type=_leaf(kind))
+    if kind.is_integer and not kind.least <= value <= kind.most:
+        raise ValueError(value)
+    return value
+
+
+def _decimal(raw: bytes, kind: SqlType) -> Decimal:
+    if not isinstance(msgspec.json.decode(raw), int | float) or raw[:1] in b"tf":
+        raise ValueError(raw)
+    value = Decimal(raw.decode())
+    if value.copy_abs() >= Decimal(10) ** (kind.precision - kind.scale):
+        raise ValueError(raw)
+    if _EXACT.remainder(value.scaleb(kind.scale, _EXACT), Decimal(1)):  # it has more digits than the type
+        raise ValueError(raw)
+    return value
+
+
+def _column(field: Field, values: list[Any], errors: list[str | None] | None) -> list[pl.Series]:
+    """The values and errors of a field as columns; times are read here, all at once."""
+    problems = pl.Series(field.error, errors or [None] * len(values), dtype=pl.String)
+    if field.type in (TIMESTAMP, DATE):
+        return _times(field, values, problems)
+    try:
+        return [pl.Series(field.column, values, dtype=field.type.column), problems]
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):  # a whole number that is too large
+        raws = [None if value is None else msgspec.json.encode(value) for value in values]
+        found, wrong = _from_raw(field, raws)
+        return [
+            pl.Series(field.column, found, dtype=field.type.column),
+            pl.Series(field.error, wrong, dtype=pl.String).zip_with(problems.is_null(), problems),
+        ]
+
+
+def _times(field: Field, values: list[Any], problems: pl.Series) -> list[pl.Series]:
+    texts = pl.Series(
+        "text", [value if isinstance(value, str) else None for value in values], dtype=pl.String
+    )
+    read = date_of_text if field.type == DATE else timestamp_of_iso
+    found = texts.to_frame().select(read(pl.col("text")).alias(field.column)).to_series()
+    if field.type == TIMESTAMP:
+        micros = pl.Series("us", [_micros(value) for value in values], dtype=pl.Int64)
+        found = found.zip_with(
+            micros.is_null(), micros.to_frame().select(from_micros(pl.col("us"))).to_series()
+        )
+    present = pl.Series([value is not None for value in values], dtype=pl.Boolean)
+    wrong = present & found.is_null() & problems.is_null()
+    if wrong.any():
+        problems = pl.Series(field.error, [
+            f"{field} is {str(value)[:_SHOWN]!r}, not a {field.type}; write it in ISO 8601" if bad else error
+            for value, bad, error in zip(values, wrong.to_list(), problems.to_list(), strict=True)
+        ], dtype=pl.String)  # fmt: skip
+    return [found.alias(field.column), problems]
+
+
+def _micros(value: Any) -> int | None:
+    """A number of milliseconds in microseconds, if it is a time."""
+    if value is None or isinstance(value, str) or not -_MOST_MS < value < _MOST_MS:
+        return None
+    micros = round(value * 1000)
+    return micros if FIRST_US <= micros < END_US else None

@@ -1,0 +1,78 @@
+"""The options of a query: which have a meaning for it, and the windows that they describe."""
+
+from __future__ import annotations
+
+from ...windows import SpecError, WindowSpec
+from ..duration import short_duration
+from ..statements import Option
+from .refusals import Shape
+
+_ALWAYS = {"on_error", "start", "retention"}
+_TIMED = {"grace", "idle_timeout", "late", "keep", "max_ahead"}
+
+
+def check_options(shape: Shape, *, event_time: bool) -> dict[str, str]:
+    """The options by name. Raises SqlError for one without a meaning."""
+    window = shape.query.window
+    timed = window is not None and window.kind != "COUNT"
+    known = set(_ALWAYS)
+    if shape.kind == "stateless":
+        known.add("partition_by")
+    if timed:
+        known |= _TIMED if event_time else {"grace", "late", "keep"}
+    if timed and window is not None and window.kind != "SESSION" and shape.emission == "final":
+        known.add("emit_empty")
+    if shape.kind in ("unwindowed", "rows") or (window is not None and window.kind == "COUNT"):
+        known.add("ttl")
+    for option in shape.query.options:
+        if option.name not in known:
+            raise option.span.error(
+                f"{option.name} has no meaning for this query: {_reason(option, event_time)}"
+            )
+    return {option.name: option.value for option in shape.query.options}
+
+
+def _reason(option: Option, event_time: bool) -> str:
+    if option.name in ("idle_timeout", "max_ahead") and not event_time:
+        return "its windows go by the time of the push; name a time in the WINDOW"
+    reasons = {
+        "partition_by": "its rows are partitioned by their key",
+        "emit_empty": "only TUMBLING and SLIDING windows that are emitted FINAL can be empty",
+        "ttl": "its state ends with its windows, or it has none",
+    }
+    return reasons.get(option.name, "it has no windows by time")
+
+
+def window_spec(shape: Shape, options: dict[str, str], *, event_time: bool) -> WindowSpec | None:
+    """The windows as the engine knows them. Raises SqlError."""
+    if shape.kind == "rows":
+        rows = max(call.over.rows for call in shape.calls if call.over is not None)
+        return WindowSpec(kind="rows", size=rows, emission="changes")
+    window = shape.query.window
+    if window is None:
+        return None
+    if window.kind == "COUNT":
+        return WindowSpec(kind="count", size=window.size, step=window.step, emission=shape.emission)
+    sizes = {
+        "TUMBLING": {"duration_us": window.size},
+        "SLIDING": {"duration_us": window.size, "slide_us": window.step},
+        "SESSION": {"gap_us": window.size},
+    }[window.kind]
+    try:
+        return WindowSpec(
+            kind=window.kind.lower(),  # type: ignore[arg-type]
+            clock="event" if event_time else "ingest",
+            grace_us=_micros(options.get("grace")) or 0,
+            idle_us=_micros(options.get("idle_timeout")),
+            late=options.get("late", "process"),  # type: ignore[arg-type]
+            keep_us=_micros(options.get("keep")),
+            emission=shape.emission,
+            emit_empty=options.get("emit_empty") == "true",
+            **sizes,
+        )
+    except SpecError as error:
+        raise window.span.error(str(error)) from error
+
+
+def _micros(value: str | None) -> int | None:
+    return None if value is None else short_duration(value)

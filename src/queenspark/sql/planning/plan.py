@@ -1,0 +1,329 @@
+"""The plan of a query, in three stages.
+
+*records*: which records pass, their key, their time and the inputs of the aggregates; *windows*: what is
+counted together; *rows*: which results are emitted, and their columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+import polars as pl
+
+from ...windows import WindowSpec
+from ..duration import duration_text
+from ..errors import did_you_mean
+from ..expression_text import expression_text
+from ..expressions import Compiled, Program, compile_expression
+from ..expressions.conversion import widened
+from ..expressions.logic import truth
+from ..payload import Field
+from ..source import Span
+from ..statements import CreateStream, Item, Select, Star, Window
+from ..tree import Call, Node, Path, with_paths
+from ..types import DATE, INTERVAL, NULL, STRING, TIMESTAMP, SqlType, common, from_name
+from .catalogue import Catalogue, Relation
+from .grouped import Aggregate, GroupedScope, Inputs, aggregate_calls, no_aggregates
+from .options import check_options, window_spec
+from .refusals import Emission, Kind, Shape, check_shape
+from .scope import RecordScope
+
+#: The column of an exploded array's elements.
+EXPLODED = "exploded"
+
+
+class OutputColumn(NamedTuple):
+    """A column of the rows."""
+
+    name: str
+    type: SqlType
+    value: Compiled
+
+
+class Records(NamedTuple):
+    """The first stage: over records, with the fields of the payload as columns."""
+
+    fields: tuple[Field, ...]
+    pseudo: tuple[str, ...]
+    condition: Compiled | None
+    key: tuple[tuple[str, Compiled], ...]
+    time: Compiled | None
+    inputs: tuple[tuple[str, Compiled], ...]
+    program: Program  # to be applied before the others are read
+
+
+class Rows(NamedTuple):
+    """The last stage: over records, or over keys, aggregates and the columns of windows."""
+
+    having: Compiled | None
+    columns: tuple[OutputColumn, ...]
+    program: Program  # to be applied before the others are read
+    explode: Compiled | None = None
+    whole_payload: bool = False
+
+
+class Plan(NamedTuple):
+    """A checked query."""
+
+    kind: Kind
+    emission: Emission
+    updating: bool
+    relation: Relation
+    records: Records
+    window: WindowSpec | None
+    aggregates: tuple[Aggregate, ...]
+    rows: Rows
+    options: dict[str, str]
+    warnings: tuple[str, ...]
+
+    @property
+    def columns(self) -> dict[str, SqlType]:
+        """Names and types of the columns; empty for the payload unchanged."""
+        return {column.name: column.type for column in self.rows.columns}
+
+
+def plan_stream(statement: CreateStream, catalogue: Catalogue) -> Plan:
+    """The plan of a job, with the columns that the statement declares. Raises SqlError."""
+    plan = plan_query(statement.query, catalogue)
+    if not statement.columns:
+        return plan
+    span = statement.columns[0].span
+    if plan.rows.whole_payload:
+        raise span.error("SELECT * of a queue without a schema has no columns; name them")
+    if len(statement.columns) != len(plan.rows.columns):
+        count = len(plan.rows.columns)
+        raise span.error(f"{len(statement.columns)} columns are declared and {count} are selected")
+    columns = []
+    for declared, found in zip(statement.columns, plan.rows.columns, strict=True):
+        kind = from_name(declared.type)
+        if common(found.type, kind) != kind:
+            raise declared.span.error(
+                f"{declared.name} is declared as {kind} and selected as {found.type}; CAST it in the SELECT"
+            )
+        columns.append(OutputColumn(declared.name, kind, widened(found.value, kind)))
+    return plan._replace(rows=plan.rows._replace(columns=tuple(columns)))
+
+
+def plan_query(query: Select, catalogue: Catalogue) -> Plan:
+    """Check a query against the catalogue, and split it into its stages. Raises SqlError."""
+    relation = catalogue.find(query.source)
+    if relation is None:
+        hint = did_you_mean(query.source, catalogue.names()) or "; SHOW STREAMS and SHOW QUEUES list them"
+        raise query.source_span.error(f"there is no stream, source or queue {query.source}{hint}")
+    scope = RecordScope(relation, query.alias)
+    query = _normal(query, scope)
+    shape = Shape(query, relation, aggregate_calls(query))
+    check_shape(shape)
+    program = Program("r")
+    condition = None
+    if query.where is not None:
+        compiled = compile_expression(query.where, scope.resolve, program, no_aggregates("WHERE"))
+        condition = truth(compiled, query.where.start, "WHERE")
+    event_time = query.window is not None and (query.window.time is not None or relation.has_event_time)
+    options = check_options(shape, event_time=event_time)
+    warnings = _default_grace(shape, options, event_time=event_time)
+    inputs = Inputs(scope, program)
+    keys = _keys(shape, scope, program)
+    rows = (
+        _record_rows(shape, scope, inputs)
+        if shape.kind in ("stateless", "rows")
+        else _group_rows(shape, keys, inputs)
+    )
+    time = _time(query.window, scope, program)
+    _check_partition_by(query, rows)
+    return Plan(
+        kind=shape.kind,
+        emission=shape.emission,
+        updating=shape.updating,
+        relation=relation,
+        records=Records(
+            tuple(scope.fields),
+            tuple(scope.pseudo),
+            condition,
+            tuple((name, compiled) for name, (_, compiled) in keys.items()),
+            time,
+            tuple(inputs.columns.items()),
+            program,
+        ),
+        window=window_spec(shape, options, event_time=event_time),
+        aggregates=tuple(inputs.aggregates.values()),
+        rows=rows,
+        options=options,
+        warnings=warnings,
+    )
+
+
+def _normal(query: Select, scope: RecordScope) -> Select:
+    """The query with every path in its normal form, so that equal things are written equally."""
+
+    def change(node: Node) -> Node:
+        return with_paths(node, scope.normal)
+
+    items = tuple(
+        item if isinstance(item, Star) else msgspec.structs.replace(item, expression=change(item.expression))
+        for item in query.items
+    )
+    window = query.window
+    if window is not None and window.time is not None:
+        window = msgspec.structs.replace(window, time=change(window.time))
+    return msgspec.structs.replace(
+        query,
+        items=items,
+        window=window,
+        where=None if query.where is None else change(query.where),
+        having=None if query.having is None else change(query.having),
+        group_by=tuple(_grouped_by(change(node), items, scope) for node in query.group_by),
+    )
+
+
+def _grouped_by(node: Node, items: Sequence[Item | Star], scope: RecordScope) -> Node:
+    """An expression of GROUP BY. A name that no record has stands for the selected column of that name."""
+    if isinstance(node, Path) and len(node.steps) == 1 and not scope.knows(node):
+        for item in items:
+            if (
+                isinstance(item, Item)
+                and item.name is not None
+                and item.name.lower() == str(node.steps[0]).lower()
+            ):
+                return item.expression
+    return node
+
+
+def _keys(shape: Shape, scope: RecordScope, program: Program) -> dict[str, tuple[Node, Compiled]]:
+    nodes: tuple[Node, ...] = shape.query.group_by
+    clause = "GROUP BY"
+    if shape.kind == "rows":
+        over = next(call.over for call in shape.calls if call.over is not None)
+        nodes, clause = over.partition_by, "PARTITION BY"
+    keys: dict[str, tuple[Node, Compiled]] = {}
+    for node in nodes:
+        compiled = compile_expression(node, scope.resolve, program, no_aggregates(clause))
+        if compiled.type.element is not None or compiled.type in (INTERVAL, NULL):
+            raise node.start.error(f"{compiled.type} cannot be a key")
+        keys[f"key:{expression_text(node)}"] = (node, compiled)
+    return keys
+
+
+def _time(window: Window | None, scope: RecordScope, program: Program) -> Compiled | None:
+    if window is None or window.time is None:
+        return None
+    node = window.time
+    compiled = (
+        scope.time(node)
+        if isinstance(node, Path)
+        else compile_expression(node, scope.resolve, program, no_aggregates("WINDOW"))
+    )
+    if compiled.type not in (TIMESTAMP, DATE):
+        raise node.start.error(
+            f"the time of a window must be a TIMESTAMP, found {compiled.type}; "
+            "use TIMESTAMP_MILLIS(…) or CAST"
+        )
+    return widened(compiled, TIMESTAMP)
+
+
+def _default_grace(shape: Shape, options: dict[str, str], *, event_time: bool) -> tuple[str, ...]:
+    """Rows of another job come as late as it emits them: wait for them, unless the query says otherwise."""
+    window, delay = shape.query.window, shape.relation.delay_us
+    if window is None or window.kind == "COUNT" or not event_time or window.time is not None or not delay:
+        return ()
+    if "grace" in options:
+        return ()
+    options["grace"] = duration_text(-(-delay // 1_000) * 1_000)
+    return (
+        f"grace defaults to {options['grace']}: "
+        f"the rows of {shape.relation.name} come that long after their time",
+    )
+
+
+def _record_rows(shape: Shape, scope: RecordScope, inputs: Inputs) -> Rows:
+    """Columns over records; aggregates with OVER are columns beside them."""
+
+    def special(node: Node) -> Compiled | None:
+        return inputs.aggregate(node) if isinstance(node, Call) and node.over is not None else None
+
+    program = Program("s")
+    columns: list[OutputColumn] = []
+    explode: Compiled | None = None
+    whole = False
+    for item in shape.query.items:
+        if isinstance(item, Star):
+            declared = scope.columns()
+            if declared is None and len(shape.query.items) > 1:
+                raise item.span.error(
+                    f"{shape.relation.name} has no declared columns, so * is the payload and stands alone; "
+                    "name the columns, or declare them"
+                )
+            whole = declared is None
+            for name in declared or ():
+                columns.append(_output(name, scope.resolve(Path(steps=(name,), span=item.span)), item.span))
+            continue
+        node = item.expression
+        if isinstance(node, Call) and node.name == "EXPLODE":
+            if explode is not None:
+                raise node.span.error("only one EXPLODE is possible in a SELECT; use a second stream")
+            explode, compiled = _exploded(node, scope, program)
+        else:
+            compiled = compile_expression(node, scope.resolve, program, special)
+        columns.append(_output(_name(item), compiled, item.span))
+    _check_names(columns, shape.query)
+    return Rows(None, tuple(columns), program, explode, whole)
+
+
+def _exploded(call: Call, scope: RecordScope, program: Program) -> tuple[Compiled, Compiled]:
+    if len(call.arguments) != 1:
+        raise call.span.error(f"EXPLODE has {len(call.arguments)} arguments; it needs one array")
+    array = compile_expression(call.arguments[0], scope.resolve, program)
+    if array.type.element is None:
+        raise call.span.error(f"EXPLODE needs an ARRAY, found {array.type}; declare the column as ARRAY<…>")
+    return array, Compiled(pl.col(EXPLODED), array.type.element)
+
+
+def _group_rows(shape: Shape, keys: dict[str, tuple[Node, Compiled]], inputs: Inputs) -> Rows:
+    """Columns over keys, aggregates and windows."""
+    query = shape.query
+    program = Program("s")
+    grouped = GroupedScope(query, keys, inputs, program)
+    items = [item for item in query.items if isinstance(item, Item)]
+    columns = [_output(_name(item), grouped.compile(item.expression), item.span) for item in items]
+    _check_names(columns, query)
+    having = None
+    if query.having is not None:
+        having = truth(grouped.compile(query.having, aliases=True), query.having.start, "HAVING")
+    return Rows(having, tuple(columns), program)
+
+
+def _output(name: str, compiled: Compiled, span: Span) -> OutputColumn:
+    if compiled.type == INTERVAL:
+        raise span.error("an INTERVAL cannot be a column; add it to a TIMESTAMP")
+    kind = STRING if compiled.type == NULL else compiled.type
+    return OutputColumn(name, kind, widened(compiled, kind))
+
+
+def _name(item: Item) -> str:
+    if item.name is not None:
+        return item.name
+    node = item.expression
+    if isinstance(node, Path) and isinstance(node.steps[-1], str):
+        return node.steps[-1]
+    return expression_text(node)
+
+
+def _check_names(columns: list[OutputColumn], query: Select) -> None:
+    seen: dict[str, str] = {}
+    for column in columns:
+        if column.name.lower() in seen:
+            raise query.span.error(f"two columns are named {column.name}; rename one with AS")
+        seen[column.name.lower()] = column.name
+
+
+def _check_partition_by(query: Select, rows: Rows) -> None:
+    for option in query.options:
+        if option.name != "partition_by" or rows.whole_payload:
+            continue
+        names = [column.name for column in rows.columns]
+        for wanted in (name.strip() for name in option.value.split(",")):
+            if wanted.lower() not in (name.lower() for name in names):
+                hint = did_you_mean(wanted, names) or f"; there are: {', '.join(names)}"
+                raise option.span.error(f"partition_by names {wanted!r}, which is not selected{hint}")

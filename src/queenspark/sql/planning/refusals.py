@@ -1,0 +1,179 @@
+"""Queries that are well formed and still cannot be: they would count twice, never end, or cost too much."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from ..statements import Item, Select, Star
+from ..tree import Binary, Call, Node, Path
+from ..tree import Literal as Constant
+from . import aggregates
+from .catalogue import Relation
+
+MOST_WINDOWS = 1_000
+Kind = Literal["stateless", "rows", "window", "unwindowed"]
+Emission = Literal["final", "changes"]
+
+
+class Shape(NamedTuple):
+    """What kind of query it is."""
+
+    query: Select
+    relation: Relation
+    calls: list[Call]
+
+    @property
+    def kind(self) -> Kind:
+        """Whether it keeps state, and which."""
+        if any(call.over is not None for call in self.calls):
+            return "rows"
+        if self.query.window is not None:
+            return "window"
+        return "unwindowed" if self.query.group_by or self.calls else "stateless"
+
+    @property
+    def emission(self) -> Emission:
+        """Whether each record or each finished window gives a row."""
+        if self.kind == "window":
+            return "changes" if self.query.emit == "CHANGES" else "final"
+        return "final" if self.query.emit == "FINAL" else "changes"
+
+    @property
+    def updating(self) -> bool:
+        """Whether later rows replace earlier ones."""
+        if self.kind == "rows":
+            return False
+        if self.kind == "stateless":
+            return self.relation.updating and not _first_revisions(self.query.where)
+        if self.emission == "changes":
+            return True
+        window = self.query.window
+        if window is None or window.kind == "COUNT":
+            return False
+        return all(option.name != "late" or option.value != "drop" for option in self.query.options)
+
+
+def check_shape(shape: Shape) -> None:
+    """Refuse what cannot be. Raises SqlError."""
+    query, kind = shape.query, shape.kind
+    if kind == "rows":
+        _check_rows(shape)
+    if kind in ("stateless", "rows"):
+        if query.having is not None:
+            raise query.having.start.error("HAVING needs GROUP BY, WINDOW or an aggregate; use WHERE")
+        if query.emit == "FINAL":
+            raise query.emit_span.error("EMIT FINAL needs a WINDOW: without one every record gives its row")
+    else:
+        for item in query.items:
+            if isinstance(item, Star):
+                raise item.span.error("* is not possible with GROUP BY or WINDOW; name the columns")
+    if kind != "stateless":
+        _check_explode(query)
+        _check_updating(shape)
+    if kind == "unwindowed" and shape.emission == "final" and not shape.relation.bounded:
+        raise query.emit_span.error(
+            f"{shape.relation.name} never ends, so EMIT FINAL would never give a row; "
+            "add a WINDOW, or use EMIT CHANGES"
+        )
+    _check_window(shape)
+    _check_aggregates(shape)
+    _check_kafka(shape)
+
+
+def _check_rows(shape: Shape) -> None:
+    query = shape.query
+    if query.group_by or query.window is not None:
+        call = next(call for call in shape.calls if call.over is not None)
+        raise call.span.error("OVER is not possible with GROUP BY or WINDOW; use a second stream")
+    first = None
+    for call in shape.calls:
+        if call.over is None:
+            raise call.span.error(
+                f"{call.name} has no OVER and others do; give all of them one, or use two streams"
+            )
+        first = first or call.over
+        if call.over.partition_by != first.partition_by:
+            raise call.over.span.error("all OVERs of a SELECT need the same PARTITION BY; use two streams")
+
+
+def _check_explode(query: Select) -> None:
+    for item in query.items:
+        if isinstance(item, Item):
+            for node in item.expression.walk():
+                if isinstance(node, Call) and node.name == "EXPLODE":
+                    raise node.span.error(
+                        "EXPLODE is not possible here; explode in a stream of its own first"
+                    )
+
+
+def _check_updating(shape: Shape) -> None:
+    relation = shape.relation
+    if not relation.updating or (relation.revisions and _first_revisions(shape.query.where)):
+        return
+    clause = {"rows": "OVER", "window": "WINDOW"}.get(shape.kind, "GROUP BY")
+    fix = "create it with late = 'drop'"
+    if relation.revisions:
+        fix += ", or read only the first revisions: WHERE _revision = 1"
+    raise shape.query.source_span.error(
+        f"{relation.name} is updating: later rows replace earlier ones, and {clause} would count both; {fix}"
+    )
+
+
+def _first_revisions(where: Node | None) -> bool:
+    """Whether a condition lets only first revisions pass."""
+    if isinstance(where, Binary) and where.operator == "AND":
+        return _first_revisions(where.left) or _first_revisions(where.right)
+    if not isinstance(where, Binary) or where.operator != "=":
+        return False
+    sides = (where.left, where.right)
+    name = any(isinstance(side, Path) and side.steps == ("_revision",) for side in sides)
+    one = any(isinstance(side, Constant) and side.kind == "integer" and side.text == "1" for side in sides)
+    return name and one
+
+
+def _check_window(shape: Shape) -> None:
+    window = shape.query.window
+    if window is None:
+        return
+    if window.kind == "SESSION" and shape.emission == "changes":
+        raise shape.query.emit_span.error(
+            "SESSION with EMIT CHANGES is not possible: its cost grows with the square of a session; "
+            "use EMIT FINAL"
+        )
+    if window.step is not None and -(-window.size // window.step) > MOST_WINDOWS:
+        count = -(-window.size // window.step)
+        raise window.span.error(
+            f"each record would be in {count} windows; at most {MOST_WINDOWS} are allowed"
+        )
+
+
+def _check_aggregates(shape: Shape) -> None:
+    for call in shape.calls:
+        function = aggregates.find(call.name)
+        if function is None:
+            continue
+        if function.where == "over" and call.over is None:
+            raise call.span.error(f"{call.name} needs OVER (ROWS WINDOW BUFFER n ROWS)")
+        if function.where == "final" and (
+            call.over is not None or shape.kind != "window" or shape.emission != "final"
+        ):
+            raise call.span.error(f"{call.name} is only possible with a WINDOW and EMIT FINAL")
+
+
+def _check_kafka(shape: Shape) -> None:
+    relation, query = shape.relation, shape.query
+    if relation.kind != "kafka" or relation.key_in_one_partition or shape.kind == "stateless":
+        return
+    ordered = next(
+        (call for call in shape.calls if (f := aggregates.find(call.name)) and f.keeps_order), None
+    )
+    by_order = (
+        shape.kind == "rows" or shape.emission == "changes" or (query.window and query.window.kind == "COUNT")
+    )
+    if by_order or ordered is not None:
+        span = query.source_span if ordered is None else ordered.span
+        what = "the order of records" if ordered is None else ordered.name
+        raise span.error(
+            f"{what} means nothing when the records of a key are in several partitions of Kafka; "
+            "declare the source with key_in_one_partition = 'true' if they are in one"
+        )

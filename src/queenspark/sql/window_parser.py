@@ -1,0 +1,60 @@
+"""The WINDOW clause."""
+
+from __future__ import annotations
+
+from .cursor import Cursor
+from .expression_parser import expression
+from .source import Span
+from .statements import Window
+from .tree import Node
+
+_KINDS = ("TUMBLING", "SLIDING", "HOPPING", "SESSION", "COUNT")
+_MOST_RECORDS = 1_000_000_000
+
+
+def window(cursor: Cursor) -> Window:
+    """Take `WINDOW TUMBLING(at, 1m)` or another kind."""
+    cursor.expect("WINDOW")
+    span = cursor.span
+    kind = cursor.choice(_KINDS, "a kind of window")
+    cursor.expect("(")
+    found = _count(cursor, span) if kind == "COUNT" else _timed(cursor, kind, span)
+    cursor.expect(")")
+    return found
+
+
+def _count(cursor: Cursor, span: Span) -> Window:
+    size = cursor.whole_number("the number of records", 1, _MOST_RECORDS)
+    step = None
+    if cursor.takes(","):
+        at = cursor.span
+        step = cursor.whole_number("the step", 1, _MOST_RECORDS)
+        if step > size:
+            raise at.error(f"the step ({step}) must not be larger than the number of records ({size})")
+    return Window(kind="COUNT", size=size, step=step, span=span)
+
+
+def _timed(cursor: Cursor, kind: str, span: Span) -> Window:
+    time: Node | None = None
+    if not _sees_duration(cursor):
+        time = expression(cursor)
+        cursor.expect(",")
+    names = {"TUMBLING": "the length of the window", "SESSION": "the gap of the session"}
+    size = cursor.duration(names.get(kind, "the length of the window"))
+    if kind == "TUMBLING" or kind == "SESSION":
+        return Window(kind="TUMBLING" if kind == "TUMBLING" else "SESSION", size=size, time=time, span=span)
+    cursor.expect(",")
+    at = cursor.span
+    slide = cursor.duration("the slide of the window")
+    if slide > size:
+        raise at.error(
+            "the slide must not be longer than the window; use TUMBLING for windows without overlap"
+        )
+    return Window(kind="SLIDING", size=size, step=slide, time=time, span=span)
+
+
+def _sees_duration(cursor: Cursor) -> bool:
+    """Whether the first argument is a duration: `1d` and `30s` are numbers in expressions."""
+    if cursor.sees("INTERVAL"):
+        return True
+    return cursor.sees_duration() and cursor.after().text in (",", ")")

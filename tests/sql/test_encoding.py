@@ -1,0 +1,161 @@
+"""Rows, keys and inserted values as text."""
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queenspark.sql import SqlError, parse_one, plan_insert
+from queenspark.sql.encoding import row_text
+from queenspark.sql.keys import partition_name
+from queenspark.sql.payload import Field, PayloadDecoder
+from queenspark.sql.statements import Insert
+from queenspark.sql.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    JSON,
+    STRING,
+    TIMESTAMP,
+    SqlType,
+    array,
+    decimal,
+)
+from tests.sql.test_planning import _Catalogue
+from tests.sql.values import edges, more
+
+_KINDS = [BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, decimal(38, 10)]
+
+
+def _row(value: Any, kind: SqlType) -> str:
+    frame = pl.DataFrame({"x": pl.Series([value], dtype=kind.column)})
+    return str(frame.select(row_text({"a b": (pl.col("x"), kind)})).item())
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "text"),
+    [
+        (2**63 - 1, BIGINT, "9223372036854775807"),
+        (Decimal("12345678901234567890.10"), decimal(38, 2), "12345678901234567890.10"),
+        (float("nan"), DOUBLE, '"NaN"'),
+        (float("-inf"), DOUBLE, '"-Infinity"'),
+        (0.1, DOUBLE, "0.1"),
+        ('a"\\\n', STRING, r'"a\"\\\n"'),
+        (datetime(2026, 1, 31, 12, tzinfo=UTC), TIMESTAMP, '"2026-01-31T12:00:00.000000Z"'),
+        (date(2026, 1, 31), DATE, '"2026-01-31"'),
+        (["a", None], array(STRING), '["a",null]'),
+        ([1.5, float("nan")], array(DOUBLE), '[1.5,"NaN"]'),
+        ([], array(BIGINT), "[]"),
+        ('{"x": 1.10}', JSON, '{"x": 1.10}'),
+        (None, BIGINT, "null"),
+        (True, BOOLEAN, "true"),
+    ],
+)
+def test_a_row_keeps_every_digit(value: Any, kind: SqlType, text: str) -> None:
+    assert _row(value, kind) == f'{{"a b":{text}}}'
+
+
+@pytest.mark.parametrize("kind", _KINDS, ids=str)
+def test_a_row_reads_as_it_was_written(kind: SqlType) -> None:
+    @settings(max_examples=50, deadline=None)
+    @given(st.lists(more(kind), max_size=20))
+    def check(made: list[Any]) -> None:
+        column = pl.Series("x", edges(kind) + made, dtype=kind.column)
+        texts = column.to_frame().select(row_text({"v": (pl.col("x"), kind)})).to_series()
+        field = Field(("v",), kind)
+        read = PayloadDecoder([field]).columns(texts)
+        assert read[field.error].null_count() == len(column)
+        assert [repr(value) for value in read[field.column]] == [repr(value) for value in column]
+        for text in texts:
+            json.loads(text)
+
+    check()
+
+
+def _name(*key: tuple[Any, SqlType]) -> str:
+    frame = pl.DataFrame(
+        [pl.Series(f"k{n}", [v], dtype=kind.column) for n, (v, kind) in enumerate(key)] or {"x": [1]}
+    )
+    columns = [(pl.col(f"k{n}"), kind) for n, (_, kind) in enumerate(key)]
+    return str(frame.with_columns(name=partition_name(columns))["name"].item())
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ([("DE", STRING)], "DE"),
+        ([("", STRING)], '[""]'),
+        ([("[x", STRING)], '["[x"]'),
+        ([("a\nb", STRING)], r'["a\nb"]'),
+        ([(None, STRING)], "[null]"),
+        ([(5, BIGINT)], "[5]"),
+        ([("DE", STRING), (5, BIGINT)], '["DE",5]'),
+        ([(-0.0, DOUBLE)], "[0.0]"),
+        ([], "[]"),
+    ],
+)
+def test_a_key_names_its_partition(key: list[tuple[Any, SqlType]], name: str) -> None:
+    assert _name(*key) == name
+
+
+def test_long_keys_end_in_their_hash() -> None:
+    one, other = _name(("x" * 300, STRING)), _name(("x" * 299 + "y", STRING))
+    assert len(one) == 255 == len(other)
+    assert one != other
+    assert one.startswith("x" * 190 + "#")
+    assert _name(("x" * 255, STRING)) == "x" * 255
+
+
+def _insert(text: str) -> list[str]:
+    statement = parse_one(text)
+    assert isinstance(statement, Insert)
+    return plan_insert(statement, _Catalogue())[1]
+
+
+def test_inserted_rows_become_payloads() -> None:
+    values = "1 + 1, 'Rome', 2.5, timestamp '2026-01-31 12:00:00', split('a,b', ','), '{\"x\": 1}', 1e0 / 4"
+    assert _insert(f"insert into orders values ({values}), (null, null, 1, null, null, null, 3)") == [
+        '{"id":2,"city":"Rome","amount":2.50,"at":"2026-01-31T12:00:00.000000Z","tags":["a","b"],'
+        '"raw":{"x": 1},"price":0.25}',
+        '{"id":null,"city":null,"amount":1.00,"at":null,"tags":null,"raw":null,"price":3.0}',
+    ]
+
+
+_REST = "null, null, null, 1)"
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message"),
+    [
+        ("orders values (1)", 28, "orders has 7 columns, and the row has 1"),
+        ("ordrs values (1)", 1, "there is no stream ordrs; did you mean orders?"),
+        ("totals values (1)", 1, "totals is not a schema over a queue; only those take rows"),
+        (f"orders values ('x', '', 1, {_REST}", 28, "id is a BIGINT, found STRING; use CAST"),
+        (f"orders values (1 / 0, '', 1, {_REST}", 28, "the value of id fails: division by zero"),
+        (
+            f"orders values (x, '', 1, {_REST}",
+            28,
+            "x is a name; VALUES takes constants (strings are in single quotes)",
+        ),
+        (
+            f"orders values (1, '', 1e9, {_REST}",
+            35,
+            "the value of amount fails: '1000000000.0' is not a DECIMAL(10, 2)",
+        ),
+        (
+            "orders values (1, '', 1, null, null, '{', 1)",
+            50,
+            "the value of raw is not JSON: Input data was truncated",
+        ),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(text: str, column: int, message: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        _insert(f"insert into {text}")
+    assert (caught.value.message, caught.value.column) == (message, column)
