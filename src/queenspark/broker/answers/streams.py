@@ -22,8 +22,8 @@ class StreamDefined(msgspec.Struct):
     version: int
 
 
-class LeasedWindow(msgspec.Struct, rename="camel"):
-    """A window with its lease and its messages; with `nextCursor` there are more of them."""
+class Window(msgspec.Struct, rename="camel"):
+    """What every answer about a window says of it."""
 
     id: str
     key: str
@@ -33,6 +33,11 @@ class LeasedWindow(msgspec.Struct, rename="camel"):
     revision: int
     version: int
     replaces: list[str]
+
+
+class LeasedWindow(Window):
+    """A window with its lease and its messages; with `nextCursor` there are more of them."""
+
     stream: str
     namespace: str
     lease_id: str
@@ -223,17 +228,9 @@ class StreamConsumers(msgspec.Struct):
     consumers: list[StreamConsumer]
 
 
-class ActiveWindow(msgspec.Struct, rename="camel"):
+class ActiveWindow(Window):
     """A window that a group has not answered; without a group when no group reads the stream."""
 
-    id: str
-    key: str
-    start: str
-    end: str
-    count: int
-    revision: int
-    version: int
-    replaces: list[str]
     state: Literal["leased", "retrying", "waiting", "dead"]
     consumer_group: str | None
     attempts: int
