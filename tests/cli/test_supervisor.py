@@ -117,6 +117,7 @@ def test_it_is_up_again_when_it_does_its_work(made: Made) -> None:
 
 def test_a_child_that_fails_every_time_ends_it_after_growing_pauses(made: Made) -> None:
     made += [Shell("The broker", FAILS)]
+    made[0].is_ready = False
     supervised = Supervised(*made, pauses=(0.1, 0.2, 0.4, 0.8))
     with pytest.raises(Failure) as given_up:
         eventually(lambda: supervised.check() and False, within=60)

@@ -38,7 +38,8 @@ def following(process: Tail, count: int) -> list[object]:
 
 def groups_of(queenspark: Command, queue: str) -> list[str]:
     """The lines about this queue in the list of groups."""
-    return [line for line in queenspark("groups").out.splitlines() if queue in line]
+    listed = queenspark("groups", "list", "--limit", "1000").out
+    return [line for line in listed.splitlines() if queue in line]
 
 
 def test_what_arrives_is_printed_at_once(queenspark: Command, queue: str, follower: Tail) -> None:
