@@ -27,10 +27,17 @@ def stream(shared_broker: Broker) -> Iterator[StreamApi]:
 
 
 def test_streams_are_listed(queenspark: Command, stream: StreamApi) -> None:
-    line = next(line for line in queenspark("streams").out.splitlines() if stream.name in line)
+    line = next(
+        line
+        for line in queenspark("streams", "list", "--search", stream.name).out.splitlines()
+        if stream.name in line
+    )
     assert "tests" in line
     assert "tumbling" in line
-    names = [each["name"] for each in queenspark("streams", "--json").json()["streams"]]
+    names = [
+        each["name"]
+        for each in queenspark("streams", "list", "--search", stream.name, "--json").json()["streams"]
+    ]
     assert stream.name in names
     assert stream.name not in queenspark("streams", "list", "--namespace", "elsewhere").out
 
@@ -67,11 +74,12 @@ def test_a_stream_is_defined_and_deleted(queenspark: Command, stream: StreamApi)
 
 
 def test_window_queues_are_listed_only_when_asked_for(queenspark: Command, stream: StreamApi) -> None:
-    def listed(*options: str) -> set[str]:
-        return {queue["name"] for queue in queenspark("queues", "list", "--json", *options).json()["queues"]}
+    def listed(name: str, *options: str) -> set[str]:
+        answer = queenspark("queues", "list", "--search", name, "--json", *options).json()
+        return {queue["name"] for queue in answer["queues"]}
 
-    assert listed("--windows") - listed() >= {f"windows:tests/{stream.name}"}
-    assert stream.queue in listed()
+    assert listed(stream.name, "--windows") - listed(stream.name) >= {f"windows:tests/{stream.name}"}
+    assert stream.queue in listed(stream.queue)
 
 
 def test_a_group_is_moved(queenspark: Command, stream: StreamApi) -> None:

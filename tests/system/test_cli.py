@@ -40,7 +40,11 @@ def test_a_stream_from_its_definition_to_its_end(system: System, queenspark: Com
         return found
 
     assert shown()["progress"]["sealedWindows"] == 1
-    line = next(line for line in queenspark("streams").out.splitlines() if line.startswith(name))
+    line = next(
+        line
+        for line in queenspark("streams", "list", "--search", name).out.splitlines()
+        if line.startswith(name)
+    )
     assert line.split()[1:4] == ["default", "tumbling", "1"]
     window = system.api.post("/api/v1/stream/poll", {"streamName": name, "consumerGroup": "mail"}).json()
     system.ack(window["window"])
