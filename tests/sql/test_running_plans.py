@@ -50,7 +50,7 @@ def run(found: Plan, payloads: list[str]) -> None:
         kind = PSEUDO.get(name.lower())
         dtype = pl.Int64() if name == "_revision" else pl.String() if kind is None else kind.column
         frame = frame.with_columns(pl.lit(None, dtype=dtype).alias(name))
-    frame = records.program.apply(frame)
+    frame = records.program.apply(records.condition_program.apply(frame))
     for _, compiled in (*records.key, *records.inputs):
         _evaluate(frame, compiled)
     for each in (records.condition, records.time):

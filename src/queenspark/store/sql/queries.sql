@@ -631,6 +631,16 @@ SELECT x.txid, clock_timestamp()::text FROM (SELECT current_txid() AS txid OFFSE
 COPY queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload, window_end)
 FROM STDIN WITH (FORMAT csv)
 
+-- name: copy_rows
+COPY queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload, headers)
+FROM STDIN WITH (FORMAT csv)
+
+-- name: same_rows
+-- Rows of which the log has the id.
+SELECT u.n::integer
+FROM unnest(%(partition_ids)s::bigint[], %(transaction_ids)s::text[]) WITH ORDINALITY u(partition_id, transaction_id, n)
+JOIN queenspark.messages m ON m.partition_id = u.partition_id AND m.transaction_id = u.transaction_id
+
 -- name: same_windows
 -- Windows of which the log has a message with that transaction id.
 SELECT u.n::integer, m.payload
@@ -662,9 +672,22 @@ WHERE u.dropped AND EXISTS (
 ON CONFLICT DO NOTHING
 
 -- name: add_dead
-INSERT INTO queenspark.stream_dead (stream_id, version, key, txid, id)
+INSERT INTO queenspark.stream_dead (stream_id, version, key, txid, id, reason, start_us, end_us)
 SELECT * FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[],
-    %(id)s::bigint[])
+    %(id)s::bigint[], %(reason)s::text[], %(start_us)s::bigint[], %(end_us)s::bigint[])
+
+-- name: add_failures
+INSERT INTO queenspark.stream_failures (stream_id, version, bucket, run, batch, txid, id, tick, error)
+SELECT u.stream, u.version, %(bucket)s, %(run)s, %(batch)s, u.txid, u.id, u.tick, u.error
+FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(txid)s::bigint[], %(id)s::bigint[], %(tick)s::bigint[],
+    %(error)s::text[]) AS u(stream, version, txid, id, tick, error)
+WHERE EXISTS (SELECT 1 FROM queenspark.streams x WHERE x.id = u.stream)
+ON CONFLICT (stream_id, version, bucket) DO UPDATE SET run = excluded.run, batch = excluded.batch,
+    txid = excluded.txid, id = excluded.id, tick = excluded.tick, error = excluded.error, at = clock_timestamp()
+
+-- name: failed_in
+SELECT stream_id, version, error FROM queenspark.stream_failures
+WHERE bucket = %(bucket)s AND run = %(run)s AND batch = %(batch)s
 
 -- name: add_stats
 INSERT INTO queenspark.stream_stats AS s
@@ -1038,8 +1061,17 @@ SELECT (SELECT coalesce(max(seq), 0) FROM queenspark.definitions),
        (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
        (SELECT min(p.next_close) FROM queenspark.progress p WHERE p.run = %(run)s),
        (SELECT jsonb_agg(DISTINCT jsonb_build_array(p.txid, p.id, p.tick))
-        FROM queenspark.progress p WHERE p.run <> %(run)s)
+        FROM queenspark.progress p WHERE p.run <> %(run)s),
+       -- A bucket of which the state is older than that of others decides.
+       (SELECT jsonb_agg(to_jsonb(f.failure)) FROM (
+            SELECT DISTINCT ON (x.stream_id, x.version)
+                   jsonb_build_array(x.stream_id, x.version, x.run, x.txid, x.id, x.tick) AS failure
+            FROM queenspark.stream_failures x ORDER BY x.stream_id, x.version, x.txid, x.id) f)
 FROM (SELECT horizon() AS horizon OFFSET 0) h
+
+-- name: limited_output_queues
+SELECT q.id, q.max_size FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+WHERE s.output = 'rows' AND q.max_size > 0
 
 -- name: window_queue_ids
 SELECT id, queue_id FROM queenspark.streams
