@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 from psycopg import AsyncConnection
 
-from .catalog import Catalog
+from .catalog import Catalog, refuse_rows
 from .database import Database
 from .encryption import Cipher
 from .push import Item, Pushed, Pusher, complete
@@ -73,6 +73,8 @@ class Maintenance:
 
     async def insert(self, connection: AsyncConnection[Any], items: Sequence[Item]) -> list[Pushed] | None:
         """The same on a given connection."""
+        known = self._catalog.queues
+        refuse_rows(known[name] for name in {item.queue for item in items} if name in known)
         secret = {name for name, queue in self._catalog.queues.items() if queue.encryption_enabled}
         encrypted = [item.queue in secret for item in items]
         params = {

@@ -11,7 +11,7 @@ import msgspec
 from psycopg import AsyncConnection
 
 from ..retry import repeat
-from .catalog import Catalog
+from .catalog import Catalog, refuse_rows
 from .database import Database
 from .encryption import Cipher
 from .errors import ChangedMeanwhile, DatabaseUnavailable
@@ -122,6 +122,7 @@ class Pusher:
             queues = {name: catalog.queues[name] for name in {item.queue for item in items}}
         except KeyError as error:
             raise ChangedMeanwhile("a queue was deleted while it was pushed to") from error
+        refuse_rows(queues.values())
         encrypted = {queue.name for queue in queues.values() if queue.encryption_enabled}
         payloads = [
             self._cipher.encrypt(bytes(item.payload), item.transaction_id or "")

@@ -1143,7 +1143,8 @@ LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 $$;
 
 -- From where on each stream still needs some queues: for what it has not sealed, and for windows that some group has
--- not answered. For these, the last note from before the oldest of them says how far back their records can go.
+-- not answered. For these, the last note from before the oldest of them says how far back their records can go. Rows of
+-- jobs carry their own data: nobody needs the records that they were made of.
 CREATE FUNCTION stream_needs(p_queue_ids integer[])
 RETURNS TABLE (stream_id integer, queue_id integer, needs bigint[]) LANGUAGE sql STABLE AS $$
     WITH reads AS MATERIALIZED (
@@ -1151,13 +1152,13 @@ RETURNS TABLE (stream_id integer, queue_id integer, needs bigint[]) LANGUAGE sql
         WHERE r.queue_id = ANY (p_queue_ids) GROUP BY r.stream_id, r.queue_id
     ), unanswered AS MATERIALIZED (
         SELECT s.id, oldest_unanswered(s.queue_id) AS position FROM queenspark.streams s
-        WHERE s.id IN (SELECT r.stream_id FROM reads r)
+        WHERE s.output = 'windows' AND s.id IN (SELECT r.stream_id FROM reads r)
     )
     SELECT r.stream_id, r.queue_id, least(r.needs, CASE WHEN u.position IS NOT NULL THEN coalesce((
             SELECT ARRAY[f.txid, f.id] FROM queenspark.stream_floors f
             WHERE f.stream_id = r.stream_id AND f.frontier <= u.position[1] ORDER BY f.frontier DESC LIMIT 1
         ), ARRAY[0, 0]::bigint[]) END)
-    FROM reads r JOIN unanswered u ON u.id = r.stream_id
+    FROM reads r LEFT JOIN unanswered u ON u.id = r.stream_id
 $$;
 
 -- Counts of the log. They are kept by one broker at a time, in the background, and cost what has happened since the

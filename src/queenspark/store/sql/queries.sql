@@ -40,7 +40,9 @@ INSERT INTO queenspark.queues (name) SELECT name FROM unnest(%(names)s::text[]) 
 ON CONFLICT (name) DO NOTHING
 
 -- name: find_queues
-SELECT * FROM queenspark.queues WHERE name = ANY (%(names)s)
+SELECT q.*, EXISTS (
+    SELECT 1 FROM queenspark.streams s WHERE s.queue_id = q.id AND s.output = 'rows') AS has_rows
+FROM queenspark.queues q WHERE q.name = ANY (%(names)s)
 
 -- name: ensure_partitions
 INSERT INTO queenspark.partitions (queue_id, name)
@@ -80,7 +82,7 @@ ON CONFLICT (name) DO UPDATE SET
     completed_retention_seconds = excluded.completed_retention_seconds,
     encryption_enabled = excluded.encryption_enabled, dead_letters_enabled = excluded.dead_letters_enabled,
     dead_letter_queue = excluded.dead_letter_queue, max_wait_seconds = excluded.max_wait_seconds
-RETURNING *
+RETURNING *, EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.queue_id = q.id AND s.output = 'rows') AS has_rows
 
 -- name: delete_queue
 -- The queue is gone at once; its messages are removed by the sweeper.
@@ -90,7 +92,8 @@ INSERT INTO queenspark.deleted_queues (queue_id) SELECT id FROM gone RETURNING q
 -- name: list_queues
 -- A page of the queues with their counts as of the last round of counting.
 SELECT q.*, coalesce(c.partitions, 0) AS partitions, coalesce(c.messages, 0) AS messages,
-       coalesce(c.pending, 0) AS pending, coalesce(c.processing, 0) AS processing, count(*) OVER () AS total
+       coalesce(c.pending, 0) AS pending, coalesce(c.processing, 0) AS processing,
+       s.output IS NOT DISTINCT FROM 'rows' AS has_rows, count(*) OVER () AS total
 FROM queenspark.queues q LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
 LEFT JOIN queenspark.streams s ON s.queue_id = q.id
 CROSS JOIN LATERAL (
@@ -102,7 +105,7 @@ CROSS JOIN LATERAL (
 WHERE (%(name)s::text IS NULL OR q.name = %(name)s)
   AND (%(namespace)s::text IS NULL OR q.namespace = %(namespace)s)
   AND (%(task)s::text IS NULL OR q.task = %(task)s)
-  AND (%(windows)s OR s.id IS NULL)
+  AND (%(windows)s OR s.id IS NULL OR (s.output = 'rows' AND s.expires_at IS NULL))
   AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(q.name)) > 0)
 ORDER BY CASE WHEN NOT %(descending)s THEN k.number END, CASE WHEN %(descending)s THEN k.number END DESC NULLS LAST,
          CASE WHEN NOT %(descending)s THEN k.text END, CASE WHEN %(descending)s THEN k.text END DESC,
@@ -221,7 +224,7 @@ SELECT nullif(c.counted_at, '-infinity'), c.seconds, c.complete,
 FROM queenspark.counting c
 
 -- name: totals
--- Sums over everything but window queues of streams, as of the last round of counting.
+-- Sums over everything but window queues of streams and queues of temporary jobs, as of the last round of counting.
 SELECT q.*, g.groups, coalesce(d.dead_letters, 0) AS dead_letters
 FROM (
     SELECT count(*) AS queues, count(DISTINCT nullif(q.namespace, '')) AS namespaces,
@@ -229,7 +232,9 @@ FROM (
            coalesce(sum(c.messages), 0)::bigint AS messages, coalesce(sum(c.pending), 0)::bigint AS pending,
            coalesce(sum(c.processing), 0)::bigint AS processing
     FROM queenspark.queues q LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
-    WHERE NOT EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.queue_id = q.id)
+    WHERE NOT EXISTS (
+        SELECT 1 FROM queenspark.streams s
+        WHERE s.queue_id = q.id AND (s.output = 'windows' OR s.expires_at IS NOT NULL))
 ) q, (SELECT count(DISTINCT name) AS groups FROM queenspark.groups) g, (SELECT sum(dead_letters)::bigint AS dead_letters FROM queenspark.group_counts) d
 
 -- name: scopes
@@ -727,6 +732,12 @@ SELECT d.seq, d.stream_id, d.version, coalesce(d.body, d.computing), d.created_a
 WHERE d.stream_id = %(stream_id)s AND d.version = %(version)s AND coalesce(d.body, d.computing) IS NOT NULL
 ORDER BY d.seq DESC LIMIT 1
 
+-- name: stream_definitions
+-- The versions of a stream as they are now.
+SELECT DISTINCT ON (d.version) d.seq, d.stream_id, d.version, coalesce(d.body, d.computing), d.created_at
+FROM queenspark.definitions d WHERE d.stream_id = %(stream_id)s
+ORDER BY d.version, d.seq DESC
+
 -- name: lock_definitions
 -- Writers of definitions come one after the other, so that seq order is commit order.
 LOCK TABLE queenspark.definitions IN SHARE ROW EXCLUSIVE MODE
@@ -752,7 +763,8 @@ FROM position_at(%(queue_id)s, timestamptz 'epoch' + %(time_us)s * interval '1 m
 SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
        s.created_at, s.updated_at, s.window_retention_ms
 FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
-WHERE (%(name)s::text IS NULL OR s.name = %(name)s) AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
+WHERE s.output = 'windows' AND (%(name)s::text IS NULL OR s.name = %(name)s)
+  AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
 ORDER BY s.namespace, s.name
 
 -- name: add_window_queue
@@ -781,8 +793,136 @@ WITH stats AS (DELETE FROM queenspark.stream_stats WHERE stream_id = %(id)s),
      rates AS (DELETE FROM queenspark.stream_rates WHERE stream_id = %(id)s),
      late AS (DELETE FROM queenspark.stream_late WHERE stream_id = %(id)s),
      dropped AS (DELETE FROM queenspark.stream_dropped WHERE stream_id = %(id)s),
-     dead AS (DELETE FROM queenspark.stream_dead WHERE stream_id = %(id)s)
+     dead AS (DELETE FROM queenspark.stream_dead WHERE stream_id = %(id)s),
+     failures AS (DELETE FROM queenspark.stream_failures WHERE stream_id = %(id)s)
 DELETE FROM queenspark.stream_floors WHERE stream_id = %(id)s
+
+-- name: find_job
+-- The jobs of a name (of all names); temporary ones only when asked for. With the newest definition of each.
+SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.version, s.created_at, s.updated_at, s.expires_at,
+       d.computing AS body
+FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+CROSS JOIN LATERAL (
+    SELECT x.computing FROM queenspark.definitions x
+    WHERE x.stream_id = s.id AND x.version = s.version ORDER BY x.seq DESC LIMIT 1) d
+WHERE s.output = 'rows' AND (%(temporary)s OR s.expires_at IS NULL)
+  AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s) AND (%(name)s::text IS NULL OR s.name = %(name)s)
+ORDER BY s.namespace, s.name
+
+-- name: list_jobs
+SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.version, s.created_at, s.updated_at, s.expires_at,
+       d.computing AS body, count(*) OVER () AS total
+FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+CROSS JOIN LATERAL (
+    SELECT x.computing FROM queenspark.definitions x
+    WHERE x.stream_id = s.id AND x.version = s.version ORDER BY x.seq DESC LIMIT 1) d
+CROSS JOIN LATERAL (
+    SELECT CASE %(sort)s WHEN 'createdAt' THEN s.created_at WHEN 'updatedAt' THEN s.updated_at END AS time
+) k
+WHERE s.output = 'rows' AND s.expires_at IS NULL
+  AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
+  AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(q.name)) > 0)
+ORDER BY CASE WHEN NOT %(descending)s THEN k.time END, CASE WHEN %(descending)s THEN k.time END DESC,
+         CASE WHEN %(descending)s AND %(sort)s = 'name' THEN q.name END DESC, q.name
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: job_troubles
+-- Why jobs have failed: the newest error of each, and the names of source queues that are gone.
+SELECT s.id, f.error, g.gone
+FROM queenspark.streams s
+LEFT JOIN LATERAL (
+    SELECT x.error FROM queenspark.stream_failures x WHERE x.stream_id = s.id ORDER BY x.at DESC, x.bucket LIMIT 1
+) f ON true
+LEFT JOIN LATERAL (
+    SELECT array_agg(source ->> 'queue' ORDER BY source ->> 'queue') AS gone FROM (
+        SELECT x.computing FROM queenspark.definitions x
+        WHERE x.stream_id = s.id AND x.version = s.version ORDER BY x.seq DESC LIMIT 1
+    ) d, jsonb_array_elements(d.computing -> 'sources') source
+    WHERE NOT EXISTS (SELECT 1 FROM queenspark.queues q WHERE q.id = (source ->> 'queue_id')::integer)
+) g ON true
+WHERE s.id = ANY (%(ids)s) AND (f.error IS NOT NULL OR g.gone IS NOT NULL)
+
+-- name: failed_at
+-- The position from which on a failed job has not given out everything.
+SELECT (min(ARRAY[f.txid, f.id]))[1], (min(ARRAY[f.txid, f.id]))[2] FROM queenspark.stream_failures f
+WHERE f.stream_id = %(stream_id)s HAVING count(*) > 0
+
+-- name: forget_failures
+DELETE FROM queenspark.stream_failures WHERE stream_id = %(stream_id)s
+
+-- name: add_job_queue
+-- Nothing when there is a queue of that name, or messages for it are staged.
+INSERT INTO queenspark.queues (name, retention_enabled, retention_seconds)
+SELECT %(name)s, %(retention_seconds)s > 0, %(retention_seconds)s
+WHERE NOT EXISTS (SELECT 1 FROM queenspark.staged x WHERE x.queue = %(name)s)
+ON CONFLICT (name) DO NOTHING RETURNING id
+
+-- name: add_job
+INSERT INTO queenspark.streams (namespace, name, queue_id, partitioned, lease_timeout_ms, version, output, expires_at)
+SELECT %(namespace)s, %(name)s, q.id, true, q.lease_seconds * 1000::bigint, 1, 'rows',
+       clock_timestamp() + make_interval(secs => %(expires_in)s::float8)
+FROM queenspark.queues q WHERE q.id = %(queue_id)s
+RETURNING id
+
+-- name: change_job
+UPDATE queenspark.streams SET version = %(version)s, updated_at = clock_timestamp() WHERE id = %(id)s
+
+-- name: retain_rows
+-- The retention that a statement gives its queue; other options stay as they were configured.
+UPDATE queenspark.queues SET retention_enabled = %(retention_seconds)s > 0, retention_seconds = %(retention_seconds)s,
+    revision = revision + 1
+WHERE id = %(queue_id)s
+
+-- name: readers
+-- Streams and jobs whose newest version reads a queue.
+SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.version, s.created_at, s.updated_at, s.expires_at,
+       d.computing AS body
+FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+CROSS JOIN LATERAL (
+    SELECT x.body, x.computing FROM queenspark.definitions x
+    WHERE x.stream_id = s.id AND x.version = s.version ORDER BY x.seq DESC LIMIT 1) d
+WHERE coalesce(d.body, d.computing) -> 'sources' @> jsonb_build_array(jsonb_build_object('queue_id', %(queue_id)s::integer))
+ORDER BY s.namespace, s.name
+
+-- name: group_names
+SELECT g.name FROM queenspark.groups g WHERE g.queue_id = %(queue_id)s ORDER BY g.name
+
+-- name: expired_jobs
+-- Temporary jobs whose time is over; nobody can renew them before this transaction ends.
+SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.version, s.created_at, s.updated_at, s.expires_at,
+       NULL AS body
+FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+WHERE s.expires_at <= clock_timestamp() FOR UPDATE OF s SKIP LOCKED
+
+-- name: renew_job
+UPDATE queenspark.streams SET expires_at = clock_timestamp() + make_interval(secs => %(seconds)s)
+WHERE id = %(id)s AND expires_at IS NOT NULL RETURNING id
+
+-- name: read_rows
+-- Rows of a queue after a position, in the order of the log; only final ones.
+SELECT m.txid, m.id, m.payload, m.encrypted, m.transaction_id FROM queenspark.messages m
+WHERE m.queue_id = %(queue_id)s AND (m.txid, m.id) > (%(txid)s, %(id)s) AND m.txid < (SELECT horizon())
+ORDER BY m.txid, m.id LIMIT %(limit)s
+
+-- name: newest_payloads
+SELECT m.payload, m.encrypted, m.transaction_id FROM queenspark.messages m
+WHERE m.queue_id = %(queue_id)s ORDER BY m.txid DESC, m.id DESC LIMIT %(limit)s
+
+-- name: relations
+-- What statements have declared: all, or the one of a name.
+SELECT r.name, r.kind, r.statement, r.created_at, r.updated_at FROM queenspark.relations r
+WHERE %(name)s::text IS NULL OR r.name = %(name)s ORDER BY r.name
+
+-- name: set_relation
+INSERT INTO queenspark.relations (name, kind, statement) VALUES (%(name)s, %(kind)s, %(statement)s)
+ON CONFLICT (name) DO UPDATE SET kind = excluded.kind, statement = excluded.statement, updated_at = clock_timestamp()
+
+-- name: delete_relation
+DELETE FROM queenspark.relations WHERE name = %(name)s RETURNING name
+
+-- name: all_queue_names
+SELECT q.name FROM queenspark.queues q LEFT JOIN queenspark.streams s ON s.queue_id = q.id
+WHERE s.id IS NULL OR (s.output = 'rows' AND s.expires_at IS NULL) ORDER BY q.name
 
 -- name: queue_ids
 SELECT name, id FROM queenspark.queues WHERE name = ANY (%(names)s)
@@ -820,7 +960,7 @@ WHERE l.dropped AND l.stream_id = %(stream_id)s AND l.version = %(version)s AND 
 -- The place of a live lease and the window that it covers; without one when it is answered already.
 SELECT g.name AS group, p.partition_id, g.queue_id, p.lease_expires_at, w.transaction_id, w.payload
 FROM queenspark.places p JOIN queenspark.groups g ON g.id = p.group_id
-JOIN queenspark.streams s ON s.queue_id = g.queue_id
+JOIN queenspark.streams s ON s.queue_id = g.queue_id AND s.output = 'windows'
 LEFT JOIN LATERAL (
     SELECT m.transaction_id, m.payload FROM queenspark.messages m
     WHERE m.partition_id = p.partition_id AND m.id = p.leased[1]
@@ -836,6 +976,7 @@ WHERE p.lease_id = %(lease_id)s AND p.lease_expires_at > clock_timestamp()
 -- In one snapshot: what is not sealed yet, and the frontier. A window that is pushed after it has no earlier record.
 INSERT INTO queenspark.stream_floors (stream_id, frontier, txid, id)
 SELECT r.stream_id, frontier(), (min(r.needs))[1], (min(r.needs))[2] FROM stream_reads() r
+JOIN queenspark.streams s ON s.id = r.stream_id AND s.output = 'windows'
 WHERE NOT EXISTS (
     SELECT 1 FROM queenspark.stream_floors f
     WHERE f.stream_id = r.stream_id AND f.at > clock_timestamp() - make_interval(secs => %(every)s))
@@ -949,7 +1090,7 @@ LEFT JOIN (
         ORDER BY m.txid, m.id LIMIT 1) f
     GROUP BY n.stream_id
 ) h ON h.stream_id = s.id
-WHERE %(ids)s::integer[] IS NULL OR s.id = ANY (%(ids)s)
+WHERE CASE WHEN %(ids)s::integer[] IS NULL THEN s.output = 'windows' ELSE s.id = ANY (%(ids)s) END
 
 -- name: bucket_state
 -- What each bucket of the pipeline has done, and its last batch.
@@ -971,6 +1112,7 @@ SELECT count(DISTINCT g.name) AS groups,
        coalesce(sum(c.leases), 0)::bigint AS leases
 FROM queenspark.streams s JOIN queenspark.groups g ON g.queue_id = s.queue_id
 LEFT JOIN queenspark.group_counts c ON c.group_id = g.id
+WHERE s.output = 'windows'
 
 -- name: list_streams
 SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
@@ -980,7 +1122,7 @@ CROSS JOIN LATERAL (
     SELECT CASE %(sort)s WHEN 'createdAt' THEN s.created_at WHEN 'updatedAt' THEN s.updated_at END AS time,
            CASE %(sort)s WHEN 'name' THEN s.name ELSE s.namespace END AS text
 ) k
-WHERE (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
+WHERE s.output = 'windows' AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
   AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(s.name)) > 0)
 ORDER BY CASE WHEN NOT %(descending)s THEN k.time END, CASE WHEN %(descending)s THEN k.time END DESC,
          CASE WHEN NOT %(descending)s THEN k.text END, CASE WHEN %(descending)s THEN k.text END DESC,
@@ -1033,7 +1175,8 @@ FROM queenspark.stream_late l LEFT JOIN LATERAL (
 WHERE l.stream_id = %(id)s ORDER BY l.at DESC, l.txid DESC, l.id DESC LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: list_dead
-SELECT l.version, l.key, l.txid, l.id, l.at, m.queue, m.partition, m.transaction_id, m.created_at
+SELECT l.version, l.key, l.txid, l.id, l.at, l.reason, l.start_us, l.end_us, m.queue, m.partition, m.transaction_id,
+       m.created_at
 FROM queenspark.stream_dead l LEFT JOIN LATERAL (
     SELECT q.name AS queue, t.name AS partition, x.transaction_id, x.created_at FROM queenspark.messages x
     JOIN queenspark.partitions t ON t.id = x.partition_id JOIN queenspark.queues q ON q.id = x.queue_id
