@@ -42,7 +42,8 @@ def checked(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPathFactor
 def queues(api: Api) -> None:
     api.configure("q", namespace="n", task="t")
     api.push("q", 1)
-    api.push_items([{"queue": "q", "payload": 1, "transactionId": "same", "traceId": "trace"}] * 2)
+    both = {"transactionId": "same", "traceId": "trace", "headers": {"tenant": "north"}}
+    api.push_items([{"queue": "q", "payload": 1, **both}] * 2)
     api.configure("gone")
     answered(api.delete("/api/v1/resources/queues/gone"), 200)
     assert api.get("/api/v1/resources/queues/gone").status_code == 404
@@ -76,7 +77,7 @@ def counts(api: Api) -> None:
 def dead_letters(api: Api) -> None:
     def bury(number: int) -> Json:
         """Let a new message become a dead letter."""
-        api.push("dead", number)
+        assert api.push_items([{"queue": "dead", "payload": number, "headers": {"n": "1"}}]).is_success
         (message,) = api.take("dead", consumerGroup="g")
         assert api.ack(message, "dlq", consumerGroup="g", error="broken")["dlq"]
         return message
@@ -133,7 +134,8 @@ def streams(api: Api) -> None:
 def _exercise(stream: StreamApi) -> None:
     api = stream.api
     stream.define(partitioned=True, event_time="at", window_grace_period_ms=0)
-    records = stream.push({"at": EPOCH}, {"at": EPOCH}, {"at": "2026-01-01T00:00:01Z"})
+    times = (EPOCH, EPOCH, "2026-01-01T00:00:01Z")
+    records = stream.push(*({"at": time} for time in times), headers={"tenant": "north"})
     of = {"stream": stream.id, "version": 1}
     noted = [{**of, "key": "p", "txid": record.position[0], "id": record.position[1]} for record in records]
     start = 1_767_225_600_000_000
