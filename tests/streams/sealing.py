@@ -114,7 +114,7 @@ class Pipeline:
             failures=pl.DataFrame(list(failures), schema=FAILURES),
         )
         bucket = self.bucket if bucket is None else bucket
-        return self.sink.push(self.epoch, bucket, buckets, progress, parts).count
+        return self.sink.push(self.epoch, bucket, buckets, progress, parts).new
 
 
 def frame(stream: int, queue_id: int, windows: Sequence[Sealed]) -> pl.DataFrame:

@@ -71,7 +71,7 @@ class Parts(NamedTuple):
 class Pushed(NamedTuple):
     """How many windows and rows are new; and when the batch was pushed before, which jobs failed then."""
 
-    count: int
+    new: int
     failed: dict[Stream, str] | None
 
 

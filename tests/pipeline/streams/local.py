@@ -10,7 +10,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, Ti
 
 from queenspark.pipeline.streams import bucket_state
 from queenspark.pipeline.streams.stream_source import StreamsOptions, StreamsReader
-from queenspark.pipeline.streams.window_processor import WindowProcessor
+from queenspark.pipeline.streams.window_processor import WindowProcessor, sink_of_this_process
 
 
 class Store:
@@ -90,6 +90,7 @@ class LocalPipeline:
     def close(self) -> None:
         """Disconnect."""
         self._reader.stop()
+        sink_of_this_process(self._url).close()
 
     def _run(self, end: dict[str, Any], fails_after: int | None) -> None:
         parts = self._reader.partitions(self.offset, end)

@@ -82,10 +82,10 @@ class Parcels:
 
 def key_hashes(keys: pl.Series) -> pl.Series:
     """A hash of each key, the same in every process and version."""
-    codes = keys.cast(pl.Categorical(pl.Categories.random()))
-    names = codes.cat.get_categories()
+    codes = keys.cast(pl.Categorical(pl.Categories.random())).to_physical().alias("code")
+    names = pl.DataFrame([keys.alias("key"), codes]).unique("code", keep="any").sort("code")["key"]
     hashes = pl.Series(hash_array(names.to_numpy().astype(object), categorize=False), dtype=pl.UInt64)
-    return hashes.gather(codes.to_physical())
+    return hashes.gather(codes)
 
 
 class Unpacked(NamedTuple):

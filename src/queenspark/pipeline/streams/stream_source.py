@@ -37,7 +37,6 @@ SPLIT_ROWS = 100_000
 WAIT_SECONDS = 1.0
 _LOOK_SECONDS = 0.02  # when safe time does not move on, look again so soon, then less and less often
 _LOOK_LONGEST = 0.5
-_FULL_SECONDS = 0.5
 
 
 class StreamsOptions(msgspec.Struct, frozen=True):
@@ -102,7 +101,6 @@ class StreamsReader(DataSourceStreamReader):
     def __init__(self, options: StreamsOptions) -> None:
         self._options = options
         self._cuts: dict[tuple[Position, Position, tuple[int, ...]], list[Position]] = {}
-        self._full: tuple[float, set[int]] = (0.0, set())
 
     @property
     def _store(self) -> PipelineStore:
@@ -154,12 +152,14 @@ class StreamsReader(DataSourceStreamReader):
             # out up to there is the same, and known to be.
             upto = min(upto, Position(floor[0], floor[1]))
             news = news._replace(tick=floor[2] if news.tick is None else min(news.tick, floor[2]))
+        whole = upto
         upto, news = self._cut(now, at.live, start.position, upto, news)
+        is_cut = upto < whole
         live = self._reach(now.queues(at.live), live_start(now, at.live, start), upto, start.tick, news, most)
         # Those that catch up now have read as far as the others; the safe time is for all of them.
         upto = live.position if live.is_early else upto
         position = max(start.position, live.position if live.messages else start.position)
-        if floor is not None and not live.is_early:
+        if (floor is not None or is_cut) and not live.is_early:
             position = max(position, upto)
         read = live.messages
         budget = max(most - read, min(SPLIT_ROWS, most))
@@ -182,7 +182,7 @@ class StreamsReader(DataSourceStreamReader):
             elif reach.messages:
                 position = max(position, reach.position)
         closes = news.next_close is not None and live.tick >= news.next_close
-        changed = news.seq != start.seq or behind.keys() != start.behind.keys()
+        changed = news.seq != start.seq or behind != start.behind or is_cut
         # Only with its first batch beyond the run before it does a run say which windows it has open.
         takes_over = bool(news.floors) and live.tick > start.tick
         if not (read or at.added or closes or changed or takes_over or floor is not None):
@@ -198,7 +198,7 @@ class StreamsReader(DataSourceStreamReader):
         One that has failed goes back to where its state is as of.
         """
         failed = {(stream, version): (run, place) for stream, version, run, *place in news.failures}
-        full = self._full_queues(now)
+        full = self._store.full_queues() if now.plans else set()
         held: dict[Stream, Place] = {}
         for stream in [*at.live, *at.behind]:
             body = now.by_stream[stream].body
@@ -215,12 +215,6 @@ class StreamsReader(DataSourceStreamReader):
             at.live.discard(stream)
             at.behind.pop(stream, None)
         return held
-
-    def _full_queues(self, now: Definitions) -> set[int]:
-        """The output queues that are full, counted twice a second."""
-        if now.plans and time.monotonic() > self._full[0] + _FULL_SECONDS:
-            self._full = (time.monotonic(), self._store.full_queues())
-        return self._full[1]
 
     def _cut(
         self, now: Definitions, streams: set[Stream], after: Position, upto: Position, news: News

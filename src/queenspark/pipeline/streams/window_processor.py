@@ -152,7 +152,7 @@ class _Step:
             # The batch was pushed before, and then other jobs failed: their state is to be what it was then.
             self.outcome = self._advance(pushed.failed)
         self._keep()
-        return pushed.count
+        return pushed.new
 
     def _advance(self, failed: Mapping[Stream, str]) -> Outcome:
         """What the batch gives. Jobs that fail are left as they are."""
@@ -165,7 +165,7 @@ class _Step:
             safe = {stream: end.place(stream)[2] for stream in self._alive if stream not in failed}
             was = {stream: start.place(stream)[2] for stream in safe if stream in self._known}
             result = engine.advance(self._before, given.records, safe, was)
-            failed |= result.failed
+            failed |= getattr(result, "failed", {})
             outcome = Outcome(
                 self._definitions,
                 self._batch,

@@ -30,6 +30,7 @@ class RecordStage:
 
     def __init__(self, plan: Plan, job: int, version: int) -> None:
         self._plan = plan
+        self._job = job
         self._slots = slots_of(plan)
         self._rows = RowStage(plan, job, version) if plan.kind == "stateless" else None
         self._has_time = plan.window is not None and plan.window.clock == "event"
