@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 
 import msgspec
 import polars as pl
 
 from .errors import StateError
+from .spec import WindowSpec
+from .summary import Summary
 
 VERSION = 2
 _LARGE = 1_000  # rows; a smaller table is written whole
@@ -31,8 +34,27 @@ class _Header(msgspec.Struct, omit_defaults=True):
 class State:
     """Tables by spec (as JSON) and name; never changed in place, so a state can be kept and gone back to."""
 
-    def __init__(self, tables: Tables | None = None) -> None:
+    def __init__(self, tables: Tables | None = None, summaries: dict[str, Summary] | None = None) -> None:
         self.tables = tables or {}
+        self._summaries = summaries or {}
+
+    def summary(self, spec: str) -> Summary:
+        """What there is to know about the tables of a spec (as JSON)."""
+        if spec not in self._summaries:
+            self._summaries[spec] = Summary(_spec(spec), self.tables.get(spec, {}))
+        return self._summaries[spec]
+
+    def summaries(self) -> list[Summary]:
+        """Those of all specs."""
+        return [self.summary(spec) for spec in self.tables]
+
+    def known(self, tables: Tables) -> dict[str, Summary]:
+        """The summaries that hold for other tables too, because they are the same."""
+        return {
+            spec: summary
+            for spec, summary in self._summaries.items()
+            if tables.get(spec) is self.tables.get(spec)
+        }
 
     def to_bytes(self) -> bytes:
         """Compact, versioned bytes: a header, then each table as Arrow IPC."""
@@ -94,9 +116,12 @@ class State:
 
     def size(self) -> int:
         """Bytes in memory."""
-        return sum(
-            int(table.estimated_size()) for tables in self.tables.values() for table in tables.values()
-        )
+        return sum(summary.size for summary in self.summaries())
+
+
+@lru_cache(maxsize=10_000)
+def _spec(text: str) -> WindowSpec:
+    return WindowSpec.from_json(text)
 
 
 def _apply(part: bytes, tables: Tables) -> int:
