@@ -154,7 +154,7 @@ def test_groups_without_a_window(jobs: Jobs) -> None:
     jobs.drain()
     jobs.push("orders", [order("a", 4), order(None, 6)])
     jobs.drain()
-    found = {}
+    found: dict[str, list[tuple[int, int]]] = {}
     for row in jobs.rows("t"):
         found.setdefault(row.partition, []).append((row.data["n"], row.data["s"]))
     assert found == {"a": [(1, 1), (2, 3), (3, 7)], "b": [(1, 5)], "[null]": [(1, 6)]}
