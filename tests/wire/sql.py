@@ -69,7 +69,7 @@ class Sql:
             name,
         )
         assert found, f"there is no job {name}"
-        return found[0]  # type: ignore[return-value]
+        return found[0]
 
     def bodies(self, name: str) -> list[tuple[int, Json]]:
         """All definitions of a job, in order: version and body."""
@@ -77,7 +77,7 @@ class Sql:
         return self.run(
             "SELECT version, computing FROM queenspark.definitions WHERE stream_id = %s ORDER BY seq",
             stream_id,
-        )  # type: ignore[return-value]
+        )
 
     def body(self, name: str) -> Json:
         """The newest body of a job."""

@@ -16,7 +16,6 @@ from .http import Answer, Call, Right, Route, json
 from .paging import OffsetQuery, PageQuery, page_of, paged
 from .sql import Executor, split_name
 from .sql.condition import shown_job, shown_retention
-from .sql.show import Shows
 from .sql.table import kind_of_rows, plan_columns
 from .stream_resources import shown_record
 from .window import shown_time
@@ -79,7 +78,7 @@ def _control(action: str) -> Any:
             job = await change.find(*split_name(name))
             if job is None:
                 raise not_found(f"job {name} does not exist")
-            await Executor(change, Shows(broker.store.queues), broker.appender.check).control(job, action)
+            await Executor(broker, change).control(job, action)
         return json(await _detail(broker, name))
 
     return control
@@ -93,7 +92,7 @@ async def delete(broker: Broker, call: Call) -> Answer:
             job = await change.find(*split_name(name))
             if job is None:
                 raise not_found(f"job {name} does not exist")
-            executor = Executor(change, Shows(broker.store.queues), broker.appender.check)
+            executor = Executor(broker, change)
             dropped = await executor.drop(job, cascade=call.query.cascade)
     except Refused as error:
         raise ApiError(409, str(error).replace("use CASCADE", "pass cascade=true")) from error

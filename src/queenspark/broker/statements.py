@@ -18,7 +18,6 @@ from .push import check_items
 from .sql import Executor
 from .sql.executor import READ_ONLY
 from .sql.rows import LEASE_SECONDS, rows_of
-from .sql.show import Shows
 
 _MOST_STATEMENTS = 1000
 
@@ -55,7 +54,7 @@ async def _results(broker: Broker, statements: list[Statement], *, dry_run: bool
     jobs = broker.store.jobs
     only_reads = all(isinstance(statement, READ_ONLY) for statement in statements)
     async with jobs.reading() if only_reads else jobs.change(dry_run=dry_run) as change:
-        executor = Executor(change, Shows(broker.store.queues), broker.appender.check)
+        executor = Executor(broker, change)
         results: list[object] = [await executor.run(statement) for statement in statements]
         if executor.items:
             check_items(broker, executor.items, sum(len(bytes(item.payload)) for item in executor.items))
@@ -69,7 +68,7 @@ async def _results(broker: Broker, statements: list[Statement], *, dry_run: bool
 
 async def _select(broker: Broker, call: Call, statement: Select, timeout_ms: float | None) -> Lines:
     async with broker.store.jobs.change() as change:
-        executor = Executor(change, Shows(broker.store.queues), broker.appender.check)
+        executor = Executor(broker, change)
         planned = await executor.plan(statement)
         wanted = await executor.wanted("select", statement, planned)
         job = await change.create_temporary(wanted, LEASE_SECONDS)

@@ -39,7 +39,7 @@ async def described(change: JobChange, statement: Describe) -> Result:
 def _columns(relation: Relation) -> list[list[str]]:
     if relation.columns is not None:
         return [[name, type_name(kind)] for name, kind in relation.columns.items()]
-    return [[_path(path), type_name(kind)] for path, kind in sorted(relation.paths.items(), key=str)]
+    return sorted([_path(path), type_name(kind)] for path, kind in relation.paths.items())
 
 
 def _path(path: tuple[str | int, ...]) -> str:

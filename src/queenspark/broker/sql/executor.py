@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,6 +30,7 @@ from ...sql.statements import (
 from ...store.errors import Refused
 from ...store.jobs import Job, JobChange, WantedJob
 from ...store.push import Item
+from ..broker import Broker
 from .catalogue import BrokerCatalogue, Resolved, job_relation, own_name, parsed_schema, queues_of
 from .describe import described
 from .explain import explained
@@ -38,7 +39,6 @@ from .replacement import how_it_changes
 from .show import Shows
 from .table import Result, plan_columns, table
 
-Check = Callable[[Sequence[Item]], Awaitable[None]]
 READ_ONLY = (Show, Describe, Explain)
 """Statements that change nothing."""
 
@@ -54,10 +54,10 @@ class Planned(msgspec.Struct, frozen=True):
 class Executor:
     """Runs statements on one connection. Rows of INSERT are in `items` and have to be pushed afterwards."""
 
-    def __init__(self, change: JobChange, shows: Shows, check: Check) -> None:
+    def __init__(self, broker: Broker, change: JobChange) -> None:
         self._change = change
-        self._shows = shows
-        self._check = check
+        self._shows = Shows(broker.store.queues, broker.store.counts)
+        self._check = broker.appender.check
         self.items: list[Item] = []
 
     async def run(self, statement: Statement) -> Result:

@@ -39,6 +39,10 @@ def _lines(plan: Plan, query: Select, queues: Sequence[str], name: str | None) -
         yield f"warning: {warning}"
 
 
+def _span(microseconds: int) -> str:
+    return duration_text(microseconds) if microseconds else "0s"
+
+
 def _source(plan: Plan, queues: Sequence[str]) -> str:
     relation = plan.relation
     match relation.kind:
@@ -97,23 +101,23 @@ def _windows(plan: Plan, query: Select) -> Iterator[str]:
 def _shape(spec: WindowSpec) -> str:
     match spec.kind:
         case "tumbling":
-            return f"tumbling, {duration_text(spec.duration)} long"
+            return f"tumbling, {_span(spec.duration)} long"
         case "sliding":
-            return f"sliding, {duration_text(spec.duration)} long, every {duration_text(spec.slide)}"
+            return f"sliding, {_span(spec.duration)} long, every {_span(spec.slide)}"
         case "session":
-            return f"sessions that end after {duration_text(spec.gap)} of silence"
+            return f"sessions that end after {_span(spec.gap)} of silence"
         case _:
             return f"{spec.rows} records of a key, every {spec.each}"
 
 
 def _clock(plan: Plan, query: Select, spec: WindowSpec) -> str:
     if spec.clock == "ingest":
-        return f"the time of the push; sealed {duration_text(spec.grace_us)} after their end, nothing is late"
+        return f"the time of the push; sealed {_span(spec.grace_us)} after their end, nothing is late"
     time = query.window.time if query.window is not None else None
     which = "the time of the rows" if time is None else expression_text(time)
     return (
-        f"{which}, for each key; sealed when a record of the key is {duration_text(spec.grace_us)} "
-        f"past their end, or the key was silent for {duration_text(spec.idle)}"
+        f"{which}, for each key; sealed when a record of the key is {_span(spec.grace_us)} "
+        f"past their end, or the key was silent for {_span(spec.idle)}"
     )
 
 
@@ -155,9 +159,9 @@ def _kind(plan: Plan) -> str:
 def _defaults(plan: Plan) -> Iterator[str]:
     spec, given = plan.window, plan.options
     if spec is not None and spec.kind in ("tumbling", "sliding", "session"):
-        values = {"grace": duration_text(spec.grace_us), "late": spec.late, "keep": duration_text(spec.keep)}
+        values = {"grace": _span(spec.grace_us), "late": spec.late, "keep": _span(spec.keep)}
         if spec.clock == "event":
-            values |= {"idle_timeout": duration_text(spec.idle), "max_ahead": "1d"}
+            values |= {"idle_timeout": _span(spec.idle), "max_ahead": "1d"}
         yield from (f"{name} = '{value}'" for name, value in values.items() if name not in given)
     yield from (
         f"{name} = '{value}'"

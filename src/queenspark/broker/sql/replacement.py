@@ -34,6 +34,7 @@ def _lasting(query: Select) -> Select:
     return msgspec.structs.replace(query, options=options)
 
 
-def _reads(frozen: dict[str, Any]) -> dict[str, Any]:
+def _reads(frozen: dict[str, Any]) -> bytes:
     """The relation that a query was planned over, and what it decodes; its delay only gives a default."""
-    return {name: value for name, value in frozen["relation"].items() if name != "delay_us"}
+    kept = {name: value for name, value in frozen["relation"].items() if name != "delay_us"}
+    return msgspec.json.encode(kept, order="sorted")

@@ -8,6 +8,7 @@ from ...sql import thaw
 from ...sql.expressions import FUNCTIONS
 from ...sql.planning.aggregates import AGGREGATES
 from ...sql.statements import Show
+from ...store.counts import Counts
 from ...store.jobs import JobChange
 from ...store.page import Page
 from ...store.queues import Queues
@@ -41,8 +42,9 @@ _OUTSIDE = [("name", "string"), ("connector", "string"), ("statement", "string")
 class Shows:
     """Answers SHOW."""
 
-    def __init__(self, queues: Queues) -> None:
+    def __init__(self, queues: Queues, counts: Counts) -> None:
         self._queues = queues
+        self._counts = counts
 
     async def show(self, change: JobChange, statement: Show) -> Result:
         """The list that a statement asks for."""
@@ -52,6 +54,7 @@ class Shows:
             case "JOBS":
                 return table("show", _JOBS, await _jobs(change))
             case "QUEUES":
+                await self._counts.refresh()
                 rows, _ = await self._queues.page(Page())
                 shown = [[row["name"], row["partitions"], row["messages"], row["pending"]] for row in rows]
                 return table("show", _QUEUES, shown)
