@@ -7,9 +7,9 @@
 -- Append messages. Ids are given in request order; rows go in sorted, so that two brokers cannot deadlock.
 -- Nothing is inserted when a queue or partition is gone or a queue's options have changed since they were read.
 INSERT INTO queenspark.messages
-    (txid, id, partition_id, created_at, queue_id, encrypted, transaction_id, trace_id, payload)
+    (txid, id, partition_id, created_at, queue_id, encrypted, transaction_id, trace_id, payload, headers)
 SELECT t.txid, i.id, i.partition_id, t.now, i.queue_id, i.queue_id = ANY (%(encrypted)s::integer[]),
-       i.transaction_id, i.trace_id, i.payload
+       i.transaction_id, i.trace_id, i.payload, i.headers
 FROM (
     -- The time is taken after the transaction id: safe time rests on that order.
     SELECT x.txid, clock_timestamp() AS now FROM (SELECT current_txid() AS txid OFFSET 0) x OFFSET 0
@@ -17,8 +17,9 @@ FROM (
     SELECT * FROM unnest(
         string_to_array(%(ids)s, ' ')::bigint[], string_to_array(%(partition_ids)s, ' ')::bigint[],
         string_to_array(%(queue_ids)s, ' ')::integer[], string_to_array(%(transaction_ids)s, E'\x01'),
-        string_to_array(%(trace_ids)s, E'\x01', ''), string_to_array(%(payloads)s, E'\x01')
-    ) AS u(id, partition_id, queue_id, transaction_id, trace_id, payload)
+        string_to_array(%(trace_ids)s, E'\x01', ''), string_to_array(%(payloads)s, E'\x01'),
+        string_to_array(%(headers)s, E'\x01', '')  -- NULL where no message has any
+    ) AS u(id, partition_id, queue_id, transaction_id, trace_id, payload, headers)
     ORDER BY partition_id, transaction_id COLLATE "C", id
 ) i
 WHERE (SELECT count(*) FROM queenspark.partitions WHERE id = ANY (%(partitions)s::bigint[])) = cardinality(%(partitions)s::bigint[])
@@ -294,7 +295,7 @@ SELECT seek(%(group_id)s, %(partition_id)s, a.txid, a.id) FROM (
 
 -- name: list_dead_letters
 SELECT d.id, d.transaction_id, d.trace_id, d.partition_id, t.name AS partition, q.name AS queue, g.name AS group,
-       d.error, d.attempts, d.payload, d.encrypted, d.created_at, d.failed_at
+       d.error, d.attempts, d.payload, d.headers, d.encrypted, d.created_at, d.failed_at
 FROM chosen_dead_letters(
     %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) d
 JOIN queenspark.groups g ON g.id = d.group_id
@@ -321,7 +322,7 @@ RETURNING d.id
 -- A message's status is the worst over the queue's groups: dead_letter, processing, pending, completed.
 SELECT x.* FROM (
     SELECT m.id, m.txid, m.transaction_id, m.trace_id, m.partition_id, t.name AS partition, q.name AS queue,
-           q.namespace, q.task, m.payload, m.encrypted, m.created_at,
+           q.namespace, q.task, m.payload, m.headers, m.encrypted, m.created_at,
            CASE
                WHEN EXISTS (SELECT 1 FROM queenspark.dead_letters d
                             WHERE d.partition_id = m.partition_id AND d.transaction_id = m.transaction_id)
@@ -389,19 +390,19 @@ UPDATE queenspark.system SET pop_maintenance = %(enabled)s
 -- name: stage
 -- Keep pushes for later, only while push maintenance is on (the lock holds its end back until this commits).
 -- Ids come from the sequence one by one, so that they are in order over all brokers.
-INSERT INTO queenspark.staged (id, queue, partition, encrypted, transaction_id, trace_id, payload)
+INSERT INTO queenspark.staged (id, queue, partition, encrypted, transaction_id, trace_id, payload, headers)
 SELECT nextval('queenspark.message_blocks') * 1000, u.queue, u.partition, u.encrypted, u.transaction_id, u.trace_id,
-       u.payload
+       u.payload, u.headers
 FROM (
     SELECT x.* FROM (SELECT 1 FROM queenspark.system WHERE push_maintenance FOR SHARE) on_now, unnest(
         %(queues)s::text[], %(partitions)s::text[], %(encrypted)s::boolean[],
-        %(transaction_ids)s::text[], %(trace_ids)s::text[], %(payloads)s::text[]
-    ) WITH ORDINALITY AS x(queue, partition, encrypted, transaction_id, trace_id, payload, n) ORDER BY x.n
+        %(transaction_ids)s::text[], %(trace_ids)s::text[], %(payloads)s::text[], %(headers)s::text[]
+    ) WITH ORDINALITY AS x(queue, partition, encrypted, transaction_id, trace_id, payload, headers, n) ORDER BY x.n
 ) u
 RETURNING id
 
 -- name: next_staged
-SELECT seq, id, queue, partition, encrypted, transaction_id, trace_id, payload
+SELECT seq, id, queue, partition, encrypted, transaction_id, trace_id, payload, headers
 FROM queenspark.staged ORDER BY id LIMIT %(limit)s
 
 -- name: unstage
@@ -479,9 +480,9 @@ FROM (SELECT b.* FROM ({branches}) b ORDER BY b.txid, b.id LIMIT %(limit)s) b
 SELECT id, name FROM queenspark.partitions WHERE id = ANY (%(ids)s)
 
 -- name: log_read
--- Messages with payload between two positions, for COPY. The range of transaction ids says nothing new, but without it the
+-- Messages with further columns between two positions, for COPY. The range of transaction ids says nothing new, but without it the
 -- planner takes the range for much larger than it is.
-SELECT m.txid, m.id, m.queue_id, p.name AS partition, m.created_at, m.transaction_id, m.encrypted, m.payload
+SELECT m.txid, m.id, m.queue_id, p.name AS partition, m.created_at{columns}
 FROM queenspark.messages m JOIN queenspark.partitions p ON p.id = m.partition_id
 WHERE m.queue_id = ANY (%(queue_ids)s::integer[]) AND m.txid BETWEEN %(after_txid)s AND %(upto_txid)s
   AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s) AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
@@ -773,7 +774,8 @@ SELECT * FROM window_records(
 
 -- name: window_page
 -- The first records of one window, between two positions of each of its sources, in the order of the log.
-SELECT m.txid, m.id, s.queue_id, m.partition_id, m.created_us, m.encrypted, m.transaction_id, m.payload
+SELECT m.txid, m.id, s.queue_id, m.partition_id, m.created_us, m.encrypted, m.transaction_id, m.payload,
+       m.headers
 FROM unnest(
     %(queue_ids)s::integer[], %(first_txids)s::bigint[], %(first_ids)s::bigint[], %(last_txids)s::bigint[],
     %(last_ids)s::bigint[]
