@@ -42,11 +42,15 @@ _RELATIONS = [
 ]  # fmt: skip
 
 
-class _Catalogue:
+class Relations:
+    """The relations above."""
+
     def find(self, name: str) -> Relation | None:
+        """The relation of that name."""
         return next((relation for relation in _RELATIONS if relation.name == name), None)
 
     def names(self) -> Iterable[str]:
+        """All names."""
         return [relation.name for relation in _RELATIONS]
 
 
@@ -54,9 +58,9 @@ def plan(text: str | Select | CreateStream) -> Plan:
     """The plan of a query over the relations above."""
     statement = parse_one(text) if isinstance(text, str) else text
     if isinstance(statement, CreateStream):
-        return plan_stream(statement, _Catalogue())
+        return plan_stream(statement, Relations())
     assert isinstance(statement, Select)
-    return plan_query(statement, _Catalogue())
+    return plan_query(statement, Relations())
 
 
 @pytest.mark.parametrize(("marked", "expected"), pairs("refusals.sql"))

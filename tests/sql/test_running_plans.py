@@ -17,7 +17,7 @@ from tests.sql.pairs import pairs
 from tests.sql.test_fuzz import mutate
 from tests.sql.test_planning import plan
 
-_QUERIES = [text for text, _ in pairs("columns.sql")] + [
+QUERIES = [text for text, _ in pairs("columns.sql")] + [
     "select id, city from orders where amount > 10 and city like 'R%' with (partition_by = 'city')",
     "select o.id + 1 as n, upper(city) as c, raw.x.y, tags[0] from orders o where price is not null",
     "select case when price > 0 then amount / price else null end as r, coalesce(city, 'none') from orders",
@@ -84,14 +84,14 @@ def _evaluate(frame: pl.DataFrame, compiled: Compiled) -> None:
     assert result["_error"].dtype == pl.String
 
 
-@pytest.mark.parametrize("text", _QUERIES)
+@pytest.mark.parametrize("text", QUERIES)
 def test_a_plan_runs_on_any_payload(text: str) -> None:
     found = plan(text)
     for payloads in (_PAYLOADS, _PAYLOADS[1:2], []):
         run(found, payloads)
 
 
-@given(st.sampled_from(_QUERIES).flatmap(mutate))
+@given(st.sampled_from(QUERIES).flatmap(mutate))
 def _check(text: str) -> None:
     try:
         statements = parse(text)

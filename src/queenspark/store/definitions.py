@@ -54,6 +54,12 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     until_us: int | None = None
     #: Records after this position belong to the next version.
     until: Cut | None = None
+    #: What it computes: a kept query (sql/planning/frozen.py). None: windows over whole messages.
+    query: dict[str, Any] | None = None
+    #: Whether it keeps its position and reads nothing.
+    paused: bool = False
+    #: It gives out nothing before it has read up to this position: the version before it does.
+    emits_after: Cut | None = None
 
 
 class Definition(msgspec.Struct, frozen=True):

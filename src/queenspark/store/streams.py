@@ -339,7 +339,8 @@ class _Change:
 
     async def _add(self, stream_id: int, version: int, body: Body) -> None:
         text = msgspec.json.encode(body).decode()
-        await self._row("add_definition", stream_id=stream_id, version=version, body=text)
+        kept = {"body": text, "computing": None} if body.query is None else {"body": None, "computing": text}
+        await self._row("add_definition", stream_id=stream_id, version=version, **kept)
 
     async def _row(self, statement: str, /, **params: Any) -> tuple[Any, ...] | None:
         return await (await self._connection.execute(query(statement), params)).fetchone()

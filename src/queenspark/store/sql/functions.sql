@@ -1101,7 +1101,7 @@ CREATE FUNCTION stream_reads()
 RETURNS TABLE (stream_id integer, version integer, queue_id integer, read bigint[], needs bigint[])
 LANGUAGE sql STABLE AS $$
     WITH live AS (
-        SELECT DISTINCT ON (d.stream_id, d.version) d.stream_id, d.version, d.seq, d.body
+        SELECT DISTINCT ON (d.stream_id, d.version) d.stream_id, d.version, d.seq, coalesce(d.body, d.computing) AS body
         FROM queenspark.definitions d JOIN queenspark.streams s ON s.id = d.stream_id
         ORDER BY d.stream_id, d.version, d.seq DESC
     ), pipeline AS (

@@ -658,7 +658,8 @@ FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(tx
     %(dropped)s::boolean[]) AS u(stream, version, key, txid, id, dropped)
 WHERE u.dropped AND EXISTS (
     SELECT 1 FROM queenspark.definitions d
-    WHERE d.stream_id = u.stream AND d.version = u.version AND d.body #>> '{spec,kind}' = ANY (%(kinds)s))
+    WHERE d.stream_id = u.stream AND d.version = u.version
+      AND coalesce(d.body, d.computing) #>> '{spec,kind}' = ANY (%(kinds)s))
 ON CONFLICT DO NOTHING
 
 -- name: add_dead
@@ -694,21 +695,23 @@ ON CONFLICT (bucket) DO UPDATE SET buckets = excluded.buckets, epoch = excluded.
 SELECT coalesce(max(seq), 0) FROM queenspark.definitions
 
 -- name: definitions_as_of
-SELECT DISTINCT ON (d.stream_id, d.version) d.seq, d.stream_id, d.version, d.body, d.created_at
+SELECT DISTINCT ON (d.stream_id, d.version) d.seq, d.stream_id, d.version, coalesce(d.body, d.computing), d.created_at
 FROM queenspark.definitions d WHERE %(seq)s::bigint IS NULL OR d.seq <= %(seq)s
 ORDER BY d.stream_id, d.version, d.seq DESC
 
 -- name: definition
 -- The newest row of a version, whether or not its stream still exists.
-SELECT d.seq, d.stream_id, d.version, d.body, d.created_at FROM queenspark.definitions d
-WHERE d.stream_id = %(stream_id)s AND d.version = %(version)s AND d.body IS NOT NULL ORDER BY d.seq DESC LIMIT 1
+SELECT d.seq, d.stream_id, d.version, coalesce(d.body, d.computing), d.created_at FROM queenspark.definitions d
+WHERE d.stream_id = %(stream_id)s AND d.version = %(version)s AND coalesce(d.body, d.computing) IS NOT NULL
+ORDER BY d.seq DESC LIMIT 1
 
 -- name: lock_definitions
 -- Writers of definitions come one after the other, so that seq order is commit order.
 LOCK TABLE queenspark.definitions IN SHARE ROW EXCLUSIVE MODE
 
 -- name: add_definition
-INSERT INTO queenspark.definitions (stream_id, version, body) VALUES (%(stream_id)s, %(version)s, %(body)s::jsonb)
+INSERT INTO queenspark.definitions (stream_id, version, body, computing)
+VALUES (%(stream_id)s, %(version)s, %(body)s::jsonb, %(computing)s::jsonb)
 RETURNING seq
 
 -- name: end_definitions
@@ -846,7 +849,8 @@ INSERT INTO queenspark.stream_dropped (stream_id, version, key, txid, id)
 SELECT t.stream_id, t.version, t.key, t.txid, t.id FROM trimmed t
 WHERE t.dropped AND EXISTS (
     SELECT 1 FROM queenspark.definitions d
-    WHERE d.stream_id = t.stream_id AND d.version = t.version AND d.body #>> '{spec,kind}' = ANY (%(kinds)s))
+    WHERE d.stream_id = t.stream_id AND d.version = t.version
+      AND coalesce(d.body, d.computing) #>> '{spec,kind}' = ANY (%(kinds)s))
 ON CONFLICT DO NOTHING
 
 -- name: forget_dropped
@@ -856,7 +860,7 @@ DELETE FROM queenspark.stream_dropped d USING (
     SELECT x.stream_id, CASE WHEN s.id IS NOT NULL THEN (
         SELECT min(ARRAY[first.txid, first.id]) FROM (
             SELECT DISTINCT (source ->> 'queue_id')::integer AS queue_id
-            FROM queenspark.definitions v, jsonb_array_elements(v.body -> 'sources') source
+            FROM queenspark.definitions v, jsonb_array_elements(coalesce(v.body, v.computing) -> 'sources') source
             WHERE v.stream_id = x.stream_id
         ) q CROSS JOIN LATERAL (
             SELECT m.txid, m.id FROM queenspark.messages m WHERE m.queue_id = q.queue_id
