@@ -425,7 +425,8 @@ BEGIN
                 ) m
                 WINDOW w AS (ROWS UNBOUNDED PRECEDING)
             ) c
-            WHERE c.bytes - octet_length(c.payload) - coalesce(octet_length(c.headers), 0) < p_bytes
+            -- The first one always comes: no message has headers of p_bytes.
+            WHERE c.bytes - octet_length(c.payload) < p_bytes
             LIMIT CASE WHEN v_leases > 1 THEN NULL ELSE v_limit END
         ), leased AS (
             UPDATE queenspark.places p
