@@ -7,6 +7,7 @@ async with store.jobs.change() as change:      # one transaction: all of it happ
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -106,11 +107,16 @@ class Jobs:
         self._database = database
         self._catalog = catalog
         self._cipher = cipher
+        # Those who wait for the lock of the definitions hold a connection: others need some too, and so does
+        # the one that has the lock.
+        self._changing = asyncio.Semaphore(1)
+        self._looking = asyncio.Semaphore(max(1, database.pool_size // 4))
 
     @asynccontextmanager
     async def change(self, *, dry_run: bool = False) -> AsyncIterator[JobChange]:
         """One transaction over jobs and declarations; with `dry_run`, nothing of it stays."""
         async with (
+            self._changing,
             self._database.connection() as connection,
             connection.transaction(force_rollback=dry_run),
         ):
@@ -123,7 +129,7 @@ class Jobs:
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[JobChange]:
         """The same without the lock, to look only."""
-        async with self._database.connection() as connection:
+        async with self._looking, self._database.connection() as connection:
             yield JobChange(connection, self._cipher)
 
     async def page(self, page: Page, namespace: str | None = None) -> tuple[list[Job], int]:
