@@ -113,7 +113,7 @@ async def test_a_job_is_refused_while_messages_for_its_queue_are_staged(desk: De
     await desk.store.maintenance.set_push(True)
     await desk.store.maintenance.stage([item("j", "x")])
     await desk.store.queues.delete("j")
-    with pytest.raises(Refused, match="there is a queue j already"):
+    with pytest.raises(Refused, match="messages for the queue j are staged"):
         await create(desk)
 
 
