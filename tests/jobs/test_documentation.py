@@ -1,9 +1,9 @@
-"""Every example of the page about SQL gives what the page says."""
+"""Every example of the pages about SQL gives what the pages say."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -13,29 +13,40 @@ from tests.conftest import StartBroker
 from tests.jobs.script import Block, Outcome, Script, blocks, matches, named_job, objects
 from tools.sql_functions import EXAMPLES, SAMPLES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "sql.md").read_text()
-BLOCKS = blocks(PAGE)
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "sql.md").read_text()
+#: The reference comes first: lists in it have nothing of the other pages.
+PAGES = ["sql.md", *sorted(path.name for path in DOCS.glob("from-*.md"))]
+BLOCKS = [(page, block) for page in PAGES for block in blocks((DOCS / page).read_text())]
 #: Example and result of each row of the tables of operators and functions.
 TABLE = re.compile(r"\| `([^`\n]+)` \| `([^`\n]+)` \|$", re.MULTILINE)
 
 pytestmark = pytest.mark.timeout(300)
 
 
-class Page:
-    """The page, run from its first block to its last."""
+Place = tuple[str, int]
 
-    def __init__(self, script: Script) -> None:
-        self.script = script
-        self.outcomes: dict[int, Outcome] = {}
-        for number, block in enumerate(BLOCKS):
-            outcome = script.play(block.sql)
-            later = any(named_job(other.sql) == outcome.job for other in BLOCKS[number + 1 :])
-            if block.kind == "json" and outcome.job is not None and later:
-                # Rows as they are before a later block changes the job.
-                outcome = Outcome(rows=script.data(outcome.job))
-            self.outcomes[block.line] = outcome
-        expected = {block.line: objects(block.expected) for block in BLOCKS if block.kind == "json"}
-        script.wait([(self.outcomes[line], rows) for line, rows in expected.items()])
+
+class Played(NamedTuple):
+    """The pages, run from the first block to the last: what each block gave, by page and line."""
+
+    script: Script
+    outcomes: dict[Place, Outcome]
+
+
+def play(script: Script) -> Played:
+    """Run the pages and wait for all rows that they show."""
+    found: dict[Place, Outcome] = {}
+    for number, (page, block) in enumerate(BLOCKS):
+        outcome = script.play(block.sql)
+        later = any(named_job(other.sql) == outcome.job for _, other in BLOCKS[number + 1 :])
+        if block.kind == "json" and outcome.job is not None and later:
+            # Rows as they are before a later block changes the job.
+            outcome = Outcome(rows=script.data(outcome.job))
+        found[page, block.line] = outcome
+    shown = [(found[page, block.line], block) for page, block in BLOCKS if block.kind == "json"]
+    script.wait([(outcome, objects(block.expected)) for outcome, block in shown])
+    return Played(script, found)
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +58,17 @@ def script(module_broker: StartBroker) -> Iterator[Script]:
 
 
 @pytest.fixture(scope="module")
-def page(script: Script) -> Page:
-    return Page(script)
+def played(script: Script) -> Played:
+    return play(script)
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"line {block.line}")
-def test_a_block_gives_what_follows_it(page: Page, block: Block) -> None:
-    outcome = page.outcomes[block.line]
+@pytest.mark.parametrize(
+    ("page", "block"), [pytest.param(page, block, id=f"{page}:{block.line}") for page, block in BLOCKS]
+)
+def test_a_block_gives_what_follows_it(played: Played, page: str, block: Block) -> None:
+    outcome = played.outcomes[page, block.line]
     if block.kind == "json":
-        page.script.check(outcome, objects(block.expected))
+        played.script.check(outcome, objects(block.expected))
     elif block.kind == "text":
         assert outcome.lines is not None
         assert matches(outcome.lines, block.expected.splitlines()), "\n".join(outcome.lines)
@@ -63,13 +76,13 @@ def test_a_block_gives_what_follows_it(page: Page, block: Block) -> None:
         assert outcome.lines is None, outcome.lines
 
 
-def test_a_record_that_fails_has_the_reason_that_the_page_says(page: Page) -> None:
-    (dead,) = page.script.dead("per_box")
+def test_a_record_that_fails_has_the_reason_that_the_page_says(played: Played) -> None:
+    (dead,) = played.script.dead("per_box")
     assert f"the reason `{dead['reason']}`" in PAGE
 
 
 def test_each_statement_clause_and_window_has_an_example() -> None:
-    text = " ".join(block.sql for block in BLOCKS)
+    text = " ".join(block.sql for _, block in BLOCKS)
     for words in (
         "CREATE STREAM", "CREATE OR REPLACE STREAM", "INSERT INTO", "DROP STREAM", "IF EXISTS", "CASCADE",
         "PAUSE JOB", "RESUME JOB", "RESTART JOB", "SHOW STREAMS", "SHOW JOBS", "SHOW QUEUES",
