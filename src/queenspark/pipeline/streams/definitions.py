@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from ...sql import Plan, thaw
+import msgspec
+
+from ...sql import Plan, SqlError, thaw
 from ...sql.running import engine_spec
 from ...store.definitions import Definition, spec_of
 from ...store.position import Position
@@ -24,17 +26,32 @@ class Definitions:
     @cached_property
     def plans(self) -> dict[Stream, Plan]:
         """What each version that computes does."""
-        return {
-            stream: thaw(row.body.query)
-            for stream, row in self.by_stream.items()
-            if row.body.query is not None
-        }
+        return {stream: plan for stream, plan in self._planned.items() if isinstance(plan, Plan)}
+
+    @cached_property
+    def broken(self) -> dict[Stream, str]:
+        """The versions that cannot be planned, and why: a newer version may have made them."""
+        return {stream: reason for stream, reason in self._planned.items() if isinstance(reason, str)}
+
+    @cached_property
+    def _planned(self) -> dict[Stream, Plan | str]:
+        found: dict[Stream, Plan | str] = {}
+        for stream, row in self.by_stream.items():
+            if row.body.query is None:
+                continue
+            try:
+                found[stream] = thaw(row.body.query)
+            except (SqlError, msgspec.MsgspecError) as error:
+                found[stream] = f"the job cannot be planned: {error}"
+        return found
 
     @cached_property
     def specs(self) -> dict[Stream, WindowSpec]:
         """The windows of every version that has state."""
         found = {}
         for stream, row in self.by_stream.items():
+            if stream in self.broken:
+                continue
             plan = self.plans.get(stream)
             spec = spec_of(row.body) if plan is None else engine_spec(plan)
             if spec is not None:
