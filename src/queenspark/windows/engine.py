@@ -92,8 +92,9 @@ class Engine:
         )
 
 
-def _concat(schema: Mapping[str, Any], frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    return pl.concat([pl.DataFrame(schema=schema), *(frame for frame in frames if not frame.is_empty())])
+def _concat(schema: Mapping[str, Any], frames: Sequence[pl.DataFrame | None]) -> pl.DataFrame:
+    found = [frame for frame in frames if frame is not None and not frame.is_empty()]
+    return pl.concat([pl.DataFrame(schema=schema), *found])
 
 
 def _of(streams: Iterable[Stream], safe_us: Safe) -> dict[Stream, int]:
