@@ -27,7 +27,7 @@ from queenspark.sql.types import (
     array,
     decimal,
 )
-from tests.sql.test_planning import _Catalogue
+from tests.sql.test_planning import Relations
 from tests.sql.values import edges, more
 
 _KINDS = [BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, decimal(38, 10)]
@@ -115,7 +115,7 @@ def test_long_keys_end_in_their_hash() -> None:
 def _insert(text: str) -> list[str]:
     statement = parse_one(text)
     assert isinstance(statement, Insert)
-    return plan_insert(statement, _Catalogue())[1]
+    return plan_insert(statement, Relations())[1]
 
 
 def test_inserted_rows_become_payloads() -> None:

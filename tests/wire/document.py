@@ -37,7 +37,8 @@ class Document:
 
     def check(self, response: httpx2.Response) -> None:
         """Fail when an answer is not what the document says."""
-        response.read()
+        if response.headers.get("content-type") != "application/x-ndjson":  # which has no end yet
+            response.read()
         request = response.request
         call = f"{request.method} {request.url.path} {response.status_code}"
         path = request.url.raw_path.decode().partition("?")[0]
@@ -59,10 +60,9 @@ class Document:
         if content is None:
             assert response.content == b"", f"{call} has a body that is not in the document"
             return
-        ((kind, body),) = content.items()
-        assert response.headers["content-type"].startswith(kind), (
-            f"{call} is {response.headers['content-type']}"
-        )
+        kind = response.headers["content-type"].partition(";")[0]
+        assert kind in content, f"{call} is {response.headers['content-type']}"
+        body = content[kind]
         if kind == "application/json":
             value, schema = response.json(), body["schema"]
             fault = next(self._validator(schema).iter_errors(value), None)
@@ -108,7 +108,7 @@ class Document:
             for choice in schema["anyOf"]:
                 if self._validator(choice).is_valid(value):
                     yield from self._fields_in(choice, value)
-        elif schema.get("type") == "array":
+        elif "items" in schema:
             for part in value:
                 yield from self._fields_in(schema["items"], part)
 

@@ -17,7 +17,9 @@ from tests.postgres_servers import PostgresServer
 from tests.streams.sealing import minute
 from tests.streams.stream_api import StreamApi
 from tests.wire.api import Api, Json, ack_operation, answered, push_operation
+from tests.wire.deadline import eventually
 from tests.wire.document import Document
+from tests.wire.sql import Sql
 
 EPOCH = "2026-01-01T00:00:00Z"
 
@@ -32,7 +34,17 @@ def checked(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPathFactor
             with Api(started.url, url) as api:
                 document = Document(api.read("/openapi.json"))
                 api.http.event_hooks = {"response": [document.check]}
-                for exercise in (queues, deliveries, counts, dead_letters, traces, groups, streams, system):
+                for exercise in (
+                    queues,
+                    deliveries,
+                    counts,
+                    dead_letters,
+                    traces,
+                    groups,
+                    streams,
+                    jobs,
+                    system,
+                ):
                     exercise(api)
                 yield document
         finally:
@@ -42,7 +54,8 @@ def checked(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPathFactor
 def queues(api: Api) -> None:
     api.configure("q", namespace="n", task="t")
     api.push("q", 1)
-    api.push_items([{"queue": "q", "payload": 1, "transactionId": "same", "traceId": "trace"}] * 2)
+    both = {"transactionId": "same", "traceId": "trace", "headers": {"tenant": "north"}}
+    api.push_items([{"queue": "q", "payload": 1, **both}] * 2)
     api.configure("gone")
     answered(api.delete("/api/v1/resources/queues/gone"), 200)
     assert api.get("/api/v1/resources/queues/gone").status_code == 404
@@ -76,7 +89,7 @@ def counts(api: Api) -> None:
 def dead_letters(api: Api) -> None:
     def bury(number: int) -> Json:
         """Let a new message become a dead letter."""
-        api.push("dead", number)
+        assert api.push_items([{"queue": "dead", "payload": number, "headers": {"n": "1"}}]).is_success
         (message,) = api.take("dead", consumerGroup="g")
         assert api.ack(message, "dlq", consumerGroup="g", error="broken")["dlq"]
         return message
@@ -115,7 +128,7 @@ def groups(api: Api) -> None:
     api.push("grouped", 1, 2)
     api.take("grouped", consumerGroup="slow")
     api.read("/api/v1/consumer-groups")
-    assert api.read("/api/v1/consumer-groups/lagging", minLagSeconds=0)["consumerGroups"]
+    eventually(lambda: api.read("/api/v1/consumer-groups/lagging", minLagSeconds=0)["consumerGroups"])
     api.read("/api/v1/consumer-groups/slow")
     answered(api.post("/api/v1/consumer-groups/slow/subscription", {"subscriptionTimestamp": EPOCH}), 200)
     api.seek("slow", "grouped", toEnd=True)
@@ -133,7 +146,8 @@ def streams(api: Api) -> None:
 def _exercise(stream: StreamApi) -> None:
     api = stream.api
     stream.define(partitioned=True, event_time="at", window_grace_period_ms=0)
-    records = stream.push({"at": EPOCH}, {"at": EPOCH}, {"at": "2026-01-01T00:00:01Z"})
+    times = (EPOCH, EPOCH, "2026-01-01T00:00:01Z")
+    records = stream.push(*({"at": time} for time in times), headers={"tenant": "north"})
     of = {"stream": stream.id, "version": 1}
     noted = [{**of, "key": "p", "txid": record.position[0], "id": record.position[1]} for record in records]
     start = 1_767_225_600_000_000
@@ -163,6 +177,32 @@ def _exercise(stream: StreamApi) -> None:
     for kind in ("consumers", "windows", "late", "dead"):
         assert stream.resource(kind)[kind]
     answered(api.delete(f"/api/v1/resources/streams/{stream.name}"), 200)
+
+
+def jobs(api: Api) -> None:
+    sql = Sql(api)
+    api.push("orders", {"country": "DE"})
+    sql(
+        "CREATE STREAM countries AS SELECT country FROM orders;"
+        "CREATE STREAM schema (a INT) WITH (queue = 'inserted'); INSERT INTO schema VALUES (1);"
+        "PAUSE JOB countries; RESUME JOB countries; RESTART JOB countries; DESCRIBE countries; SHOW JOBS;"
+        "EXPLAIN SELECT country FROM orders; DROP STREAM schema"
+    )
+    sql("SELECT country FROM orders", dryRun=True)
+    with sql.select("SELECT country FROM orders", timeout=1) as lines:
+        assert len(list(lines)) == 1
+    sql.refused("SELECT")
+    sql.run(
+        "INSERT INTO queenspark.stream_dead (stream_id, version, key, txid, id, reason, start_us, end_us)"
+        " VALUES (%s, 1, 'k', 1, 1, 'why', 0, 1)",
+        sql.stream("countries")[0],
+    )
+    api.read("/api/v1/jobs")
+    sql.job("countries")
+    for action in ("pause", "resume", "restart"):
+        answered(api.post(f"/api/v1/jobs/countries/{action}"), 200)
+    assert api.read("/api/v1/jobs/countries/dead")["dead"]
+    answered(api.delete("/api/v1/jobs/countries"), 200)
 
 
 def system(api: Api) -> None:

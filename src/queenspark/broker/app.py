@@ -5,11 +5,13 @@ from __future__ import annotations
 from . import (
     ack,
     groups,
+    jobs,
     messages,
     openapi,
     pop,
     push,
     queues,
+    statements,
     stream_definition,
     stream_resources,
     streams,
@@ -21,7 +23,10 @@ from .http import Admit, App, Cors, Route, admit_everybody
 
 def routes() -> list[Route]:
     """Every route of the API."""
-    modules = (push, pop, ack, queues, groups, messages, stream_definition, streams, stream_resources, system)
+    modules = (
+        push, pop, ack, queues, groups, messages, stream_definition, streams, stream_resources, statements,
+        jobs, system,
+    )  # fmt: skip
     found = [route for module in modules for route in module.ROUTES]
     return [*found, openapi.route(found)]
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..settings import Settings, decode_key
+from ..sql import SqlError
 from ..store import Store
 from ..store.definitions import STREAMS_QUERY
 from ..store.delivery import Batch
@@ -18,6 +19,7 @@ from ..store.maintenance import Modes
 from ..store.page import Page
 from .bus import Bus
 from .errors import ApiError
+from .followers import Followers
 from .gather import Gatherer
 from .glances import Glances
 from .leases import Leases
@@ -35,6 +37,7 @@ _MOST_WINDOWS = 64
 _LARGE_READS = 4  # windows that are read by themselves at a time; others need connections too
 _FALLBACK_SECONDS = 2.0  # parked polls look again so often even without news
 _VACUUM_SECONDS = 5.0
+_EXPIRY_SECONDS = 1.0  # between two looks for temporary jobs that nobody reads any more
 _SHARE = 20  # work in the background that brings nothing takes at most such a part of the time,
 _LONGEST_PAUSE = 10  # but is done at least every so many of its intervals
 
@@ -66,7 +69,8 @@ class Broker:
         self.window_pops = Gatherer(self.store.deliverer.pop_windows, _LANES, _MOST_WINDOWS)
         self.window_reads = Gatherer(self.store.hydration.read, _LANES, _MOST_WINDOWS)
         self.large_reads = asyncio.Semaphore(_LARGE_READS)
-        self.bus = Bus(self.store.database, self.parking.wake, self.store.forget)
+        self.followers = Followers()
+        self.bus = Bus(self.store.database, self._woken, self.store.forget)
         self.bus.on_modes = self._modes_changed
         self.modes = Modes(push=False, pop=False)
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -84,6 +88,7 @@ class Broker:
         self._every(settings.stats_interval_seconds, self.measure)
         self._every(_FALLBACK_SECONDS, self._fall_back)
         self._every(_VACUUM_SECONDS, self.store.sweeper.vacuum_places)
+        self._every(_EXPIRY_SECONDS, self._expire_jobs)
 
     async def stop(self) -> None:
         """End the work in the background and disconnect."""
@@ -116,6 +121,8 @@ class Broker:
         match error:
             case QueueFull():
                 return ApiError(429, str(error), retry_after=1)
+            case SqlError():
+                return ApiError(400, error.message, "sql_error", at=(error.line, error.column))
             case Refused():
                 return ApiError(400, str(error))
             case StoreError():
@@ -151,6 +158,10 @@ class Broker:
         namespace, task = scope
         return queue is None or (namespace in (None, queue.namespace) and task in (None, queue.task))
 
+    def _woken(self, queue: str | None) -> None:
+        self.parking.wake(queue)
+        self.followers.wake(queue)
+
     async def _is_staging(self) -> bool:
         return self.modes.push
 
@@ -177,6 +188,10 @@ class Broker:
             self.metrics.removed.inc(removed)
             log.info("retention removed %d messages", removed)
         return removed > 0
+
+    async def _expire_jobs(self) -> None:
+        for queue in await self.store.jobs.expire():
+            self.bus.forget(queue)
 
     async def _count(self) -> bool:
         """Bring the counts of the log up to date; when much is left to count, in half of the time."""

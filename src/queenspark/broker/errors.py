@@ -14,6 +14,7 @@ class ApiError(Exception):
         *,
         retry_after: int | None = None,
         allow: tuple[str, ...] = (),
+        at: tuple[int, int] | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -22,6 +23,8 @@ class ApiError(Exception):
         self.retry_after = retry_after
         #: The methods that the path does take, for 405.
         self.allow = allow
+        #: The line and column of a statement, counted from 1.
+        self.at = at
 
     @property
     def retryable(self) -> bool:
@@ -35,6 +38,7 @@ _CODES = {
     403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
+    409: "in_use",
     413: "too_large",
     429: "queue_full",
     500: "internal",

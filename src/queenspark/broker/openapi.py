@@ -11,6 +11,7 @@ import msgspec
 from .. import __version__
 from .broker import Broker
 from .http import Answer, Call, Error, Right, Route, json
+from .http.answer import JSON_LINES
 
 _PARAM = re.compile(r":(\w+)")
 _REF = "#/components/schemas/{name}"
@@ -93,6 +94,9 @@ def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
             response["content"] = {"text/plain": {"schema": {"type": "string"}}}
         elif kind is not None:
             response["content"] = {"application/json": {"schema": schemas.of(kind)}}
+    if route.may_send_lines:
+        lines = {"schema": {"type": "string", "description": "A line of JSON for each row, as they come."}}
+        responses["200"]["content"][JSON_LINES.decode()] = lines
     error = {"description": "Error", "content": {"application/json": {"schema": schemas.of(Error)}}}
     return {**responses, "4XX": error, "5XX": error}
 

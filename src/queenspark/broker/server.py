@@ -38,6 +38,7 @@ class _Server(uvicorn.Server):
         # Uvicorn's own handler would raise the signal again at the end, before we have cleaned up.
         log.info("stopping: answering what is in flight")
         self._broker.parking.close()
+        self._broker.followers.close()
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
 

@@ -276,7 +276,8 @@ def _window(row: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def _record(row: dict[str, Any]) -> dict[str, Any]:
+def shown_record(row: dict[str, Any]) -> dict[str, Any]:
+    """A late or dead record, as the API names it."""
     return {
         "key": row["key"],
         "version": row["version"],
@@ -295,7 +296,7 @@ async def late(broker: Broker, call: Call) -> Answer:
     return json({
         "late": [
             {
-                **_record(row),
+                **shown_record(row),
                 "time": shown_time(row["time_us"]),
                 "closedUpTo": shown_time(row["closed_us"]),
                 "dropped": row["dropped"],
@@ -308,7 +309,7 @@ async def late(broker: Broker, call: Call) -> Answer:
 async def dead(broker: Broker, call: Call) -> Answer:
     """Records without a usable event time, the newest first."""
     rows = await broker.store.streams.dead(await _stream(broker, call), call.query.limit, call.query.offset)
-    return json({"dead": [_record(row) for row in rows]})
+    return json({"dead": [shown_record(row) for row in rows]})
 
 
 async def delete(broker: Broker, call: Call) -> Answer:

@@ -3,7 +3,7 @@
 from .canonical import canonical
 from .errors import SqlError
 from .parser import parse, parse_expression, parse_one
-from .planning import Catalogue, Plan, Relation, plan_insert, plan_query, plan_stream
+from .planning import Catalogue, Plan, Relation, freeze, plan_insert, plan_query, plan_stream, thaw
 
 __all__ = [
     "Catalogue",
@@ -11,10 +11,12 @@ __all__ = [
     "Relation",
     "SqlError",
     "canonical",
+    "freeze",
     "parse",
     "parse_expression",
     "parse_one",
     "plan_insert",
     "plan_query",
     "plan_stream",
+    "thaw",
 ]

@@ -27,7 +27,7 @@ from .statements import (
     Statement,
 )
 from .tokens import Kind
-from .tree import Node
+from .tree import Node, TypeName
 from .type_parser import type_name
 
 _OBJECTS = ("STREAM", "SOURCE", "SINK")
@@ -66,6 +66,15 @@ def parse_expression(text: str) -> Node:
             else found[1].span.error("expected one expression, found several")
         )
     return found[0]
+
+
+def parse_type(text: str) -> TypeName:
+    """A type alone. Raises SqlError."""
+    cursor = Cursor(text)
+    found = type_name(cursor)
+    if not cursor.at(Kind.END):
+        raise cursor.expected("the end of the type")
+    return found
 
 
 def _statement(cursor: Cursor) -> Statement:

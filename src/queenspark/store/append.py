@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence, Set
 from uuid import UUID
 
-from .catalog import Catalog
+from .catalog import Catalog, refuse_rows
 from .delivery import Ack, Acked
 from .maintenance import Maintenance
 from .push import Item, Pushed
@@ -47,7 +47,7 @@ class Appender:
 
     async def append(self, items: Sequence[Item], size: int = 0) -> list[Pushed]:
         """Append the items of one request, all or nothing; raises QueueFull."""
-        await self._check_room(items)
+        await self.check(items)
         pushed = await self._maintenance.stage(items) if await self._is_staging() else None
         if pushed is None:
             pushed = await self._push(items, size)
@@ -58,14 +58,19 @@ class Appender:
         self, items: Sequence[Item], acks: Sequence[Ack], required_leases: Sequence[UUID] = ()
     ) -> tuple[list[Pushed], list[Acked]]:
         """Append items and answer messages in one transaction; raises QueueFull or TransactionRefused."""
-        await self._check_room(items)
+        await self.check(items)
         staging = await self._is_staging()
         done = await self._transactions.run(items, acks, required_leases, staging=staging)
         await self._wake({item.queue for item in items})
         return done
 
-    async def _check_room(self, items: Sequence[Item]) -> None:
+    async def check(self, items: Sequence[Item]) -> None:
+        """Raise what `append` would: Refused for the queues of jobs, QueueFull for full ones."""
         for name, count in Counter([item.queue for item in items]).items():
             queue = await self._catalog.queue(name)
+            if queue is not None and queue.has_rows:
+                self._catalog.forget(name)  # it may be another queue of that name by now
+                queue = await self._catalog.queue(name)
+                refuse_rows([queue] if queue is not None else [])
             if queue is not None and queue.max_size > 0:
                 await self._queues.check_room(queue, count)

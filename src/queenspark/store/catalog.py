@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from .database import Database
+from .errors import Refused
 
 _MOST = 500_000  # names kept before starting over
 
@@ -43,6 +44,18 @@ class Queue(msgspec.Struct, frozen=True, gc=False):
     dead_letters_enabled: bool
     dead_letter_queue: str | None
     max_wait_seconds: int
+    #: Whether it has the rows of a job, which nobody else may push to.
+    has_rows: bool = False
+
+
+def refuse_rows(queues: Iterable[Queue]) -> None:
+    """Refuse to push to the queues of jobs."""
+    for queue in queues:
+        if queue.has_rows:
+            raise Refused(
+                f"queue {queue.name} has the rows of the job {queue.name}, and only the job pushes to it;"
+                " push to another queue"
+            )
 
 
 def to_queue(record: dict[str, Any]) -> Queue:

@@ -20,6 +20,9 @@ STREAMS_QUERY = "streams"
 WINDOW_QUEUES = "windows:"
 """What the names of window queues begin with; no other queue's name may."""
 
+DEFAULT_NAMESPACE = "default"
+"""The namespace of jobs whose name has none."""
+
 
 class Cut(msgspec.Struct, frozen=True):
     """A position in the log that divides two versions of a stream."""
@@ -54,6 +57,12 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     until_us: int | None = None
     #: Records after this position belong to the next version.
     until: Cut | None = None
+    #: What it computes: a kept query (sql/planning/frozen.py). None: windows over whole messages.
+    query: dict[str, Any] | None = None
+    #: Whether it keeps its position and reads nothing.
+    paused: bool = False
+    #: It gives out nothing before it has read up to this position: the version before it does.
+    emits_after: Cut | None = None
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -84,3 +93,13 @@ def window_queue(namespace: str, name: str) -> str:
     """The name of a stream's window queue."""
     escaped = namespace.replace("%", "%25").replace("/", "%2F")
     return f"{WINDOW_QUEUES}{escaped}/{name}"
+
+
+def job_name(namespace: str, name: str) -> str:
+    """The full name of a job, which its queue has too."""
+    return name if namespace == DEFAULT_NAMESPACE else f"{namespace}.{name}"
+
+
+def temporary_queue(name: str) -> str:
+    """The name of a temporary job's queue. No stream has it: in names of window queues, % is escaped."""
+    return f"{WINDOW_QUEUES}%select/{name}"

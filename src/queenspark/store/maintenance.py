@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import msgspec
 from psycopg import AsyncConnection
 
-from .catalog import Catalog
+from .catalog import Catalog, refuse_rows
 from .database import Database
 from .encryption import Cipher
+from .headers import from_text, to_text
 from .push import Item, Pushed, Pusher, complete
 from .queries import query
 
@@ -73,6 +74,8 @@ class Maintenance:
 
     async def insert(self, connection: AsyncConnection[Any], items: Sequence[Item]) -> list[Pushed] | None:
         """The same on a given connection."""
+        known = self._catalog.queues
+        refuse_rows(known[name] for name in {item.queue for item in items} if name in known)
         secret = {name for name, queue in self._catalog.queues.items() if queue.encryption_enabled}
         encrypted = [item.queue in secret for item in items]
         params = {
@@ -82,6 +85,7 @@ class Maintenance:
             "transaction_ids": [item.transaction_id for item in items],
             "trace_ids": [item.trace_id for item in items],
             "payloads": [self._stored(item, item.queue in secret) for item in items],
+            "headers": [to_text(item.headers) for item in items],
         }
         rows = await (await connection.execute(query("stage"), params)).fetchall()
         if len(rows) < len(items):
@@ -103,15 +107,17 @@ class Maintenance:
                 await self._catalog.resolve({(row[2], row[3]) for row in rows})
                 for start in range(0, len(rows), _BATCH):
                     part = rows[start : start + _BATCH]
-                    items = [
-                        Item(row[2], row[3], row[5], row[6], self._readable(row[7], row[4], row[5]))
-                        for row in part
-                    ]
+                    items = [self._item(row) for row in part]
                     await self._pusher.insert(connection, items, [row[1] for row in part])
                     await connection.execute(query("unstage"), {"seqs": [row[0] for row in part]})
                 if last:
                     await connection.execute(query("set_push_maintenance"), {"enabled": False})
             return len(rows)
+
+    def _item(self, row: tuple[Any, ...]) -> Item:
+        _, _, queue, partition, encrypted, transaction_id, trace_id, payload, headers = row
+        readable = self._readable(payload, encrypted, transaction_id)
+        return Item(queue, partition, transaction_id, trace_id, readable, from_text(headers))
 
     def _stored(self, item: Item, encrypted: bool) -> str:
         raw = bytes(item.payload)

@@ -8,7 +8,7 @@ from typing import Any
 from .catalog import Catalog, Queue, to_queue
 from .counts import EXACT, FEW
 from .database import Database
-from .errors import QueueFull
+from .errors import QueueFull, Refused
 from .groups import Groups
 from .page import Page, Rows
 
@@ -35,7 +35,11 @@ class Queues:
         return to_queue(record)
 
     async def delete(self, name: str) -> bool:
-        """Delete a queue with all it holds; whether there was one."""
+        """Delete a queue with all it holds; whether there was one. That of a job goes with the job."""
+        self._catalog.forget(name)
+        queue = await self._catalog.queue(name)
+        if queue is not None and queue.has_rows:
+            raise Refused(f"queue {name} has the rows of a job; DROP STREAM {name} deletes both")
         row = await self._database.row("delete_queue", {"name": name})
         self._catalog.forget(name)
         return row is not None

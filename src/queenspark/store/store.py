@@ -14,6 +14,7 @@ from .delivery import Deliverer
 from .encryption import Cipher
 from .groups import Groups
 from .hydration import Hydration
+from .jobs import Jobs
 from .maintenance import Maintenance
 from .messages import Messages
 from .news import tell_of_pushes
@@ -50,6 +51,7 @@ class Store:
             self.database, self.catalog, self.pusher, self.deliverer, self.maintenance
         )
         self.streams = Streams(self.database, self.catalog)
+        self.jobs = Jobs(self.database, self.catalog, self.cipher)
         self.hydration = Hydration(self.database, self.cipher)
         self.dead_letters = DeadLetters(self.database, self.cipher)
         self.messages = Messages(self.database, self.cipher)

@@ -7,19 +7,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-from psycopg import AsyncConnection
 
 from ..formats.definition import shape
-from ..windows.membership import OVER, aligned, handover
+from ..windows.membership import OVER, aligned
 from .catalog import Catalog
 from .database import Database
 from .definitions import (
     STREAMS_QUERY,
     WINDOW_QUEUES,
     Body,
-    Cut,
     Definition,
     Source,
+    job_name,
     spec_of,
     to_definitions,
     window_queue,
@@ -27,8 +26,7 @@ from .definitions import (
 from .errors import Refused
 from .page import Page
 from .queries import query
-
-Connection = AsyncConnection[tuple[Any, ...]]
+from .versions import Connection, Versions
 
 _MOST_COUNTED = 10_000  # windows of a key that a group has answered
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -226,7 +224,7 @@ class _Change:
     def __init__(self, connection: Connection, wanted: Wanted, queue_ids: dict[str, int]) -> None:
         self._connection = connection
         self._wanted = wanted
-        self._queue_ids = queue_ids
+        self._versions = Versions(connection, queue_ids)
         #: Options of the window queue, in whole seconds.
         self._options = {
             "lease_seconds": -(-wanted.lease_timeout_ms // 1000),
@@ -235,33 +233,37 @@ class _Change:
         }
 
     async def create(self) -> None:
-        wanted = self._wanted
+        wanted, versions = self._wanted, self._versions
+        namespace, name = wanted.namespace, wanted.name
+        if await versions.row("find_job", namespace=namespace, name=name, temporary=False):
+            raise Refused(f"there is a job {job_name(namespace, name)}; choose another name for the stream")
         queue = window_queue(wanted.namespace, wanted.name)
-        row = await self._row("add_window_queue", name=queue, **self._options)
+        row = await versions.row("add_window_queue", name=queue, **self._options)
         if row is None:
             raise Refused(f"there is a queue {queue} that belongs to no stream: delete it first")
-        (stream_id,) = await self._row(
+        (stream_id,) = await versions.row(
             "add_stream", namespace=wanted.namespace, name=wanted.name, queue_id=row[0],
             partitioned=wanted.partitioned, lease_timeout_ms=wanted.lease_timeout_ms,
             window_retention_ms=wanted.window_retention_ms,
         ) or (0,)  # fmt: skip
         start = wanted.start or "earliest"
-        await self._add(stream_id, 1, self._body(await self._begin(start), start))
+        await versions.add(stream_id, 1, self._body(await versions.begin(start), start))
 
     async def apply(self, stream: Stream, current: Definition) -> None:
         """Make an existing stream what is wanted."""
         version = stream.version
-        body = self._body(await self._kept(current.body.sources), current.body.start)
+        body = self._body(await self._versions.kept(current.body.sources), current.body.start)
         if self._wanted.reset:
             version += 1
             await self._reset(stream.id, version, current.body)
         elif shape(body.spec, body) != shape(current.body.spec, current.body):
             version += 1
-            await self._reshape(stream.id, version, current.body)
+            new = self._body((), current.body.start)
+            await self._versions.take_over(stream.id, version, current.body, new)
         else:
             body = msgspec.structs.replace(body, from_us=current.body.from_us)
             if body != current.body:
-                await self._add(stream.id, version, body)
+                await self._versions.add(stream.id, version, body)
         wanted = self._wanted
         await self._connection.execute(
             query("change_stream"),
@@ -279,26 +281,11 @@ class _Change:
 
     async def _reset(self, stream_id: int, version: int, old: Body) -> None:
         """Begin again: nothing more comes out of the versions before."""
-        rows = await self._connection.execute(query("definitions_as_of"), {"seq": None})
-        for definition in to_definitions(await rows.fetchall()):
-            if definition.stream_id == stream_id and definition.body.until_us != OVER:
-                ended = msgspec.structs.replace(definition.body, until_us=OVER)
-                await self._add(stream_id, definition.version, ended)
+        for definition in await self._versions.live(stream_id):
+            ended = msgspec.structs.replace(definition.body, until_us=OVER)
+            await self._versions.add(stream_id, definition.version, ended)
         start = self._wanted.start or old.start
-        await self._add(stream_id, version, self._body(await self._begin(start), start))
-
-    async def _reshape(self, stream_id: int, version: int, old: Body) -> None:
-        """End a version and let the next one take over from it."""
-        now_us, frontier = await self._now()
-        wanted = self._body((), old.start)
-        plan = handover(spec_of(old), spec_of(wanted), now_us)
-        # One frontier for both versions: what is pushed meanwhile must not fall between two.
-        sources = await self._at(plan.reads_from_us, frontier)
-        until = Cut(frontier, 0) if plan.by_position else old.until
-        ended = msgspec.structs.replace(old, until_us=plan.until_us, until=until)
-        begun = msgspec.structs.replace(wanted, sources=sources, from_us=plan.from_us)
-        await self._add(stream_id, version - 1, ended)
-        await self._add(stream_id, version, begun)
+        await self._versions.add(stream_id, version, self._body(await self._versions.begin(start), start))
 
     def _body(self, sources: tuple[Source, ...], start: str) -> Body:
         wanted = self._wanted
@@ -306,43 +293,6 @@ class _Change:
             name=wanted.name, namespace=wanted.namespace, partitioned=wanted.partitioned, spec=wanted.spec,
             event_time=wanted.event_time, sources=sources, start=start,
         )  # fmt: skip
-
-    async def _kept(self, before: tuple[Source, ...]) -> tuple[Source, ...]:
-        """Sources that stay keep their position; added ones count from now."""
-        known = {source.queue_id: source for source in before}
-        added = await self._at(None)
-        return tuple(known.get(source.queue_id, source) for source in added)
-
-    async def _begin(self, start: str) -> tuple[Source, ...]:
-        if start == "earliest":
-            return tuple(Source(id_, name, 0, 0) for name, id_ in self._queue_ids.items())
-        if start == "latest":
-            return await self._at(None)
-        return await self._at((datetime.fromisoformat(start) - _EPOCH) // timedelta(microseconds=1))
-
-    async def _at(self, time_us: int | None, frontier: int | None = None) -> tuple[Source, ...]:
-        """The sources from the first record created at a time, or from a frontier (default: that of now)."""
-        if frontier is None:
-            _, frontier = await self._now()
-        found = []
-        for name, id_ in self._queue_ids.items():
-            position = (frontier, 0)
-            if time_us is not None:
-                txid, number = await self._row("position_at", queue_id=id_, time_us=time_us) or position
-                position = (int(txid), int(number))
-            found.append(Source(id_, name, *position))
-        return tuple(found)
-
-    async def _now(self) -> tuple[int, int]:
-        now_us, frontier = await self._row("now_us") or (0, 0)
-        return int(now_us), int(frontier)
-
-    async def _add(self, stream_id: int, version: int, body: Body) -> None:
-        text = msgspec.json.encode(body).decode()
-        await self._row("add_definition", stream_id=stream_id, version=version, body=text)
-
-    async def _row(self, statement: str, /, **params: Any) -> tuple[Any, ...] | None:
-        return await (await self._connection.execute(query(statement), params)).fetchone()
 
 
 async def _queue_ids(connection: Connection, names: tuple[str, ...]) -> dict[str, int]:

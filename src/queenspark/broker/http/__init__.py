@@ -4,7 +4,7 @@ Written for this API rather than taken from a framework: a push of one message h
 parsing it, and the same table of routes gives the OpenAPI document.
 """
 
-from .answer import NOTHING, Answer, Error, json
+from .answer import NOTHING, Answer, Error, Lines, json
 from .app import Admit, App, admit_everybody
 from .call import ANONYMOUS, Call, Caller, Headers
 from .cors import Cors
@@ -21,6 +21,7 @@ __all__ = [
     "Cors",
     "Error",
     "Headers",
+    "Lines",
     "Right",
     "Route",
     "admit_everybody",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,6 +12,7 @@ from ..errors import ApiError
 Pairs = tuple[tuple[bytes, bytes], ...]
 
 JSON = b"application/json"
+JSON_LINES = b"application/x-ndjson"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -24,6 +26,12 @@ class Answer(NamedTuple):
     headers: Pairs = ()
 
 
+class Lines(NamedTuple):
+    """An answer of status 200 whose lines of JSON are sent as they come."""
+
+    lines: AsyncGenerator[bytes]
+
+
 class Error(msgspec.Struct, rename="camel"):
     """The body of an answer that is not a success."""
 
@@ -35,6 +43,9 @@ class Error(msgspec.Struct, rename="camel"):
     retryable: bool
     #: Found in the broker's log beside the cause, when the fault is the broker's.
     request_id: str | msgspec.UnsetType = msgspec.UNSET
+    #: Where in the SQL it is wrong, counted from 1.
+    line: int | msgspec.UnsetType = msgspec.UNSET
+    column: int | msgspec.UnsetType = msgspec.UNSET
 
 
 def json(value: Any, status: int = 200) -> Answer:
@@ -49,7 +60,8 @@ def failure(error: ApiError, request_id: str | None = None) -> Answer:
         headers.append((b"retry-after", str(error.retry_after).encode()))
     if error.allow:
         headers.append((b"allow", ", ".join(error.allow).encode()))
-    body = Error(error.message, error.code, error.retryable, request_id or msgspec.UNSET)
+    line, column = error.at or (msgspec.UNSET, msgspec.UNSET)
+    body = Error(error.message, error.code, error.retryable, request_id or msgspec.UNSET, line, column)
     return Answer(error.status, _encode(body), headers=tuple(headers))
 
 

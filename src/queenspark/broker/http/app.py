@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from ..errors import ApiError
-from .answer import JSON, Answer, failure
+from .answer import JSON, JSON_LINES, Answer, Lines, failure
 from .asgi import Receive, Scope, Send
 from .body import discard, has_body, is_long, read
 from .call import ANONYMOUS, Call, Caller
@@ -62,21 +62,29 @@ class App:
         call = Call(scope, receive)
         try:
             answer = await self._answer(call, scope)
-        except ApiError as error:
-            answer = failure(error)
-        except Exception as error:
-            translated = self._broker.translate(error)
-            request_id = None
-            if translated is None:
-                request_id = uuid4().hex[:12]
-                log.exception("request %s %s failed, reference %s", call.method, scope["path"], request_id)
-                translated = ApiError(500, f"internal error, reference {request_id}")
-            answer = failure(translated, request_id)
+            if isinstance(answer, Lines):
+                await self._send_lines(send, call, answer)
+                return
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is answered
+            answer = self._failed(call, scope, error)
         finally:
             call.close()
         await self._send(send, call, answer)
 
-    async def _answer(self, call: Call, scope: Scope) -> Answer:
+    def _failed(self, call: Call, scope: Scope, error: Exception) -> Answer:
+        if isinstance(error, ApiError):
+            return failure(error)
+        translated = self._broker.translate(error)
+        request_id = None
+        if translated is None:
+            request_id = uuid4().hex[:12]
+            log.error(
+                "request %s %s failed, reference %s", call.method, scope["path"], request_id, exc_info=error
+            )
+            translated = ApiError(500, f"internal error, reference {request_id}")
+        return failure(translated, request_id)
+
+    async def _answer(self, call: Call, scope: Scope) -> Answer | Lines:
         method = scope["method"]
         path = scope["raw_path"].decode("latin-1").split("?", 1)[0]
         if method == "OPTIONS" and (allowed := self._router.allowed(path)):
@@ -92,6 +100,23 @@ class App:
             call.body_bytes = len(raw)
             call.body = decode_body(match, raw, self._max_depth)
         return await route.endpoint(self._broker, call)
+
+    async def _send_lines(self, send: Send, call: Call, answer: Lines) -> None:
+        """Send lines as they come. What goes wrong before the first of them is an answer of its own."""
+        gone = call.watch()
+        lines = answer.lines
+        try:
+            line = await anext(lines, b"")
+            headers = [(b"content-type", JSON_LINES)]
+            if self._cors.open:
+                headers += self._cors.permission(call.headers)
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            while line and not gone.done():
+                await send({"type": "http.response.body", "body": line, "more_body": True})
+                line = await anext(lines, b"")
+        finally:
+            await lines.aclose()
+        await send({"type": "http.response.body", "body": b""})
 
     async def _send(self, send: Send, call: Call, answer: Answer) -> None:
         status, body, content_type, more = answer

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from .answer import Answer
+from .answer import Answer, Lines
 from .call import Call
 
-Endpoint = Callable[[Any, Call], Awaitable[Answer]]
+Endpoint = Callable[[Any, Call], Awaitable[Answer | Lines]]
 
 
 class Right(StrEnum):
@@ -27,6 +27,8 @@ class Right(StrEnum):
     STREAM_CONSUME = "stream:consume"
     STREAM_READ = "stream:read"
     STREAM_ADMIN = "stream:admin"
+    #: Run SQL: read every queue, push rows, define and drop jobs.
+    SQL = "sql:run"
     SYSTEM_READ = "system:read"
     SYSTEM_ADMIN = "system:admin"
 
@@ -47,3 +49,5 @@ class Route(NamedTuple):
     #: Messages for fields that are missing or of a wrong type, where the API promises a certain text.
     messages: dict[str, str] = {}  # noqa: RUF012 - never changed
     empty_body: bool = False
+    #: Whether it may answer with lines of JSON in place of the body for 200.
+    may_send_lines: bool = False

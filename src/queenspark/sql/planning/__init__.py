@@ -1,7 +1,8 @@
 """Plans of queries: which columns, which windows, which rows; checked before anything runs."""
 
 from .catalogue import Catalogue, Relation
+from .frozen import freeze, thaw
 from .inserts import plan_insert
 from .plan import Plan, plan_query, plan_stream
 
-__all__ = ["Catalogue", "Plan", "Relation", "plan_insert", "plan_query", "plan_stream"]
+__all__ = ["Catalogue", "Plan", "Relation", "freeze", "plan_insert", "plan_query", "plan_stream", "thaw"]

@@ -7,9 +7,9 @@
 -- Append messages. Ids are given in request order; rows go in sorted, so that two brokers cannot deadlock.
 -- Nothing is inserted when a queue or partition is gone or a queue's options have changed since they were read.
 INSERT INTO queenspark.messages
-    (txid, id, partition_id, created_at, queue_id, encrypted, transaction_id, trace_id, payload)
+    (txid, id, partition_id, created_at, queue_id, encrypted, transaction_id, trace_id, payload, headers)
 SELECT t.txid, i.id, i.partition_id, t.now, i.queue_id, i.queue_id = ANY (%(encrypted)s::integer[]),
-       i.transaction_id, i.trace_id, i.payload
+       i.transaction_id, i.trace_id, i.payload, i.headers
 FROM (
     -- The time is taken after the transaction id: safe time rests on that order.
     SELECT x.txid, clock_timestamp() AS now FROM (SELECT current_txid() AS txid OFFSET 0) x OFFSET 0
@@ -17,8 +17,9 @@ FROM (
     SELECT * FROM unnest(
         string_to_array(%(ids)s, ' ')::bigint[], string_to_array(%(partition_ids)s, ' ')::bigint[],
         string_to_array(%(queue_ids)s, ' ')::integer[], string_to_array(%(transaction_ids)s, E'\x01'),
-        string_to_array(%(trace_ids)s, E'\x01', ''), string_to_array(%(payloads)s, E'\x01')
-    ) AS u(id, partition_id, queue_id, transaction_id, trace_id, payload)
+        string_to_array(%(trace_ids)s, E'\x01', ''), string_to_array(%(payloads)s, E'\x01'),
+        string_to_array(%(headers)s, E'\x01', '')  -- NULL where no message has any
+    ) AS u(id, partition_id, queue_id, transaction_id, trace_id, payload, headers)
     ORDER BY partition_id, transaction_id COLLATE "C", id
 ) i
 WHERE (SELECT count(*) FROM queenspark.partitions WHERE id = ANY (%(partitions)s::bigint[])) = cardinality(%(partitions)s::bigint[])
@@ -40,7 +41,9 @@ INSERT INTO queenspark.queues (name) SELECT name FROM unnest(%(names)s::text[]) 
 ON CONFLICT (name) DO NOTHING
 
 -- name: find_queues
-SELECT * FROM queenspark.queues WHERE name = ANY (%(names)s)
+SELECT q.*, EXISTS (
+    SELECT 1 FROM queenspark.streams s WHERE s.queue_id = q.id AND s.output = 'rows') AS has_rows
+FROM queenspark.queues q WHERE q.name = ANY (%(names)s)
 
 -- name: ensure_partitions
 INSERT INTO queenspark.partitions (queue_id, name)
@@ -80,7 +83,7 @@ ON CONFLICT (name) DO UPDATE SET
     completed_retention_seconds = excluded.completed_retention_seconds,
     encryption_enabled = excluded.encryption_enabled, dead_letters_enabled = excluded.dead_letters_enabled,
     dead_letter_queue = excluded.dead_letter_queue, max_wait_seconds = excluded.max_wait_seconds
-RETURNING *
+RETURNING *, EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.queue_id = q.id AND s.output = 'rows') AS has_rows
 
 -- name: delete_queue
 -- The queue is gone at once; its messages are removed by the sweeper.
@@ -90,7 +93,8 @@ INSERT INTO queenspark.deleted_queues (queue_id) SELECT id FROM gone RETURNING q
 -- name: list_queues
 -- A page of the queues with their counts as of the last round of counting.
 SELECT q.*, coalesce(c.partitions, 0) AS partitions, coalesce(c.messages, 0) AS messages,
-       coalesce(c.pending, 0) AS pending, coalesce(c.processing, 0) AS processing, count(*) OVER () AS total
+       coalesce(c.pending, 0) AS pending, coalesce(c.processing, 0) AS processing,
+       s.output IS NOT DISTINCT FROM 'rows' AS has_rows, count(*) OVER () AS total
 FROM queenspark.queues q LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
 LEFT JOIN queenspark.streams s ON s.queue_id = q.id
 CROSS JOIN LATERAL (
@@ -102,7 +106,7 @@ CROSS JOIN LATERAL (
 WHERE (%(name)s::text IS NULL OR q.name = %(name)s)
   AND (%(namespace)s::text IS NULL OR q.namespace = %(namespace)s)
   AND (%(task)s::text IS NULL OR q.task = %(task)s)
-  AND (%(windows)s OR s.id IS NULL)
+  AND (%(windows)s OR s.id IS NULL OR (s.output = 'rows' AND s.expires_at IS NULL))
   AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(q.name)) > 0)
 ORDER BY CASE WHEN NOT %(descending)s THEN k.number END, CASE WHEN %(descending)s THEN k.number END DESC NULLS LAST,
          CASE WHEN NOT %(descending)s THEN k.text END, CASE WHEN %(descending)s THEN k.text END DESC,
@@ -221,7 +225,7 @@ SELECT nullif(c.counted_at, '-infinity'), c.seconds, c.complete,
 FROM queenspark.counting c
 
 -- name: totals
--- Sums over everything but window queues of streams, as of the last round of counting.
+-- Sums over everything but window queues of streams and queues of temporary jobs, as of the last round of counting.
 SELECT q.*, g.groups, coalesce(d.dead_letters, 0) AS dead_letters
 FROM (
     SELECT count(*) AS queues, count(DISTINCT nullif(q.namespace, '')) AS namespaces,
@@ -229,7 +233,9 @@ FROM (
            coalesce(sum(c.messages), 0)::bigint AS messages, coalesce(sum(c.pending), 0)::bigint AS pending,
            coalesce(sum(c.processing), 0)::bigint AS processing
     FROM queenspark.queues q LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
-    WHERE NOT EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.queue_id = q.id)
+    WHERE NOT EXISTS (
+        SELECT 1 FROM queenspark.streams s
+        WHERE s.queue_id = q.id AND (s.output = 'windows' OR s.expires_at IS NOT NULL))
 ) q, (SELECT count(DISTINCT name) AS groups FROM queenspark.groups) g, (SELECT sum(dead_letters)::bigint AS dead_letters FROM queenspark.group_counts) d
 
 -- name: scopes
@@ -294,7 +300,7 @@ SELECT seek(%(group_id)s, %(partition_id)s, a.txid, a.id) FROM (
 
 -- name: list_dead_letters
 SELECT d.id, d.transaction_id, d.trace_id, d.partition_id, t.name AS partition, q.name AS queue, g.name AS group,
-       d.error, d.attempts, d.payload, d.encrypted, d.created_at, d.failed_at
+       d.error, d.attempts, d.payload, d.headers, d.encrypted, d.created_at, d.failed_at
 FROM chosen_dead_letters(
     %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) d
 JOIN queenspark.groups g ON g.id = d.group_id
@@ -321,7 +327,7 @@ RETURNING d.id
 -- A message's status is the worst over the queue's groups: dead_letter, processing, pending, completed.
 SELECT x.* FROM (
     SELECT m.id, m.txid, m.transaction_id, m.trace_id, m.partition_id, t.name AS partition, q.name AS queue,
-           q.namespace, q.task, m.payload, m.encrypted, m.created_at,
+           q.namespace, q.task, m.payload, m.headers, m.encrypted, m.created_at,
            CASE
                WHEN EXISTS (SELECT 1 FROM queenspark.dead_letters d
                             WHERE d.partition_id = m.partition_id AND d.transaction_id = m.transaction_id)
@@ -389,19 +395,19 @@ UPDATE queenspark.system SET pop_maintenance = %(enabled)s
 -- name: stage
 -- Keep pushes for later, only while push maintenance is on (the lock holds its end back until this commits).
 -- Ids come from the sequence one by one, so that they are in order over all brokers.
-INSERT INTO queenspark.staged (id, queue, partition, encrypted, transaction_id, trace_id, payload)
+INSERT INTO queenspark.staged (id, queue, partition, encrypted, transaction_id, trace_id, payload, headers)
 SELECT nextval('queenspark.message_blocks') * 1000, u.queue, u.partition, u.encrypted, u.transaction_id, u.trace_id,
-       u.payload
+       u.payload, u.headers
 FROM (
     SELECT x.* FROM (SELECT 1 FROM queenspark.system WHERE push_maintenance FOR SHARE) on_now, unnest(
         %(queues)s::text[], %(partitions)s::text[], %(encrypted)s::boolean[],
-        %(transaction_ids)s::text[], %(trace_ids)s::text[], %(payloads)s::text[]
-    ) WITH ORDINALITY AS x(queue, partition, encrypted, transaction_id, trace_id, payload, n) ORDER BY x.n
+        %(transaction_ids)s::text[], %(trace_ids)s::text[], %(payloads)s::text[], %(headers)s::text[]
+    ) WITH ORDINALITY AS x(queue, partition, encrypted, transaction_id, trace_id, payload, headers, n) ORDER BY x.n
 ) u
 RETURNING id
 
 -- name: next_staged
-SELECT seq, id, queue, partition, encrypted, transaction_id, trace_id, payload
+SELECT seq, id, queue, partition, encrypted, transaction_id, trace_id, payload, headers
 FROM queenspark.staged ORDER BY id LIMIT %(limit)s
 
 -- name: unstage
@@ -479,9 +485,9 @@ FROM (SELECT b.* FROM ({branches}) b ORDER BY b.txid, b.id LIMIT %(limit)s) b
 SELECT id, name FROM queenspark.partitions WHERE id = ANY (%(ids)s)
 
 -- name: log_read
--- Messages with payload between two positions, for COPY. The range of transaction ids says nothing new, but without it the
+-- Messages with further columns between two positions, for COPY. The range of transaction ids says nothing new, but without it the
 -- planner takes the range for much larger than it is.
-SELECT m.txid, m.id, m.queue_id, p.name AS partition, m.created_at, m.transaction_id, m.encrypted, m.payload
+SELECT m.txid, m.id, m.queue_id, p.name AS partition, m.created_at{columns}
 FROM queenspark.messages m JOIN queenspark.partitions p ON p.id = m.partition_id
 WHERE m.queue_id = ANY (%(queue_ids)s::integer[]) AND m.txid BETWEEN %(after_txid)s AND %(upto_txid)s
   AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s) AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
@@ -631,6 +637,16 @@ SELECT x.txid, clock_timestamp()::text FROM (SELECT current_txid() AS txid OFFSE
 COPY queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload, window_end)
 FROM STDIN WITH (FORMAT csv)
 
+-- name: copy_rows
+COPY queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload, headers)
+FROM STDIN WITH (FORMAT csv)
+
+-- name: same_rows
+-- Rows of which the log has the id.
+SELECT u.n::integer
+FROM unnest(%(partition_ids)s::bigint[], %(transaction_ids)s::text[]) WITH ORDINALITY u(partition_id, transaction_id, n)
+JOIN queenspark.messages m ON m.partition_id = u.partition_id AND m.transaction_id = u.transaction_id
+
 -- name: same_windows
 -- Windows of which the log has a message with that transaction id.
 SELECT u.n::integer, m.payload
@@ -657,13 +673,27 @@ FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(tx
     %(dropped)s::boolean[]) AS u(stream, version, key, txid, id, dropped)
 WHERE u.dropped AND EXISTS (
     SELECT 1 FROM queenspark.definitions d
-    WHERE d.stream_id = u.stream AND d.version = u.version AND d.body #>> '{spec,kind}' = ANY (%(kinds)s))
+    WHERE d.stream_id = u.stream AND d.version = u.version
+      AND coalesce(d.body, d.computing) #>> '{spec,kind}' = ANY (%(kinds)s))
 ON CONFLICT DO NOTHING
 
 -- name: add_dead
-INSERT INTO queenspark.stream_dead (stream_id, version, key, txid, id)
+INSERT INTO queenspark.stream_dead (stream_id, version, key, txid, id, reason, start_us, end_us)
 SELECT * FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[],
-    %(id)s::bigint[])
+    %(id)s::bigint[], %(reason)s::text[], %(start_us)s::bigint[], %(end_us)s::bigint[])
+
+-- name: add_failures
+INSERT INTO queenspark.stream_failures (stream_id, version, bucket, run, batch, txid, id, tick, error)
+SELECT u.stream, u.version, %(bucket)s, %(run)s, %(batch)s, u.txid, u.id, u.tick, u.error
+FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(txid)s::bigint[], %(id)s::bigint[], %(tick)s::bigint[],
+    %(error)s::text[]) AS u(stream, version, txid, id, tick, error)
+WHERE EXISTS (SELECT 1 FROM queenspark.streams x WHERE x.id = u.stream)
+ON CONFLICT (stream_id, version, bucket) DO UPDATE SET run = excluded.run, batch = excluded.batch,
+    txid = excluded.txid, id = excluded.id, tick = excluded.tick, error = excluded.error, at = clock_timestamp()
+
+-- name: failed_in
+SELECT stream_id, version, error FROM queenspark.stream_failures
+WHERE bucket = %(bucket)s AND run = %(run)s AND batch = %(batch)s
 
 -- name: add_stats
 INSERT INTO queenspark.stream_stats AS s
@@ -693,21 +723,29 @@ ON CONFLICT (bucket) DO UPDATE SET buckets = excluded.buckets, epoch = excluded.
 SELECT coalesce(max(seq), 0) FROM queenspark.definitions
 
 -- name: definitions_as_of
-SELECT DISTINCT ON (d.stream_id, d.version) d.seq, d.stream_id, d.version, d.body, d.created_at
+SELECT DISTINCT ON (d.stream_id, d.version) d.seq, d.stream_id, d.version, coalesce(d.body, d.computing), d.created_at
 FROM queenspark.definitions d WHERE %(seq)s::bigint IS NULL OR d.seq <= %(seq)s
 ORDER BY d.stream_id, d.version, d.seq DESC
 
 -- name: definition
 -- The newest row of a version, whether or not its stream still exists.
-SELECT d.seq, d.stream_id, d.version, d.body, d.created_at FROM queenspark.definitions d
-WHERE d.stream_id = %(stream_id)s AND d.version = %(version)s AND d.body IS NOT NULL ORDER BY d.seq DESC LIMIT 1
+SELECT d.seq, d.stream_id, d.version, coalesce(d.body, d.computing), d.created_at FROM queenspark.definitions d
+WHERE d.stream_id = %(stream_id)s AND d.version = %(version)s AND coalesce(d.body, d.computing) IS NOT NULL
+ORDER BY d.seq DESC LIMIT 1
+
+-- name: stream_definitions
+-- The versions of a stream as they are now.
+SELECT DISTINCT ON (d.version) d.seq, d.stream_id, d.version, coalesce(d.body, d.computing), d.created_at
+FROM queenspark.definitions d WHERE d.stream_id = %(stream_id)s
+ORDER BY d.version, d.seq DESC
 
 -- name: lock_definitions
 -- Writers of definitions come one after the other, so that seq order is commit order.
 LOCK TABLE queenspark.definitions IN SHARE ROW EXCLUSIVE MODE
 
 -- name: add_definition
-INSERT INTO queenspark.definitions (stream_id, version, body) VALUES (%(stream_id)s, %(version)s, %(body)s::jsonb)
+INSERT INTO queenspark.definitions (stream_id, version, body, computing)
+VALUES (%(stream_id)s, %(version)s, %(body)s::jsonb, %(computing)s::jsonb)
 RETURNING seq
 
 -- name: end_definitions
@@ -726,7 +764,8 @@ FROM position_at(%(queue_id)s, timestamptz 'epoch' + %(time_us)s * interval '1 m
 SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
        s.created_at, s.updated_at, s.window_retention_ms
 FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
-WHERE (%(name)s::text IS NULL OR s.name = %(name)s) AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
+WHERE s.output = 'windows' AND (%(name)s::text IS NULL OR s.name = %(name)s)
+  AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
 ORDER BY s.namespace, s.name
 
 -- name: add_window_queue
@@ -755,8 +794,142 @@ WITH stats AS (DELETE FROM queenspark.stream_stats WHERE stream_id = %(id)s),
      rates AS (DELETE FROM queenspark.stream_rates WHERE stream_id = %(id)s),
      late AS (DELETE FROM queenspark.stream_late WHERE stream_id = %(id)s),
      dropped AS (DELETE FROM queenspark.stream_dropped WHERE stream_id = %(id)s),
-     dead AS (DELETE FROM queenspark.stream_dead WHERE stream_id = %(id)s)
+     dead AS (DELETE FROM queenspark.stream_dead WHERE stream_id = %(id)s),
+     failures AS (DELETE FROM queenspark.stream_failures WHERE stream_id = %(id)s)
 DELETE FROM queenspark.stream_floors WHERE stream_id = %(id)s
+
+-- name: find_job
+-- The jobs of a name (of all names); temporary ones only when asked for. With the newest definition of each.
+SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.version, s.created_at, s.updated_at, s.expires_at,
+       d.computing AS body
+FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+CROSS JOIN LATERAL (
+    SELECT x.computing FROM queenspark.definitions x
+    WHERE x.stream_id = s.id AND x.version = s.version ORDER BY x.seq DESC LIMIT 1) d
+WHERE s.output = 'rows' AND (%(temporary)s OR s.expires_at IS NULL)
+  AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s) AND (%(name)s::text IS NULL OR s.name = %(name)s)
+ORDER BY s.namespace, s.name
+
+-- name: list_jobs
+SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.version, s.created_at, s.updated_at, s.expires_at,
+       d.computing AS body, count(*) OVER () AS total
+FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+CROSS JOIN LATERAL (
+    SELECT x.computing FROM queenspark.definitions x
+    WHERE x.stream_id = s.id AND x.version = s.version ORDER BY x.seq DESC LIMIT 1) d
+CROSS JOIN LATERAL (
+    SELECT CASE %(sort)s WHEN 'createdAt' THEN s.created_at WHEN 'updatedAt' THEN s.updated_at END AS time
+) k
+WHERE s.output = 'rows' AND s.expires_at IS NULL
+  AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
+  AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(q.name)) > 0)
+ORDER BY CASE WHEN NOT %(descending)s THEN k.time END, CASE WHEN %(descending)s THEN k.time END DESC,
+         CASE WHEN %(descending)s AND %(sort)s = 'name' THEN q.name END DESC, q.name
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: job_troubles
+-- Why jobs have failed: the newest error of each, and the names of source queues that are gone.
+SELECT s.id, f.error, g.gone
+FROM queenspark.streams s
+LEFT JOIN LATERAL (
+    SELECT x.error FROM queenspark.stream_failures x WHERE x.stream_id = s.id ORDER BY x.at DESC, x.bucket LIMIT 1
+) f ON true
+LEFT JOIN LATERAL (
+    SELECT array_agg(source ->> 'queue' ORDER BY source ->> 'queue') AS gone FROM (
+        SELECT x.computing FROM queenspark.definitions x
+        WHERE x.stream_id = s.id AND x.version = s.version ORDER BY x.seq DESC LIMIT 1
+    ) d, jsonb_array_elements(d.computing -> 'sources') source
+    WHERE NOT EXISTS (SELECT 1 FROM queenspark.queues q WHERE q.id = (source ->> 'queue_id')::integer)
+) g ON true
+WHERE s.id = ANY (%(ids)s) AND (f.error IS NOT NULL OR g.gone IS NOT NULL)
+
+-- name: failed_at
+-- The position from which on a failed job has not given out everything.
+SELECT (min(ARRAY[f.txid, f.id]))[1], (min(ARRAY[f.txid, f.id]))[2] FROM queenspark.stream_failures f
+WHERE f.stream_id = %(stream_id)s HAVING count(*) > 0
+
+-- name: forget_failures
+DELETE FROM queenspark.stream_failures WHERE stream_id = %(stream_id)s
+
+-- name: queue_taken
+-- Why a queue cannot be that of a job: others push to it, or soon will.
+SELECT 'queue', q.name FROM queenspark.queues q WHERE q.name = %(name)s
+UNION ALL (SELECT 'staged', s.queue FROM queenspark.staged s WHERE s.queue = %(name)s LIMIT 1)
+UNION ALL (SELECT 'dead letters', q.name FROM queenspark.queues q WHERE q.dead_letter_queue = %(name)s LIMIT 1)
+LIMIT 1
+
+-- name: add_job_queue
+-- Nothing when a queue of that name has appeared.
+INSERT INTO queenspark.queues (name, retention_enabled, retention_seconds)
+VALUES (%(name)s, %(retention_seconds)s > 0, %(retention_seconds)s)
+ON CONFLICT (name) DO NOTHING RETURNING id
+
+-- name: add_job
+INSERT INTO queenspark.streams (namespace, name, queue_id, partitioned, lease_timeout_ms, version, output, expires_at)
+SELECT %(namespace)s, %(name)s, q.id, true, q.lease_seconds * 1000::bigint, 1, 'rows',
+       clock_timestamp() + make_interval(secs => %(expires_in)s::float8)
+FROM queenspark.queues q WHERE q.id = %(queue_id)s
+RETURNING id
+
+-- name: change_job
+UPDATE queenspark.streams SET version = %(version)s, updated_at = clock_timestamp() WHERE id = %(id)s
+
+-- name: retain_rows
+-- The retention that a statement gives its queue; other options stay as they were configured.
+UPDATE queenspark.queues SET retention_enabled = %(retention_seconds)s > 0, retention_seconds = %(retention_seconds)s,
+    revision = revision + 1
+WHERE id = %(queue_id)s
+
+-- name: readers
+-- Streams and jobs whose newest version reads a queue.
+SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.version, s.created_at, s.updated_at, s.expires_at,
+       d.computing AS body
+FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+CROSS JOIN LATERAL (
+    SELECT x.body, x.computing FROM queenspark.definitions x
+    WHERE x.stream_id = s.id AND x.version = s.version ORDER BY x.seq DESC LIMIT 1) d
+WHERE coalesce(d.body, d.computing) -> 'sources' @> jsonb_build_array(jsonb_build_object('queue_id', %(queue_id)s::integer))
+ORDER BY s.namespace, s.name
+
+-- name: group_names
+SELECT g.name FROM queenspark.groups g WHERE g.queue_id = %(queue_id)s ORDER BY g.name
+
+-- name: expired_jobs
+-- Temporary jobs whose time is over; nobody can renew them before this transaction ends.
+SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.version, s.created_at, s.updated_at, s.expires_at,
+       NULL AS body
+FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+WHERE s.expires_at <= clock_timestamp() FOR UPDATE OF s SKIP LOCKED
+
+-- name: renew_job
+UPDATE queenspark.streams SET expires_at = clock_timestamp() + make_interval(secs => %(seconds)s)
+WHERE id = %(id)s AND expires_at IS NOT NULL RETURNING id
+
+-- name: read_rows
+-- Rows of a queue after a position, in the order of the log; only final ones.
+SELECT m.txid, m.id, m.payload, m.encrypted, m.transaction_id FROM queenspark.messages m
+WHERE m.queue_id = %(queue_id)s AND (m.txid, m.id) > (%(txid)s, %(id)s) AND m.txid < (SELECT horizon())
+ORDER BY m.txid, m.id LIMIT %(limit)s
+
+-- name: newest_payloads
+SELECT m.payload, m.encrypted, m.transaction_id FROM queenspark.messages m
+WHERE m.queue_id = %(queue_id)s ORDER BY m.txid DESC, m.id DESC LIMIT %(limit)s
+
+-- name: relations
+-- What statements have declared: all, or the one of a name.
+SELECT r.name, r.kind, r.statement, r.created_at, r.updated_at FROM queenspark.relations r
+WHERE %(name)s::text IS NULL OR r.name = %(name)s ORDER BY r.name
+
+-- name: set_relation
+INSERT INTO queenspark.relations (name, kind, statement) VALUES (%(name)s, %(kind)s, %(statement)s)
+ON CONFLICT (name) DO UPDATE SET kind = excluded.kind, statement = excluded.statement, updated_at = clock_timestamp()
+
+-- name: delete_relation
+DELETE FROM queenspark.relations WHERE name = %(name)s RETURNING name
+
+-- name: all_queue_names
+SELECT q.name FROM queenspark.queues q LEFT JOIN queenspark.streams s ON s.queue_id = q.id
+WHERE s.id IS NULL OR (s.output = 'rows' AND s.expires_at IS NULL) ORDER BY q.name
 
 -- name: queue_ids
 SELECT name, id FROM queenspark.queues WHERE name = ANY (%(names)s)
@@ -773,7 +946,8 @@ SELECT * FROM window_records(
 
 -- name: window_page
 -- The first records of one window, between two positions of each of its sources, in the order of the log.
-SELECT m.txid, m.id, s.queue_id, m.partition_id, m.created_us, m.encrypted, m.transaction_id, m.payload
+SELECT m.txid, m.id, s.queue_id, m.partition_id, m.created_us, m.encrypted, m.transaction_id, m.payload,
+       m.headers
 FROM unnest(
     %(queue_ids)s::integer[], %(first_txids)s::bigint[], %(first_ids)s::bigint[], %(last_txids)s::bigint[],
     %(last_ids)s::bigint[]
@@ -794,7 +968,7 @@ WHERE l.dropped AND l.stream_id = %(stream_id)s AND l.version = %(version)s AND 
 -- The place of a live lease and the window that it covers; without one when it is answered already.
 SELECT g.name AS group, p.partition_id, g.queue_id, p.lease_expires_at, w.transaction_id, w.payload
 FROM queenspark.places p JOIN queenspark.groups g ON g.id = p.group_id
-JOIN queenspark.streams s ON s.queue_id = g.queue_id
+JOIN queenspark.streams s ON s.queue_id = g.queue_id AND s.output = 'windows'
 LEFT JOIN LATERAL (
     SELECT m.transaction_id, m.payload FROM queenspark.messages m
     WHERE m.partition_id = p.partition_id AND m.id = p.leased[1]
@@ -810,6 +984,7 @@ WHERE p.lease_id = %(lease_id)s AND p.lease_expires_at > clock_timestamp()
 -- In one snapshot: what is not sealed yet, and the frontier. A window that is pushed after it has no earlier record.
 INSERT INTO queenspark.stream_floors (stream_id, frontier, txid, id)
 SELECT r.stream_id, frontier(), (min(r.needs))[1], (min(r.needs))[2] FROM stream_reads() r
+JOIN queenspark.streams s ON s.id = r.stream_id AND s.output = 'windows'
 WHERE NOT EXISTS (
     SELECT 1 FROM queenspark.stream_floors f
     WHERE f.stream_id = r.stream_id AND f.at > clock_timestamp() - make_interval(secs => %(every)s))
@@ -844,7 +1019,8 @@ INSERT INTO queenspark.stream_dropped (stream_id, version, key, txid, id)
 SELECT t.stream_id, t.version, t.key, t.txid, t.id FROM trimmed t
 WHERE t.dropped AND EXISTS (
     SELECT 1 FROM queenspark.definitions d
-    WHERE d.stream_id = t.stream_id AND d.version = t.version AND d.body #>> '{spec,kind}' = ANY (%(kinds)s))
+    WHERE d.stream_id = t.stream_id AND d.version = t.version
+      AND coalesce(d.body, d.computing) #>> '{spec,kind}' = ANY (%(kinds)s))
 ON CONFLICT DO NOTHING
 
 -- name: forget_dropped
@@ -854,7 +1030,7 @@ DELETE FROM queenspark.stream_dropped d USING (
     SELECT x.stream_id, CASE WHEN s.id IS NOT NULL THEN (
         SELECT min(ARRAY[first.txid, first.id]) FROM (
             SELECT DISTINCT (source ->> 'queue_id')::integer AS queue_id
-            FROM queenspark.definitions v, jsonb_array_elements(v.body -> 'sources') source
+            FROM queenspark.definitions v, jsonb_array_elements(coalesce(v.body, v.computing) -> 'sources') source
             WHERE v.stream_id = x.stream_id
         ) q CROSS JOIN LATERAL (
             SELECT m.txid, m.id FROM queenspark.messages m WHERE m.queue_id = q.queue_id
@@ -922,7 +1098,7 @@ LEFT JOIN (
         ORDER BY m.txid, m.id LIMIT 1) f
     GROUP BY n.stream_id
 ) h ON h.stream_id = s.id
-WHERE %(ids)s::integer[] IS NULL OR s.id = ANY (%(ids)s)
+WHERE CASE WHEN %(ids)s::integer[] IS NULL THEN s.output = 'windows' ELSE s.id = ANY (%(ids)s) END
 
 -- name: bucket_state
 -- What each bucket of the pipeline has done, and its last batch.
@@ -944,6 +1120,7 @@ SELECT count(DISTINCT g.name) AS groups,
        coalesce(sum(c.leases), 0)::bigint AS leases
 FROM queenspark.streams s JOIN queenspark.groups g ON g.queue_id = s.queue_id
 LEFT JOIN queenspark.group_counts c ON c.group_id = g.id
+WHERE s.output = 'windows'
 
 -- name: list_streams
 SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
@@ -953,7 +1130,7 @@ CROSS JOIN LATERAL (
     SELECT CASE %(sort)s WHEN 'createdAt' THEN s.created_at WHEN 'updatedAt' THEN s.updated_at END AS time,
            CASE %(sort)s WHEN 'name' THEN s.name ELSE s.namespace END AS text
 ) k
-WHERE (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
+WHERE s.output = 'windows' AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
   AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(s.name)) > 0)
 ORDER BY CASE WHEN NOT %(descending)s THEN k.time END, CASE WHEN %(descending)s THEN k.time END DESC,
          CASE WHEN NOT %(descending)s THEN k.text END, CASE WHEN %(descending)s THEN k.text END DESC,
@@ -1006,7 +1183,8 @@ FROM queenspark.stream_late l LEFT JOIN LATERAL (
 WHERE l.stream_id = %(id)s ORDER BY l.at DESC, l.txid DESC, l.id DESC LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: list_dead
-SELECT l.version, l.key, l.txid, l.id, l.at, m.queue, m.partition, m.transaction_id, m.created_at
+SELECT l.version, l.key, l.txid, l.id, l.at, l.reason, l.start_us, l.end_us, m.queue, m.partition, m.transaction_id,
+       m.created_at
 FROM queenspark.stream_dead l LEFT JOIN LATERAL (
     SELECT q.name AS queue, t.name AS partition, x.transaction_id, x.created_at FROM queenspark.messages x
     JOIN queenspark.partitions t ON t.id = x.partition_id JOIN queenspark.queues q ON q.id = x.queue_id
@@ -1034,8 +1212,17 @@ SELECT (SELECT coalesce(max(seq), 0) FROM queenspark.definitions),
        (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
        (SELECT min(p.next_close) FROM queenspark.progress p WHERE p.run = %(run)s),
        (SELECT jsonb_agg(DISTINCT jsonb_build_array(p.txid, p.id, p.tick))
-        FROM queenspark.progress p WHERE p.run <> %(run)s)
+        FROM queenspark.progress p WHERE p.run <> %(run)s),
+       -- A bucket of which the state is older than that of others decides.
+       (SELECT jsonb_agg(to_jsonb(f.failure)) FROM (
+            SELECT DISTINCT ON (x.stream_id, x.version)
+                   jsonb_build_array(x.stream_id, x.version, x.run, x.txid, x.id, x.tick) AS failure
+            FROM queenspark.stream_failures x ORDER BY x.stream_id, x.version, x.txid, x.id) f)
 FROM (SELECT horizon() AS horizon OFFSET 0) h
+
+-- name: limited_output_queues
+SELECT q.id, q.max_size FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+WHERE s.output = 'rows' AND q.max_size > 0
 
 -- name: window_queue_ids
 SELECT id, queue_id FROM queenspark.streams

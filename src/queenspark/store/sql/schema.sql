@@ -69,7 +69,8 @@ CREATE TABLE queenspark.messages (
     transaction_id text COLLATE "C" NOT NULL,
     trace_id text,
     payload text NOT NULL,
-    window_end timestamptz                              -- of windows only; seek goes by it
+    window_end timestamptz,                             -- of windows only; seek goes by it
+    headers text                                        -- a JSON object of strings; NULL: none
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.1);
 CREATE UNIQUE INDEX messages_partition ON queenspark.messages (partition_id, txid, id);
 CREATE UNIQUE INDEX messages_transaction ON queenspark.messages (partition_id, transaction_id);
@@ -174,6 +175,7 @@ CREATE TABLE queenspark.dead_letters (
     trace_id text,
     error text NOT NULL,
     payload text NOT NULL,
+    headers text,
     PRIMARY KEY (group_id, id)
 );
 CREATE INDEX dead_letters_failed ON queenspark.dead_letters (failed_at);
@@ -212,7 +214,8 @@ CREATE TABLE queenspark.staged (
     encrypted boolean NOT NULL,
     transaction_id text COLLATE "C" NOT NULL,
     trace_id text,
-    payload text NOT NULL
+    payload text NOT NULL,
+    headers text
 );
 
 -- A stream: a queue of windows. What its windows are stands in its definitions.
@@ -227,18 +230,26 @@ CREATE TABLE queenspark.streams (
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     window_retention_ms bigint,                         -- of its window queue; NULL: windows stay
+    -- 'windows': its queue has windows, whose messages stay in the source queues; 'rows': its queue has rows of a job.
+    output text NOT NULL DEFAULT 'windows' CHECK (output IN ('windows', 'rows')),
+    -- Of a temporary job: it goes when nobody has asked for its rows until then.
+    expires_at timestamptz,
     UNIQUE (namespace, name)
 );
 CREATE INDEX streams_name ON queenspark.streams (name);
+CREATE INDEX streams_expiry ON queenspark.streams (expires_at) WHERE expires_at IS NOT NULL;
 
 -- Every change of every stream, append-only; seq order is commit order. The definitions as of a seq are the rows
--- with the largest seq up to it of each stream and version; a body of NULL: deleted.
+-- with the largest seq up to it of each stream and version; without a body and `computing`: deleted.
 CREATE TABLE queenspark.definitions (
     seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     stream_id integer NOT NULL,
     version integer NOT NULL,
     body jsonb,
-    created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- The body of a version that computes, in place of `body`. A pipeline of a version that cannot compute does not read
+    -- it, and takes the version for deleted.
+    computing jsonb
 );
 CREATE INDEX definitions_version ON queenspark.definitions (stream_id, version, seq);
 
@@ -342,9 +353,37 @@ CREATE TABLE queenspark.stream_dead (
     key text NOT NULL,
     txid bigint NOT NULL,
     id bigint NOT NULL,
-    at timestamptz NOT NULL DEFAULT clock_timestamp()
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    reason text,
+    -- Of a dead row: the window that it was to come from.
+    start_us bigint,
+    end_us bigint
 );
 CREATE INDEX stream_dead_at ON queenspark.stream_dead (stream_id, at);
+
+-- A job that failed in a bucket: the bucket has its state as of the position, and nothing more is read for it.
+CREATE TABLE queenspark.stream_failures (
+    stream_id integer NOT NULL,
+    version integer NOT NULL,
+    bucket integer NOT NULL,
+    run text NOT NULL,
+    batch bigint NOT NULL,
+    txid bigint NOT NULL,
+    id bigint NOT NULL,
+    tick bigint NOT NULL,
+    error text NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (stream_id, version, bucket)
+);
+
+-- What SQL statements have declared beside jobs: schemas over queues, and sources and sinks outside.
+CREATE TABLE queenspark.relations (
+    name text PRIMARY KEY,
+    kind text NOT NULL CHECK (kind IN ('schema', 'source', 'sink')),
+    statement text NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
 
 -- Notes for retention: a window that was not yet pushed at the frontier `frontier` has no record before the
 -- position (txid, id).

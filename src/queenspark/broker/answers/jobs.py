@@ -1,0 +1,123 @@
+"""What SQL statements and the routes of jobs answer."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+State = Literal["running", "paused", "failed", "finished"]
+
+
+class SqlColumn(msgspec.Struct):
+    """A column of an answer."""
+
+    name: str
+    type: str
+
+
+class SqlResult(msgspec.Struct):
+    """What one statement did (`changed`, with the canonical `statement`), or the rows that it asked for."""
+
+    kind: Literal[
+        "create_stream", "declare_stream", "insert", "drop_stream", "drop_source", "drop_sink", "pause_job",
+        "resume_job", "restart_job", "show", "describe", "explain", "select",
+    ]  # fmt: skip
+    name: str | UnsetType = UNSET
+    version: int | UnsetType = UNSET
+    changed: bool | UnsetType = UNSET
+    statement: str | UnsetType = UNSET
+    warnings: list[str] | UnsetType = UNSET
+    #: How many rows an INSERT has pushed.
+    count: int | UnsetType = UNSET
+    #: Everything that a DROP has removed.
+    dropped: list[str] | UnsetType = UNSET
+    columns: list[SqlColumn] | UnsetType = UNSET
+    rows: list[list[Any]] | UnsetType = UNSET
+    #: What DESCRIBE says beside the columns.
+    details: dict[str, Any] | UnsetType = UNSET
+
+
+class SqlAnswered(msgspec.Struct):
+    """An answer for each statement, in their order."""
+
+    results: list[SqlResult]
+
+
+class JobShown(msgspec.Struct, rename="camel"):
+    """A job, how it is doing, and what it has counted."""
+
+    name: str
+    namespace: str
+    queue: str
+    state: State
+    statement: str
+    version: int
+    records_per_second: float
+    rows_per_second: float
+    lag_seconds: float
+    watermark: str | None
+    open_windows: int
+    late: int
+    dropped: int
+    dead: int
+    last_error: str | None
+    runs_in: Literal["streams", "own query"]
+    created_at: str
+    updated_at: str
+
+
+class JobRetention(msgspec.Struct, rename="camel"):
+    """From when on messages stay for a job, and since when beyond their time."""
+
+    needs_since: str | None
+    held_since: str | None
+    held_seconds: float
+
+
+class JobDetail(JobShown):
+    """A job with its columns, its sources, and what retention keeps for it."""
+
+    columns: list[SqlColumn]
+    rows: Literal["append", "updating"]
+    sources: list[str]
+    retention: JobRetention
+
+
+class JobList(msgspec.Struct):
+    """A page of the jobs."""
+
+    jobs: list[JobShown]
+    total: int
+    limit: int
+    offset: int
+
+
+class JobDeleted(msgspec.Struct):
+    """The jobs and streams that were deleted."""
+
+    deleted: bool
+    dropped: list[str]
+
+
+class JobDead(msgspec.Struct, rename="camel"):
+    """A record that failed, or a row: that has the window which it was to come from."""
+
+    key: str
+    version: int
+    message_id: str
+    queue: str | None
+    partition: str | None
+    transaction_id: str | None
+    created_at: str | None
+    seen_at: str
+    reason: str | None
+    window_start: str | None
+    window_end: str | None
+
+
+class JobDeadList(msgspec.Struct):
+    """Dead records and rows of a job, the newest first."""
+
+    dead: list[JobDead]

@@ -1,0 +1,159 @@
+"""GET /api/v1/jobs…: the jobs, how they are doing, and what failed; pause, resume, restart, delete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ..sql import thaw
+from ..store.errors import Refused
+from ..store.jobs import Job
+from .answers.jobs import JobDeadList, JobDeleted, JobDetail, JobList
+from .broker import Broker
+from .errors import ApiError, not_found
+from .http import Answer, Call, Right, Route, json
+from .paging import OffsetQuery, PageQuery, page_of, paged
+from .sql import Executor, split_name
+from .sql.condition import shown_job, shown_retention
+from .sql.table import kind_of_rows, plan_columns
+from .stream_resources import shown_record
+from .window import shown_time
+
+
+class JobsQuery(PageQuery):
+    """Which jobs."""
+
+    namespace: str | None = None
+
+
+class DropQuery(msgspec.Struct):
+    """Whether the jobs that read it go too."""
+
+    cascade: bool = False
+
+
+async def _job(broker: Broker, name: str) -> Job:
+    async with broker.store.jobs.reading() as reading:
+        job = await reading.find(*split_name(name))
+    if job is None:
+        raise not_found(f"job {name} does not exist")
+    return job
+
+
+async def list_jobs(broker: Broker, call: Call) -> Answer:
+    """A page of the jobs, or of those of a namespace."""
+    query: JobsQuery = call.query
+    jobs = broker.store.jobs
+    found, total = await jobs.page(page_of(query, "createdAt", "updatedAt"), query.namespace)
+    conditions = await jobs.conditions(found)
+    shown = [shown_job(job, conditions[job.id]) for job in found if job.id in conditions]
+    return json(paged("jobs", shown, total, query))
+
+
+async def get_job(broker: Broker, call: Call) -> Answer:
+    """One job."""
+    return json(await _detail(broker, call.path["name"]))
+
+
+async def _detail(broker: Broker, name: str) -> dict[str, Any]:
+    job = await _job(broker, name)
+    condition = (await broker.store.jobs.conditions([job])).get(job.id)
+    if condition is None:
+        raise not_found(f"job {name} does not exist")
+    plan = thaw(job.query)
+    return {
+        **shown_job(job, condition),
+        "columns": [{"name": column, "type": kind} for column, kind in plan_columns(plan)],
+        "rows": kind_of_rows(plan.updating),
+        "sources": [source.queue for source in job.definition.sources],
+        "retention": shown_retention(condition),
+    }
+
+
+def _control(action: str) -> Any:
+    async def control(broker: Broker, call: Call) -> Answer:
+        name = call.path["name"]
+        async with broker.store.jobs.change() as change:
+            job = await change.find(*split_name(name))
+            if job is None:
+                raise not_found(f"job {name} does not exist")
+            await Executor(broker, change).control(job, action)
+        return json(await _detail(broker, name))
+
+    return control
+
+
+async def delete(broker: Broker, call: Call) -> Answer:
+    """Delete a job with its rows; 409 while others use these."""
+    name = call.path["name"]
+    try:
+        async with broker.store.jobs.change() as change:
+            job = await change.find(*split_name(name))
+            if job is None:
+                raise not_found(f"job {name} does not exist")
+            executor = Executor(broker, change)
+            dropped = await executor.drop(job, cascade=call.query.cascade)
+    except Refused as error:
+        raise ApiError(409, str(error).replace("use CASCADE", "pass cascade=true")) from error
+    for queue in change.changed_queues:
+        broker.bus.forget(queue)
+    return json({"deleted": True, "dropped": dropped})
+
+
+async def dead(broker: Broker, call: Call) -> Answer:
+    """Records and rows that failed, with the reason, the newest first."""
+    job = await _job(broker, call.path["name"])
+    rows = await broker.store.jobs.dead(job, call.query.limit, call.query.offset)
+    return json({
+        "dead": [
+            {
+                **shown_record(row),
+                "reason": row["reason"],
+                "windowStart": _time(row["start_us"]),
+                "windowEnd": _time(row["end_us"]),
+            }
+            for row in rows
+        ]
+    })  # fmt: skip
+
+
+def _time(microseconds: int | None) -> str | None:
+    return None if microseconds is None else shown_time(microseconds)
+
+
+_JOBS = "/api/v1/jobs"
+
+ROUTES = [
+    Route("GET", _JOBS, list_jobs, "A page of the jobs", Right.STREAM_READ, {200: JobList}, query=JobsQuery),
+    Route("GET", f"{_JOBS}/:name", get_job, "One job", Right.STREAM_READ, {200: JobDetail}),
+    *(
+        Route(
+            "POST",
+            f"{_JOBS}/:name/{action.lower()}",
+            _control(action),
+            f"{action.capitalize()} a job",
+            Right.STREAM_ADMIN,
+            {200: JobDetail},
+        )
+        for action in ("PAUSE", "RESUME", "RESTART")
+    ),
+    Route(
+        "GET",
+        f"{_JOBS}/:name/dead",
+        dead,
+        "Records and rows that failed",
+        Right.STREAM_READ,
+        {200: JobDeadList},
+        query=OffsetQuery,
+    ),
+    Route(
+        "DELETE",
+        f"{_JOBS}/:name",
+        delete,
+        "Delete a job",
+        Right.STREAM_ADMIN,
+        {200: JobDeleted},
+        query=DropQuery,
+    ),
+]

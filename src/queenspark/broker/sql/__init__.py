@@ -1,0 +1,7 @@
+"""SQL statements over HTTP: checked here, kept as desired state, run by the pipeline."""
+
+from .catalogue import BrokerCatalogue, Resolved
+from .executor import Executor
+from .names import split_name
+
+__all__ = ["BrokerCatalogue", "Executor", "Resolved", "split_name"]

@@ -1,0 +1,163 @@
+"""What statements can read: queues, schemas over queues, and the rows of jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ...sql import Plan, Relation, parse_one, thaw
+from ...sql.errors import did_you_mean
+from ...sql.sampling import sampled_paths
+from ...sql.source import Span
+from ...sql.statements import DeclareStream
+from ...sql.types import SqlType, from_name
+from ...store.definitions import WINDOW_QUEUES, job_name
+from ...store.jobs import Job, JobChange
+from ...store.relations import Declared
+from .names import split_name
+
+SAMPLE = 1000
+"""Messages of a queue without a schema that are looked at, the newest ones."""
+
+Paths = dict[tuple[str | int, ...], SqlType]
+
+
+class Resolved(NamedTuple):
+    """A relation, the queues that it is read from, and the job or the schema that it is."""
+
+    relation: Relation
+    queues: tuple[str, ...]
+    job: Job | None = None
+    schema: DeclareStream | None = None
+
+
+class BrokerCatalogue:
+    """The relations of the database, loaded by name before a statement is planned."""
+
+    def __init__(self, change: JobChange) -> None:
+        self._change = change
+        self._known: dict[str, Resolved] = {}
+        #: Samples of queues: looked at once for all statements of a request.
+        self._samples: dict[int, Paths] = {}
+
+    def find(self, name: str) -> Relation | None:
+        """A relation that was loaded."""
+        found = self._known.get(name)
+        return None if found is None else found.relation
+
+    def names(self) -> Iterable[str]:
+        """The relations that were loaded."""
+        return list(self._known)
+
+    async def load(self, name: str, span: Span) -> Resolved:
+        """The relation of a name. Raises SqlError."""
+        found = await self.look_up(name, span)
+        if found is None:
+            hint = did_you_mean(name, await self.all_names()) or "; SHOW STREAMS and SHOW QUEUES list them"
+            raise span.error(f"there is no stream, source or queue {name}{hint}")
+        self._known[name] = found
+        return found
+
+    async def look_up(self, name: str, span: Span) -> Resolved | None:
+        """The relation of a name, if there is one. Raises SqlError when it cannot be read."""
+        job = await self._change.find(*split_name(name))
+        if job is not None:
+            return Resolved(await self._rows_of(job), (job.queue,), job=job)
+        declared = await self._change.relations.find(own_name(name))
+        if declared is not None:
+            schema = parsed_schema(declared)
+            await self.refuse_jobs(queues_of(schema), span)
+            return Resolved(schema_relation(schema), queues_of(schema), schema=schema)
+        return None if name.startswith(WINDOW_QUEUES) else await self._queue(name, span)
+
+    async def all_names(self) -> list[str]:
+        """The names of everything that can be read, for hints."""
+        schemas = [declared.name for declared in await self._change.relations.all()]
+        return [*schemas, *await self._change.queue_names()]
+
+    async def refuse_jobs(self, queues: Iterable[str], span: Span) -> None:
+        """Refuse a schema over the rows of a job, which has its own columns."""
+        for queue in queues:
+            if await self._change.find(*split_name(queue)) is not None:
+                raise span.error(f"the queue {queue} has the rows of a job, with its columns; read {queue}")
+
+    async def _queue(self, name: str, span: Span) -> Resolved | None:
+        ids = await self._change.queue_ids([name])
+        if not ids:
+            return None
+        paths = await self._sample(ids[name])
+        if paths is None:
+            raise span.error(
+                f"the queue {name} is empty, so its columns are not known; declare them: "
+                f"CREATE STREAM … (column type, …) WITH (queue = '{name}')"
+            )
+        return Resolved(Relation(name, "queue", None, paths), (name,))
+
+    async def _rows_of(self, job: Job) -> Relation:
+        plan = thaw(job.query)
+        paths: Paths = {}
+        if plan.rows.whole_payload:
+            # As the job has passed them on, else as its source has them.
+            ids = [job.queue_id, *(source.queue_id for source in job.definition.sources)]
+            samples = [await self._sample(queue_id) for queue_id in ids]
+            paths = next((sample for sample in samples if sample is not None), {})
+        return job_relation(job.full_name, plan, paths)
+
+    async def _sample(self, queue_id: int) -> Paths | None:
+        """The paths in the newest messages of a queue; None when it is empty."""
+        if queue_id not in self._samples:
+            payloads = await self._change.newest_payloads(queue_id, SAMPLE)
+            if not payloads:
+                return None
+            self._samples[queue_id] = await asyncio.to_thread(sampled_paths, payloads)
+        return self._samples[queue_id]
+
+
+def own_name(name: str) -> str:
+    """The name under which a declaration is kept: without the namespace `default`."""
+    return job_name(*split_name(name))
+
+
+def parsed_schema(declared: Declared) -> DeclareStream:
+    """The statement of a schema."""
+    statement = parse_one(declared.statement)
+    assert isinstance(statement, DeclareStream)
+    return statement
+
+
+def queues_of(schema: DeclareStream) -> tuple[str, ...]:
+    """The queues that a schema is over."""
+    (option,) = schema.options
+    names = option.value.split(",") if option.name == "queues" else [option.value]
+    return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+
+
+def schema_relation(schema: DeclareStream) -> Relation:
+    """A schema as a relation."""
+    columns = {column.name: from_name(column.type) for column in schema.columns}
+    return Relation(own_name(schema.name), "schema", columns)
+
+
+def job_relation(name: str, plan: Plan, paths: Paths) -> Relation:
+    """The rows of a job as a relation: their columns, whether later ones replace earlier ones, and delays."""
+    upstream = plan.relation
+    final = plan.kind == "window" and plan.emission == "final"
+    return Relation(
+        name,
+        "stream",
+        None if plan.rows.whole_payload else plan.columns,
+        paths,
+        updating=plan.updating,
+        revisions=final or (plan.kind == "stateless" and upstream.revisions),
+        has_event_time=True,
+        delay_us=_delay(plan) if final else upstream.delay_us,
+    )
+
+
+def _delay(plan: Plan) -> int:
+    """How long after their time final rows come: the grace, and the silence that an event clock waits for."""
+    spec = plan.window
+    if spec is None or spec.kind == "count":
+        return plan.relation.delay_us
+    return spec.grace_us + (spec.idle if spec.clock == "event" else 0)

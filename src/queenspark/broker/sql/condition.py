@@ -1,0 +1,57 @@
+"""What is known of a job, as the API names it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from ...store.jobs import Condition, Job
+from ..times import iso
+from ..window import shown_time
+
+
+def shown_condition(condition: Condition) -> dict[str, Any]:
+    """State, rates and counts of a job."""
+    progress = condition.progress
+    mark = progress["watermark_us"]
+    return {
+        "state": condition.state,
+        "recordsPerSecond": condition.rates.get("processed", 0.0),
+        "rowsPerSecond": condition.rates.get("sealed", 0.0),
+        "lagSeconds": _age(progress["now"], progress["unread_since"]),
+        "watermark": None if mark is None else shown_time(mark),
+        "openWindows": progress["open_windows"],
+        "late": progress["late"],
+        "dropped": progress["dropped"],
+        "dead": progress["dead"],
+        "lastError": condition.last_error,
+        "runsIn": "streams",
+    }
+
+
+def shown_retention(condition: Condition) -> dict[str, Any]:
+    """From when on messages stay for a job, and since when beyond their time."""
+    progress = condition.progress
+    return {
+        "needsSince": iso(progress["needs_since"]),
+        "heldSince": iso(progress["held_since"]),
+        "heldSeconds": _age(progress["now"], progress["held_since"]),
+    }
+
+
+def shown_job(job: Job, condition: Condition) -> dict[str, Any]:
+    """A job as lists have it."""
+    return {
+        "name": job.name,
+        "namespace": job.namespace,
+        "queue": job.queue,
+        "statement": job.statement,
+        "version": job.version,
+        **shown_condition(condition),
+        "createdAt": iso(job.created_at),
+        "updatedAt": iso(job.updated_at),
+    }
+
+
+def _age(now: datetime, since: datetime | None) -> float:
+    return round(max(0.0, (now - since).total_seconds()), 3) if since is not None else 0.0

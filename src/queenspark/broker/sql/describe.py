@@ -1,0 +1,57 @@
+"""DESCRIBE: the columns of a stream or queue, and what is known of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...sql import Relation
+from ...sql.statements import Describe
+from ...store.jobs import Condition, JobChange
+from .catalogue import BrokerCatalogue
+from .condition import shown_condition, shown_retention
+from .table import Result, kind_of_rows, table, type_name
+
+_COLUMNS = [("column", "string"), ("type", "string")]
+
+
+async def described(change: JobChange, statement: Describe) -> Result:
+    """Columns and types; with EXTENDED also how the job is doing. Raises SqlError."""
+    found = await BrokerCatalogue(change).load(statement.name, statement.span)
+    relation, job = found.relation, found.job
+    details: dict[str, Any] = {
+        "kind": {"stream": "job"}.get(relation.kind, relation.kind),
+        "rows": kind_of_rows(relation.updating),
+        "reads": list(found.queues),
+    }
+    more: dict[str, Any] = {}
+    if found.schema is not None:
+        declared = await change.relations.find(relation.name)
+        more["statement"] = declared.statement if declared is not None else ""
+    if job is not None:
+        details |= {"reads": [source.queue for source in job.definition.sources], "queue": job.queue}
+        more |= {"statement": job.statement, "version": job.version}
+        if statement.extended:
+            condition = (await change.conditions([job]))[job.id]
+            details |= {**shown_condition(condition), **_retention(condition)}
+    return table("describe", _COLUMNS, _columns(relation), name=relation.name, details=details, **more)
+
+
+def _columns(relation: Relation) -> list[list[str]]:
+    if relation.columns is not None:
+        return [[name, type_name(kind)] for name, kind in relation.columns.items()]
+    return sorted([_path(path), type_name(kind)] for path, kind in relation.paths.items())
+
+
+def _path(path: tuple[str | int, ...]) -> str:
+    return ".".join(map(str, path))
+
+
+def _retention(condition: Condition) -> dict[str, Any]:
+    """What retention keeps for a job, and that it does so beyond its time."""
+    retention = shown_retention(condition)
+    if retention["heldSince"] is not None:
+        held = (
+            f"kept beyond their time for {retention['heldSeconds']:.0f} s, because the job has not read them"
+        )
+        return {"retention": f"messages of its sources are {held}"}
+    return {"retention": "not held"}

@@ -1,0 +1,136 @@
+"""Runs statements, one after the other, in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from ...sql import SqlError, canonical, plan_insert
+from ...sql.statements import (
+    ControlJob,
+    CreateSink,
+    CreateSource,
+    CreateStream,
+    DeclareStream,
+    Describe,
+    Drop,
+    Explain,
+    Insert,
+    Select,
+    Show,
+    Statement,
+)
+from ...store.errors import Refused
+from ...store.jobs import Job, JobChange
+from ...store.push import Item
+from ..broker import Broker
+from .catalogue import own_name, queues_of
+from .creation import Creation
+from .describe import described
+from .explain import explained
+from .names import no_such, split_name
+from .planner import Planner
+from .removal import Removal
+from .show import Shows
+from .table import Result, plan_columns, table
+
+READ_ONLY = (Show, Describe, Explain)
+"""Statements that change nothing."""
+
+
+class Executor:
+    """Runs statements on one connection. Rows of INSERT are in `items` and have to be pushed afterwards."""
+
+    def __init__(self, broker: Broker, change: JobChange) -> None:
+        self._change = change
+        self._shows = Shows(broker.store.queues, broker.store.counts)
+        self._check = broker.appender.check
+        self.planner = Planner(change)
+        self._creation = Creation(change, self.planner)
+        self._removal = Removal(change)
+        self.items: list[Item] = []
+
+    async def run(self, statement: Statement) -> Result:
+        """Run one statement. Raises SqlError."""
+        try:
+            return await self._run(statement)
+        except Refused as error:
+            raise statement.span.error(str(error)) from error
+
+    async def drop(self, job: Job, *, cascade: bool) -> list[str]:
+        """Drop a job, with `cascade` also those that read it; the names of all. Raises Refused."""
+        return await self._removal.drop(job, cascade=cascade)
+
+    async def control(self, job: Job, action: str) -> bool:
+        """PAUSE, RESUME or RESTART a job; whether that changes anything."""
+        actions = {
+            "PAUSE": self._change.pause, "RESUME": self._change.resume, "RESTART": self._change.restart,
+        }  # fmt: skip
+        return await actions[action](job)
+
+    async def _run(self, statement: Statement) -> Result:
+        match statement:
+            case CreateStream():
+                return await self._creation.create(statement)
+            case DeclareStream():
+                return await self._creation.declare(statement)
+            case CreateSource() | CreateSink():
+                raise _not_yet(statement)
+            case Insert():
+                return await self._insert(statement)
+            case Drop():
+                return await self._removal.run(statement)
+            case ControlJob():
+                return await self._control(statement)
+            case Show():
+                return await self._shows.show(self._change, statement)
+            case Describe():
+                return await described(self._change, statement)
+            case Explain():
+                return await self._explain(statement)
+            case Select():
+                planned = await self.planner.plan(statement)
+                return table("select", plan_columns(planned.plan), (), statement=canonical(statement))
+
+    async def _insert(self, statement: Insert) -> Result:
+        catalogue = self.planner.catalogue
+        source = await catalogue.load(statement.name, statement.span)
+        _, payloads = await asyncio.to_thread(plan_insert, statement, catalogue)
+        if len(source.queues) > 1:
+            raise statement.span.error(
+                f"{statement.name} is over several queues: {', '.join(source.queues)}; "
+                "insert into a stream over one of them"
+            )
+        items = [
+            Item(source.queues[0], "Default", None, None, msgspec.Raw(text.encode())) for text in payloads
+        ]
+        await self._check(items)
+        self.items += items
+        return {"kind": "insert", "name": own_name(statement.name), "count": len(items), "changed": True}
+
+    async def _control(self, statement: ControlJob) -> Result:
+        job = await self._change.find(*split_name(statement.name))
+        if job is None:
+            raise await no_such(self._change, "job", own_name(statement.name), statement.span)
+        changed = await self.control(job, statement.action)
+        kind = f"{statement.action.lower()}_job"
+        return {"kind": kind, "name": job.full_name, "version": job.version, "changed": changed}
+
+    async def _explain(self, statement: Explain) -> Result:
+        inner = statement.statement
+        if isinstance(inner, (CreateSource, CreateSink)):
+            raise _not_yet(inner)
+        if isinstance(inner, DeclareStream):
+            queues = ", ".join(queues_of(inner))
+            return table("explain", [("plan", "string")], [[f"declares columns over {queues}; nothing runs"]])
+        query = inner.query if isinstance(inner, CreateStream) else inner
+        planned = await self.planner.plan(inner)
+        name = own_name(inner.name) if isinstance(inner, CreateStream) else None
+        lines = explained(planned.plan, query, planned.source.queues, name)
+        return table("explain", [("plan", "string")], [[line] for line in lines])
+
+
+def _not_yet(statement: CreateSource | CreateSink) -> SqlError:
+    what = "CREATE SOURCE" if isinstance(statement, CreateSource) else "CREATE SINK"
+    return statement.span.error(f"{what} is not available yet; jobs read queues and write to queues")

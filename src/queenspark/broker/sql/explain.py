@@ -1,0 +1,170 @@
+"""EXPLAIN: where each part of a query runs, and why, in lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...sql import Plan
+from ...sql.duration import duration_text
+from ...sql.expression_text import expression_text
+from ...sql.statements import Select
+from ...windows import WindowSpec
+
+
+def explained(plan: Plan, query: Select, queues: Sequence[str], name: str | None) -> list[str]:
+    """The lines; `name` is that of the job, None for a SELECT."""
+    return list(_lines(plan, query, queues, name))
+
+
+def _lines(plan: Plan, query: Select, queues: Sequence[str], name: str | None) -> Iterator[str]:
+    what = f"job {name}" if name is not None else "temporary job, which ends with the request"
+    yield f"{what}: inside the one query of the pipeline that serves all streams, because it reads queues"
+    yield f"source: {_source(plan, queues)}, from {_start(plan)}"
+    yield f"records, in the tasks that read the log: {_decoded(plan)}"
+    if query.where is not None:
+        yield f"  condition: {expression_text(query.where)}; only records that pass move clocks and counts"
+    if plan.kind != "stateless":
+        yield f"  key: {_key(plan)}"
+    yield from _windows(plan, query)
+    yield "rows:"
+    if query.having is not None:
+        yield f"  having: {expression_text(query.having)}"
+    yield f"  columns: {_columns(plan)}"
+    yield f"  emitted: {_emission(plan)}"
+    yield f"output: queue {name}, {_partition(plan)}" if name else f"output: the answer, {_partition(plan)}"
+    yield _kind(plan)
+    for default in _defaults(plan):
+        yield f"default: {default}"
+    for warning in plan.warnings:
+        yield f"warning: {warning}"
+
+
+def _span(microseconds: int) -> str:
+    return duration_text(microseconds) if microseconds else "0s"
+
+
+def _source(plan: Plan, queues: Sequence[str]) -> str:
+    relation = plan.relation
+    match relation.kind:
+        case "schema":
+            noun = "queue" if len(queues) == 1 else "queues"
+            return f"{relation.name}, declared over {noun} {', '.join(queues)}"
+        case "stream":
+            return f"the rows of job {relation.name}"
+        case _:
+            return f"queue {relation.name}, with types from its newest messages"
+
+
+def _start(plan: Plan) -> str:
+    start = plan.options.get("start", "earliest")
+    return {"earliest": "the earliest message that is kept", "latest": "now on"}.get(start, start)
+
+
+def _decoded(plan: Plan) -> str:
+    if plan.rows.whole_payload:
+        return "the payload goes through unchanged" + (
+            f"; decoded are {_fields(plan)}" if plan.records.fields else ""
+        )
+    if not plan.records.fields:
+        return "nothing of the payload is decoded"
+    return f"decoded are {_fields(plan)}"
+
+
+def _fields(plan: Plan) -> str:
+    return ", ".join(f"{field} {field.type}" for field in plan.records.fields)
+
+
+def _key(plan: Plan) -> str:
+    names = [name.removeprefix("key:") for name, _ in plan.records.key]
+    return ", ".join(names) if names else "none, so one key has all records"
+
+
+def _windows(plan: Plan, query: Select) -> Iterator[str]:
+    if plan.kind == "stateless":
+        return
+    yield "state, in the bucket of the key:"
+    spec = plan.window
+    if spec is None:
+        ttl = plan.options.get("ttl")
+        kept = f"until its key is silent for {ttl}" if ttl else "for ever"
+        yield f"  aggregates since the start, kept {kept}"
+    elif spec.kind == "rows":
+        yield f"  the last {spec.rows} records of each key"
+    else:
+        yield f"  windows: {_shape(spec)}"
+        if spec.kind != "count":
+            yield f"  clock: {_clock(plan, query, spec)}"
+    if plan.aggregates:
+        yield f"  aggregates: {', '.join(f'{each.name} {each.type}' for each in plan.aggregates)}"
+
+
+def _shape(spec: WindowSpec) -> str:
+    match spec.kind:
+        case "tumbling":
+            return f"tumbling, {_span(spec.duration)} long"
+        case "sliding":
+            return f"sliding, {_span(spec.duration)} long, every {_span(spec.slide)}"
+        case "session":
+            return f"sessions that end after {_span(spec.gap)} of silence"
+        case _:
+            return f"{spec.rows} records of a key, every {spec.each}"
+
+
+def _clock(plan: Plan, query: Select, spec: WindowSpec) -> str:
+    if spec.clock == "ingest":
+        return f"the time of the push; sealed {_span(spec.grace_us)} after their end, nothing is late"
+    time = query.window.time if query.window is not None else None
+    which = "the time of the rows" if time is None else expression_text(time)
+    return (
+        f"{which}, for each key; sealed when a record of the key is {_span(spec.grace_us)} "
+        f"past their end, or the key was silent for {_span(spec.idle)}"
+    )
+
+
+def _columns(plan: Plan) -> str:
+    if plan.rows.whole_payload:
+        return "the payload"
+    return ", ".join(f"{name} {kind}" for name, kind in plan.columns.items())
+
+
+def _emission(plan: Plan) -> str:
+    if plan.kind == "stateless":
+        return "one for each record that passes"
+    if plan.kind == "rows" or plan.emission == "changes":
+        return "one for each record, with the aggregates so far"
+    spec = plan.window
+    if spec is not None and spec.kind == "count":
+        return "one for each full window"
+    late = {
+        "drop": "late records are dropped and counted",
+        "warn": "late records are listed and give a revision",
+    }
+    how = late.get(spec.late if spec is not None else "", "late records give a revision")
+    return f"one for each key and window when it is sealed; {how}"
+
+
+def _partition(plan: Plan) -> str:
+    if plan.kind != "stateless":
+        return "partition by the key"
+    by = plan.options.get("partition_by")
+    return f"partition by {by}" if by else "partition of the record"
+
+
+def _kind(plan: Plan) -> str:
+    if plan.updating:
+        return "kind: updating, later rows replace earlier ones; GROUP BY, WINDOW and OVER cannot read them"
+    return "kind: append, every row stands"
+
+
+def _defaults(plan: Plan) -> Iterator[str]:
+    spec, given = plan.window, plan.options
+    if spec is not None and spec.kind in ("tumbling", "sliding", "session"):
+        values = {"grace": _span(spec.grace_us), "late": spec.late, "keep": _span(spec.keep)}
+        if spec.clock == "event":
+            values |= {"idle_timeout": _span(spec.idle), "max_ahead": "1d"}
+        yield from (f"{name} = '{value}'" for name, value in values.items() if name not in given)
+    yield from (
+        f"{name} = '{value}'"
+        for name, value in (("start", "earliest"), ("on_error", "dead_letter"))
+        if name not in given
+    )

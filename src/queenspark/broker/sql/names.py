@@ -1,0 +1,38 @@
+"""Names of jobs in statements and paths: `name`, or `namespace.name`."""
+
+from __future__ import annotations
+
+from ...sql import SqlError
+from ...sql.errors import did_you_mean
+from ...sql.source import Span
+from ...store.definitions import DEFAULT_NAMESPACE, WINDOW_QUEUES
+from ...store.jobs import JobChange
+from ...store.names import name_fault
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """The namespace and the name of a job."""
+    namespace, _, own = name.rpartition(".")
+    return namespace or DEFAULT_NAMESPACE, own
+
+
+def check_new_name(name: str, span: Span) -> None:
+    """Refuse a name that no queue can have."""
+    fault = name_fault(name)
+    if fault is None and not all(name.split(".")):
+        fault = "has a dot without a name beside it"
+    if fault is None and name.startswith(WINDOW_QUEUES):
+        fault = f"begins with {WINDOW_QUEUES}, like the window queues of streams"
+    if fault is not None:
+        raise span.error(f"the name {name} {fault}; choose another")
+
+
+async def no_such(change: JobChange, what: str, name: str, span: Span) -> SqlError:
+    """The error about a job or stream that is not there."""
+    names = [job.full_name for job in await change.all()]
+    if what == "stream":
+        names += [declared.name for declared in await change.relations.all()]
+    hint = did_you_mean(name, names)
+    if not hint and what == "stream" and await change.queue_ids([name]):
+        hint = "; it is a queue, which DELETE /api/v1/resources/queues removes"
+    return span.error(f"there is no {what} {name}{hint}")

@@ -1,0 +1,98 @@
+"""SHOW: lists of streams, jobs, queues and functions."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ...sql import thaw
+from ...sql.expressions import FUNCTIONS
+from ...sql.planning.aggregates import AGGREGATES
+from ...sql.statements import Show
+from ...store.counts import Counts
+from ...store.jobs import JobChange
+from ...store.page import Page
+from ...store.queues import Queues
+from .catalogue import parsed_schema, queues_of
+from .condition import shown_condition
+from .table import Result, kind_of_rows, table
+
+_STREAMS = [
+    ("name", "string"),
+    ("kind", "string"),
+    ("rows", "string"),
+    ("reads", "string"),
+    ("statement", "string"),
+]
+_JOBS = [
+    ("job", "string"), ("state", "string"), ("version", "int"), ("records_per_second", "double"),
+    ("rows_per_second", "double"), ("lag_seconds", "double"), ("watermark", "timestamp"),
+    ("open_windows", "bigint"), ("late", "bigint"), ("dropped", "bigint"), ("dead", "bigint"),
+    ("last_error", "string"), ("runs_in", "string"),
+]  # fmt: skip
+_QUEUES = [("queue", "string"), ("partitions", "bigint"), ("messages", "bigint"), ("pending", "bigint")]
+_FUNCTIONS = [
+    ("function", "string"),
+    ("signature", "string"),
+    ("family", "string"),
+    ("description", "string"),
+]
+_OUTSIDE = [("name", "string"), ("connector", "string"), ("statement", "string")]
+
+
+class Shows:
+    """Answers SHOW."""
+
+    def __init__(self, queues: Queues, counts: Counts) -> None:
+        self._queues = queues
+        self._counts = counts
+
+    async def show(self, change: JobChange, statement: Show) -> Result:
+        """The list that a statement asks for."""
+        match statement.what:
+            case "STREAMS":
+                return table("show", _STREAMS, await _streams(change))
+            case "JOBS":
+                return table("show", _JOBS, await _jobs(change))
+            case "QUEUES":
+                await self._counts.refresh()
+                rows, _ = await self._queues.page(Page())
+                shown = [[row["name"], row["partitions"], row["messages"], row["pending"]] for row in rows]
+                return table("show", _QUEUES, shown)
+            case "FUNCTIONS":
+                return table("show", _FUNCTIONS, _functions())
+            case "SOURCES" | "SINKS":
+                return table("show", _OUTSIDE, ())
+
+
+async def _streams(change: JobChange) -> list[list[Any]]:
+    jobs = await change.all()
+    plans = await asyncio.to_thread(lambda: [thaw(job.query) for job in jobs])
+    found = []
+    for job, plan in zip(jobs, plans, strict=True):
+        reads = ", ".join(source.queue for source in job.definition.sources)
+        found.append([job.full_name, "job", kind_of_rows(plan.updating), reads, job.statement])
+    for declared in await change.relations.all():
+        reads = ", ".join(queues_of(parsed_schema(declared)))
+        found.append([declared.name, "schema", kind_of_rows(False), reads, declared.statement])
+    return sorted(found)
+
+
+async def _jobs(change: JobChange) -> list[list[Any]]:
+    jobs = await change.all()
+    conditions = await change.conditions(jobs)
+    found = []
+    for job in jobs:
+        shown = shown_condition(conditions[job.id])
+        found.append([
+            job.full_name, shown["state"], job.version, shown["recordsPerSecond"], shown["rowsPerSecond"],
+            shown["lagSeconds"], shown["watermark"], shown["openWindows"], shown["late"], shown["dropped"],
+            shown["dead"], shown["lastError"], shown["runsIn"],
+        ])  # fmt: skip
+    return found
+
+
+def _functions() -> list[list[str]]:
+    scalars = [[each.name, each.signature, each.family, each.doc] for each in FUNCTIONS.values()]
+    aggregates = [[each.name, each.signature, "aggregates", each.doc] for each in AGGREGATES.values()]
+    return sorted(scalars + aggregates)

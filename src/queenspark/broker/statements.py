@@ -1,0 +1,91 @@
+"""POST /api/v1/sql: statements, all of them or none; a single SELECT answers with its rows."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ..sql import parse
+from ..sql.statements import Select, Statement
+from .answers.jobs import SqlAnswered
+from .broker import Broker
+from .errors import bad_request
+from .http import Answer, Call, Lines, Right, Route, json
+from .push import check_items
+from .sql import Executor
+from .sql.executor import READ_ONLY
+from .sql.rows import LEASE_SECONDS, rows_of
+
+_MOST_STATEMENTS = 1000
+
+
+class SqlRequest(msgspec.Struct, rename="camel"):
+    """Statements separated by semicolons. `timeout` ends a SELECT after so many milliseconds."""
+
+    sql: str
+    dry_run: bool = False
+    timeout: Annotated[float, Meta(ge=0)] | None = None
+
+
+async def run(broker: Broker, call: Call) -> Answer | Lines:
+    """Run statements."""
+    request: SqlRequest = call.body
+    statements = await asyncio.to_thread(parse, request.sql)
+    if not statements:
+        raise bad_request("sql has no statement")
+    if len(statements) > _MOST_STATEMENTS:
+        raise bad_request(
+            f"sql has {len(statements)} statements; the limit is {_MOST_STATEMENTS}: send several requests"
+        )
+    alone = len(statements) == 1
+    for statement in statements:
+        if isinstance(statement, Select) and not alone:
+            raise statement.span.error("a SELECT stands alone; send it in a request of its own")
+    first = statements[0]
+    if isinstance(first, Select) and not request.dry_run:
+        return await _select(broker, call, first, request.timeout)
+    return json({"results": await _results(broker, statements, dry_run=request.dry_run)})
+
+
+async def _results(broker: Broker, statements: list[Statement], *, dry_run: bool) -> list[object]:
+    jobs = broker.store.jobs
+    only_reads = all(isinstance(statement, READ_ONLY) for statement in statements)
+    async with jobs.reading() if only_reads else jobs.change(dry_run=dry_run) as change:
+        executor = Executor(broker, change)
+        results: list[object] = [await executor.run(statement) for statement in statements]
+        if executor.items:
+            check_items(broker, executor.items, sum(len(bytes(item.payload)) for item in executor.items))
+    if not dry_run:
+        for queue in change.changed_queues:
+            broker.bus.forget(queue)
+        if executor.items:
+            await broker.appender.append(executor.items)
+    return results
+
+
+async def _select(broker: Broker, call: Call, statement: Select, timeout_ms: float | None) -> Lines:
+    async with broker.store.jobs.change() as change:
+        executor = Executor(broker, change)
+        planned = await executor.planner.plan(statement)
+        wanted = await executor.planner.wanted("select", statement, planned)
+        job = await change.create_temporary(wanted, LEASE_SECONDS)
+    seconds = None if timeout_ms is None else timeout_ms / 1000
+    return Lines(rows_of(broker, job, planned.plan, statement.limit, seconds, call.watch()))
+
+
+ROUTES = [
+    Route(
+        "POST",
+        "/api/v1/sql",
+        run,
+        "Run SQL statements",
+        Right.SQL,
+        {200: SqlAnswered},
+        body=SqlRequest,
+        messages={"": "sql is required", "sql": "sql is required: the statements as a string"},
+        may_send_lines=True,
+    )
+]

@@ -1,0 +1,128 @@
+"""A planned query as it is kept: its text, and what was known of the relation when it was planned.
+
+The pipeline plans it again from this alone, at any time and with the same result: what happens to the queue
+or to the schema afterwards changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, Literal
+
+import msgspec
+
+from ..canonical import canonical
+from ..parser import parse_one, parse_type
+from ..statements import Column, CreateStream, Select
+from ..types import SqlType, from_name
+from .catalogue import Catalogue, Relation, RelationKind
+from .plan import Plan, plan_query, plan_stream
+
+Output = Literal["rows", "windows"]
+
+
+class FrozenRelation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A relation; types are written as in SQL."""
+
+    name: str
+    kind: RelationKind
+    columns: tuple[tuple[str, str], ...] | None = None
+    paths: tuple[tuple[tuple[str | int, ...], str], ...] = ()
+    updating: bool = False
+    revisions: bool = False
+    has_event_time: bool = False
+    delay_us: int = 0
+    key_in_one_partition: bool = False
+    bounded: bool = False
+
+    @classmethod
+    def of(cls, plan: Plan) -> FrozenRelation:
+        """The relation of a plan, with those of its paths that the plan can read."""
+        relation = plan.relation
+        flags = {name: getattr(relation, name) for name in cls.__struct_fields__[4:]}
+        columns = relation.columns
+        firsts = {field.steps[0] for field in plan.records.fields}
+        return cls(
+            relation.name,
+            relation.kind,
+            None if columns is None else tuple((name, str(kind)) for name, kind in columns.items()),
+            tuple((path, str(kind)) for path, kind in relation.paths.items() if path[0] in firsts),
+            **flags,
+        )
+
+    def thawed(self) -> Relation:
+        """The relation again."""
+        flags = {name: getattr(self, name) for name in self.__struct_fields__[4:]}
+        columns = None if self.columns is None else {name: _type(text) for name, text in self.columns}
+        paths = {path: _type(text) for path, text in self.paths}
+        return Relation(self.name, self.kind, columns, paths, **flags)
+
+
+class FrozenQuery(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A query with its relation, its declared columns, and its output: rows, or windows of messages."""
+
+    select: str
+    relation: FrozenRelation
+    columns: tuple[tuple[str, str], ...] = ()
+    output: Output = "rows"
+    #: The statement that made it, in its canonical form.
+    statement: str = ""
+
+
+class _One:
+    """A catalogue of one relation."""
+
+    def __init__(self, relation: Relation) -> None:
+        self._relation = relation
+
+    def find(self, name: str) -> Relation | None:
+        """The relation, whatever it is called by now."""
+        return self._relation
+
+    def names(self) -> Iterable[str]:
+        """Its name."""
+        return [self._relation.name]
+
+
+def freeze(statement: CreateStream | Select, catalogue: Catalogue, output: Output = "rows") -> dict[str, Any]:
+    """Plan a statement, and keep it; what `thaw` takes. Raises SqlError."""
+    query = statement.query if isinstance(statement, CreateStream) else statement
+    plan = (
+        plan_stream(statement, catalogue)
+        if isinstance(statement, CreateStream)
+        else plan_query(query, catalogue)
+    )
+    columns = statement.columns if isinstance(statement, CreateStream) else ()
+    frozen: dict[str, Any] = msgspec.to_builtins(
+        FrozenQuery(
+            canonical(query),
+            FrozenRelation.of(plan),
+            tuple((column.name, str(from_name(column.type))) for column in columns),
+            output,
+            canonical(statement),
+        )
+    )
+    return frozen
+
+
+def thaw(frozen: dict[str, Any]) -> Plan:
+    """The plan of a kept query; the same one each time it is asked for."""
+    return _thawed(msgspec.json.encode(frozen, order="sorted"))
+
+
+@lru_cache(maxsize=10_000)
+def _thawed(text: bytes) -> Plan:
+    frozen = msgspec.json.decode(text, type=FrozenQuery)
+    query = parse_one(frozen.select)
+    assert isinstance(query, Select)
+    catalogue = _One(frozen.relation.thawed())
+    if not frozen.columns:
+        return plan_query(query, catalogue)
+    columns = tuple(Column(name=name, type=parse_type(text)) for name, text in frozen.columns)
+    return plan_stream(CreateStream(name="job", query=query, columns=columns), catalogue)
+
+
+@lru_cache(maxsize=1000)
+def _type(text: str) -> SqlType:
+    return from_name(parse_type(text))

@@ -1,0 +1,497 @@
+"""Jobs: replaced, paused, resumed, restarted, dropped; their state, and how they are listed."""
+
+from typing import Any
+
+import pytest
+
+from tests.wire.api import Json, answered, refused
+from tests.wire.sql import Sql
+
+MINUTE = 60_000_000
+
+
+def windowed(tag: str, orders: str, window: str = "TUMBLING(1m)", options: str = "", **more: str) -> str:
+    """A statement with a window; `more` replaces parts of it."""
+    parts = {"key": "country", "select": "COUNT(*) AS n", "where": "amount > 1", **more}
+    return (
+        f"CREATE OR REPLACE STREAM j_{tag} AS SELECT {parts['key']}, {parts['select']} FROM {orders} "
+        f"WHERE {parts['where']} GROUP BY {parts['key']} WINDOW {window}"
+        + (f" WITH ({options})" if options else "")
+    )
+
+
+def head(sql: Sql) -> int:
+    """The largest transaction id of the log."""
+    ((found,),) = sql.run("SELECT max(txid) FROM queenspark.messages")
+    return int(found)
+
+
+# OR REPLACE
+
+
+def test_the_same_statement_again_changes_nothing(sql: Sql, orders: str, tag: str) -> None:
+    text = windowed(tag, orders)
+    assert sql.one(text)["changed"]
+    again = sql.one(text.lower() + "  -- the same")
+    assert (again["changed"], again["version"]) == (False, 1)
+    assert len(sql.bodies(f"j_{tag}")) == 1
+
+
+def test_without_or_replace_a_job_is_not_replaced(sql: Sql, orders: str, tag: str) -> None:
+    sql(windowed(tag, orders))
+    message, line, column = sql.refused("\n" + windowed(tag, orders).replace("OR REPLACE ", ""))
+    assert message == (f"there is a job j_{tag} already; use CREATE OR REPLACE STREAM, or DROP it first")
+    assert (line, column) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "spec"),
+    [
+        ("grace = '5s'", {"grace_us": 5_000_000}),
+        ("late = 'drop'", {"late": "drop"}),
+        ("retention = '1h'", {}),
+    ],
+)
+def test_options_change_within_the_version(sql: Sql, orders: str, tag: str, options: str, spec: Json) -> None:
+    sql(windowed(tag, orders))
+    changed = sql.one(windowed(tag, orders, options=options))
+    assert (changed["changed"], changed["version"]) == (True, 1)
+    (_, before), (version, after) = sql.bodies(f"j_{tag}")
+    assert version == 1
+    assert after["spec"] == {**before["spec"], **spec}
+    assert after["sources"] == before["sources"]
+    assert after["query"]["statement"] == changed["statement"]
+    retention = sql.api.read(f"/api/v1/resources/queues/j_{tag}")["options"]["retentionSeconds"]
+    assert retention == (3600 if "retention" in options else 0)
+
+
+def test_a_retention_that_was_configured_stays(sql: Sql, orders: str, tag: str) -> None:
+    def retention() -> int:
+        found = sql.api.read(f"/api/v1/resources/queues/j_{tag}")["options"]["retentionSeconds"]
+        assert isinstance(found, int)
+        return found
+
+    sql(windowed(tag, orders))
+    sql.api.configure(f"j_{tag}", retentionSeconds=77, maxSize=5)
+    sql(windowed(tag, orders, options="grace = '1s'"))
+    assert retention() == 77
+    sql(windowed(tag, orders, options="retention = '10s'"))
+    assert retention() == 10
+    sql(windowed(tag, orders))
+    assert retention() == 0
+    assert sql.api.read(f"/api/v1/resources/queues/j_{tag}")["options"]["maxSize"] == 5
+
+
+@pytest.mark.parametrize("window", ["TUMBLING(5m)", "SLIDING(5m, 1m)", "SESSION(30s)"])
+def test_a_changed_window_takes_over_at_the_boundary(sql: Sql, orders: str, tag: str, window: str) -> None:
+    sql(windowed(tag, orders))
+    assert sql.one(windowed(tag, orders, window, "grace = '1s'"))["version"] == 2
+    _, (old_version, old), (version, new) = sql.bodies(f"j_{tag}")
+    assert (old_version, version) == (1, 2)
+    assert old["until_us"] % MINUTE == 0
+    assert old["until"] is None
+    assert new["emits_after"] is None
+    if window != "SESSION(30s)":
+        assert new["from_us"] <= old["until_us"]
+    assert sql.stream(f"j_{tag}")[2] == 2
+
+
+def test_counts_take_over_at_a_position(sql: Sql, orders: str, tag: str) -> None:
+    sql(windowed(tag, orders))
+    sql(windowed(tag, orders, "COUNT(5)"))
+    _, (_, old), (_, new) = sql.bodies(f"j_{tag}")
+    assert old["until"]["txid"] > head(sql)
+    assert [(source["txid"], source["id"]) for source in new["sources"]] == [(old["until"]["txid"], 0)]
+    assert new["emits_after"] is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"key": "amount"}, {"select": "SUM(amount) AS n"}, {"where": "amount > 2"},
+        {"window": "TUMBLING(_created_at, 1m)"}, {"options": "keep = '20m'"},
+    ],
+)  # fmt: skip
+def test_anything_else_changes_by_position(sql: Sql, orders: str, tag: str, change: Any) -> None:
+    sql(windowed(tag, orders))
+    assert sql.one(windowed(tag, orders, **change))["version"] == 2
+    _, (_, old), (_, new) = sql.bodies(f"j_{tag}")
+    assert old["until"] == new["emits_after"]
+    assert (new["emits_after"]["txid"] > head(sql), new["emits_after"]["id"]) == (True, 0)
+    assert [(source["txid"], source["id"]) for source in new["sources"]] == [(0, 0)]
+    assert (old["until_us"], new["from_us"]) == (None, None)
+
+
+def test_other_types_of_the_source_change_by_position(sql: Sql, orders: str, tag: str) -> None:
+    sql(windowed(tag, orders, select="SUM(amount) AS n"))
+    sql.api.push(orders, {"country": "DE", "amount": 1.5})
+    assert sql.one(windowed(tag, orders, options="grace = '1s'", select="SUM(amount) AS n"))["version"] == 2
+    assert sql.body(f"j_{tag}")["emits_after"] is not None
+
+
+def test_a_replaced_job_that_starts_latest_reads_from_the_cut(sql: Sql, orders: str, tag: str) -> None:
+    sql(windowed(tag, orders))
+    sql(windowed(tag, orders, options="start = 'latest'"))
+    new = sql.body(f"j_{tag}")
+    assert new["sources"][0]["txid"] == new["emits_after"]["txid"]
+
+
+def test_a_failed_job_is_replaced_from_where_it_failed(sql: Sql, orders: str, tag: str) -> None:
+    sql(windowed(tag, orders))
+    sql.fail(f"j_{tag}", "broken", (7, 9), bucket=0)
+    sql.fail(f"j_{tag}", "broken", (7, 5), bucket=1)
+    sql(windowed(tag, orders, "TUMBLING(2m)"))
+    _, (_, old), (_, new) = sql.bodies(f"j_{tag}")
+    assert old["until"] == new["emits_after"] == {"txid": 7, "id": 5}
+    assert sql.job(f"j_{tag}")["state"] == "running"
+
+
+def test_a_paused_job_stays_paused_when_it_is_replaced(sql: Sql, orders: str, tag: str) -> None:
+    sql(
+        windowed(tag, orders),
+    )
+    sql(f"PAUSE JOB j_{tag}")
+    sql(windowed(tag, orders, where="amount > 3"))
+    assert [body["paused"] for _, body in sql.bodies(f"j_{tag}")[-2:]] == [True, True]
+    assert sql.one(f"RESUME JOB j_{tag}")["changed"]
+    assert [(version, body["paused"]) for version, body in sql.bodies(f"j_{tag}")[-2:]] == [
+        (1, False), (2, False),
+    ]  # fmt: skip
+
+
+def test_no_job_reads_its_own_rows(sql: Sql, orders: str, tag: str) -> None:
+    sql(
+        f"CREATE STREAM a_{tag} AS SELECT country FROM {orders};"
+        f"CREATE STREAM b_{tag} AS SELECT country FROM a_{tag};"
+        f"CREATE STREAM c_{tag} AS SELECT country FROM b_{tag}"
+    )
+    text = f"CREATE OR REPLACE STREAM a_{tag} AS SELECT country FROM"
+    message, line, column = sql.refused(f"{text} a_{tag}")
+    assert message == f"a_{tag} would read its own rows; read another stream"
+    assert (line, column) == (1, len(text) + 2)
+    message, _, _ = sql.refused(f"{text} c_{tag}")
+    assert message == f"a_{tag} would read its own rows through b_{tag}, c_{tag}; read another stream"
+
+
+def test_a_change_that_breaks_readers_is_refused(sql: Sql, orders: str, tag: str) -> None:
+    job, reader = f"j_{tag}", f"r_{tag}"
+    sql(windowed(tag, orders, options="late = 'drop'"))
+    sql(f"CREATE STREAM {reader} AS SELECT country, SUM(n) AS s FROM {job} GROUP BY country")
+    message, line, column = sql.refused(windowed(tag, orders))
+    assert message.startswith(f"the job {reader} reads {job}, and would fail: {job} is updating")
+    assert message.endswith(f"drop {reader} first, or choose another name for this stream")
+    assert (line, column) == (1, 1)
+    other = windowed(tag, orders, options="late = 'drop'", select="COUNT(*) AS m")
+    assert "would fail: n is no column" in sql.refused(other)[0]
+    other = windowed(tag, orders, options="late = 'drop'", select="AVG(amount) AS n")
+    assert "its columns would have other types" in sql.refused(other)[0]
+    more = windowed(tag, orders, options="late = 'drop'", select="COUNT(*) AS n, MAX(amount) AS m")
+    assert sql.one(more)["changed"]
+
+
+# State
+
+
+def test_pause_and_resume_are_definitions(sql: Sql, orders: str, tag: str) -> None:
+    sql(windowed(tag, orders))
+    paused = sql.one(f"PAUSE JOB j_{tag}")
+    assert paused == {"kind": "pause_job", "name": f"j_{tag}", "version": 1, "changed": True}
+    assert not sql.one(f"PAUSE JOB default.j_{tag}")["changed"]
+    (_, first), (version, second) = sql.bodies(f"j_{tag}")
+    assert (version, second) == (1, {**first, "paused": True})
+    assert sql.job(f"j_{tag}")["state"] == "paused"
+    assert sql.one(f"RESUME JOB j_{tag}")["changed"]
+    assert not sql.one(f"RESUME JOB j_{tag}")["changed"]
+    assert sql.body(f"j_{tag}") == first
+    assert sql.job(f"j_{tag}")["state"] == "running"
+
+
+def test_a_failed_job_is_restarted(sql: Sql, orders: str, tag: str) -> None:
+    sql(windowed(tag, orders))
+    sql.fail(f"j_{tag}", "ZeroDivisionError: no")
+    job = sql.job(f"j_{tag}")
+    assert (job["state"], job["lastError"]) == ("failed", "ZeroDivisionError: no")
+    assert sql.one(f"RESTART JOB j_{tag}")["changed"]
+    (_, first), (version, second) = sql.bodies(f"j_{tag}")
+    assert (version, second) == (1, first)
+    assert (
+        sql.run("SELECT 1 FROM queenspark.stream_failures WHERE stream_id = %s", sql.stream(f"j_{tag}")[0])
+        == []
+    )
+    assert sql.job(f"j_{tag}")["state"] == "running"
+    assert not sql.one(f"RESTART JOB j_{tag}")["changed"]
+
+
+def test_a_job_without_its_source_has_failed_until_it_is_made_again(sql: Sql, orders: str, tag: str) -> None:
+    text = windowed(tag, orders)
+    sql(text)
+    answered(sql.api.delete(f"/api/v1/resources/queues/{orders}"), 200)
+    job = sql.job(f"j_{tag}")
+    assert (job["state"], job["lastError"]) == (
+        "failed", f"the source {orders} is gone: its queue was deleted",
+    )  # fmt: skip
+    sql.api.push(orders, {"country": "DE", "amount": 5})
+    assert sql.job(f"j_{tag}")["state"] == "failed"
+    assert sql.one(text)["version"] == 2
+    assert sql.job(f"j_{tag}")["state"] == "running"
+
+
+@pytest.mark.parametrize("action", ["PAUSE", "RESUME", "RESTART"])
+def test_an_unknown_job_gets_a_hint(sql: Sql, orders: str, tag: str, action: str) -> None:
+    sql(windowed(tag, orders))
+    message, line, column = sql.refused(f"SHOW JOBS; {action} JOB jj_{tag}")
+    assert message == f"there is no job jj_{tag}; did you mean j_{tag}?"
+    assert (line, column) == (1, 12)
+
+
+def test_jobs_are_controlled_over_http(sql: Sql, orders: str, tag: str) -> None:
+    sql(windowed(tag, orders).replace(f"j_{tag}", f"shop.j_{tag}"))
+    path = f"/api/v1/jobs/shop.j_{tag}"
+    assert answered(sql.api.post(f"{path}/pause"), 200)["state"] == "paused"
+    assert answered(sql.api.post(f"{path}/resume"), 200)["state"] == "running"
+    sql.fail(f"shop.j_{tag}", "x")
+    assert answered(sql.api.post(f"{path}/restart"), 200)["state"] == "running"
+    assert answered(sql.api.delete(path), 200) == {"deleted": True, "dropped": [f"shop.j_{tag}"]}
+    for request in (sql.api.get, sql.api.delete):
+        assert refused(request(path), 404) == f"job shop.j_{tag} does not exist"
+    assert refused(sql.api.post(f"{path}/pause"), 404) == f"job shop.j_{tag} does not exist"
+
+
+STATS = """INSERT INTO queenspark.stream_stats
+    (stream_id, version, bucket, watermark_us, open_windows, records, windows, late, dropped, dead)
+VALUES (%s, 1, 0, 1767225600000000, 3, 10, 4, 2, 1, 5)"""
+RATES = """INSERT INTO queenspark.stream_rates (stream_id, arriving, processed, sealed, late, backpressure)
+VALUES (%s, 1, 2.5, 0.5, 0, 1)"""
+
+
+def test_a_job_says_how_it_is_doing(sql: Sql, orders: str, tag: str) -> None:
+    sql(windowed(tag, orders))
+    stream_id, _, _ = sql.stream(f"j_{tag}")
+    sql.run(STATS, stream_id)
+    sql.run(RATES, stream_id)
+    sql.run("UPDATE queenspark.pipeline SET holder = 'me', expires_at = now() + interval '1 hour'")
+    job = sql.job(f"j_{tag}")
+    assert job["lagSeconds"] > 0
+    counts = {name: job[name] for name in ("openWindows", "late", "dropped", "dead", "watermark")}
+    assert counts == {
+        "openWindows": 3, "late": 2, "dropped": 1, "dead": 5, "watermark": "2026-01-01T00:00:00.000Z",
+    }  # fmt: skip
+    assert (job["recordsPerSecond"], job["rowsPerSecond"], job["runsIn"]) == (2.5, 0.5, "streams")
+    assert (job["rows"], job["sources"]) == ("updating", [orders])
+    details = sql.one(f"DESCRIBE EXTENDED j_{tag}")["details"]
+    assert {name: details[name] for name in counts} == counts
+    assert details["retention"] == "not held"
+    shown = next(row for row in sql.table("SHOW JOBS") if row["job"] == f"j_{tag}")
+    assert (shown["state"], shown["records_per_second"], shown["dead"]) == ("running", 2.5, 5)
+
+
+def test_dead_records_and_rows_have_a_reason(sql: Sql, orders: str, tag: str) -> None:
+    sql(windowed(tag, orders))
+    stream_id, _, _ = sql.stream(f"j_{tag}")
+    ((txid, id_),) = sql.run(
+        "SELECT m.txid, m.id FROM queenspark.messages m JOIN queenspark.queues q ON q.id = m.queue_id"
+        " WHERE q.name = %s ORDER BY m.id LIMIT 1",
+        orders,
+    )
+    insert = (
+        "INSERT INTO queenspark.stream_dead (stream_id, version, key, txid, id, reason, start_us, end_us)"
+    )
+    sql.run(f"{insert} VALUES (%s, 1, 'DE', %s, %s, 'no number', NULL, NULL)", stream_id, txid, id_)
+    sql.run(f"{insert} VALUES (%s, 1, 'DE', 1, 1, 'overflow', 0, 60000000)", stream_id)
+    row, record = sql.api.read(f"/api/v1/jobs/j_{tag}/dead")["dead"]
+    assert (row["reason"], row["windowStart"], row["windowEnd"]) == (
+        "overflow", "1970-01-01T00:00:00.000Z", "1970-01-01T00:01:00.000Z",
+    )  # fmt: skip
+    assert (record["reason"], record["queue"], record["windowStart"]) == ("no number", orders, None)
+    assert len(sql.api.read(f"/api/v1/jobs/j_{tag}/dead", limit=1, offset=1)["dead"]) == 1
+
+
+def test_jobs_are_listed_in_pages(sql: Sql, orders: str, tag: str) -> None:
+    sql(";".join(f"CREATE STREAM {name}_{tag} AS SELECT country FROM {orders}" for name in "bac"))
+    page = sql.api.read("/api/v1/jobs", search=tag, sort="-name", limit=2)
+    assert [job["name"] for job in page["jobs"]] == [f"c_{tag}", f"b_{tag}"]
+    assert (page["total"], page["limit"], page["offset"]) == (3, 2, 0)
+    made = sql.api.read("/api/v1/jobs", search=tag, sort="createdAt")["jobs"]
+    assert [job["name"] for job in made] == [f"{name}_{tag}" for name in "bac"]
+
+
+# DROP
+
+
+def test_a_drop_is_refused_while_others_use_the_rows(sql: Sql, orders: str, tag: str) -> None:
+    a, b, c = (f"{name}_{tag}" for name in "abc")
+    sql(
+        f"CREATE STREAM {a} AS SELECT country FROM {orders}; CREATE STREAM {b} AS SELECT country FROM {a};"
+        f"CREATE STREAM {c} AS SELECT country FROM {b}"
+    )
+    define = {"name": f"w_{tag}", "namespace": "n", "source_queue_names": [a]}
+    assert sql.api.post("/api/v1/stream/define", define).status_code == 201
+    sql.api.pop(a, consumerGroup="g")
+    message, line, column = sql.refused(f"SHOW JOBS;\n  DROP STREAM {a}")
+    assert message == (
+        f"{a} is used by the job {b}, the stream of windows n.w_{tag}, the consumer group g; "
+        "drop these first, or use CASCADE"
+    )
+    assert (line, column) == (2, 3)
+    conflict = answered(sql.api.delete(f"/api/v1/jobs/{a}"), 409)
+    assert conflict["code"] == "in_use"
+    assert conflict["error"].endswith("drop these first, or pass cascade=true")
+    dropped = sql.one(f"DROP STREAM {a} CASCADE")
+    assert dropped["dropped"] == [c, b, f"n.w_{tag}", a]
+    assert sql.api.read("/api/v1/jobs", search=tag)["total"] == 0
+    assert sql.api.get(f"/api/v1/resources/queues/{a}").status_code == 404
+    assert sql.api.read("/api/v1/resources/streams", search=tag)["total"] == 0
+
+
+def test_a_dropped_job_ends_its_definitions(sql: Sql, orders: str, tag: str) -> None:
+    sql(windowed(tag, orders))
+    stream_id, _, _ = sql.stream(f"j_{tag}")
+    sql.fail(f"j_{tag}", "x")
+    sql(f"DROP STREAM j_{tag}")
+    ((body,),) = sql.run(
+        "SELECT computing FROM queenspark.definitions WHERE stream_id = %s ORDER BY seq DESC LIMIT 1",
+        stream_id,
+    )
+    assert body is None
+    assert sql.run("SELECT 1 FROM queenspark.stream_failures WHERE stream_id = %s", stream_id) == []
+
+
+def test_a_schema_is_dropped_with_its_readers_only_by_cascade(sql: Sql, tag: str) -> None:
+    sql(
+        f"CREATE STREAM s_{tag} (a INT) WITH (queue = 'q_{tag}');"
+        f"CREATE STREAM j_{tag} AS SELECT a FROM s_{tag};"
+        f"CREATE STREAM k_{tag} AS SELECT a FROM j_{tag}"
+    )
+    message, line, column = sql.refused(f"DROP STREAM s_{tag}")
+    assert message == f"s_{tag} is used by the job j_{tag}; drop these first, or use CASCADE"
+    assert (line, column) == (1, 1)
+    assert sql.one(f"DROP STREAM s_{tag} CASCADE")["dropped"] == [f"k_{tag}", f"j_{tag}", f"s_{tag}"]
+    assert sql.api.get(f"/api/v1/resources/queues/q_{tag}").status_code == 200
+    message, _, _ = sql.refused(f"DROP STREAM q_{tag}")
+    assert message == (
+        f"there is no stream q_{tag}; it is a queue, which DELETE /api/v1/resources/queues removes"
+    )
+
+
+@pytest.mark.parametrize("what", ["STREAM", "SOURCE", "SINK"])
+def test_what_is_not_there_is_dropped_only_if_exists(sql: Sql, tag: str, what: str) -> None:
+    assert sql.refused(f"DROP {what} no_{tag}") == (f"there is no {what.lower()} no_{tag}", 1, 1)
+    done = sql.one(f"DROP {what} IF EXISTS no_{tag}")
+    assert done == {"kind": f"drop_{what.lower()}", "name": f"no_{tag}", "changed": False, "dropped": []}
+
+
+# SHOW, DESCRIBE, EXPLAIN
+
+
+def test_streams_and_queues_are_shown(sql: Sql, orders: str, tag: str) -> None:
+    sql(windowed(tag, orders))
+    sql(f"CREATE STREAM s_{tag} (a INT) WITH (queue = '{orders}')")
+    shown = [row for row in sql.table("SHOW STREAMS") if row["name"].endswith(tag)]
+    assert [(row["name"], row["kind"], row["rows"], row["reads"]) for row in shown] == [
+        (f"j_{tag}", "job", "updating", orders), (f"s_{tag}", "schema", "append", orders),
+    ]  # fmt: skip
+    queues = [row["queue"] for row in sql.table("SHOW QUEUES") if row["queue"].endswith(tag)]
+    assert queues == [f"j_{tag}", orders]
+
+
+def test_functions_are_shown_with_their_signature(sql: Sql) -> None:
+    functions = {row["function"]: row for row in sql.table("SHOW FUNCTIONS")}
+    assert functions["UPPER"] == {
+        "function": "UPPER", "signature": "UPPER(string)", "family": "strings",
+        "description": "The string in capitals.",
+    }  # fmt: skip
+    assert functions["MEDIAN"]["family"] == "aggregates"
+    assert len(functions) > 60
+
+
+@pytest.mark.parametrize("what", ["SOURCES", "SINKS"])
+def test_there_are_no_external_sources_and_sinks(sql: Sql, what: str) -> None:
+    assert sql.table(f"SHOW {what}") == []
+
+
+def test_a_schema_is_described(sql: Sql, orders: str, tag: str) -> None:
+    sql(f"CREATE STREAM s_{tag} (a INT, b ARRAY<STRING>) WITH (queue = '{orders}')")
+    assert sql.one(f"DESCRIBE s_{tag}") == {
+        "kind": "describe",
+        "name": f"s_{tag}",
+        "columns": [{"name": "column", "type": "string"}, {"name": "type", "type": "string"}],
+        "rows": [["a", "int"], ["b", "array<string>"]],
+        "statement": f"CREATE STREAM s_{tag} (a INT, b ARRAY<STRING>) WITH (queue = '{orders}')",
+        "details": {"kind": "schema", "rows": "append", "reads": [orders]},
+    }
+    assert sql.refused(f"DESCRIBE no_{tag}")[0].startswith(f"there is no stream, source or queue no_{tag}")
+
+
+def plan(sql: Sql, statement: str) -> list[str]:
+    """The lines of EXPLAIN."""
+    return [row["plan"] for row in sql.table(f"EXPLAIN {statement}")]
+
+
+def test_a_windowed_job_is_explained(sql: Sql, orders: str, tag: str) -> None:
+    text = windowed(tag, orders, "TUMBLING(_created_at, 1m)", "late = 'drop'").replace("OR REPLACE ", "")
+    assert plan(sql, text) == [
+        f"job j_{tag}: inside the one query of the pipeline that serves all streams, because it reads queues",
+        f"source: queue {orders}, with types from its newest messages,"
+        " from the earliest message that is kept",
+        "records, in the tasks that read the log: decoded are amount BIGINT, country STRING",
+        "  condition: amount > 1; only records that pass move clocks and counts",
+        "  key: country",
+        "state, in the bucket of the key:",
+        "  windows: tumbling, 1m long",
+        "  clock: _created_at, for each key; sealed when a record of the key is 0s past their end,"
+        " or the key was silent for 10s",
+        "  aggregates: COUNT(*) BIGINT",
+        "rows:",
+        "  columns: country STRING, n BIGINT",
+        "  emitted: one for each key and window when it is sealed; late records are dropped and counted",
+        f"output: queue j_{tag}, partition by the key",
+        "kind: append, every row stands",
+        "default: grace = '0s'",
+        "default: keep = '10m'",
+        "default: idle_timeout = '10s'",
+        "default: max_ahead = '1d'",
+        "default: start = 'earliest'",
+        "default: on_error = 'dead_letter'",
+    ]
+    assert sql.api.get(f"/api/v1/jobs/j_{tag}").status_code == 404
+
+
+READ = "records, in the tasks that read the log:"
+COUNT = "SELECT COUNT(*) AS n FROM {}"
+EXPLAINED = [
+    ("SELECT * FROM {}", f"{READ} the payload goes through unchanged"),
+    (
+        "SELECT * FROM {} WHERE amount > 1",
+        f"{READ} the payload goes through unchanged; decoded are amount BIGINT",
+    ),
+    ("SELECT * FROM {}", "output: the answer, partition of the record"),
+    ("SELECT _partition AS p FROM {}", f"{READ} nothing of the payload is decoded"),
+    ("SELECT amount FROM {} WITH (partition_by = 'amount')", "output: the answer, partition by amount"),
+    ("SELECT * FROM {} WITH (start = 'latest')", "with types from its newest messages, from now on"),
+    (COUNT, "  key: none, so one key has all records"),
+    (COUNT, "  aggregates since the start, kept for ever"),
+    (f"{COUNT} WITH (ttl = '1h')", "  aggregates since the start, kept until its key is silent for 1h"),
+    (COUNT, "  emitted: one for each record, with the aggregates so far"),
+    ("SELECT LAG(amount) OVER (ROWS WINDOW BUFFER 9 ROWS) AS l FROM {}", "  the last 9 records of each key"),
+    (f"{COUNT} WINDOW COUNT(9, 3)", "  windows: 9 records of a key, every 3"),
+    (f"{COUNT} WINDOW COUNT(9)", "  emitted: one for each full window"),
+    (f"{COUNT} WINDOW SLIDING(5m, 1m)", "  windows: sliding, 5m long, every 1m"),
+    (f"{COUNT} WINDOW SESSION(5m)", "  windows: sessions that end after 5m of silence"),
+    (
+        f"{COUNT} WINDOW TUMBLING(5m)",
+        "  clock: the time of the push; sealed 0s after their end, nothing is late",
+    ),
+    (f"{COUNT} WINDOW TUMBLING(5m) HAVING COUNT(*) > 1", "  having: COUNT(*) > 1"),
+    (f"{COUNT} WINDOW TUMBLING(5m)", "kind: updating, later rows replace earlier ones"),
+]
+
+
+@pytest.mark.parametrize(("query", "line"), EXPLAINED)
+def test_queries_are_explained(sql: Sql, orders: str, query: str, line: str) -> None:
+    assert any(line in each for each in plan(sql, query.format(orders)))
+
+
+def test_a_schema_is_explained(sql: Sql, tag: str) -> None:
+    lines = plan(sql, f"CREATE STREAM s_{tag} (a INT) WITH (queues = 'a, b')")
+    assert lines == ["declares columns over a, b; nothing runs"]
+    assert sql.refused(f"EXPLAIN SELECT a FROM s_{tag}")[1:] == (1, 23)
