@@ -106,9 +106,7 @@ class Directory:
         """Rows with stream, version and key."""
         known = among(self.keys, rows["k"]).lazy()
         named = rows.lazy().join(known, on="k", how="left", maintain_order="left")
-        return named.join(self.streams.lazy(), on="g", how="left", maintain_order="left").collect(
-            optimizations=PLAIN
-        )
+        return named.join(self.streams.lazy(), on="g", how="left", maintain_order="left").collect()
 
     def clean(self, used: list[pl.DataFrame]) -> None:
         """Forget keys that no table uses, once there are many."""
