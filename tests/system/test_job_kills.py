@@ -76,7 +76,7 @@ def rows(system: System, name: str) -> list[tuple[str, str, str]]:
     )
     if not name.endswith("chained"):
         return sorted(found)
-    # Rows of different keys come in any order, so how often a window is revised depends on batches; not the result.
+    # Rows of different keys come in any order: batches decide how often a window is revised, not its result.
     last: dict[str, tuple[int, tuple[str, str, str]]] = {}
     for row in found:
         revision, at = int(row[2]), payload(row)["at"]

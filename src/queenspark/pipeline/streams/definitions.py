@@ -7,7 +7,7 @@ from functools import cached_property
 import msgspec
 
 from ...sql import Plan, SqlError, thaw
-from ...sql.running import engine_spec
+from ...sql.running import RecordStage, RowStage, engine_spec
 from ...store.definitions import Definition, spec_of
 from ...store.position import Position
 from ...store.progress import End, Stream
@@ -22,6 +22,8 @@ class Definitions:
         self.seq = seq
         self.by_stream: dict[Stream, Definition] = {(row.stream_id, row.version): row for row in rows}
         self.window_queues = window_queues
+        self._record_stages: dict[Stream, RecordStage] = {}
+        self._row_stages: dict[Stream, RowStage] = {}
 
     @cached_property
     def plans(self) -> dict[Stream, Plan]:
@@ -57,6 +59,18 @@ class Definitions:
             if spec is not None:
                 found[stream] = spec
         return found
+
+    def record_stage(self, stream: Stream) -> RecordStage:
+        """The first stage of a version that computes."""
+        if stream not in self._record_stages:
+            self._record_stages[stream] = RecordStage(self.plans[stream], *stream)
+        return self._record_stages[stream]
+
+    def row_stage(self, stream: Stream) -> RowStage:
+        """The last stage of a version that computes."""
+        if stream not in self._row_stages:
+            self._row_stages[stream] = RowStage(self.plans[stream], *stream)
+        return self._row_stages[stream]
 
     @cached_property
     def queue_names(self) -> frozenset[str]:
