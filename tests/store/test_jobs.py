@@ -184,6 +184,22 @@ async def test_rows_are_read_in_order_and_only_when_they_are_final(desk: Desk) -
     assert await desk.store.jobs.rows(job, (0, 0), 1) == rows[:1]
 
 
+async def test_large_rows_and_samples_come_a_few_at_a_time(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await desk.store.pusher.push([item("q", str(n), payload="x" * 98) for n in range(5)])
+    job = await create(desk)
+    desk.run("UPDATE queenspark.messages SET queue_id = %s", job.queue_id)
+    for limit in ("_ROWS_BYTES", "_SAMPLE_BYTES"):
+        monkeypatch.setattr(f"queenspark.store.jobs.{limit}", 250)
+    assert len(await desk.store.jobs.rows(job, (0, 0), 10)) == 3
+    async with desk.store.jobs.reading() as reading:
+        assert len(await reading.newest_payloads(job.queue_id, 10)) == 3
+        assert len(await reading.newest_payloads(job.queue_id, 2)) == 2
+    monkeypatch.setattr("queenspark.store.jobs._ROWS_BYTES", 1)
+    assert len(await desk.store.jobs.rows(job, (0, 0), 10)) == 1
+
+
 # Retention
 
 

@@ -31,6 +31,8 @@ State = Literal["running", "paused", "failed", "finished"]
 How = Literal["in place", "at a boundary", "by position"]
 """How a job changes: within its version, or with a new one that takes over as windows do or at a position."""
 
+_ROWS_BYTES = 4 * 1024 * 1024  # of rows that are read at a time
+_SAMPLE_BYTES = 16 * 1024 * 1024  # of messages whose types are looked at
 _TEMPORARY = "%select"  # namespace of temporary jobs
 _TAKEN = {
     "queue": "there is a queue {queue} already; choose another name, or delete the queue",
@@ -156,8 +158,9 @@ class Jobs:
         return await self._database.records("list_dead", params)
 
     async def rows(self, job: Job, after: tuple[int, int], limit: int) -> list[Row]:
-        """Rows of a job after a position, in the order of the log."""
-        params = {"queue_id": job.queue_id, "txid": after[0], "id": after[1], "limit": limit}
+        """Rows of a job after a position, in the order of the log; fewer when they are large."""
+        position = {"txid": after[0], "id": after[1]}
+        params = {"queue_id": job.queue_id, **position, "limit": limit, "most_bytes": _ROWS_BYTES}
         return [
             Row(txid, id_, self._cipher.decrypt(payload, transaction_id) if encrypted else payload)
             for txid, id_, payload, encrypted, transaction_id in await self._database.rows(
@@ -225,8 +228,8 @@ class JobChange:
         return [row[0] for row in await rows.fetchall()]
 
     async def newest_payloads(self, queue_id: int, limit: int) -> list[str]:
-        """The newest payloads of a queue, at most so many."""
-        params = {"queue_id": queue_id, "limit": limit}
+        """The newest payloads of a queue, at most so many; fewer when they are large."""
+        params = {"queue_id": queue_id, "limit": limit, "most_bytes": _SAMPLE_BYTES}
         rows = await self._connection.execute(query("newest_payloads"), params)
         return [
             self._cipher.decrypt(payload, transaction_id) if encrypted else payload

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -38,8 +39,9 @@ async def rows_of(
         heads = plan_columns(plan)
         yield _line({"columns": [{"name": name, "type": kind} for name, kind in heads]})
         names = None if plan.rows.whole_payload else [name for name, _ in heads]
-        async for line in _Reading(broker, job, gone).lines(names, limit, seconds):
-            yield line
+        async with aclosing(_Reading(broker, job, gone).lines(names, limit, seconds)) as lines:
+            async for line in lines:
+                yield line
     finally:
         broker.background(remove(broker, job))
 

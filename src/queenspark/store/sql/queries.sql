@@ -884,14 +884,24 @@ UPDATE queenspark.streams SET expires_at = clock_timestamp() + make_interval(sec
 WHERE id = %(id)s AND expires_at IS NOT NULL RETURNING id
 
 -- name: read_rows
--- Rows of a queue after a position, in the order of the log; only final ones.
-SELECT m.txid, m.id, m.payload, m.encrypted, m.transaction_id FROM queenspark.messages m
-WHERE m.queue_id = %(queue_id)s AND (m.txid, m.id) > (%(txid)s, %(id)s) AND m.txid < (SELECT horizon())
-ORDER BY m.txid, m.id LIMIT %(limit)s
+-- Rows of a queue after a position, in the order of the log; only final ones. A row that begins after so many bytes is
+-- for the next call.
+SELECT x.txid, x.id, x.payload, x.encrypted, x.transaction_id FROM (
+    SELECT m.*, sum(m.size) OVER (ORDER BY m.txid, m.id) - m.size AS before FROM (
+        SELECT m.txid, m.id, m.payload, m.encrypted, m.transaction_id, octet_length(m.payload) AS size
+        FROM queenspark.messages m
+        WHERE m.queue_id = %(queue_id)s AND (m.txid, m.id) > (%(txid)s, %(id)s) AND m.txid < (SELECT horizon())
+        ORDER BY m.txid, m.id LIMIT %(limit)s) m
+) x WHERE x.before < %(most_bytes)s ORDER BY x.txid, x.id
 
 -- name: newest_payloads
-SELECT m.payload, m.encrypted, m.transaction_id FROM queenspark.messages m
-WHERE m.queue_id = %(queue_id)s ORDER BY m.txid DESC, m.id DESC LIMIT %(limit)s
+-- The newest messages of a queue, fewer when they are large.
+SELECT x.payload, x.encrypted, x.transaction_id FROM (
+    SELECT m.*, sum(m.size) OVER (ORDER BY m.txid DESC, m.id DESC) - m.size AS before FROM (
+        SELECT m.txid, m.id, m.payload, m.encrypted, m.transaction_id, octet_length(m.payload) AS size
+        FROM queenspark.messages m
+        WHERE m.queue_id = %(queue_id)s ORDER BY m.txid DESC, m.id DESC LIMIT %(limit)s) m
+) x WHERE x.before < %(most_bytes)s ORDER BY x.txid DESC, x.id DESC
 
 -- name: relations
 -- What statements have declared: all, or the one of a name.
