@@ -11,7 +11,7 @@ from queenspark.sql.statements import CreateStream
 from queenspark.sql.types import BIGINT
 from queenspark.store.definitions import to_definitions
 from queenspark.store.errors import Refused
-from queenspark.store.jobs import Job, WantedJob
+from queenspark.store.job import Job, WantedJob
 from queenspark.store.page import Page
 from queenspark.store.queries import query
 from queenspark.store.sweeper import Sweeper
@@ -190,8 +190,8 @@ async def test_large_rows_and_samples_come_a_few_at_a_time(
     await desk.store.pusher.push([item("q", str(n), payload="x" * 98) for n in range(5)])
     job = await create(desk)
     desk.run("UPDATE queenspark.messages SET queue_id = %s", job.queue_id)
-    for limit in ("_ROWS_BYTES", "_SAMPLE_BYTES"):
-        monkeypatch.setattr(f"queenspark.store.jobs.{limit}", 250)
+    monkeypatch.setattr("queenspark.store.jobs._ROWS_BYTES", 250)
+    monkeypatch.setattr("queenspark.store.job_change._SAMPLE_BYTES", 250)
     assert len(await desk.store.jobs.rows(job, (0, 0), 10)) == 3
     async with desk.store.jobs.reading() as reading:
         assert len(await reading.newest_payloads(job.queue_id, 10)) == 3
