@@ -41,7 +41,8 @@ STATEMENTS = {
     "groups": "select user, count(*) as c, avg(n) as a from clicks group by user",
     "buffers": "select user, n, lag(n, 2) over (rows window buffer 5 rows partition by user) as l"
     " from clicks",
-    "chained": "select window_start as at, sum(c) as c, count(*) as r from totals window tumbling(20s)",
+    "chained": "select window_start as at, sum(c) as c, count(*) as r from totals window tumbling(20s)"
+    " with (keep = '1d')",
 }
 FAILING = "create stream failing as select user, n from clicks"
 

@@ -171,6 +171,8 @@ class _Job:
         is_cut = Position(txid or 0, id_ or 0) > after or any(end is not None for end in ends)
         self._bounds = bounds if is_cut else None
         self._plan = definitions.plans[stream]
+        query = definitions.by_stream[stream].body.query or {}
+        self._has_rows = query.get("output", "rows") == "rows"
         self._stage = definitions.record_stage(stream)
 
     def run(self, messages: pl.DataFrame, parcels: Parcels) -> None:
@@ -183,6 +185,9 @@ class _Job:
         taken = self._stage.run(messages)
         if not taken.records.is_empty():
             records = self._named(taken.records).rename({"queue_id": "source"})
+            if self._has_rows:
+                # Rows do not say where their records are: the engine need not tell queues apart.
+                records = records.with_columns(source=pl.lit(0, dtype=pl.Int32))
             others = [name for name in records.columns if name not in RECORD]
             parcels.add_records(records.select(*RECORD, *others))
         if not taken.rows.is_empty():
