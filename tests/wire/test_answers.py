@@ -18,6 +18,7 @@ from tests.streams.sealing import minute
 from tests.streams.stream_api import StreamApi
 from tests.wire.api import Api, Json, ack_operation, answered, push_operation
 from tests.wire.document import Document
+from tests.wire.sql import Sql
 
 EPOCH = "2026-01-01T00:00:00Z"
 
@@ -32,7 +33,17 @@ def checked(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPathFactor
             with Api(started.url, url) as api:
                 document = Document(api.read("/openapi.json"))
                 api.http.event_hooks = {"response": [document.check]}
-                for exercise in (queues, deliveries, counts, dead_letters, traces, groups, streams, system):
+                for exercise in (
+                    queues,
+                    deliveries,
+                    counts,
+                    dead_letters,
+                    traces,
+                    groups,
+                    streams,
+                    jobs,
+                    system,
+                ):
                     exercise(api)
                 yield document
         finally:
@@ -163,6 +174,32 @@ def _exercise(stream: StreamApi) -> None:
     for kind in ("consumers", "windows", "late", "dead"):
         assert stream.resource(kind)[kind]
     answered(api.delete(f"/api/v1/resources/streams/{stream.name}"), 200)
+
+
+def jobs(api: Api) -> None:
+    sql = Sql(api)
+    api.push("orders", {"country": "DE"})
+    sql(
+        "CREATE STREAM countries AS SELECT country FROM orders;"
+        "CREATE STREAM schema (a INT) WITH (queue = 'inserted'); INSERT INTO schema VALUES (1);"
+        "PAUSE JOB countries; RESUME JOB countries; RESTART JOB countries; DESCRIBE countries; SHOW JOBS;"
+        "EXPLAIN SELECT country FROM orders; DROP STREAM schema"
+    )
+    sql("SELECT country FROM orders", dryRun=True)
+    with sql.select("SELECT country FROM orders", timeout=1) as lines:
+        assert len(list(lines)) == 1
+    sql.refused("SELECT")
+    sql.run(
+        "INSERT INTO queenspark.stream_dead (stream_id, version, key, txid, id, reason, start_us, end_us)"
+        " VALUES (%s, 1, 'k', 1, 1, 'why', 0, 1)",
+        sql.stream("countries")[0],
+    )
+    api.read("/api/v1/jobs")
+    sql.job("countries")
+    for action in ("pause", "resume", "restart"):
+        answered(api.post(f"/api/v1/jobs/countries/{action}"), 200)
+    assert api.read("/api/v1/jobs/countries/dead")["dead"]
+    answered(api.delete("/api/v1/jobs/countries"), 200)
 
 
 def system(api: Api) -> None:
