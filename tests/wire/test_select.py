@@ -7,6 +7,7 @@ from collections.abc import Callable
 import httpx2
 import pytest
 
+from queenspark.embedded import EmbeddedPostgres
 from tests.conftest import StartBroker
 from tests.wire.api import Api
 from tests.wire.sql import Sql
@@ -154,6 +155,19 @@ def test_a_failed_query_says_so_in_its_last_line(sql: Sql, orders: str) -> None:
         next(lines)
         sql.fail(queue_of(sql, orders), "out of order")
         assert list(lines) == [{"error": "out of order", "code": "failed"}]
+
+
+def test_a_query_without_its_database_says_so_in_its_last_line(
+    broker: StartBroker, durable_postgres: EmbeddedPostgres
+) -> None:
+    started = broker(database_url=durable_postgres.url)
+    with Api(started.url, started.database_url) as api:
+        api.push("q", {"a": 1})
+        with Sql(api).select("SELECT a FROM q") as lines:
+            next(lines)
+            durable_postgres.stop()
+            (last,) = lines
+            assert (last["code"], last["retryable"]) == ("unavailable", True)
 
 
 def test_a_query_whose_source_is_dropped_ends(sql: Sql, orders: str, tag: str) -> None:

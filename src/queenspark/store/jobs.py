@@ -113,16 +113,17 @@ class Jobs:
         self._database = database
         self._catalog = catalog
         self._cipher = cipher
-        # Those who wait for the lock of the definitions hold a connection: others need some too, and so does
-        # the one that has the lock.
-        self._changing = asyncio.Semaphore(1)
-        self._looking = asyncio.Semaphore(max(1, database.pool_size // 4))
+        # Whoever has a connection for a while may need a second one, and pushes need some too. Those who wait
+        # for the lock of the definitions should wait without a connection.
+        self._turns = asyncio.Semaphore(max(1, database.pool_size // 4))
+        self._changing = asyncio.Lock()
 
     @asynccontextmanager
     async def change(self, *, dry_run: bool = False) -> AsyncIterator[JobChange]:
         """One transaction over jobs and declarations; with `dry_run`, nothing of it stays."""
         async with (
             self._changing,
+            self._turns,
             self._database.connection() as connection,
             connection.transaction(force_rollback=dry_run),
         ):
@@ -135,7 +136,7 @@ class Jobs:
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[JobChange]:
         """The same without the lock, to look only."""
-        async with self._looking, self._database.connection() as connection:
+        async with self._turns, self._database.connection() as connection:
             yield JobChange(connection, self._cipher)
 
     async def page(self, page: Page, namespace: str | None = None) -> tuple[list[Job], int]:
@@ -281,7 +282,7 @@ class JobChange:
         old = job.definition
         queue_ids = await self._sources(wanted)
         versions = Versions(self._connection, queue_ids)
-        failed_at = await versions.row("failed_at", stream_id=job.id)
+        failed_at = await versions.row("failed_at", stream_id=job.id, version=job.version)
         version = job.version
         new = _body(wanted, paused=old.paused)
         if how == "in place":
@@ -294,7 +295,7 @@ class JobChange:
             else:
                 cut = None if failed_at is None else Cut(*failed_at)
                 await versions.cut_over(job.id, version, old, new, cut)
-                await self._forget_failures(job)
+                await self._forget_failures(job, job.version)
         await self._connection.execute(query("change_job"), {"id": job.id, "version": version})
         if wanted.retention_seconds is not None:
             params = {"queue_id": job.queue_id, "retention_seconds": wanted.retention_seconds}
@@ -365,8 +366,9 @@ class JobChange:
                 changed = True
         return changed
 
-    async def _forget_failures(self, job: Job) -> bool:
-        cursor = await self._connection.execute(query("forget_failures"), {"stream_id": job.id})
+    async def _forget_failures(self, job: Job, version: int | None = None) -> bool:
+        params = {"stream_id": job.id, "version": version}
+        cursor = await self._connection.execute(query("forget_failures"), params)
         return cursor.rowcount > 0
 
     def _versions(self) -> Versions:

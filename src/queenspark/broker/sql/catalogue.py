@@ -83,9 +83,10 @@ class BrokerCatalogue:
                 raise span.error(f"the queue {queue} has the rows of a job, with its columns; read {queue}")
 
     async def _queue(self, name: str, span: Span) -> Resolved | None:
-        ids = await self._change.queue_ids([name])
+        ids = await self._change.queue_ids([name, own_name(name)])
         if not ids:
             return None
+        name = next(iter(ids))
         paths = await self._sample(ids[name])
         if paths is None:
             raise span.error(

@@ -820,12 +820,14 @@ LEFT JOIN LATERAL (
 WHERE s.id = ANY (%(ids)s) AND (f.error IS NOT NULL OR g.gone IS NOT NULL)
 
 -- name: failed_at
--- The position from which on a failed job has not given out everything.
+-- The position from which on a failed version of a job has not given out everything.
 SELECT (min(ARRAY[f.txid, f.id]))[1], (min(ARRAY[f.txid, f.id]))[2] FROM queenspark.stream_failures f
-WHERE f.stream_id = %(stream_id)s HAVING count(*) > 0
+WHERE f.stream_id = %(stream_id)s AND f.version = %(version)s HAVING count(*) > 0
 
 -- name: forget_failures
-DELETE FROM queenspark.stream_failures WHERE stream_id = %(stream_id)s
+-- Of a version, or of all.
+DELETE FROM queenspark.stream_failures
+WHERE stream_id = %(stream_id)s AND (%(version)s::integer IS NULL OR version = %(version)s)
 
 -- name: queue_taken
 -- Why a queue cannot be that of a job: others push to it, or soon will.
