@@ -84,6 +84,16 @@ def test_statements_are_run_one_after_the_other(queenspark: Command, sql: Sql, c
     assert result.out == ""
 
 
+def test_a_job_that_is_replaced_says_how(queenspark: Command, sql: Sql, clicks: str) -> None:
+    statement = f"CREATE OR REPLACE STREAM busy_{clicks} AS SELECT page FROM {clicks}"
+    said = queenspark("sql", "-c", statement, "-c", statement, "-c", f"{statement} WHERE ms > 5").err
+    assert said.splitlines() == [
+        f"The job busy_{clicks} is defined, version 1.",
+        f"The job busy_{clicks} is unchanged, version 1.",
+        f"The job busy_{clicks} is replaced by position, version 2.",
+    ]
+
+
 def test_a_list_is_a_table(queenspark: Command, clicks: str) -> None:
     result = queenspark("sql", "-c", "SHOW STREAMS")
     assert result.out.splitlines()[0].split() == ["name", "kind", "rows", "reads", "statement"]
@@ -173,20 +183,24 @@ def test_a_select_ends_after_its_timeout_and_the_next_statement_is_run(
     assert "bigint" in result.out
 
 
-def test_a_query_that_fails_is_an_error(queenspark: Command, sql: Sql, clicks: str) -> None:
+def test_a_query_that_fails_is_an_error_after_its_rows(queenspark: Command, sql: Sql, clicks: str) -> None:
     def fail() -> None:
         eventually(lambda: len(sql.temporary_queues()) == 1)
-        sql.fail(sql.temporary_queues()[0], "it does not work")
+        (queue,) = sql.temporary_queues()
+        sql.emit(queue, '{"page": "home"}')
+        sql.fail(queue, "it does not work")
 
     failing = Thread(target=fail)
     failing.start()
     result = queenspark("sql", "-c", f"SELECT page FROM {clicks}")
     failing.join()
     assert result.code == 1
+    assert result.out.splitlines() == ["page", "home"]
     assert "it does not work" in result.err
 
 
-def test_ctrl_c_ends_a_select(shared_broker: Broker, sql: Sql, clicks: str) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_select(shared_broker: Broker, sql: Sql, clicks: str, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "queenspark", "sql", "--json", "-c", f"SELECT page FROM {clicks}"]
     environment = clean_environment(url=shared_broker.url)
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
@@ -194,7 +208,7 @@ def test_ctrl_c_ends_a_select(shared_broker: Broker, sql: Sql, clicks: str) -> N
         assert "columns" in json.loads(process.stdout.readline())
         sql.emit(sql.temporary_queues()[0], '{"page": "home"}')
         assert json.loads(process.stdout.readline()) == ["home"]
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         assert process.wait(20) == 0
     eventually(lambda: not sql.temporary_queues())
 
@@ -245,7 +259,7 @@ def test_a_file_is_applied_after_its_difference_was_shown(
     file.write_text(f"{statement} WHERE ms > 5; INSERT INTO {clicks} VALUES ('a', 1); DROP STREAM {job}")
     shown = queenspark("sql", "apply", str(file), "--dry-run").out.splitlines()
     assert shown == [
-        f"replace   {job}",
+        f"replace   {job}, by position",
         f"    - CREATE STREAM {job} AS SELECT page FROM {clicks}",
         f"    + CREATE STREAM {job} AS SELECT page FROM {clicks} WHERE ms > 5",
         f"insert    1 row would go into {clicks}.",

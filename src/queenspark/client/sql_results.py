@@ -29,6 +29,8 @@ class SqlResult(msgspec.Struct, kw_only=True):
     name: str | None = None
     version: int | None = None
     changed: bool | None = None
+    #: How a job that was there before is replaced: `in place`, `at a boundary` or `by position`.
+    how: str | None = None
     statement: str | None = None
     warnings: list[str] = []
     #: How many rows an INSERT has pushed.

@@ -44,7 +44,8 @@ def _change(result: SentResult, there: dict[str, str]) -> Change | None:
     if result.kind in _CREATES:
         before = there.get(name)
         action = "create" if before is None else "replace"
-        return Change(action, name, result.statement, before, result.warnings)
+        shown = name if result.how is None else f"{name}, {result.how}"
+        return Change(action, shown, result.statement, before, result.warnings)
     if result.kind.startswith("drop_"):
         return Change("drop", ", ".join(result.dropped))
     if result.kind == "insert":

@@ -56,6 +56,8 @@ def sentence(result: SentResult, *, dry_run: bool) -> str:
     version = "" if result.version is None else f", version {result.version}"
     if result.changed is False:
         return f"The {what} {result.name} {unchanged}{version}."
+    if result.how is not None:
+        return f"The {what} {result.name} {would} replaced {result.how}{version}."
     return f"The {what} {result.name} {would} {done}{version}."
 
 

@@ -1,5 +1,6 @@
 """Runs statements against a broker, and prints what they answer."""
 
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -66,7 +67,7 @@ class Runner:
     def _print_select(self, lines: Lines) -> bool:
         """Print rows as they come; whether it went to its end."""
         with closing(lines), handlers_kept():
-            on_stop(_interrupt)
+            on_stop(_stop)
             try:
                 _print_json_lines(lines) if self._as_json else _print_live(lines)
             except KeyboardInterrupt:
@@ -92,10 +93,11 @@ def _print_live(lines: Lines) -> None:
             found = first[1:]
             while found or (found := lines.more()):
                 hint.cancel()
-                for line in found:
-                    _check(line)
-                shown.print([row_of(line, columns) for line in found])
-                count += len(found)
+                rows = [row_of(line, columns) for line in found if not line.startswith(b"{")]
+                if rows:
+                    shown.print(rows)
+                    count += len(rows)
+                _check(found[-1])
                 found = []
     except KeyboardInterrupt:
         if sys.stderr.isatty():  # which has shown ^C
@@ -106,7 +108,7 @@ def _print_live(lines: Lines) -> None:
 
 
 def _check(line: bytes) -> None:
-    """Rows are arrays; a line that is an object says why there are no more."""
+    """Rows are arrays; a last line that is an object says why there are no more."""
     if line.startswith(b"{") and (error := failed(line)) is not None:
         raise error
 
@@ -132,5 +134,6 @@ def _write_line(line: bytes) -> None:
     sys.stdout.flush()
 
 
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    """Ctrl-C ends the SELECT, other signals the command; neither is an error."""
+    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(0)
