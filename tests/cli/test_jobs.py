@@ -5,17 +5,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.broker_process import Broker
 from tests.command import Command
-from tests.wire.api import Api
 from tests.wire.sql import Sql
-
-
-@pytest.fixture
-def sql(shared_broker: Broker) -> Iterator[Sql]:
-    """The broker's SQL, and what the pipeline does."""
-    with Api(shared_broker.url, shared_broker.database_url) as api:
-        yield Sql(api)
 
 
 @pytest.fixture

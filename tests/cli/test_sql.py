@@ -1,4 +1,4 @@
-"""`queenspark sql`: statements at a prompt, from the command line and from files, against a real broker."""
+"""`queenspark sql -c` and `-f`, against a real broker."""
 
 import json
 import signal
@@ -7,44 +7,14 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
-from uuid import uuid4
 
 import pytest
-from prompt_toolkit.completion import CompleteEvent
-from prompt_toolkit.document import Document
-from prompt_toolkit.input import create_pipe_input
-from prompt_toolkit.output import DummyOutput
-from rich.console import Console
 
-from queenspark.cli.broker_api import BrokerApi
-from queenspark.cli.sql.completion import SqlCompleter
-from queenspark.cli.sql.live import LiveRows
-from queenspark.cli.sql.names import Names
-from queenspark.cli.sql.prompt import converse
-from queenspark.cli.sql.runner import Runner
-from queenspark.cli.sql.values import Value
-from queenspark.client.sql_results import SqlColumn
 from tests.broker_process import Broker, clean_environment, free_port
+from tests.client.proxy import Fault, Proxy
 from tests.command import Command
-from tests.wire.api import Api
 from tests.wire.deadline import eventually
 from tests.wire.sql import Sql
-
-
-@pytest.fixture
-def sql(shared_broker: Broker) -> Iterator[Sql]:
-    """The broker's SQL, and what the pipeline does."""
-    with Api(shared_broker.url, shared_broker.database_url) as api:
-        yield Sql(api)
-
-
-@pytest.fixture
-def clicks(sql: Sql) -> Iterator[str]:
-    """A stream over a queue."""
-    name = f"clicks_{uuid4().hex[:10]}"
-    sql(f"CREATE STREAM {name} (page STRING, ms BIGINT) WITH (queue = '{name}')")
-    yield name
-    sql(f"DROP STREAM IF EXISTS {name} CASCADE")
 
 
 @pytest.fixture
@@ -232,146 +202,12 @@ def test_without_a_broker_the_error_says_so(command: Command, monkeypatch: pytes
     assert "queenspark up" in result.err
 
 
-# apply
-
-
-def test_a_file_is_applied_after_its_difference_was_shown(
-    queenspark: Command, sql: Sql, clicks: str, tmp_path: Path
+def test_a_select_that_breaks_off_is_an_error(
+    command: Command, shared_broker: Broker, clicks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = f"busy_{clicks}"
-    file = tmp_path / "jobs.sql"
-    statement = f"CREATE OR REPLACE STREAM {job} AS SELECT page FROM {clicks}"
-    file.write_text(
-        f"CREATE OR REPLACE STREAM {clicks} (page STRING, ms BIGINT) WITH (queue = '{clicks}');\n{statement};"
-    )
-    refused = queenspark("sql", "apply", str(file))
-    assert refused.code == 2
-    assert refused.out.splitlines() == [
-        f"unchanged {clicks}", f"create    {job}", f"      CREATE STREAM {job} AS SELECT page FROM {clicks}",
-    ]  # fmt: skip
-    assert "Apply 1 change? Say --yes" in refused.err
-    assert "Nothing was changed" in queenspark("sql", "apply", str(file), "--dry-run").err
-    assert queenspark("jobs", "show", job).code == 1
-    assert "Applied 1 change." in queenspark("sql", "apply", str(file), "--yes").err
-    assert sql.job(job)["version"] == 1
-    assert "Nothing to do" in queenspark("sql", "apply", str(file)).err
-
-    file.write_text(f"{statement} WHERE ms > 5; INSERT INTO {clicks} VALUES ('a', 1); DROP STREAM {job}")
-    shown = queenspark("sql", "apply", str(file), "--dry-run").out.splitlines()
-    assert shown == [
-        f"replace   {job}, by position",
-        f"    - CREATE STREAM {job} AS SELECT page FROM {clicks}",
-        f"    + CREATE STREAM {job} AS SELECT page FROM {clicks} WHERE ms > 5",
-        f"insert    1 row would go into {clicks}.",
-        f"drop      {job}",
-    ]
-
-
-def test_applying_a_wrong_file_shows_the_error_and_changes_nothing(
-    queenspark: Command, clicks: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "jobs.sql"
-    file.write_text(f"CREATE STREAM busy_{clicks} AS SELECT page FROM {clicks};\nSELECT page FROM {clicks}")
-    result = queenspark("sql", "apply", str(file), "--yes")
-    assert result.code == 1
-    assert "stands alone" in result.err
-    assert f"2 | SELECT page FROM {clicks}" in result.err
-    assert queenspark("jobs", "show", f"busy_{clicks}").code == 1
-    file.write_text(f"SELECT page FROM {clicks}")
-    assert queenspark("sql", "apply", str(file), "--yes").code == 2
-
-
-def test_apply_with_json_prints_the_results(queenspark: Command, clicks: str, tmp_path: Path) -> None:
-    file = tmp_path / "jobs.sql"
-    file.write_text(f"CREATE OR REPLACE STREAM busy_{clicks} AS SELECT page FROM {clicks}")
-    (made,) = queenspark("sql", "apply", str(file), "--yes", "--json").json_lines()
-    assert (made["name"], made["changed"]) == (f"busy_{clicks}", True)
-    (again,) = queenspark("sql", "apply", str(file), "--json").json_lines()
-    assert again["changed"] is False
-
-
-def test_options_before_apply_are_not_ignored(queenspark: Command, tmp_path: Path) -> None:
-    result = queenspark("sql", "--dry-run", "apply", str(tmp_path / "jobs.sql"))
-    assert result.code == 2
-    assert "after `apply`" in result.err
-
-
-# The prompt
-
-
-@pytest.fixture
-def typed(
-    shared_broker: Broker,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> Callable[[str], tuple[str, str]]:
-    """Types at the prompt until Ctrl-D; what was printed."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-
-    def run(keys: str) -> tuple[str, str]:
-        with create_pipe_input() as keyboard, BrokerApi(shared_broker.url) as broker:
-            keyboard.send_text(f"{keys}\x04")
-            converse(broker, Runner(broker), input=keyboard, output=DummyOutput())
-        return tuple(capsys.readouterr())  # type: ignore[return-value]
-
-    return run
-
-
-def test_statements_of_several_lines_are_typed(typed: Callable[[str], tuple[str, str]], clicks: str) -> None:
-    out, err = typed(f"INSERT INTO {clicks}\rVALUES ('a;b', 1)\r;\rDESCRIBE {clicks};\r")
-    assert f"1 row inserted into {clicks}." in err
-    assert "bigint" in out
-
-
-def test_an_error_returns_to_the_prompt(typed: Callable[[str], tuple[str, str]], clicks: str) -> None:
-    out, err = typed(f"SELECT pgae FROM {clicks};\rDESCRIBE {clicks};\r")
-    assert "did you mean page?" in err
-    assert "bigint" in out
-
-
-def test_ctrl_c_drops_what_is_typed(typed: Callable[[str], tuple[str, str]], clicks: str) -> None:
-    out, err = typed(f"DROP STREAM {clicks}\x03DESCRIBE {clicks};\r")
-    assert "bigint" in out
-    assert "Dropped" not in err
-
-
-def test_help_and_exit_need_no_semicolon(typed: Callable[[str], tuple[str, str]], clicks: str) -> None:
-    out, _ = typed(f"help\rexit\rDESCRIBE {clicks};\r")
-    assert "Ctrl-D" in out
-    assert "bigint" not in out
-
-
-def test_names_at_the_broker_are_completed(shared_broker: Broker, sql: Sql, clicks: str) -> None:
-    sql(f"CREATE STREAM busy_{clicks} AS SELECT page FROM {clicks}")
-    with BrokerApi(shared_broker.url) as broker:
-        completer = SqlCompleter(Names(broker))
-
-        def completed(before: str, after: str = "") -> list[str]:
-            document = Document(before + after, len(before))
-            return [each.text for each in completer.get_completions(document, CompleteEvent())]
-
-        assert completed(f"SELECT page FROM {clicks[:-2]}") == [clicks]
-        assert completed(f"PAUSE JOB busy_{clicks[:-2]}") == [f"busy_{clicks}"]
-        assert completed("SELECT pag", f" FROM {clicks}") == ["page"]
-        assert completed("SELECT COALES", f" FROM {clicks}") == ["COALESCE("]
-        assert completed("SELECT pag", " FROM no_such_stream") == []
-    with BrokerApi(f"http://127.0.0.1:{free_port()}") as nobody:
-        assert Names(nobody).streams() == []
-
-
-# Live rows
-
-
-def test_a_head_is_repeated_on_a_terminal_when_its_columns_move() -> None:
-    def printed(*, terminal: bool) -> list[str]:
-        console = Console(force_terminal=terminal, color_system=None, record=True, width=80)
-        rows = LiveRows([SqlColumn("page", "string"), SqlColumn("n", "bigint")], console)
-        rows.print([[Value("a"), Value("1")]])
-        rows.print([[Value("b"), Value("2")]])
-        rows.print([[Value("x" * 12), Value("1000000")]])
-        return console.export_text().splitlines()
-
-    heads = [line for line in printed(terminal=True) if line.startswith("page")]
-    assert heads == ["page             n", "page                n"]
-    assert len([line for line in printed(terminal=False) if line.startswith("page")]) == 1
+    with Proxy(shared_broker.port) as proxy:
+        proxy.fail("POST /api/v1/sql", Fault(truncate=300))
+        monkeypatch.setenv("QUEENSPARK_URL", proxy.url)
+        result = command("sql", "-c", f"SELECT page FROM {clicks}")
+    assert result.code == 4
+    assert "broke off" in result.err

@@ -5,13 +5,15 @@ from typing import NamedTuple
 
 import msgspec
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
-from queenspark.cli.sql.results import sentence
+from queenspark.cli.sql.results import counted
 from queenspark.cli.sql.values import printable
 from queenspark.client.sql_results import SentResult
 
 _CREATES = ("create_stream", "declare_stream", "create_source", "create_sink")
+_MARGIN = 10
 _STYLES = {"create": "green", "replace": "yellow", "drop": "red", "unchanged": "dim"}
 
 
@@ -49,23 +51,30 @@ def _change(result: SentResult, there: dict[str, str]) -> Change | None:
     if result.kind.startswith("drop_"):
         return Change("drop", ", ".join(result.dropped))
     if result.kind == "insert":
-        return Change("insert", sentence(result, dry_run=True))
+        return Change("insert", f"{name}, {counted(result.count or 0)}")
     return Change(result.kind.partition("_")[0], name)
 
 
 def print_changes(changes: Sequence[Change], console: Console) -> None:
     """Print what would change: a line for each name, and below it the statement."""
     for change in changes:
-        line = Text(f"{change.action:<10}", style=_STYLES.get(change.action, "bold"))
-        console.print(line.append(printable(change.name), style="default"), soft_wrap=True)
+        action = (f"{change.action:<10}", _STYLES.get(change.action, "bold"))
+        console.print(Text.assemble(action, printable(change.name)), soft_wrap=True)
         if change.before is not None:
-            console.print(Text(f"    - {printable(change.before)}", style="red"), soft_wrap=True)
-        if change.statement is not None:
-            sign = "+" if change.before is not None else " "
-            style = "green" if change.before is not None else ""
-            console.print(Text(f"    {sign} {printable(change.statement)}", style=style), soft_wrap=True)
+            _print_below(f"- {printable(change.before)}", "red", console)
+            _print_below(f"+ {printable(change.statement or '')}", "green", console)
+        elif change.statement is not None:
+            _print_below(printable(change.statement), "", console)
         for warning in change.warnings:
-            console.print(Text(f"    warning: {warning}", style="yellow"), soft_wrap=True)
+            _print_below(f"Warning: {warning}", "yellow", console)
+
+
+def _print_below(text: str, style: str, console: Console) -> None:
+    """Print a text with a margin; a terminal wraps it within, a file has it on one line."""
+    if console.is_terminal:
+        console.print(Padding(Text(text, style=style), (0, 0, 0, _MARGIN)))
+    else:
+        console.print(" " * _MARGIN + text, soft_wrap=True)
 
 
 class _Streams(msgspec.Struct):

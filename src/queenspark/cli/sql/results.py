@@ -33,7 +33,7 @@ def print_result(result: SentResult, *, dry_run: bool) -> None:
         say("The query is right; it was not run.")
     elif result.columns:
         print_rows(result.columns, rows_of(result))
-        say(counted(len(result.rows)))
+        say(f"{counted(len(result.rows))}.")
     else:
         say(sentence(result, dry_run=dry_run))
     for warning in result.warnings:
@@ -44,7 +44,7 @@ def sentence(result: SentResult, *, dry_run: bool) -> str:
     """What a statement did, in a sentence."""
     would = "would be" if dry_run else "is"
     if result.kind == "insert":
-        rows = counted(result.count or 0)[:-1]
+        rows = counted(result.count or 0)
         return f"{rows} would go into {result.name}." if dry_run else f"{rows} inserted into {result.name}."
     if result.kind.startswith("drop_"):
         what = result.kind.removeprefix("drop_")
@@ -73,8 +73,8 @@ def row_of(line: bytes | msgspec.Raw, columns: Sequence[SqlColumn]) -> list[Valu
 
 
 def counted(rows: int) -> str:
-    """How many rows there were, as a sentence."""
-    return "1 row." if rows == 1 else f"{rows:,} rows."
+    """How many rows, in words."""
+    return "1 row" if rows == 1 else f"{rows:,} rows"
 
 
 def _print_description(result: SentResult) -> None:

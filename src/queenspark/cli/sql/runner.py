@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import msgspec
 
-from queenspark.cli.broker_api import BrokerApi
+from queenspark.cli.broker_api import BrokerApi, failures
 from queenspark.cli.output import err, out, say
 from queenspark.cli.sql.live import LiveRows
 from queenspark.cli.sql.problem import shown_problem
@@ -66,7 +66,7 @@ class Runner:
 
     def _print_select(self, lines: Lines) -> bool:
         """Print rows as they come; whether it went to its end."""
-        with closing(lines), handlers_kept():
+        with closing(lines), failures(), handlers_kept():
             on_stop(_stop)
             try:
                 _print_json_lines(lines) if self._as_json else _print_live(lines)
@@ -104,7 +104,7 @@ def _print_live(lines: Lines) -> None:
             say("")
         raise
     finally:
-        say(counted(count))
+        say(f"{counted(count)}.")
 
 
 def _check(line: bytes) -> None:

@@ -15,14 +15,16 @@ _GAP = 2
 _NARROWEST = 24  # room that a column needs to be folded; with less, rows are shown one below the other
 
 
-def print_rows(columns: Sequence[SqlColumn], rows: Sequence[Sequence[Value]]) -> None:
-    """Print rows as a table with aligned columns."""
+def print_rows(
+    columns: Sequence[SqlColumn], rows: Sequence[Sequence[Value]], console: Console | None = None
+) -> None:
+    """Print rows as a table with aligned columns. In a file every row is one line."""
     widths = [
         max([cell_len(column.name), *(cell_len(row[index].text) for row in rows)])
         for index, column in enumerate(columns)
     ]
     needed = sum(widths) + _GAP * len(widths)
-    console = Console(width=None if sys.stdout.isatty() else needed, markup=False, highlight=False)
+    console = console or Console(width=None if sys.stdout.isatty() else needed, markup=False, highlight=False)
     room = console.width - needed + max(widths, default=0)
     if needed > console.width and room < _NARROWEST:
         _print_one_by_one(console, columns, rows)
