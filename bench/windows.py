@@ -23,7 +23,10 @@ SECOND = 1_000_000
 MINUTE = 60 * SECOND
 KEYS = (5_000, 200_000)
 CURVE = (10_000, 100_000, 1_000_000)
-AGGREGATES = (Aggregate("count", None, "records"), Aggregate("sum", "amount", "total"))
+AGGREGATES = (
+    Aggregate(function="count", name="records"),
+    Aggregate(function="sum", inputs=("amount",), types=("Int64",), name="total"),
+)
 
 Plain = Callable[[pl.DataFrame], pl.DataFrame]
 

@@ -60,3 +60,10 @@ def test_a_partition_can_be_chosen(queenspark: Command, queue: str) -> None:
 
 def test_a_wait_ends_when_its_time_is_over(queenspark: Command, queue: str) -> None:
     assert queenspark("pop", queue, "--wait", "0.2").code == 3
+
+
+def test_headers_are_shown_when_a_message_has_some(queenspark: Command, queue: str) -> None:
+    queenspark("push", queue, "1", "--header", "tenant=north", "--header", "n=2")
+    assert "tenant=north n=2" in queenspark("pop", queue).out
+    queenspark("push", queue, "1")
+    assert "headers" not in queenspark("pop", queue).out

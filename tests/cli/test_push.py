@@ -78,3 +78,25 @@ def test_what_the_broker_refuses_is_said(queenspark: Command) -> None:
 def test_json_prints_the_answer_for_each_message(queenspark: Command, queue: str) -> None:
     answers = queenspark("push", queue, "--json", stdin=b"1\n2\n").json_lines()
     assert [answer["status"] for answer in answers] == ["queued", "queued"]
+
+
+def test_headers_are_given_one_by_one(queenspark: Command, queue: str) -> None:
+    headers = ("--header", "tenant=north", "--header", "query=a=b", "--header", "empty=")
+    assert queenspark("push", queue, "-", *headers, stdin=b"1\n2\n").code == 0
+    messages = queenspark("pop", queue, "--batch", "9", "--json").json_lines()
+    assert [message["headers"] for message in messages] == [
+        {"tenant": "north", "query": "a=b", "empty": ""}
+    ] * 2
+
+
+@pytest.mark.parametrize("header", ["tenant", "=north", ""])
+def test_a_header_without_a_name_or_value_is_refused(queenspark: Command, queue: str, header: str) -> None:
+    result = queenspark("push", queue, "1", "--header", header)
+    assert (result.code, result.out) == (2, "")
+    assert f"--header is {header!r}: write NAME=VALUE." in result.err
+
+
+def test_a_reserved_header_is_refused_with_the_fix(queenspark: Command, queue: str) -> None:
+    result = queenspark("push", queue, "1", "--header", "_version=1")
+    assert result.code != 0
+    assert "reserved: choose another" in result.err

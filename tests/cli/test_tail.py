@@ -154,3 +154,13 @@ def test_a_second_ctrl_c_does_not_wait_for_the_broker(slow_broker: SlowBroker, p
         polling.send_signal(how)
     assert polling.wait(10) == 0
     assert slow_broker.answered == ["poll", "delete"]
+
+
+def test_headers_are_on_the_line_of_their_message(queenspark: Command, queue: str) -> None:
+    queenspark("push", queue, "1", "--header", "tenant=north")
+    queenspark("push", queue, "2")
+    first, second = queenspark("tail", queue, "--from-beginning", "--count", "2").out.splitlines()
+    assert first.endswith(" tenant=north 1")
+    assert "tenant" not in second
+    line, _ = queenspark("tail", queue, "--from-beginning", "--count", "2", "--json").json_lines()
+    assert line["headers"] == {"tenant": "north"}

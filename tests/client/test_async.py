@@ -302,3 +302,24 @@ async def test_errors_are_those_of_the_other_client(proxy: Proxy, queue: str) ->
         proxy.away()
         with pytest.raises(Unreachable):
             await queen.queue(queue).push(1)
+
+
+async def test_headers_go_with_a_message(queen: AsyncQueen, queue: str) -> None:
+    own = queen.queue(queue)
+    await own.push([1, Outgoing(2, headers={"n": "2"})], headers={"tenant": "north"})
+    await queen.transaction().queue(queue).push(3, headers={"n": "3"}).commit()
+    found: list[dict[str, str]] = []
+    while len(found) < 3:
+        batch = await own.batch(9).pop(wait=SOON)
+        found += [message.headers for message in batch]
+        await batch.ack()
+    assert found == [{"tenant": "north"}, {"tenant": "north", "n": "2"}, {"n": "3"}]
+
+
+async def test_a_window_without_its_messages_can_still_be_read(queen: AsyncQueen, stream: StreamApi) -> None:
+    sealed(stream, 1, 2)
+    window = await queen.consumer(stream.name, "g").poll(wait=SOON, messages=False)
+    assert window is not None
+    assert list(window.messages) == []
+    assert [page.values("data") async for page in window.pages()] == [[1, 2]]
+    await window.ack()

@@ -201,3 +201,35 @@ def test_numbers_that_make_no_sense_are_named(consumer: Consumer, argument: str)
     wrong: dict[str, Any] = {argument: 0}
     with pytest.raises(InvalidValue, match=f"^{argument} is 0"):
         consumer.process(print, **wrong)
+
+
+def test_a_window_can_come_without_its_messages(consumer: Consumer, stream: StreamApi) -> None:
+    sealed(stream, *range(3))
+    window = polled(consumer, messages=False)
+    assert (len(window), list(window.messages)) == (3, [])
+    with pytest.raises(InvalidValue, match="messages=False: go through pages"):
+        window.aggregate(count=True)
+    assert [page.values("data") for page in window.pages()] == [[0, 1, 2]]
+    window.ack()
+
+
+def test_a_page_size_without_messages_is_named(consumer: Consumer) -> None:
+    with pytest.raises(InvalidValue, match="max_messages is 5 and messages is False"):
+        consumer.poll(wait=0, max_messages=5, messages=False)
+
+
+def test_process_can_do_without_messages(consumer: Consumer, stream: StreamApi) -> None:
+    sealed(stream, 1, 2)
+    seen: list[tuple[int, int]] = []
+    consumer.process(
+        lambda window: seen.append((window.count, len(window.messages))), limit=1, messages=False
+    )
+    assert seen == [(2, 0)]
+
+
+def test_the_messages_of_a_window_have_their_headers(consumer: Consumer, stream: StreamApi) -> None:
+    records = [*stream.push(1, headers={"tenant": "north"}), *stream.push(2)]
+    stream.seal(stream.over(records))
+    window = polled(consumer)
+    assert [message.headers for message in window.messages] == [{"tenant": "north"}, {}]
+    assert window.values("headers.tenant") == ["north"]

@@ -185,3 +185,28 @@ def test_every_payload_has_its_row_in_every_kind_of_table(payloads: list[Any]) -
     assert found.to_arrow().num_rows == len(payloads)
     assert found.to_polars().height == len(payloads)
     assert len(found.to_pandas()) == len(payloads)
+
+
+def with_headers(*headers: dict[str, str]) -> Messages[Message]:
+    return Messages(
+        Message(
+            id=str(n), transaction_id=f"t{n}", queue="q", partition="p", data=n, created_at=NOW, headers=own
+        )
+        for n, own in enumerate(headers)
+    )
+
+
+def test_a_path_may_name_a_header() -> None:
+    found = with_headers({"tenant": "north", "a.b": "1"}, {}, {"tenant": "north"})
+    assert found.values("headers.tenant") == ["north", "north"]
+    assert found.values("headers.a.b") == ["1"]
+    assert len(found.group_by("headers.tenant")["north"]) == 2
+    with pytest.raises(InvalidValue, match=r"path is 'headers'.*headers\.tenant"):
+        found.values("headers")
+
+
+def test_a_table_has_headers_when_a_message_has_some() -> None:
+    table = with_headers({"tenant": "north"}, {}).to_arrow()
+    assert table["headers"].to_pylist() == [[("tenant", "north")], []]
+    assert "headers" not in with_headers({}).to_arrow().column_names
+    assert with_headers({"tenant": "north"}).to_polars().height == 1

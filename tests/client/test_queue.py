@@ -274,3 +274,42 @@ def test_admin_shows_the_whole_system(queen: Queen, queue: str) -> None:
     assert queen.admin.delete_group(f"g-{queue}") == 0
     assert isinstance(queen.admin.streams(namespace="none"), list)
     assert "byStream" in queen.admin.stream_stats()
+
+
+def test_messages_are_pushed_with_headers_and_have_them(queen: Queen, queue: str) -> None:
+    payloads = [1, Outgoing(2, headers={"tenant": "south", "n": "2"})]
+    queen.queue(queue).push(payloads, headers={"tenant": "north"})
+    batch = take(queen, queue)
+    assert [message.headers for message in batch] == [{"tenant": "north"}, {"tenant": "south", "n": "2"}]
+    batch.ack()
+    queen.queue(queue).push("without")
+    assert [message.headers for message in take(queen, queue)] == [{}]
+
+
+def test_buffered_messages_have_their_headers(queen: Queen, queue: str) -> None:
+    queen.queue(queue).buffered().push(1, headers={"tenant": "north"})
+    queen.flush()
+    assert [message.headers for message in take(queen, queue)] == [{"tenant": "north"}]
+
+
+def test_dead_letters_have_their_headers(queen: Queen, queue: str) -> None:
+    own = queen.queue(queue)
+    own.create(retry_limit=0)
+    own.push(1, headers={"tenant": "north"})
+    own.pop(wait=SOON).nack("broken")
+    (letter,) = own.dead_letters()
+    assert letter.headers == {"tenant": "north"}
+
+
+def test_headers_that_are_no_strings_are_named_and_nothing_is_sent(
+    far: Queen, proxy: Proxy, queue: str
+) -> None:
+    wrong: Any = {"n": 1}
+    with pytest.raises(InvalidValue, match=r"^header 'n' is 1: headers are strings"):
+        far.queue(queue).push("x", headers=wrong)
+    assert proxy.requests == []
+
+
+def test_a_reserved_header_is_refused_in_the_words_of_the_broker(queen: Queen, queue: str) -> None:
+    with pytest.raises(Refused, match=r"_version.*reserved"):
+        queen.queue(queue).push(1, headers={"_version": "1"})

@@ -148,3 +148,9 @@ def test_what_cannot_be_is_refused_before_anything_is_sent(far: Queen, proxy: Pr
     with pytest.raises(InvalidValue, match="push needs a queue"):
         far.transaction().push(1)
     assert proxy.requests == []
+
+
+def test_a_transaction_pushes_with_headers(queen: Queen, queue: str) -> None:
+    queen.transaction().queue(queue).push([1, 2], headers={"tenant": "north"}).commit()
+    batch = queen.queue(queue).batch(9).pop(wait=SOON)
+    assert {message.headers["tenant"] for message in batch} == {"north"}

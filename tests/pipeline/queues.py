@@ -39,10 +39,12 @@ class Queues:
         chosen = columns(msgspec.convert(options, QueueOptions))
         self.with_store(lambda store: store.queues.configure(queue, None, None, chosen))
 
-    def push(self, queue: str, *payloads: Any, partition: str = "p") -> None:
+    def push(
+        self, queue: str, *payloads: Any, partition: str = "p", headers: dict[str, str] | None = None
+    ) -> None:
         """Push payloads, with transaction ids t0, t1 and so on."""
         items = [
-            Item(queue, partition, f"t{n}", None, msgspec.Raw(msgspec.json.encode(payload)))
+            Item(queue, partition, f"t{n}", None, msgspec.Raw(msgspec.json.encode(payload)), headers)
             for n, payload in enumerate(payloads)
         ]
         self.with_store(lambda store: store.pusher.push(items))

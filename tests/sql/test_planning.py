@@ -113,10 +113,10 @@ def test_columns_and_their_types(text: str, expected: str) -> None:
                     idle_us=30_000_000, keep_us=3_600_000_000, emission="changes")),
         ("window session(at, 30s)", WindowSpec(kind="session", gap_us=30_000_000, clock="event")),
         ("window count(100, 50)", WindowSpec(kind="count", size=100, step=50)),
-        ("group by id", None),
+        ("group by id with (ttl = 1h)", WindowSpec(kind="group", emission="changes", ttl_us=3_600_000_000)),
     ],
 )  # fmt: skip
-def test_windows_become_specs_of_the_engine(text: str, spec: WindowSpec | None) -> None:
+def test_windows_become_specs_of_the_engine(text: str, spec: WindowSpec) -> None:
     assert plan(f"select count(*) from orders {text}").window == spec
 
 
@@ -168,7 +168,8 @@ def test_a_stateless_plan_runs_on_payloads() -> None:
         '{"id": "x", "amount": 9}',
         '{"amount": "much"}',
     ]
-    frame = found.records.program.apply(PayloadDecoder(found.records.fields).columns(pl.Series(payloads)))
+    decoded = PayloadDecoder(found.records.fields).columns(pl.Series(payloads))
+    frame = found.records.condition_program.apply(decoded)
     condition = found.records.condition
     assert condition is not None
     assert condition.error is not None

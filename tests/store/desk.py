@@ -15,9 +15,15 @@ from queenspark.store.push import Item, Pushed
 from tests.database import connect
 
 
-def item(queue: str, transaction_id: str | None = None, partition: str = "p", payload: Any = None) -> Item:
+def item(
+    queue: str,
+    transaction_id: str | None = None,
+    partition: str = "p",
+    payload: Any = None,
+    headers: dict[str, str] | None = None,
+) -> Item:
     """A message to push."""
-    return Item(queue, partition, transaction_id, None, msgspec.Raw(msgspec.json.encode(payload)))
+    return Item(queue, partition, transaction_id, None, msgspec.Raw(msgspec.json.encode(payload)), headers)
 
 
 def names(batch: Batch | None) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from queenspark.store.progress import to_progress
-from queenspark.store.window_sink import WindowSink
+from queenspark.store.window_sink import Parts, WindowSink
 
 WINDOWS: dict[str, Any] = {
     "queue_id": pl.Int64, "key": pl.String, "window_id": pl.String, "start_us": pl.Int64, "end_us": pl.Int64,
@@ -23,7 +23,18 @@ LATE = {
     "stream": pl.Int64, "version": pl.Int32, "key": pl.String, "txid": pl.Int64, "id": pl.Int64,
     "time_us": pl.Int64, "closed_us": pl.Int64, "dropped": pl.Boolean,
 }  # fmt: skip
-DEAD = {"stream": pl.Int64, "version": pl.Int32, "key": pl.String, "txid": pl.Int64, "id": pl.Int64}
+DEAD = {
+    "stream": pl.Int64, "version": pl.Int32, "key": pl.String, "txid": pl.Int64, "id": pl.Int64,
+    "reason": pl.String, "start_us": pl.Int64, "end_us": pl.Int64,
+}  # fmt: skip
+ROWS = {
+    "stream": pl.Int64, "version": pl.Int32, "queue_id": pl.Int64, "key": pl.String,
+    "transaction_id": pl.String, "payload": pl.String, "headers": pl.String,
+}  # fmt: skip
+FAILURES = {
+    "stream": pl.Int64, "version": pl.Int32, "txid": pl.Int64, "id": pl.Int64, "tick": pl.Int64,
+    "error": pl.String,
+}  # fmt: skip
 STATS = {
     "stream": pl.Int64, "version": pl.Int32, "watermark_us": pl.Int64, "open_windows": pl.Int64,
     "open_txid": pl.Int64, "open_id": pl.Int64, "records": pl.Int64, "windows": pl.Int64, "late": pl.Int64,
@@ -84,21 +95,26 @@ class Pipeline:
         bucket: int | None = None,
         buckets: int = 1,
         state: str = "{}",
+        rows: Sequence[dict[str, Any]] = (),
         late: Sequence[dict[str, Any]] = (),
         dead: Sequence[dict[str, Any]] = (),
         stats: Sequence[dict[str, Any]] = (),
+        failures: Sequence[dict[str, Any]] = (),
     ) -> int:
         """Push one batch of one bucket."""
         end = {"run": self.run, "n": self.batch, "tick": self.batch, "txid": 0, "id": 0}
         counts = dict.fromkeys(("open_windows", "records", "windows", "late", "dropped", "dead"), 0)
         progress = to_progress({**end, **json.loads(state)})
-        return self.sink.push(
-            self.epoch, self.bucket if bucket is None else bucket, buckets, progress,
-            pl.DataFrame(schema=WINDOWS) if windows is None else windows,
-            pl.DataFrame(list(late), schema=LATE),
-            pl.DataFrame(list(dead), schema=DEAD),
-            pl.DataFrame([{**counts, **row} for row in stats], schema=STATS),
-        )  # fmt: skip
+        parts = Parts(
+            windows=pl.DataFrame(schema=WINDOWS) if windows is None else windows,
+            rows=pl.DataFrame(list(rows), schema=ROWS),
+            late=pl.DataFrame(list(late), schema=LATE),
+            dead=pl.DataFrame(list(dead), schema=DEAD),
+            stats=pl.DataFrame([{**counts, **row} for row in stats], schema=STATS),
+            failures=pl.DataFrame(list(failures), schema=FAILURES),
+        )
+        bucket = self.bucket if bucket is None else bucket
+        return self.sink.push(self.epoch, bucket, buckets, progress, parts).new
 
 
 def frame(stream: int, queue_id: int, windows: Sequence[Sealed]) -> pl.DataFrame:

@@ -69,11 +69,16 @@ class StreamApi:
 
     # records and windows
 
-    def push(self, *payloads: Any, partition: str = "p", queue: str | None = None) -> list[Pushed]:
+    def push(
+        self, *payloads: Any, partition: str = "p", queue: str | None = None, headers: Json | None = None
+    ) -> list[Pushed]:
         """Push records, each with a transaction of its own."""
         pushed = []
         for payload in payloads:
-            (result,) = self.api.push(queue or self.queue, payload, partition=partition)
+            item = {"queue": queue or self.queue, "partition": partition, "payload": payload}
+            response = self.api.push_items([{**item, "headers": headers}])
+            assert response.status_code == 201, response.text
+            (result,) = response.json()
             ((queue_id, txid, id_, created_us),) = self.run(
                 "SELECT queue_id, txid, id, (extract(epoch FROM created_at) * 1000000)::bigint"
                 " FROM queenspark.messages WHERE partition_id = %s AND transaction_id = %s",

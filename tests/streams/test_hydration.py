@@ -171,3 +171,62 @@ def test_messages_are_those_of_now(stream: StreamApi) -> None:
     stream.seal(stream.over([record]))
     created = stream.poll()["messages"][0]["createdAt"]
     assert abs((datetime.now(UTC) - datetime.fromisoformat(created)).total_seconds()) < 60
+
+
+@pytest.mark.parametrize("partitioned", [True, False])
+def test_the_messages_of_a_window_come_with_their_headers(stream: StreamApi, partitioned: bool) -> None:
+    stream.define(partitioned=partitioned)
+    records = [*stream.push(1, headers={"tenant": "north"}), *stream.push(2)]
+    stream.seal(stream.over(records, key="p" if partitioned else GLOBAL))
+    first, second = stream.poll()["messages"]
+    assert first["headers"] == {"tenant": "north"}
+    assert "headers" not in second
+    window = stream.poll("pages", maxMessages=1)
+    assert window["messages"][0]["headers"] == {"tenant": "north"}
+
+
+@pytest.mark.parametrize("partitioned", [True, False])
+def test_a_page_of_a_window_has_headers(stream: StreamApi, api: Api, partitioned: bool) -> None:
+    stream.define(partitioned=partitioned)
+    records = [*stream.push(1), *stream.push(2, headers={"tenant": "north"})]
+    stream.seal(stream.over(records, key="p" if partitioned else GLOBAL))
+    window = stream.poll(maxMessages=1)
+    page = api.read(f"/api/v1/stream/window/{window['leaseId']}/messages", cursor=window["nextCursor"])
+    assert page["messages"][0]["headers"] == {"tenant": "north"}
+
+
+def test_a_window_can_be_polled_without_its_messages(stream: StreamApi, api: Api) -> None:
+    stream.define(partitioned=True)
+    records = stream.push(1, 2, 3)
+    stream.seal(stream.over(records))
+    window = stream.poll(messages=False)
+    assert "messages" not in window
+    assert "nextCursor" not in window
+    assert (window["count"], window["key"]) == (3, "p")
+    page = api.read(f"/api/v1/stream/window/{window['leaseId']}/messages", maxMessages=2)
+    assert data_of(page) == [1, 2]
+    assert page["nextCursor"]
+    stream.ack(window)
+    assert stream.empty()
+
+
+def test_without_messages_the_log_is_not_read(stream: StreamApi) -> None:
+    """Nobody has the key of these records, so reading them fails."""
+    stream.define(partitioned=True)
+    records = stream.push(1)
+    stream.seal(stream.over(records))
+    stream.run(
+        "UPDATE queenspark.messages SET encrypted = true WHERE queue_id = %s AND id = %s",
+        records[0].queue_id, records[0].position[1],
+    )  # fmt: skip
+    assert stream.try_poll().status_code >= 400
+    window = stream.poll(messages=False)
+    assert window["count"] == 1
+    stream.ack(window)
+
+
+def test_a_page_size_makes_no_sense_without_messages(stream: StreamApi) -> None:
+    stream.define(partitioned=True)
+    error = refused(stream.try_poll(messages=False, maxMessages=5), 400)
+    assert "maxMessages is 5 and messages is false" in error
+    assert "messages" in refused(stream.try_poll(messages="no"), 400)

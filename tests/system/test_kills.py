@@ -26,7 +26,7 @@ from tests.system.load import (
 )
 from tests.system.pipeline_process import PipelineProcess, send
 from tests.system.system import Stream, System, as_rows, oracle_rows
-from tests.windows.oracle import Record, Row
+from tests.windows.oracle import Aggregate, Record, Row
 from tests.wire.api import Api, Json
 
 pytestmark = [pytest.mark.crash]
@@ -71,7 +71,7 @@ def define_all_kinds(system: System, *, scale: int, tag: str = "") -> list[Strea
         ),
     ]  # fmt: skip
     for stream in streams:
-        stream.spec = replace(stream.spec, aggregates=(("sum", "n", "n"),))
+        stream.spec = replace(stream.spec, aggregates=(Aggregate("sum", "n", "n"),))
     return streams
 
 
@@ -231,7 +231,7 @@ def test_what_retention_removed_does_not_come_again(victim: System) -> None:
     streams += [victim.define("count", sources=["left-kept"], window_size_count=size) for size in (5, 20)]
     silent = victim.define("tumbling", sources=["silent"], grace_ms=0, window_duration_ms=30_000)
     for stream in [*streams, silent]:
-        stream.spec = replace(stream.spec, aggregates=(("sum", "n", "n"),))
+        stream.spec = replace(stream.spec, aggregates=(Aggregate("sum", "n", "n"),))
     numbers = iter(range(1_000_000))
 
     def push(queue: str, key: int) -> None:

@@ -7,12 +7,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, astuple, fields
-from decimal import Decimal
 from zlib import crc32
 
 import polars as pl
 
-from queenspark.windows import Aggregate, Engine, Report, State, WindowSpec
+from queenspark.windows import Aggregate, Engine, Report, State, WindowSpec, type_text
+from tests.windows import oracle
 from tests.windows.oracle import Answer, Event, Identity, Late, Record, Row, Spec, Tick, Value
 
 BEFORE_ALL_TICKS = -(2**60)
@@ -30,6 +30,11 @@ SCHEMA = {
     "units": pl.Int64(),
     "score": pl.Float64(),
     "price": pl.Decimal(12, 2),
+    "huge": pl.Decimal(38, 4),
+    "small": pl.Int16(),
+    "label": pl.String(),
+    "day": pl.Date(),
+    "flag": pl.Boolean(),
 }
 RECORD_FIELDS = list(SCHEMA)[:8]
 ROW_FIELDS = [field.name for field in fields(Row) if field.name != "aggregates"]
@@ -42,8 +47,24 @@ def window_spec(spec: Spec) -> WindowSpec:
         for field in fields(Spec)
         if field.default is MISSING or getattr(spec, field.name) != field.default
     }
-    given["aggregates"] = tuple(Aggregate(*aggregate) for aggregate in spec.aggregates)
+    given["aggregates"] = tuple(map(engine_aggregate, spec.aggregates))
     return WindowSpec(**given)
+
+
+def engine_aggregate(each: oracle.Aggregate) -> Aggregate:
+    """The engine's form of an aggregate."""
+    inputs = tuple(name for name in (each.column, each.by) if name is not None)
+    return Aggregate(
+        function=each.function,
+        inputs=inputs,
+        types=tuple(type_text(SCHEMA[name]) for name in inputs),
+        name=each.name,
+        distinct=each.distinct,
+        ignore_nulls=each.ignore_nulls,
+        where=each.where,
+        rows=each.rows,
+        parameter=each.parameter,
+    )
 
 
 def engine(specs: Mapping[Identity, Spec]) -> Engine:
@@ -128,7 +149,7 @@ def rows(frames: Iterable[pl.DataFrame]) -> list[Row]:
     found = []
     for each in frames:
         for values in each.to_dicts():
-            row = {name: values.pop(name) for name in ROW_FIELDS}
+            row = {name: values.pop(name, None) for name in ROW_FIELDS}
             row["sources"] = tuple(tuple(source.values()) for source in row["sources"])
             row["replaces"] = tuple(sorted(row["replaces"]))
             found.append(Row(**row, aggregates=values))
@@ -165,27 +186,37 @@ def differences(expected: Answer, actual: Answer, specs: Mapping[Identity, Spec]
 
 def identity(row: Row) -> tuple[object, ...]:
     """Everything about a row that must be equal to the letter."""
-    return tuple(getattr(row, name) for name in ROW_FIELDS)
+    return tuple(_sortable(getattr(row, name)) for name in ROW_FIELDS)
+
+
+def _sortable(value: object) -> object:
+    return (value is not None, value)
 
 
 def different_aggregates(wanted: Row, got: Row, spec: Spec) -> Iterator[str]:
     """The aggregates that differ."""
-    if list(got.aggregates) != [name for _, _, name in spec.aggregates]:
+    names = [
+        name for each in map(engine_aggregate, spec.aggregates) for name in (each.name, each.error) if name
+    ]
+    if list(got.aggregates) != names:
         yield f"columns {list(got.aggregates)}"
         return
-    for function, _, name in spec.aggregates:
-        if not same_value(wanted.aggregates[name], got.aggregates[name], function):
-            yield f"{name}: expected {wanted.aggregates[name]!r}, got {got.aggregates[name]!r}"
+    for each in spec.aggregates:
+        if not same_value(wanted.aggregates[each.name], got.aggregates[each.name]):
+            yield f"{each.name}: expected {wanted.aggregates[each.name]!r}, got {got.aggregates[each.name]!r}"
+        failed = f"{each.name}!"
+        if (wanted.aggregates.get(failed) is None) != (got.aggregates.get(failed) is None):
+            yield f"{failed}: expected {wanted.aggregates.get(failed)!r}, got {got.aggregates[failed]!r}"
 
 
-def same_value(wanted: Value, got: Value, function: str) -> bool:
-    """Integers and decimals are equal and of one type, floats nearly equal, NaN is NaN."""
-    if wanted is None or got is None:
-        return wanted is got
-    if function not in ("avg", "variance", "stddev") and type(wanted) is not type(got):
+def same_value(wanted: Value, got: Value) -> bool:
+    """Whether values are equal and of one type; floats nearly equal, NaN is NaN."""
+    if isinstance(wanted, list):
+        return len(wanted) == len(got) and all(map(same_value, wanted, got))
+    if type(wanted) is not type(got):
         return False
-    if isinstance(wanted, int | Decimal):
-        return wanted == got
+    if not isinstance(wanted, float):
+        return bool(wanted == got)
     if math.isnan(wanted):
         return math.isnan(got)
     return math.isclose(wanted, got, rel_tol=1e-9, abs_tol=1e-9)

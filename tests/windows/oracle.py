@@ -17,6 +17,7 @@ rules leave a choice, it reads them so:
 - In `changes`, the rows of a session are those of all sessions that became it; the end of a count window is
   the time of its last record so far.
 - Infinities follow IEEE 754: sums and averages as they add up, variance NaN.
+- Keys without a clock are forgotten when a record, or a tick, comes `ttl_us` after their newest record.
 """
 
 import math
@@ -25,9 +26,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
-Value = int | float | Decimal | None
+Value = Any  # of a column: int, float, Decimal, str, bool, date or None; of an aggregate also a list
 Identity = tuple[int, int]  # stream, version
 NEVER = -math.inf
 
@@ -57,11 +58,25 @@ class Tick:
 Event = Record | Tick
 
 
+class Aggregate(NamedTuple):
+    """What is computed over the records of a window; the names are those of the engine's `Aggregate`."""
+
+    function: str
+    column: str | None
+    name: str
+    by: str | None = None  # the second input
+    distinct: bool = False
+    ignore_nulls: bool = False
+    where: str | None = None
+    rows: int | None = None
+    parameter: float | int | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Spec:
     """What a stream asks for, unchecked; the names are those of the engine's `WindowSpec`."""
 
-    kind: Literal["tumbling", "sliding", "session", "count", "rows"]
+    kind: Literal["tumbling", "sliding", "session", "count", "rows", "group"]
     duration_us: int | None = None
     slide_us: int | None = None
     gap_us: int | None = None
@@ -74,7 +89,8 @@ class Spec:
     keep_us: int = 86_400_000_000
     emission: Literal["final", "changes"] = "final"
     emit_empty: bool = False
-    aggregates: tuple[tuple[str, str, str], ...] = ()  # function, column, name
+    aggregates: tuple[Aggregate, ...] = ()
+    ttl_us: int | None = None
 
     @property
     def idle(self) -> int:
@@ -89,14 +105,18 @@ class Row:
     stream: int
     version: int
     key: str
-    window_id: str
-    start_us: int
-    end_us: int
+    window_id: Any  # str; null for groups, as the next two
+    start_us: Any  # int
+    end_us: Any
     count: int
     revision: int
     sources: tuple[tuple[int, int, int, int, int], ...]  # source, first txid and id, last txid and id
     replaces: tuple[str, ...]  # sorted
     aggregates: Mapping[str, Value]
+    #: Of the record that the row is for, in `changes`.
+    time_us: int | None = None
+    txid: int | None = None
+    id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -178,28 +198,32 @@ class Stream:
 
     def emit(
         self,
-        window_id: str,
+        window_id: str | None,
         key: str,
-        start: int,
-        end: int,
+        start: int | None,
+        end: int | None,
         records: list[Record],
         revision: int,
         replaces: Iterable[str] = (),
+        of: Record | None = None,
     ) -> None:
-        """Write a row."""
+        """Write a row; `of` is the record that it is for."""
         stream, version = self.identity
-        names = {
-            name: aggregate(function, [record.values[column] for record in records])
-            for function, column, name in self.spec.aggregates
-        }
+        names: dict[str, Value] = {}
+        for each in self.spec.aggregates:
+            names |= aggregate(each, records[-each.rows :] if each.rows else records)
         self.given.rows.append(
             Row(
                 *(stream, version, key, window_id, start, end, len(records), revision),
-                sources(records),
+                sources(records) if window_id is not None else (),
                 tuple(sorted(replaces)),
                 names,
+                *((None, None, None) if of is None else (self.time_of(of), of.txid, of.id)),
             )
         )
+
+    def time_of(self, record: Record) -> int | None:
+        return record.created_us if self.spec.clock == "ingest" else record.event_us
 
 
 def position(record: Record) -> tuple[int, int]:
@@ -311,11 +335,11 @@ class Clocked(Stream):
         key.closed = closed
         key.windows = [window for window in key.windows if window.end > closed - self.spec.keep_us]
 
-    def emit_window(self, name: str, window: Window) -> None:
+    def emit_window(self, name: str, window: Window, of: Record | None = None) -> None:
         window.revision += 1
         self.emit(
             self.window_id(name, window.start, window.end),
-            *(name, window.start, window.end, window.records, window.revision, window.replaces),
+            *(name, window.start, window.end, window.records, window.revision, window.replaces, of),
         )
         window.replaces = []
 
@@ -365,7 +389,9 @@ class Aligned(Clocked):
                 window = self.window(key, start)
                 window.records.append(record)
                 key.filled.add(start)
-                if is_late or self.spec.emission == "changes":
+                if self.spec.emission == "changes":
+                    self.emit_window(record.key, window, record)
+                elif is_late:
                     self.emit_window(record.key, window)
             start -= self.slide
         if late:
@@ -442,14 +468,26 @@ class Numbered(Stream):
 
     def __init__(self, identity: Identity, spec: Spec, given: Answer) -> None:
         super().__init__(identity, spec, given)
-        assert spec.size is not None
-        self.size = spec.size
+        self.size = spec.size or 0
         self.step = self.size if spec.step is None else spec.step
         self.keys: dict[str, list[tuple[int, Record]]] = {}  # time and record, in log order
+
+    def tick(self, safe_us: int) -> None:
+        for key in list(self.keys):
+            self.expire(key, safe_us)
+
+    def expire(self, key: str, now: int) -> None:
+        """Forget a key whose newest record was created too long before `now`."""
+        records = self.keys.get(key)
+        if records and self.spec.ttl_us is not None:
+            newest = max(record.created_us for _, record in records)
+            if now - newest >= self.spec.ttl_us:
+                del self.keys[key]
 
     def record(self, record: Record) -> None:
         time = self.time(record)
         if time is not None:
+            self.expire(record.key, record.created_us)
             records = self.keys.setdefault(record.key, [])
             records.append((time, record))
             self.added(record.key, records)
@@ -461,7 +499,8 @@ class Numbered(Stream):
     def emit_part(self, key: str, part: list[tuple[int, Record]], revision: int) -> None:
         start, end = part[0][0], part[-1][0]
         window_id = self.window_id(key, start, end, part[self.telling][1])
-        self.emit(window_id, key, start, end, [record for _, record in part], revision)
+        of = part[-1][1] if self.spec.emission == "changes" else None
+        self.emit(window_id, key, start, end, [record for _, record in part], revision, of=of)
 
 
 class Count(Numbered):
@@ -487,53 +526,162 @@ class Rows(Numbered):
         self.emit_part(key, records[-self.size :], revision=1)
 
 
+class Group(Numbered):
+    """All records of a key."""
+
+    def added(self, key: str, records: list[tuple[int, Record]]) -> None:
+        if self.spec.emission == "changes":
+            of = records[-1][1]
+            self.emit(None, key, None, None, [record for _, record in records], len(records), of=of)
+
+
 KINDS: dict[str, type[Stream]] = {
     "tumbling": Aligned,
     "sliding": Aligned,
     "session": Session,
     "count": Count,
     "rows": Rows,
+    "group": Group,
 }
 
 
 # Aggregates
 
+FAILED = "failed"  # what stands for the reason of a failure
 
-def aggregate(function: str, column: list[Value]) -> Value:
-    """One aggregate over the values of a window's records, in log order."""
-    values = [value for value in column if value is not None]
-    if function == "count":
-        return len(values)
+
+class Overflow(Exception):
+    """A value that does not fit its type."""
+
+
+def aggregate(each: Aggregate, records: list[Record]) -> dict[str, Value]:
+    """The columns of an aggregate over the records of a window, in log order."""
+    counted = [record for record in records if each.where is None or record.values[each.where]]
+    column = [1 if each.column is None else record.values[each.column] for record in counted]
+    try:
+        if each.by is not None:
+            order = [record.values[each.by] for record in counted]
+            return {each.name: extreme_by(each.function == "max_by", column, order)}
+        value = over_all(each, column) if each.function in KEEPS_NULLS else over_known(each, column)
+        return {each.name: value, f"{each.name}!": None}
+    except Overflow:
+        return {each.name: None, f"{each.name}!": FAILED}
+
+
+KEEPS_NULLS = ("first", "last", "lag")
+
+
+def over_all(each: Aggregate, column: list[Value]) -> Value:
+    """Functions to which NULL is a value."""
+    if each.function == "lag":
+        assert isinstance(each.parameter, int)
+        return column[-1 - each.parameter] if len(column) > each.parameter else None
+    values = [value for value in column if value is not None] if each.ignore_nulls else column
     if not values:
         return None
-    if function == "first":
-        return values[0]
-    if function == "last":
-        return values[-1]
-    numbers = [value for value in values if not math.isnan(value)]
-    if function == "min":
-        return min(numbers) if numbers else math.nan
-    if function == "max":
-        return max(numbers) if len(numbers) == len(values) else math.nan
-    if function in ("variance", "stddev") and len(values) < 2:
+    return values[0] if each.function == "first" else values[-1]
+
+
+def is_nan(value: Value) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def rank(value: Value) -> tuple[bool, Value]:
+    """NaN is above all numbers."""
+    return (True, 0) if is_nan(value) else (False, value)
+
+
+def extreme_by(largest: bool, column: list[Value], order: list[Value]) -> Value:
+    """The value where the order is largest or smallest; of equals the last."""
+    best: tuple[Value, Value] | None = None
+    for value, by in zip(column, order, strict=True):
+        if by is None:
+            continue
+        if best is None or (rank(by) >= rank(best[0]) if largest else rank(by) <= rank(best[0])):
+            best = (by, value)
+    return None if best is None else best[1]
+
+
+def unique(values: list[Value]) -> list[Value]:
+    """Each value where it came first; NaN is one value, and -0.0 is 0.0."""
+    return list(
+        {rank(value): value + 0.0 if isinstance(value, float) else value for value in values}.values()
+    )
+
+
+def over_known(each: Aggregate, column: list[Value]) -> Value:
+    """Functions that leave NULL out."""
+    values = [value for value in column if value is not None]
+    function = each.function
+    if function == "count":
+        return len(unique(values)) if each.distinct else len(values)
+    if function in ("collect_list", "collect_set"):
+        return values if function == "collect_list" else unique(values)
+    if not values:
+        return None
+    if function in ("min", "max"):
+        return (min if function == "min" else max)(values, key=rank)
+    if function in ("median", "percentile"):
+        return percentile(
+            sorted(map(float, values), key=rank), 0.5 if each.parameter is None else each.parameter
+        )
+    if function in SAMPLES and len(values) < 2:
         return None
     if not all(map(math.isfinite, values)):
         # a sum that is NaN or infinite is the average as well
-        return math.nan if function in ("variance", "stddev") else sum(map(float, values))
-    return finite(function, values)
+        return sum(map(float, values)) if function in ("sum", "avg") else math.nan
+    return finite(each, values)
 
 
-def finite(function: str, values: list[int | float | Decimal]) -> Value:
+SAMPLES = ("var_samp", "stddev_samp")
+
+
+def percentile(values: list[float], share: float) -> float:
+    """The value at a share of the way through sorted values."""
+    place = (len(values) - 1) * share
+    low, high = values[math.floor(place)], values[math.ceil(place)]
+    if low == high or (is_nan(low) and is_nan(high)):
+        return low
+    return (math.ceil(place) - place) * low + (place - math.floor(place)) * high
+
+
+#: Digits of decimal columns, and those behind the point.
+DIGITS = {"price": (12, 2), "huge": (38, 4)}
+
+
+def finite(each: Aggregate, values: list[Any]) -> Value:
     """Sum, average, variance or deviation in exact arithmetic, rounded once at the end."""
+    function, column = each.function, each.column or ""
     exact = [Fraction(value) for value in values]
     total = sum(exact, Fraction(0))
     if function == "sum":
         if isinstance(values[0], float):
             return float(total)
-        with localcontext(prec=60):
-            return Decimal(total.numerator) / Decimal(total.denominator)
+        if isinstance(values[0], int):
+            return within(int(total), 2**63 - (total > 0))
+        digits, scale = DIGITS[column]
+        return rounded(total, min(digits + 10, 38), scale)
     mean = total / len(exact)
     if function == "avg":
+        if column in DIGITS:
+            digits, scale = DIGITS[column]
+            rounded(total, min(digits + 10, 38), scale)
+            return rounded(mean, min(digits + 4, 38), scale + 4)
         return float(mean)
-    variance = sum(((value - mean) ** 2 for value in exact), Fraction(0)) / (len(exact) - 1)
-    return float(variance) if function == "variance" else math.sqrt(variance)
+    less = 1 if function in SAMPLES else 0
+    variance = sum(((value - mean) ** 2 for value in exact), Fraction(0)) / (len(exact) - less)
+    return float(variance) if function.startswith("var") else math.sqrt(variance)
+
+
+def within(value: int, most: int) -> int:
+    if abs(value) > most:
+        raise Overflow
+    return value
+
+
+def rounded(value: Fraction, digits: int, scale: int) -> Decimal:
+    """A decimal with so many digits, of which `scale` are behind the point; rounded half up."""
+    number = math.floor(abs(value) * 10**scale + Fraction(1, 2))
+    within(number, 10**digits - 1)
+    with localcontext(prec=60):
+        return Decimal(number if value >= 0 else -number).scaleb(-scale)

@@ -6,30 +6,79 @@ the end of memory many times.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from datetime import date
+from decimal import Decimal, localcontext
 from itertools import chain
 from typing import Any, Literal
 
 from hypothesis import strategies as st
 
-from tests.windows.oracle import Event, Identity, Record, Spec, Tick, Value
+from tests.windows.oracle import Aggregate, Event, Identity, Record, Spec, Tick, Value
 
 Emission = Literal["final", "changes"]
 LatePolicy = Literal["drop", "warn", "process"]
 Clock = Literal["ingest", "event"]
 
+EMISSIONS: tuple[Emission, ...] = ("final", "changes")
 MS = 1_000
 FAR = 10**17  # the year 5138, and as far back
 IDENTITIES: tuple[Identity, ...] = ((1, 1), (1, 2), (2, 1), (40_000_000_000, 3))
 KEYS = ("a", "b", "", "k:1", "Zürich")
-FUNCTIONS = ("count", "sum", "avg", "min", "max", "first", "last")
-COLUMNS = ("amount", "units", "score", "price")
-AGGREGATES = [
-    (function, column, f"{function}_{column}")
-    for column in COLUMNS
-    # the variance of integers that fill 64 bits is not a question for floating point
-    for function in (*FUNCTIONS, *(("stddev", "variance") if column != "amount" else ()))
-]
+NUMBERS = ("amount", "units", "score", "price", "huge", "small")
+COLUMNS = (*NUMBERS, "label", "day", "flag")
+MOMENTS = ("stddev_samp", "stddev_pop", "var_samp", "var_pop")
+LISTS = ("median", "percentile", "collect_list", "collect_set")
+
+
+def _numbers(function: str) -> tuple[str, ...]:
+    """The columns that a function of numbers is tried with."""
+    # the variance of numbers with dozens of digits is not a question for floating point
+    return ("units", "score", "price", "small") if function in MOMENTS else NUMBERS
+
+
+@st.composite
+def aggregates(draw: st.DrawFn, kind: str, emission: Emission, size: int) -> tuple[Aggregate, ...]:
+    """Up to four aggregates that a spec can have."""
+    functions = [
+        "count",
+        "distinct",
+        "sum",
+        "avg",
+        "min",
+        "max",
+        "first",
+        "last",
+        "min_by",
+        "max_by",
+        *MOMENTS,
+    ]
+    functions += LISTS if emission == "final" else []
+    functions += ["lag"] if kind == "rows" else []
+    chosen = []
+    for number, drawn in enumerate(draw(st.lists(st.sampled_from(functions), max_size=4))):
+        function = "count" if drawn == "distinct" else drawn
+        numbers = function in (*MOMENTS, "sum", "avg", "median", "percentile")
+        parameter: float | int | None = None
+        if function == "percentile":
+            parameter = draw(st.sampled_from((0, 0.25, 0.5, 0.9, 1)))
+        elif function == "lag":
+            parameter = draw(st.integers(1, 4))
+        columns: tuple[str | None, ...] = _numbers(function) if numbers else COLUMNS
+        columns = (*columns, None) if drawn == "count" else columns
+        chosen.append(
+            Aggregate(
+                function,
+                draw(st.sampled_from(columns)),
+                f"a{number}",
+                by=draw(st.sampled_from(COLUMNS)) if function.endswith("_by") else None,
+                distinct=drawn == "distinct",
+                ignore_nulls=function in ("first", "last") and draw(st.booleans()),
+                where=draw(st.sampled_from((None, None, "flag"))) if function != "lag" else None,
+                rows=draw(st.none() | st.integers(1, size)) if kind == "rows" else None,
+                parameter=parameter,
+            )
+        )
+    return tuple(chosen)
 
 
 @dataclass(frozen=True)
@@ -57,13 +106,18 @@ def specs(
     clock: Clock | None = None,
 ) -> Spec:
     """A spec; what is not given is drawn."""
-    kind = kind or draw(st.sampled_from(("tumbling", "sliding", "session", "count", "rows")))
-    emission = "changes" if kind == "rows" else emission or draw(st.sampled_from(("final", "changes")))
+    kind = kind or draw(st.sampled_from(("tumbling", "sliding", "session", "count", "rows", "group")))
+    emits: Emission = "changes" if kind == "rows" else draw(st.sampled_from(EMISSIONS))
+    emits = emission or emits
     clock = clock or draw(st.sampled_from(("event", "ingest")))
-    fields: dict[str, Any] = {"kind": kind, "emission": emission, "clock": clock}
-    fields["aggregates"] = tuple(draw(st.lists(st.sampled_from(AGGREGATES), max_size=4, unique=True)))
-    if kind in ("count", "rows"):
-        fields["size"] = draw(st.integers(1, 5))
+    fields: dict[str, Any] = {"kind": kind, "emission": emits, "clock": clock}
+    size = draw(st.integers(1, 5))
+    fields["aggregates"] = draw(aggregates(kind, emits, size))
+    if kind in ("count", "rows", "group"):
+        fields["ttl_us"] = draw(st.none() | ms(1, 60))
+        if kind == "group":
+            return Spec(**fields)
+        fields["size"] = size
         if kind == "count":
             fields["step"] = draw(st.none() | st.integers(1, fields["size"]))
         return Spec(**fields)
@@ -77,7 +131,7 @@ def specs(
     if kind == "session":
         fields["gap_us"] = draw(ms(1, 10))
         return Spec(**fields)
-    fields["emit_empty"] = emission == "final" and draw(st.sampled_from((False, False, True)))
+    fields["emit_empty"] = emits == "final" and draw(st.sampled_from((False, False, True)))
     # not only whole milliseconds
     fields["duration_us"] = draw(ms(5, 20) | st.sampled_from((5_001, 12_345)))
     if kind == "sliding":
@@ -117,14 +171,28 @@ class RecordStep:
 FORWARD = st.sampled_from((0, 0, 0, 0, 1, 1, 2, 3, 5, 8, 13, 25, 80))
 
 SCORES = st.integers(-8_000, 8_000).map(lambda n: n / 8) | st.sampled_from(
-    (float("nan"), float("inf"), -float("inf"))
+    (float("nan"), float("inf"), -float("inf"), -0.0)
 )
+MANY_DIGITS = st.sampled_from((10**38 - 1, 1 - 10**38, 5 * 10**37, -5 * 10**37, 10**33))
+
+
+def with_point(number: int) -> Decimal:
+    """Four digits behind the point."""
+    with localcontext(prec=40):
+        return Decimal(number).scaleb(-4)
+
+
 VALUES = st.fixed_dictionaries(
     {
         "amount": st.none() | st.integers(-9, 9) | st.sampled_from((2**63 - 1, -(2**63))),
         "units": st.none() | st.integers(-1_000, 1_000),
         "score": st.none() | SCORES,
         "price": st.none() | st.integers(-99_999, 99_999).map(lambda n: Decimal(n).scaleb(-2)),
+        "huge": st.none() | (st.integers(-999, 999) | MANY_DIGITS).map(with_point),
+        "small": st.none() | st.integers(-(2**15), 2**15 - 1),
+        "label": st.none() | st.sampled_from(("", "a", "b", "Zürich", "a!")),
+        "day": st.none() | st.dates(date(2026, 1, 1), date(2026, 1, 5)),
+        "flag": st.none() | st.booleans(),
     }
 )
 

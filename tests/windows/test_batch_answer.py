@@ -14,10 +14,10 @@ SECOND = 1_000_000
 MINUTE = 60 * SECOND
 DISORDER = 5 * SECOND
 AGGREGATES = (
-    Aggregate("sum", "amount", "total"),
-    Aggregate("min", "amount", "least"),
-    Aggregate("max", "price", "dearest"),
-    Aggregate("avg", "price", "mean"),
+    Aggregate(function="sum", inputs=("amount",), types=("Int64",), name="total"),
+    Aggregate(function="min", inputs=("amount",), types=("Int64",), name="least"),
+    Aggregate(function="max", inputs=("price",), types=("Float64",), name="dearest"),
+    Aggregate(function="avg", inputs=("price",), types=("Float64",), name="mean"),
 )
 TOTALS = [
     pl.len().cast(pl.Int64).alias("count"),

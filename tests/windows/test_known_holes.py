@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from tests.windows.engine_adapter import engine_answer
-from tests.windows.oracle import Answer, Event, Record, Row, Spec, Tick
+from tests.windows.oracle import Aggregate, Answer, Event, Record, Row, Spec, Tick
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
-TOTAL = (("sum", "amount", "total"),)
+TOTAL = (Aggregate("sum", "amount", "total"),)
 
 Window = tuple[str, int, int]  # key, start, end
 Totals = dict[Window, tuple[int, int]]  # records, sum

@@ -1,14 +1,28 @@
 """The oracle itself, judged by answers that were written down by hand; times are in seconds here."""
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
+from itertools import zip_longest
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.windows.oracle import Answer, Event, Record, Spec, Tick, Value, aggregate, answer
+from tests.windows.engine_adapter import same_value
+from tests.windows.oracle import (
+    FAILED,
+    Aggregate,
+    Answer,
+    Event,
+    Record,
+    Spec,
+    Tick,
+    Value,
+    aggregate,
+    answer,
+)  # fmt: skip
 from tests.windows.streams import Input, inputs
 
 SECOND = 1_000_000
@@ -379,8 +393,8 @@ NAN, INF = math.nan, math.inf
         ("count", [NAN, 1.0], 2),
         ("sum", [None], None),
         ("sum", [], None),
-        ("sum", [2**63 - 1, 2**63 - 1], Decimal(2**64 - 2)),
-        ("sum", [Decimal("0.10"), None, Decimal("0.20")], Decimal("0.30")),
+        ("sum", [2**63 - 1, 1, -1], 2**63 - 1),
+        ("sum", [-(2**63), 1, -1], -(2**63)),
         ("sum", [0.5, 0.25], 0.75),
         ("sum", [1.0, NAN], NAN),
         ("sum", [INF, -INF], NAN),
@@ -389,21 +403,67 @@ NAN, INF = math.nan, math.inf
         ("avg", [2**63 - 1, -(2**63)], -0.5),
         ("min", [NAN, 2.0, 1.0], 1.0),
         ("min", [NAN, NAN], NAN),
+        ("min", ["b", None, "a"], "a"),
         ("max", [2.0, NAN, 3.0], NAN),
         ("max", [2, None, 3], 3),
-        ("first", [None, 4, 5], 4),
-        ("last", [4, 5, None], 5),
-        ("variance", [1], None),
-        ("variance", [NAN], None),
-        ("variance", [1, 2, 3, 4], 5 / 3),
-        ("stddev", [2.0, None, 4.0], math.sqrt(2)),
-        ("stddev", [1.0, NAN], NAN),
+        ("first", [None, 4, 5], None),
+        ("last", [4, 5, None], None),
+        ("var_samp", [1], None),
+        ("var_samp", [NAN], None),
+        ("var_samp", [1, 2, 3, 4], 5 / 3),
+        ("var_pop", [1], 0.0),
+        ("var_pop", [1, 2, 3, 4], 5 / 4),
+        ("stddev_samp", [2.0, None, 4.0], math.sqrt(2)),
+        ("stddev_samp", [1.0, NAN], NAN),
+        ("stddev_pop", [2.0, 4.0], 1.0),
+        ("median", [1, 5, None, 9, 10], 7.0),
+        ("median", [NAN, 1.0, 2.0], 2.0),
+        ("collect_list", [2, None, 1, 2], [2, 1, 2]),
+        ("collect_set", [2, None, 1, 2], [2, 1]),
+        ("collect_set", [], []),
     ],
 )
 def test_aggregates(function: str, column: list[Value], expected: Value) -> None:
-    got = aggregate(function, column)
-    assert type(got) is type(expected)
-    assert got == expected or (math.isnan(got or 0) and math.isnan(expected or 0))
+    got = over(Aggregate(function, "n", "n"), column)
+    assert same_value(expected, got)
+
+
+def over(each: Aggregate, column: list[Value], order: Sequence[Value] = ()) -> Value:
+    """An aggregate over a column `n`, and `by` for the functions that have an order."""
+    rows = zip_longest(column, order)
+    records = [Record(1, "a", 1, n, n, values={"n": value, "by": by}) for n, (value, by) in enumerate(rows)]
+    return aggregate(each, records)["n"]
+
+
+def test_aggregates_with_options() -> None:
+    """These are Spark's answers too."""
+    assert over(Aggregate("first", "n", "n", ignore_nulls=True), [None, 4, 5]) == 4
+    assert over(Aggregate("last", "n", "n", ignore_nulls=True), [4, 5, None]) == 5
+    assert over(Aggregate("count", "n", "n", distinct=True), [NAN, NAN, 0.0, -0.0, None]) == 2
+    assert over(Aggregate("percentile", "n", "n", parameter=0.3), [1, 5, None, 9, 10]) == pytest.approx(4.6)
+    assert over(Aggregate("percentile", "n", "n", parameter=0.25), [INF, 1.0]) == INF
+    assert over(Aggregate("lag", "n", "n", parameter=2), [1, 2, 3]) == 1
+    assert over(Aggregate("lag", "n", "n", parameter=3), [1, 2, 3]) is None
+    by = [1.0, 1.0, NAN, None, 1.0, NAN]
+    assert over(Aggregate("max_by", "n", "n", by="by"), ["a", "b", "c", "d", None, "f"], by) == "f"
+    assert over(Aggregate("min_by", "n", "n", by="by"), ["a", "b", "c", "d", None, "f"], by) is None
+    assert over(Aggregate("min_by", "n", "n", by="by"), ["a", "b", "c"], [2, 1, 1]) == "c"
+
+
+def test_sums_and_averages_that_do_not_fit() -> None:
+    def result(function: str, column: str, *values: Value) -> dict[str, Value]:
+        records = [Record(1, "a", 1, n, n, values={column: value}) for n, value in enumerate(values)]
+        return aggregate(Aggregate(function, column, "x"), records)
+
+    assert result("sum", "units", 2**63 - 1, 1) == {"x": None, "x!": FAILED}
+    assert result("sum", "units", -(2**63), -1) == {"x": None, "x!": FAILED}
+    assert result("sum", "price", Decimal("0.10"), Decimal("0.20")) == {"x": Decimal("0.30"), "x!": None}
+    assert result("avg", "price", Decimal("1.00"), Decimal("-2.00"), Decimal("0.50"))["x"] == Decimal(
+        "-0.166667"
+    )
+    most = Decimal(10**34 - 1)
+    assert result("sum", "huge", most)["x"] == most
+    assert result("sum", "huge", most, Decimal(1)) == {"x": None, "x!": FAILED}
 
 
 @settings(deadline=None)

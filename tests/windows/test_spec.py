@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from queenspark.windows import Aggregate, SpecError, WindowSpec
+from queenspark.windows import Aggregate, SpecError, WindowSpec, type_of, type_text
 
 MS = 1_000
 TUMBLING = {"kind": "tumbling", "duration_us": 60_000 * MS}
@@ -13,7 +13,16 @@ SLIDING = {"kind": "sliding", "duration_us": 60_000 * MS, "slide_us": 10_000 * M
 SESSION = {"kind": "session", "gap_us": 30_000 * MS}
 COUNT = {"kind": "count", "size": 10}
 ROWS = {"kind": "rows", "size": 10, "emission": "changes"}
-TOTAL = Aggregate("sum", "amount", "total")
+
+
+def over(function: str, column: str | None, name: str, **more: Any) -> Aggregate:
+    inputs = () if column is None else (column,)
+    return Aggregate(
+        **{"function": function, "inputs": inputs, "types": ("Int64",) * len(inputs), "name": name} | more
+    )
+
+
+TOTAL = over("sum", "amount", "total")
 
 GOOD: list[dict[str, Any]] = [
     TUMBLING,
@@ -25,7 +34,10 @@ GOOD: list[dict[str, Any]] = [
     SLIDING | {"emit_empty": True},
     COUNT | {"step": 3, "emission": "changes"},
     TUMBLING | {"clock": "event", "grace_us": 5_000 * MS, "idle_us": 20_000 * MS, "keep_us": 60_000 * MS},
-    TUMBLING | {"emission": "changes", "aggregates": (TOTAL, Aggregate("max", "amount", "most"))},
+    {"kind": "group", "emission": "changes", "ttl_us": 5},
+    COUNT | {"ttl_us": 5},
+    ROWS | {"aggregates": (over("lag", "amount", "before", parameter=1, rows=5),)},
+    TUMBLING | {"emission": "changes", "aggregates": (TOTAL, over("max", "amount", "most"))},
 ]
 
 BAD: list[tuple[str, dict[str, Any]]] = [
@@ -54,7 +66,17 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("emit_empty", SESSION | {"emit_empty": True}),
     ("emit_empty", COUNT | {"emit_empty": True}),
     ("emit_empty", TUMBLING | {"emission": "changes", "emit_empty": True}),
-    ("median", TUMBLING | {"aggregates": [("median", "amount", "middle")]}),
+    ("median", TUMBLING | {"emission": "changes", "aggregates": [("median", "amount", "middle")]}),
+    ("lag", TUMBLING | {"aggregates": [over("lag", "amount", "before", parameter=1)]}),
+    ("rows", ROWS | {"aggregates": [over("sum", "amount", "total", rows=11)]}),
+    ("rows", TUMBLING | {"aggregates": [over("sum", "amount", "total", rows=5)]}),
+    ("amount", TUMBLING | {"aggregates": [TOTAL, over("max", "amount", "most", types=("String",))]}),
+    ("created_us", TUMBLING | {"aggregates": [("max", "created_us", "newest")]}),
+    ("total!", TUMBLING | {"aggregates": [TOTAL, ("max", "amount", "total!")]}),
+    ("txid", TUMBLING | {"aggregates": [("max", "amount", "txid")]}),
+    ("ttl", TUMBLING | {"ttl_us": 5}),
+    ("ttl", ROWS | {"ttl_us": -1}),
+    ("size", {"kind": "group", "size": 5}),
     ("total", TUMBLING | {"aggregates": [("sum", "amount", "total"), ("sum", "price", "total")]}),
     ("window_id", TUMBLING | {"aggregates": [("sum", "amount", "window_id")]}),
     ("count", TUMBLING | {"aggregates": [("count", "amount", "count")]}),
@@ -64,7 +86,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
 
 def made(fields: dict[str, Any]) -> WindowSpec:
     aggregates = tuple(
-        each if isinstance(each, Aggregate) else Aggregate(*each) for each in fields.get("aggregates", ())
+        each if isinstance(each, Aggregate) else over(*each) for each in fields.get("aggregates", ())
     )
     return WindowSpec(**fields | {"aggregates": aggregates})
 
@@ -91,6 +113,50 @@ def test_an_unknown_field_in_json_is_refused() -> None:
 def test_json_that_is_no_spec_is_refused(text: str) -> None:
     with pytest.raises(SpecError):
         WindowSpec.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("problem", "fields"),
+    [
+        ("unknown", {"function": "mode"}),
+        ("inputs", {"inputs": ()}),
+        ("inputs", {"function": "min_by"}),
+        ("types", {"types": ()}),
+        ("type", {"types": ("Integer",)}),
+        ("Decimal", {"types": ("Decimal(39,2)",)}),
+        ("number", {"types": ("String",)}),
+        ("compared", {"function": "max", "types": ("List(Int64)",)}),
+        ("compared", {"function": "count", "distinct": True, "types": ("List(Int64)",)}),
+        ("distinct", {"distinct": True}),
+        ("ignore_nulls", {"ignore_nulls": True}),
+        ("parameter", {"parameter": 1}),
+        ("parameter", {"function": "percentile"}),
+        ("parameter", {"function": "percentile", "parameter": 1.5}),
+        ("parameter", {"function": "lag", "parameter": 0}),
+        ("where", {"function": "lag", "parameter": 1, "where": "b"}),
+    ],
+)
+def test_an_aggregate_that_cannot_be_is_refused(problem: str, fields: dict[str, Any]) -> None:
+    with pytest.raises(SpecError, match=problem):
+        Aggregate(**{"function": "sum", "inputs": ("a",), "types": ("Int64",), "name": "x"} | fields)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Int64",
+        "Float32",
+        "Boolean",
+        "String",
+        "Date",
+        "Datetime",
+        "Decimal(38,2)",
+        "List(List(String))",
+        "Null",
+    ],
+)
+def test_types_survive_their_text(text: str) -> None:
+    assert type_text(type_of(text)) == text
 
 
 def test_positional_fields_are_refused() -> None:

@@ -7,14 +7,18 @@ import pytest
 
 from queenspark.windows import Aggregate, Engine, State, StateError, WindowSpec
 
-AGGREGATES = (Aggregate("sum", "amount", "total"), Aggregate("last", "amount", "newest"))
 SPECS = {
-    (1, 1): WindowSpec(kind="tumbling", duration_us=50_000, aggregates=AGGREGATES),
+    (1, 1): WindowSpec(kind="tumbling", duration_us=50_000),
     (2, 1): WindowSpec(kind="sliding", duration_us=60_000, slide_us=20_000, clock="event", grace_us=5_000),
-    (3, 1): WindowSpec(kind="session", gap_us=30_000, clock="event", grace_us=5_000, aggregates=AGGREGATES),
-    (4, 2): WindowSpec(kind="count", size=7, step=3, aggregates=AGGREGATES),
-    (5, 1): WindowSpec(kind="rows", size=4, emission="changes", aggregates=AGGREGATES),
+    (3, 1): WindowSpec(kind="session", gap_us=30_000, clock="event", grace_us=5_000),
+    (4, 2): WindowSpec(kind="count", size=7, step=3),
+    (5, 1): WindowSpec(kind="rows", size=4, emission="changes"),
 }
+AGGREGATES = (
+    Aggregate(function="sum", inputs=("amount",), types=("Int64",), name="total"),
+    Aggregate(function="last", inputs=("amount",), types=("Int64",), name="newest"),
+    Aggregate(function="count", inputs=("amount",), types=("Int64",), name="different", distinct=True),
+)
 STATES = sorted((Path(__file__).parent / "states").glob("layout-*.bin"))
 
 
@@ -137,3 +141,53 @@ def test_the_next_close_of_empty_windows_is_when_a_tick_gives_one_out() -> None:
             result = engine.advance(state, batch(0).clear(), due)
             assert result.rows
             state, safe = result.state, due
+
+
+KINDS = {
+    "tumbling": {"duration_us": 50_000},
+    "sliding": {"duration_us": 60_000, "slide_us": 20_000, "emit_empty": True},
+    "session": {"gap_us": 30_000},
+    "count": {"size": 7, "step": 3},
+    "rows": {"size": 4, "emission": "changes"},
+    "group": {"emission": "changes", "ttl_us": 10_000},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tick_without_records_needs_no_columns(kind: str) -> None:
+    """The types of the inputs are those of the spec, whatever the batch has."""
+    spec = WindowSpec(kind=kind, aggregates=AGGREGATES, **KINDS[kind])  # type: ignore[arg-type]
+    engine = Engine({(1, 1): spec})
+    nothing = batch(0).drop("amount").clear()
+    first = engine.advance(None, nothing, 0).state
+    state = engine.advance(first, batch(0), 40_000).state
+    assert engine.advance(State.from_bytes(state.to_bytes()), nothing, 500_000).state.tables
+    assert engine.advance(state, [], 500_000).state.tables
+
+
+def test_aggregates_in_another_order_find_their_parts() -> None:
+    """A stream whose spec changes in place keeps the values of its open windows."""
+    specs = [
+        WindowSpec(kind="tumbling", duration_us=50_000, aggregates=aggregates)
+        for aggregates in (AGGREGATES, AGGREGATES[::-1])
+    ]
+    state = Engine({(1, 1): specs[0]}).advance(None, batch(0), 40_000).state
+    rows = [
+        pl.concat(Engine({(1, 1): spec}).advance(state, [], 50_000).rows)
+        .sort("key")
+        .select("key", "total", "newest")
+        for spec in specs
+    ]
+    assert rows[0].equals(rows[1])
+
+
+def test_frames_of_several_streams_have_their_own_inputs() -> None:
+    """Each frame needs only what the specs of its own streams read."""
+    specs = {
+        (1, 1): WindowSpec(kind="group", emission="changes", aggregates=AGGREGATES[:1]),
+        (2, 1): WindowSpec(kind="group", emission="changes"),
+    }
+    mine = [batch(0).filter(pl.col("stream") == stream) for stream in (1, 2)]
+    result = Engine(specs).advance(None, [mine[0], mine[1].drop("amount")], 0)
+    assert sorted(frame["stream"][0] for frame in result.rows) == [1, 2]
+    assert [frame.height for frame in result.rows] == [40, 40]

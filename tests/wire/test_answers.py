@@ -17,6 +17,7 @@ from tests.postgres_servers import PostgresServer
 from tests.streams.sealing import minute
 from tests.streams.stream_api import StreamApi
 from tests.wire.api import Api, Json, ack_operation, answered, push_operation
+from tests.wire.deadline import eventually
 from tests.wire.document import Document
 from tests.wire.sql import Sql
 
@@ -53,7 +54,8 @@ def checked(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPathFactor
 def queues(api: Api) -> None:
     api.configure("q", namespace="n", task="t")
     api.push("q", 1)
-    api.push_items([{"queue": "q", "payload": 1, "transactionId": "same", "traceId": "trace"}] * 2)
+    both = {"transactionId": "same", "traceId": "trace", "headers": {"tenant": "north"}}
+    api.push_items([{"queue": "q", "payload": 1, **both}] * 2)
     api.configure("gone")
     answered(api.delete("/api/v1/resources/queues/gone"), 200)
     assert api.get("/api/v1/resources/queues/gone").status_code == 404
@@ -87,7 +89,7 @@ def counts(api: Api) -> None:
 def dead_letters(api: Api) -> None:
     def bury(number: int) -> Json:
         """Let a new message become a dead letter."""
-        api.push("dead", number)
+        assert api.push_items([{"queue": "dead", "payload": number, "headers": {"n": "1"}}]).is_success
         (message,) = api.take("dead", consumerGroup="g")
         assert api.ack(message, "dlq", consumerGroup="g", error="broken")["dlq"]
         return message
@@ -126,7 +128,7 @@ def groups(api: Api) -> None:
     api.push("grouped", 1, 2)
     api.take("grouped", consumerGroup="slow")
     api.read("/api/v1/consumer-groups")
-    assert api.read("/api/v1/consumer-groups/lagging", minLagSeconds=0)["consumerGroups"]
+    eventually(lambda: api.read("/api/v1/consumer-groups/lagging", minLagSeconds=0)["consumerGroups"])
     api.read("/api/v1/consumer-groups/slow")
     answered(api.post("/api/v1/consumer-groups/slow/subscription", {"subscriptionTimestamp": EPOCH}), 200)
     api.seek("slow", "grouped", toEnd=True)
@@ -144,7 +146,8 @@ def streams(api: Api) -> None:
 def _exercise(stream: StreamApi) -> None:
     api = stream.api
     stream.define(partitioned=True, event_time="at", window_grace_period_ms=0)
-    records = stream.push({"at": EPOCH}, {"at": EPOCH}, {"at": "2026-01-01T00:00:01Z"})
+    times = (EPOCH, EPOCH, "2026-01-01T00:00:01Z")
+    records = stream.push(*({"at": time} for time in times), headers={"tenant": "north"})
     of = {"stream": stream.id, "version": 1}
     noted = [{**of, "key": "p", "txid": record.position[0], "id": record.position[1]} for record in records]
     start = 1_767_225_600_000_000

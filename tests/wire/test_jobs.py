@@ -391,6 +391,23 @@ def test_a_drop_is_refused_while_others_use_the_rows(sql: Sql, orders: str, tag:
     assert sql.api.read("/api/v1/resources/streams", search=tag)["total"] == 0
 
 
+def test_a_job_is_deleted_over_http_with_its_readers(sql: Sql, orders: str, tag: str) -> None:
+    sql(
+        f"CREATE STREAM a_{tag} AS SELECT country FROM {orders};"
+        f"CREATE STREAM b_{tag} AS SELECT country FROM a_{tag}"
+    )
+    deleted = answered(sql.api.delete(f"/api/v1/jobs/a_{tag}", cascade="true"), 200)
+    assert deleted == {"deleted": True, "dropped": [f"b_{tag}", f"a_{tag}"]}
+
+
+def test_a_stream_over_two_dropped_jobs_is_dropped_once(sql: Sql, orders: str, tag: str) -> None:
+    a, b = f"a_{tag}", f"b_{tag}"
+    sql(f"CREATE STREAM {a} AS SELECT country FROM {orders}; CREATE STREAM {b} AS SELECT country FROM {a}")
+    define = {"name": f"w_{tag}", "namespace": "n", "source_queue_names": [a, b]}
+    assert sql.api.post("/api/v1/stream/define", define).status_code == 201
+    assert sql.one(f"DROP STREAM {a} CASCADE")["dropped"] == [f"n.w_{tag}", b, a]
+
+
 def test_a_dropped_job_ends_its_definitions(sql: Sql, orders: str, tag: str) -> None:
     sql(windowed(tag, orders))
     stream_id, _, _ = sql.stream(f"j_{tag}")

@@ -1,10 +1,13 @@
 """A SELECT over HTTP: a temporary job whose rows come as lines, and that goes with its reader."""
 
 import signal
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import httpx2
+import psycopg
 import pytest
 
 from queenspark.embedded import EmbeddedPostgres
@@ -82,6 +85,23 @@ def test_a_select_ends_at_its_timeout(sql: Sql, orders: str) -> None:
         assert list(lines) == []
     assert 0.5 < time.monotonic() - began < 10
     wait_until(lambda: is_gone(sql, queue))
+
+
+def test_a_select_ends_at_its_timeout_also_while_rows_come(sql: Sql, orders: str) -> None:
+    over = threading.Event()
+
+    def emit(queue: str) -> None:
+        with suppress(psycopg.Error):
+            while not over.is_set():
+                sql.emit(queue, '{"country":"DE"}')
+
+    with sql.select(f"SELECT country FROM {orders}", timeout=1500) as lines:
+        next(lines)
+        writer = threading.Thread(target=emit, args=[queue_of(sql, orders)])
+        writer.start()
+        assert list(lines)
+        over.set()
+        writer.join()
 
 
 def test_without_time_a_select_gives_its_columns(sql: Sql, orders: str) -> None:

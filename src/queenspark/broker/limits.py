@@ -1,12 +1,13 @@
-"""What names and payloads may look like."""
+"""What names, headers and payloads may look like."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import Raw
 
 from ..store.definitions import WINDOW_QUEUES
+from ..store.headers import headers_fault
 from ..store.names import ids_fault, name_fault
 from ..store.payloads import depth_fault, size_fault
 from .errors import ApiError, bad_request
@@ -33,6 +34,13 @@ def check_ids(what: str, ids: Iterable[str]) -> None:
     """Transaction and trace ids, many at once."""
     if fault := ids_fault(ids):
         raise bad_request(f"{what} {fault}")
+
+
+def check_headers(headers: Iterable[Mapping[str, str] | None]) -> None:
+    """Number, names and lengths of headers, or 400."""
+    for each in headers:
+        if each and (fault := headers_fault(each)):
+            raise bad_request(f"headers {fault}")
 
 
 def check_payloads(payloads: Iterable[Raw], body_bytes: int, most_bytes: int, most_depth: int) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 from msgspec.structs import asdict
 
 from ..store.dead_letters import Filter
+from ..store.headers import from_text
 from .answers.messages import (
     Counted,
     DeadLetter,
@@ -66,6 +67,7 @@ def _message(row: dict[str, Any]) -> Message:
         status=row["status"],
         data=Raw(row["payload"].encode()),
         created_at=iso_time(row["created_at"]),
+        headers=from_text(row["headers"]) or UNSET,
     )
 
 
@@ -160,6 +162,7 @@ def _dead_letter(row: dict[str, Any]) -> DeadLetter:
         data=Raw(row["payload"].encode()),
         created_at=iso_time(row["created_at"]),
         failed_at=iso_time(row["failed_at"]),
+        headers=from_text(row["headers"]) or UNSET,
     )
 
 

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta, Raw
+from msgspec import UNSET, Meta, Raw, UnsetType
 
 from ..store.delivery import QUEUE_MODE, Batch
+from ..store.headers import from_text
 from .broker import Broker
 from .errors import bad_request
 from .http import NOTHING, Answer, Call, Right, Route, json
@@ -57,6 +58,7 @@ class PoppedMessage(msgspec.Struct, rename="camel", gc=False):
     consumer_group: str | None
     lease_id: str
     producer_sub: str | None = None
+    headers: dict[str, str] | UnsetType = UNSET
 
 
 class Popped(msgspec.Struct, rename="camel"):
@@ -174,6 +176,7 @@ def _popped(broker: Broker, query: PopQuery, found: Batch, group: str, batch: in
             iso_us(message.created_us),
             shown_group,
             lease_id,
+            headers=from_text(message.headers) or UNSET,
         )
         for message in found.messages
     ]

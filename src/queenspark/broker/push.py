@@ -12,7 +12,7 @@ from ..store.push import Item, Pushed, complete
 from .broker import Broker
 from .errors import bad_request
 from .http import Answer, Call, Right, Route, json
-from .limits import check_ids, check_name, check_payloads, check_queue
+from .limits import check_headers, check_ids, check_name, check_payloads, check_queue
 
 MESSAGES = {
     "": "items array is required",
@@ -21,6 +21,7 @@ MESSAGES = {
     "partition": "Partition must be a string",
     "transactionId": "TransactionId must be a string",
     "traceId": "TraceId must be a string",
+    "headers": "headers must be an object of strings: write other values as strings",
 }
 
 
@@ -55,6 +56,7 @@ def check_items(broker: Broker, items: Sequence[Item], body_bytes: int) -> None:
         check_name("Partition", partition)
     check_ids("TransactionId", [item.transaction_id or "" for item in items])
     check_ids("TraceId", [item.trace_id for item in items if item.trace_id])
+    check_headers([item.headers for item in items])
     check_payloads(
         [item.payload for item in items], body_bytes, settings.max_item_bytes, settings.max_json_depth
     )

@@ -62,11 +62,17 @@ class PollRequest(msgspec.Struct, rename="camel"):
     max_windows: Annotated[int, Meta(ge=1, le=_MOST_WINDOWS)] | None = None
     max_messages: Annotated[int, Meta(ge=1, le=100_000)] | None = None
     consumer_id: str | None = None
+    messages: bool = True
 
 
 async def poll(broker: Broker, call: Call) -> Answer:
-    """Lease the next window, or several of different keys, with their messages."""
+    """Lease the next window, or several of different keys, with their messages unless they are not wanted."""
     request: PollRequest = call.body
+    if not request.messages and request.max_messages is not None:
+        raise bad_request(
+            f"maxMessages is {request.max_messages} and messages is false: leave maxMessages out, and page"
+            " with /api/v1/stream/window/:leaseId/messages"
+        )
     stream = await find_stream(broker, request.stream_name, request.namespace)
     group = check_name("consumerGroup", request.consumer_group)
     holder = check_name("consumerId", request.consumer_id) if request.consumer_id else None
@@ -151,7 +157,12 @@ async def _window(
     window = decode(message.payload)
     lease = Lease(message.partition_id, message.transaction_id, group, window.id)
     broker.leases.remember(str(batch.lease_id), lease)
-    page = await page_of(broker, window, request.max_messages, None)
+    shown: dict[str, Any] = {}
+    if request.messages:
+        page = await page_of(broker, window, request.max_messages, None)
+        shown["messages"] = page.messages
+        if page.next_cursor is not None:
+            shown["nextCursor"] = page.next_cursor
     return shown_window(
         window,
         stream=stream.name,
@@ -162,8 +173,7 @@ async def _window(
         partitionId=str(message.partition_id),
         transactionId=message.transaction_id,
         retryCount=message.retries,
-        messages=page.messages,
-        **({} if page.next_cursor is None else {"nextCursor": page.next_cursor}),
+        **shown,
     )
 
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from ..formats.window_message import Range, WindowMessage
 from ..store.definitions import Body, spec_of
+from ..store.headers import from_text
 from ..store.hydration import Record, Wish
 from ..windows.membership import Members
 from .broker import Broker
@@ -32,6 +33,7 @@ class WindowRecord(msgspec.Struct, gc=False):
     queue: str
     partition: str
     transactionId: str  # noqa: N815
+    headers: dict[str, str] | UnsetType = UNSET
 
 
 class Page(NamedTuple):
@@ -125,7 +127,17 @@ def _only(members: Members, records: list[Record], dropped: set[Cursor]) -> list
 def _shown(record: Record, partition: str, queue: str) -> WindowRecord:
     data = Raw(record.payload.encode())
     created = iso_us(record.created_us)
-    return WindowRecord(str(record.id), data, data, created, created, queue, partition, record.transaction_id)
+    return WindowRecord(
+        str(record.id),
+        data,
+        data,
+        created,
+        created,
+        queue,
+        partition,
+        record.transaction_id,
+        from_text(record.headers) or UNSET,
+    )
 
 
 def shown_time(microseconds: int) -> str:

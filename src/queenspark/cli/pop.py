@@ -15,6 +15,7 @@ COLUMNS = [
     ("transaction id", "transactionId"),
     ("created", "createdAt"),
     ("retries", "retryCount"),
+    ("headers", "shown_headers"),
     ("data", "shown"),
 ]
 
@@ -54,7 +55,17 @@ def print_messages(messages: list[dict[str, Any]], *, as_json: bool) -> None:
         for message in messages:
             print_json_line(message)
     else:
-        print_table([{**message, "shown": as_text(message.get("data"))} for message in messages], COLUMNS)
+        print_table([_row(message) for message in messages], COLUMNS)
+
+
+def headers_of(message: dict[str, Any]) -> str | None:
+    """The headers of a message on one line, as `push --header` takes them; None when it has none."""
+    headers: dict[str, str] = message.get("headers") or {}
+    return " ".join(f"{name}={value}" for name, value in headers.items()) or None
+
+
+def _row(message: dict[str, Any]) -> dict[str, Any]:
+    return {**message, "shown": as_text(message.get("data")), "shown_headers": headers_of(message)}
 
 
 def as_text(data: Any) -> str:

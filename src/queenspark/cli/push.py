@@ -34,6 +34,10 @@ def push(
     transaction_id: Annotated[
         str | None, typer.Option(metavar="ID", help="Makes the push of a single message repeatable.")
     ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A header of every message; may be given several times."),
+    ] = None,
     text: Annotated[bool, typer.Option("--text", help="Take the payload as text, not as JSON.")] = False,
     batch_size: Annotated[
         int, typer.Option(min=1, help="Messages of one request, when they come from stdin.")
@@ -43,6 +47,8 @@ def push(
 ) -> None:
     """Push a message, or each line of standard input as a message."""
     common: Item = {"queue": queue} if partition is None else {"queue": queue, "partition": partition}
+    if header:
+        common["headers"] = dict(map(_header, header))
     items: Iterator[Item]
     if payload is not None and payload != "-":
         if transaction_id is not None:
@@ -59,6 +65,13 @@ def push(
     if not as_json:
         also = f" ({duplicates:,} of them known already)" if duplicates else ""
         say(f"Pushed {pushed:,} message{'' if pushed == 1 else 's'} to {queue}{also}.")
+
+
+def _header(given: str) -> tuple[str, str]:
+    name, equals, value = given.partition("=")
+    if not name or not equals:
+        raise Failure(f"--header is {given!r}: write NAME=VALUE.", Exit.USAGE)
+    return name, value
 
 
 def _push_all(broker: BrokerApi, items: Iterator[Item], batch_size: int, *, as_json: bool) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.following import follow
 from queenspark.cli.options import AsJson, Partition, QueueName, Url
 from queenspark.cli.output import out, print_json_line
-from queenspark.cli.pop import as_text
+from queenspark.cli.pop import as_text, headers_of
 
 
 def tail(
@@ -32,4 +32,6 @@ def tail(
 
 def _print_message(message: dict[str, Any]) -> None:
     facts = (message.get("createdAt"), message.get("partition"), message.get("transactionId"))
-    out().print(*facts, as_text(message.get("data")), soft_wrap=True)
+    headers = headers_of(message)
+    more = () if headers is None else (headers,)
+    out().print(*facts, *more, as_text(message.get("data")), soft_wrap=True)

@@ -37,7 +37,7 @@ class Wanted(TypedDict, total=False):
 
 
 class Message(msgspec.Struct, rename="camel", kw_only=True):
-    """A message: its payload, and where and when it was stored."""
+    """A message: its payload and headers, and where and when it was stored."""
 
     id: str
     transaction_id: str
@@ -45,6 +45,7 @@ class Message(msgspec.Struct, rename="camel", kw_only=True):
     partition: str
     data: Any
     created_at: datetime
+    headers: dict[str, str] = {}
 
 
 M_co = TypeVar("M_co", bound=Message, covariant=True)
@@ -134,7 +135,7 @@ class Messages(Sequence[M_co], Generic[M_co]):
         """A table: a row for each message, a column for each field of the payloads (`data.user`).
 
         Payloads that are no objects are in a column `data`. A column whose values have no common type has
-        them as JSON text.
+        them as JSON text. Headers are in a column `headers` (a map) when a message has some.
         """
         with _naming_the_fix():
             from .tables import to_arrow

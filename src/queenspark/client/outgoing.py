@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -15,12 +15,13 @@ from .errors import InvalidValue
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to push, with its own partition, transaction id or trace id."""
+    """A message to push, with its own partition, transaction id, trace id or headers."""
 
     payload: Any
     partition: str | None = None
     transaction_id: str | None = None
     trace_id: str | None = None
+    headers: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +42,29 @@ class Item(msgspec.Struct, rename="camel", omit_defaults=True):
     transaction_id: str
     partition: str = "Default"
     trace_id: str | None = None
+    headers: dict[str, str] | None = None
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it has."""
+        headers = self.headers or {}
+        return len(self.payload) + sum(len(name) + len(value) for name, value in headers.items())
 
 
-def items(queue: str, partition: str | None, payloads: Any, transaction_id: str | None = None) -> list[Item]:
+def items(
+    queue: str,
+    partition: str | None,
+    payloads: Any,
+    transaction_id: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> list[Item]:
     """The items of a push: a list is many messages, anything else is one.
 
-    An item without a transaction id gets one here, so that sending it again stores it once.
+    Headers are for every message; those of an Outgoing are added to them. An item without a transaction id
+    gets one here, so that sending it again stores it once.
     """
     many: Iterable[Any] = payloads if isinstance(payloads, list | tuple) else [payloads]
-    made = [_item(queue, partition, each) for each in many]
+    made = [_item(queue, partition, each, headers) for each in many]
     if transaction_id is not None:
         if len(made) != 1:
             raise InvalidValue(
@@ -60,7 +75,7 @@ def items(queue: str, partition: str | None, payloads: Any, transaction_id: str 
     return made
 
 
-def _item(queue: str, partition: str | None, given: Any) -> Item:
+def _item(queue: str, partition: str | None, given: Any, headers: Mapping[str, str] | None) -> Item:
     one = given if isinstance(given, Outgoing) else Outgoing(given)
     try:
         payload = Raw(msgspec.json.encode(one.payload))
@@ -72,4 +87,14 @@ def _item(queue: str, partition: str | None, given: Any) -> Item:
         transaction_id=one.transaction_id or str(uuid4()),
         partition=one.partition or partition or "Default",
         trace_id=one.trace_id,
+        headers=_headers(headers, one.headers),
     )
+
+
+def _headers(*given: Mapping[Any, Any] | None) -> dict[str, str] | None:
+    """All headers that were given; of the same name, the last one."""
+    merged = {name: value for each in given for name, value in (each or {}).items()}
+    for name, value in merged.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidValue(f"header {name!r} is {value!r}: headers are strings, so write str(…)")
+    return merged or None

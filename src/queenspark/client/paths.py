@@ -1,4 +1,4 @@
-"""Dotted paths into a message: `data.user`, `data.items.0.price`, `partition`."""
+"""Dotted paths into a message: `data.user`, `data.items.0.price`, `headers.tenant`, `partition`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Final
 from .errors import InvalidValue
 
 FIELDS = ("data", "id", "queue", "partition", "transaction_id", "created_at")
+_HEADERS = "headers."
 
 
 class _Missing:
@@ -23,11 +24,15 @@ class Path:
     """A path that was read once, to be looked up in many messages."""
 
     def __init__(self, text: str) -> None:
+        if text.startswith(_HEADERS) and text != _HEADERS:
+            self.text, self._field, self._steps = text, "headers", [text.removeprefix(_HEADERS)]
+            return
         first, *self._steps = text.split(".")
         if first not in FIELDS or not all(self._steps) or (self._steps and first != "data"):
             others = ", ".join(FIELDS[1:])
             raise InvalidValue(
-                f"path is {text!r}: give a path into the payload such as data.user, or one of {others}"
+                f"path is {text!r}: give a path into the payload such as data.user, a header such as"
+                f" headers.tenant, or one of {others}"
             )
         self.text = text
         self._field = first

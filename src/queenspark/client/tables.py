@@ -17,11 +17,14 @@ _FIXED = [
     ("partition", pa.string()),
     ("created_at", pa.timestamp("us", "UTC")),
 ]
+_HEADERS = pa.map_(pa.string(), pa.string())
 
 
 def to_arrow(messages: Sequence[Message]) -> pa.Table:
     """A row for each message, a column for each field of the payloads."""
     columns = {name: pa.array([getattr(each, name) for each in messages], kind) for name, kind in _FIXED}
+    if any(message.headers for message in messages):
+        columns["headers"] = pa.array([list(message.headers.items()) for message in messages], _HEADERS)
     payloads = [message.data for message in messages]
     objects = [payload if isinstance(payload, dict) else {} for payload in payloads]
     for name in dict.fromkeys(name for payload in objects for name in payload):

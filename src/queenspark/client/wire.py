@@ -70,7 +70,7 @@ class SealedWindow(msgspec.Struct, rename="camel", kw_only=True):
     retry_count: int
     partition_id: str
     transaction_id: str
-    messages: list[Message]
+    messages: list[Message] | None = None  # left out when they were not wanted
     replaces: list[str] = []
     next_cursor: str | None = None
 

@@ -43,6 +43,8 @@ class WindowMessage(msgspec.Struct):
     revision: int
     sources: list[Range]
     replaces: list[str] = []
+    #: What the stream computes, as the text of a JSON object.
+    values: str | None = None
 
 
 decode = msgspec.json.Decoder(WindowMessage).decode

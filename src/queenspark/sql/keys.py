@@ -8,7 +8,8 @@ from hashlib import sha256
 import polars as pl
 
 from .encoding import json_text
-from .types import SqlType
+from .payload import Field, PayloadDecoder
+from .types import STRING, SqlType
 
 #: The longest name of a partition.
 LONGEST = 255
@@ -17,10 +18,15 @@ _HASH = 64
 
 
 def partition_name(key: Sequence[tuple[pl.Expr, SqlType]]) -> pl.Expr:
-    """The partition of each row.
+    """The partition of each row: the key as text. What is too long ends in its SHA-256."""
+    return shortened(key_text(key))
 
-    A single string is its own name, unless it is empty, begins with `[` or has control characters.
-    Everything else is a JSON array. What is too long ends in its SHA-256.
+
+def key_text(key: Sequence[tuple[pl.Expr, SqlType]]) -> pl.Expr:
+    """The key of each row as text, from which `key_values` reads it again.
+
+    A single string is itself, unless it is empty, begins with `[` or has control characters. Everything else
+    is a JSON array.
     """
     texts = [json_text(_one_zero(value, kind), kind) for value, kind in key]
     joined: list[pl.Expr] = []
@@ -31,11 +37,30 @@ def partition_name(key: Sequence[tuple[pl.Expr, SqlType]]) -> pl.Expr:
         value = key[0][0]
         plain = (value != "") & ~value.str.starts_with("[") & ~value.str.contains(_CONTROLS)
         name = pl.when(plain.fill_null(False)).then(value).otherwise(name)
-    long = name.str.len_chars() > LONGEST
-    shortened = (
-        pl.when(long).then(name).map_batches(_shortened, return_dtype=pl.String(), is_elementwise=True)
+    return name
+
+
+def key_values(texts: pl.Series, kinds: Sequence[SqlType]) -> list[pl.Series]:
+    """The values of keys, a column for each part of the key."""
+    if len(kinds) == 1 and kinds[0].name == "STRING" and not texts.str.starts_with("[").any():
+        return [texts]
+    distinct = texts.unique()
+    fields = [Field((number,), kind) for number, kind in enumerate(kinds)]
+    is_array = distinct.str.starts_with("[")
+    plain = distinct.to_frame("k").select(json_text(pl.col("k"), STRING)).to_series()
+    arrays = distinct.zip_with(is_array, "[" + plain + "]")
+    columns = PayloadDecoder(fields).columns(arrays)
+    found = pl.DataFrame({"key": texts}).join(
+        columns.with_columns(key=distinct), on="key", how="left", maintain_order="left", nulls_equal=True
     )
-    return pl.when(long).then(shortened).otherwise(name)
+    return [found[field.column] for field in fields]
+
+
+def shortened(name: pl.Expr) -> pl.Expr:
+    """A name that is too long for a partition, with its SHA-256 in place of its end."""
+    long = name.str.len_chars() > LONGEST
+    short = pl.when(long).then(name).map_batches(_shortened, return_dtype=pl.String(), is_elementwise=True)
+    return pl.when(long).then(short).otherwise(name)
 
 
 def _one_zero(value: pl.Expr, kind: SqlType) -> pl.Expr:

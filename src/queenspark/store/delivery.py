@@ -41,6 +41,7 @@ class Message(NamedTuple):
     transaction_id: str
     trace_id: str | None
     payload: str
+    headers: str | None  # JSON text
 
 
 class Batch(NamedTuple):

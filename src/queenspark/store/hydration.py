@@ -24,6 +24,7 @@ class Record(NamedTuple):
     encrypted: bool
     transaction_id: str
     payload: str
+    headers: str | None  # JSON text
 
 
 _RANGES = tuple(f"{name}s" for name in Range._fields)

@@ -42,6 +42,9 @@ _LOOKUP_OPTIONS = _OPTIONS + " -c enable_seqscan=off -c enable_bitmapscan=off"
 #: Columns beside the position: none, and those of a scan.
 _POSITIONS = sql.SQL("")
 SCANNED = sql.SQL(", m.queue_id, m.partition_id, m.created_at")
+#: Columns of a read that are left out unless they are asked for.
+_PAYLOAD = sql.SQL(", m.transaction_id, m.encrypted, m.payload")
+_HEADERS = sql.SQL(", m.headers")
 #: What the columns of a scan are packed as.
 _PACKED = {"txid": ">i8", "id": ">i8", "queue_id": ">i4", "partition_id": ">i8", "created_us": ">i8"}
 _POSTGRES_EPOCH_US = 946_684_800_000_000  # PostgreSQL counts from the year 2000
@@ -143,22 +146,32 @@ class LogReader:
         return cuts
 
     def read(
-        self, queue_ids: Sequence[int], after: Position, upto: Position, *, payload: bool
+        self,
+        queue_ids: Sequence[int],
+        after: Position,
+        upto: Position,
+        *,
+        payload: bool,
+        headers: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """Messages after one position and up to another: batch after batch, but unsorted within a batch.
 
         Columns: txid, id, queue_id, partition, created_us; with `payload` also transaction_id, encrypted and
-        payload. Messages of a partition that was deleted before the reader came across it are left out.
+        payload; with `headers` also headers, as JSON text or null where a message has none. Messages of a
+        partition that was deleted before the reader came across it are left out.
         """
-        return self._with_payload(queue_ids, after, upto) if payload else self._scan(queue_ids, after, upto)
+        if not (payload or headers):
+            return self._scan(queue_ids, after, upto)
+        columns = sql.Composed([*([_PAYLOAD] if payload else []), *([_HEADERS] if headers else [])])
+        return self._with_text(queue_ids, after, upto, columns)
 
-    def _with_payload(
-        self, queue_ids: Sequence[int], after: Position, upto: Position
+    def _with_text(
+        self, queue_ids: Sequence[int], after: Position, upto: Position, columns: sql.Composed
     ) -> Iterator[pa.RecordBatch]:
         rows = _FIRST_ROWS
         while after < upto:
             end = self._nth(queue_ids, after, upto, rows) or upto
-            batches = self._fetch(queue_ids, after, end)
+            batches = self._fetch(queue_ids, after, end, columns)
             after = end
             if size := sum(batch.nbytes for batch in batches):
                 growth = min(_STATEMENT_BYTES / size, _MOST_GROWTH)
@@ -253,8 +266,11 @@ class LogReader:
         rows = self._rows(statement)
         return Position(*rows[0]) if rows else None
 
-    def _fetch(self, queue_ids: Sequence[int], after: Position, upto: Position) -> list[pa.RecordBatch]:
-        statement = written("log_read", {"queue_ids": list(queue_ids), **between(after, upto)})
+    def _fetch(
+        self, queue_ids: Sequence[int], after: Position, upto: Position, columns: sql.Composed
+    ) -> list[pa.RecordBatch]:
+        values = {"queue_ids": list(queue_ids), **between(after, upto)}
+        statement = written("log_read", values, columns=columns)
         used = self._bulk is not None
         try:
             try:

@@ -11,6 +11,7 @@ from psycopg import AsyncConnection
 from .catalog import Catalog, refuse_rows
 from .database import Database
 from .encryption import Cipher
+from .headers import from_text, to_text
 from .push import Item, Pushed, Pusher, complete
 from .queries import query
 
@@ -84,6 +85,7 @@ class Maintenance:
             "transaction_ids": [item.transaction_id for item in items],
             "trace_ids": [item.trace_id for item in items],
             "payloads": [self._stored(item, item.queue in secret) for item in items],
+            "headers": [to_text(item.headers) for item in items],
         }
         rows = await (await connection.execute(query("stage"), params)).fetchall()
         if len(rows) < len(items):
@@ -105,15 +107,17 @@ class Maintenance:
                 await self._catalog.resolve({(row[2], row[3]) for row in rows})
                 for start in range(0, len(rows), _BATCH):
                     part = rows[start : start + _BATCH]
-                    items = [
-                        Item(row[2], row[3], row[5], row[6], self._readable(row[7], row[4], row[5]))
-                        for row in part
-                    ]
+                    items = [self._item(row) for row in part]
                     await self._pusher.insert(connection, items, [row[1] for row in part])
                     await connection.execute(query("unstage"), {"seqs": [row[0] for row in part]})
                 if last:
                     await connection.execute(query("set_push_maintenance"), {"enabled": False})
             return len(rows)
+
+    def _item(self, row: tuple[Any, ...]) -> Item:
+        _, _, queue, partition, encrypted, transaction_id, trace_id, payload, headers = row
+        readable = self._readable(payload, encrypted, transaction_id)
+        return Item(queue, partition, transaction_id, trace_id, readable, from_text(headers))
 
     def _stored(self, item: Item, encrypted: bool) -> str:
         raw = bytes(item.payload)

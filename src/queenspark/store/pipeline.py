@@ -21,6 +21,8 @@ class News(NamedTuple):
     now: int  # the database's clock, in microseconds
     next_close: int | None  # when the next open window of this run wants to be sealed
     floors: list[Place]  # how far earlier runs have pushed
+    #: Versions of jobs that have failed: stream, version, run, and the place that their state is as of.
+    failures: list[tuple[int, int, str, int, int, int]]
 
 
 class Totals(NamedTuple):
@@ -52,8 +54,21 @@ class PipelineStore(LogReader):
 
     def news(self, run: str) -> News:
         """What is new for the query of that run."""
-        ((seq, horizon, tick, now, next_close, floors),) = self._rows(query("pipeline_news"), {"run": run})
-        return News(seq, horizon, tick, now, next_close, [tuple(floor) for floor in floors or []])
+        (row,) = self._rows(query("pipeline_news"), {"run": run})
+        seq, horizon, tick, now, next_close, floors, failures = row
+        return News(
+            seq, horizon, tick, now, next_close, [tuple(floor) for floor in floors or []],
+            [tuple(failure) for failure in failures or []],
+        )  # fmt: skip
+
+    def full_queues(self) -> set[int]:
+        """The output queues of jobs that are full."""
+        full = set()
+        for queue_id, most in self._rows(query("limited_output_queues")):
+            ((backlog,),) = self._rows(query("backlog"), {"queue_id": queue_id, "limit": most})
+            if backlog >= most:
+                full.add(int(queue_id))
+        return full
 
     def look(self) -> None:
         """Note the time, so that safe time can move."""

@@ -15,6 +15,7 @@ from .catalog import Catalog, refuse_rows
 from .database import Database
 from .encryption import Cipher
 from .errors import ChangedMeanwhile, DatabaseUnavailable
+from .headers import to_text
 from .queries import query
 
 BLOCK = 1000  # ids in a block of the sequence message_blocks
@@ -34,6 +35,7 @@ class Item(msgspec.Struct, gc=False, rename="camel"):
     transaction_id: str | None = None
     trace_id: str | None = None
     payload: msgspec.Raw = msgspec.field(default_factory=_null)
+    headers: dict[str, str] | None = None
 
     @property
     def place(self) -> tuple[str, str]:
@@ -138,6 +140,7 @@ class Pusher:
             "transaction_ids": _SEPARATOR.join([item.transaction_id or "" for item in items]),
             "trace_ids": _SEPARATOR.join([item.trace_id or "" for item in items]),
             "payloads": _SEPARATOR.encode().join(payloads).decode(),
+            "headers": _joined_headers(items),
             "encrypted": [queues[name].id for name in encrypted],
             "partitions": list(set(partition_ids)),
             "queues": [queue.id for queue in queues.values()],
@@ -167,3 +170,9 @@ class Pusher:
             Pushed(found[n], partition_id, found[n] != id_)
             for n, (id_, partition_id) in enumerate(zip(ids, partition_ids, strict=True), start=1)
         ]
+
+
+def _joined_headers(items: Sequence[Item]) -> str | None:
+    """The headers of all items; None when no item has any, which is the usual case."""
+    headers = [item.headers for item in items]
+    return _SEPARATOR.join([to_text(each) or "" for each in headers]) if any(headers) else None

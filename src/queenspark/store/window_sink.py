@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from uuid import uuid4
 
 import msgspec
@@ -22,7 +22,7 @@ from ..windows.membership import LEAVES_OUT
 from .database import OPTIONS
 from .errors import DatabaseUnavailable, LostLeadership
 from .news import pack
-from .progress import End, Progress, name_of, to_progress
+from .progress import End, Progress, Stream, name_of, to_progress
 from .push import BLOCK
 from .queries import query
 
@@ -38,12 +38,54 @@ _COUNTED = {
 _COPIED = (
     "txid", "id", "partition_id", "created_at", "queue_id", "transaction_id", "payload", "window_end",
 )  # fmt: skip
+_COPIED_ROWS = (
+    "txid", "id", "partition_id", "created_at", "queue_id", "transaction_id", "payload", "headers",
+)  # fmt: skip
 _LATE = ("stream", "version", "key", "txid", "id", "time_us", "closed_us", "dropped")
-_DEAD = ("stream", "version", "key", "txid", "id")
+_DEAD = ("stream", "version", "key", "txid", "id", "reason", "start_us", "end_us")
+_FAILURES = ("stream", "version", "txid", "id", "tick", "error")
+_CHUNK_ROWS = 10_000
 _STATS = (
     "stream", "version", "watermark_us", "open_windows", "open_txid", "open_id", "records", "windows", "late",
     "dropped", "dead",
 )  # fmt: skip
+
+
+class Parts(NamedTuple):
+    """What a batch gives in one bucket.
+
+    Windows and rows go into the log in the order in which they are given; that of rows is the same each time.
+    In `stats`, records, windows, late, dropped and dead are what the batch added; the others are as they are
+    now.
+    """
+
+    windows: pl.DataFrame
+    rows: pl.DataFrame
+    late: pl.DataFrame
+    dead: pl.DataFrame
+    stats: pl.DataFrame
+    #: Jobs that failed, with the place that their state is as of.
+    failures: pl.DataFrame
+
+
+class Pushed(NamedTuple):
+    """How many windows and rows are new; and when the batch was pushed before, which jobs failed then."""
+
+    new: int
+    failed: dict[Stream, str] | None
+
+
+class _Bucket(NamedTuple):
+    """Whose progress is noted."""
+
+    epoch: int
+    bucket: int
+    buckets: int
+
+    def note(self, connection: Connection, progress: Progress) -> None:
+        """Note how far it has come."""
+        params = {**self._asdict(), "batch": progress.n, "state": msgspec.json.encode(progress).decode()}
+        connection.execute(query("set_progress"), params)
 
 
 class WindowSink:
@@ -55,48 +97,74 @@ class WindowSink:
         self._known = pl.DataFrame(schema=_KNOWN)
         self._me = uuid4().hex[:8]
 
-    def push(
-        self,
-        epoch: int,
-        bucket: int,
-        buckets: int,
-        end: Progress,
-        windows: pl.DataFrame,
-        late: pl.DataFrame,
-        dead: pl.DataFrame,
-        stats: pl.DataFrame,
-    ) -> int:
-        """Push what a batch gave in one bucket; how many windows are new (none if it was pushed before).
+    def push(self, epoch: int, bucket: int, buckets: int, end: Progress, parts: Parts) -> Pushed:
+        """Push what a batch gave in one bucket; nothing if it was pushed before.
 
-        `end` is what the bucket notes. A run that begins again from the log gives out the same windows as the
-        one before up to where that one came; they are left out. Raises LostLeadership when `epoch` is not the
+        `end` is what the bucket notes. A run that begins again from the log gives out the same as the one
+        before up to where that one came; it is left out. Raises LostLeadership when `epoch` is not the
         leader's.
-
-        `windows` go into the log in the order of the rows. In `stats`, records, windows, late, dropped and
-        dead are what the batch added; the others are as they are now.
         """
+        place = _Bucket(epoch, bucket, buckets)
         with self._connection() as connection:
+            rows, pushed, queues = parts.rows, 0, set[str]()
+            chunks = -(-rows.height // _CHUNK_ROWS)
+            for number in range(chunks - 1):
+                chunk = rows.slice(number * _CHUNK_ROWS, _CHUNK_ROWS)
+                more = self._push_chunk(connection, place, end, number, chunk)
+                if more is None:
+                    break
+                pushed, queues = pushed + more[0], queues | more[1]
+                self._notify(connection, more)
+            last = rows.slice(max(0, chunks - 1) * _CHUNK_ROWS)
             with connection.transaction():
                 self._check_epoch(connection, epoch)
                 before = _before(connection, bucket, buckets)
                 if before is not None and before.run == end.run and end.n <= before.n:
-                    return 0
-                if before is not None and before.run != end.run and end.live <= before.live:
-                    pushed, queues = self._append(connection, _unknown(connection, windows, before))
+                    return Pushed(0, _failed(connection, bucket, end))
+                is_past = before is not None and before.run != end.run and end.live <= before.live
+                if is_past and before is not None:
+                    windows, rows = (_unknown(connection, each, before) for each in (parts.windows, rows))
+                    found = [self._append(connection, windows), self._append_rows(connection, rows)]
                 else:
-                    pushed, queues = self._append(connection, windows)
-                    self._note(connection, "add_late", late, _LATE)
-                    self._note(connection, "add_dropped", late, _LATE, kinds=list(LEAVES_OUT))
-                    self._note(connection, "add_dead", dead, _DEAD)
-                    self._note(connection, "add_stats", stats, _STATS, bucket=bucket)
-                    params = {"bucket": bucket, "buckets": buckets, "epoch": epoch, "batch": end.n}
-                    state = msgspec.json.encode(end).decode()
-                    connection.execute(query("set_progress"), {**params, "state": state})
+                    if before is None or before.run != end.run:
+                        last = rows
+                    found = [self._append(connection, parts.windows), self._append_rows(connection, last)]
+                    self._note(connection, "add_late", parts.late, _LATE)
+                    self._note(connection, "add_dropped", parts.late, _LATE, kinds=list(LEAVES_OUT))
+                    self._note(connection, "add_dead", parts.dead, _DEAD)
+                    self._note(connection, "add_stats", parts.stats, _STATS, bucket=bucket)
+                    failed = {"bucket": bucket, "run": end.run, "batch": end.n}
+                    self._note(connection, "add_failures", parts.failures, _FAILURES, **failed)
+                    place.note(connection, end)
             # Outside of the transaction, like a push: commits with notifications wait for each other.
-            if pushed:
-                for text in pack(self._me, queues):
-                    connection.execute(query("notify"), {"message": text})
-        return pushed
+            for count, names in found:
+                pushed += count
+                self._notify(connection, (count, set(names)))
+        return Pushed(pushed, None)
+
+    def _push_chunk(
+        self, connection: Connection, place: _Bucket, end: Progress, number: int, rows: pl.DataFrame
+    ) -> tuple[int, set[str]] | None:
+        """Push some of the rows of a batch, so that no transaction holds the horizon back for long.
+
+        None when that is not possible: the bucket has noted nothing in this run yet, or the whole batch.
+        """
+        with connection.transaction():
+            self._check_epoch(connection, place.epoch)
+            before = _before(connection, place.bucket, place.buckets)
+            if before is None or before.run != end.run or end.n <= before.n:
+                return None
+            if number < before.chunks:
+                return 0, set()
+            count, queues = self._append_rows(connection, rows)
+            place.note(connection, msgspec.structs.replace(before, chunks=number + 1))
+        return count, set(queues)
+
+    def _notify(self, connection: Connection, pushed: tuple[int, set[str]]) -> None:
+        count, queues = pushed
+        if count:
+            for text in pack(self._me, sorted(queues)):
+                connection.execute(query("notify"), {"message": text})
 
     def counted_from(self, bucket: int, buckets: int, end: End, streams: pl.DataFrame) -> pl.DataFrame:
         """Where keys of count windows go on in a run that begins again: stream, version, key, txid, id.
@@ -152,12 +220,7 @@ class WindowSink:
 
     def _append(self, connection: Connection, windows: pl.DataFrame) -> tuple[int, list[str]]:
         """Insert the windows; how many are new, and their queues. Deleted streams get nothing."""
-        if windows.is_empty():
-            return 0, []
-        ids = windows["queue_id"].unique().to_list()
-        found = connection.execute(query("hold_window_queues"), {"ids": ids}).fetchall()
-        queues = {int(queue_id): str(name) for queue_id, name in found}
-        windows = windows.filter(pl.col("queue_id").is_in(list(queues))).cast({"queue_id": pl.Int64})
+        windows, queues = self._held(connection, windows)
         if windows.is_empty():
             return 0, []
         txid, created_at = connection.execute(query("begin_windows")).fetchone() or (0, "")
@@ -168,11 +231,39 @@ class WindowSink:
         )
         try:
             with connection.transaction():
-                _copy(connection, _messages(rows))
+                _copy(connection, _messages(rows), "copy_windows", _COPIED)
         except psycopg.errors.UniqueViolation:
             rows = _revised(connection, rows)
-            _copy(connection, _messages(rows))
+            _copy(connection, _messages(rows), "copy_windows", _COPIED)
         return rows.height, list(queues.values())
+
+    def _append_rows(self, connection: Connection, rows: pl.DataFrame) -> tuple[int, list[str]]:
+        """Insert rows of jobs, without those that are there already; how many are new, and their queues."""
+        rows, queues = self._held(connection, rows)
+        if rows.is_empty():
+            return 0, []
+        txid, created_at = connection.execute(query("begin_windows")).fetchone() or (0, "")
+        messages = self._with_partitions(connection, rows).with_columns(
+            id=self._ids(connection, rows.height),
+            txid=pl.lit(txid, dtype=pl.Int64),
+            created_at=pl.lit(created_at),
+        ).sort("partition_id", "transaction_id")  # fmt: skip
+        try:
+            with connection.transaction():
+                _copy(connection, messages, "copy_rows", _COPIED_ROWS)
+        except psycopg.errors.UniqueViolation:
+            messages = _new_rows(connection, messages)
+            _copy(connection, messages, "copy_rows", _COPIED_ROWS)
+        return messages.height, list(queues.values())
+
+    def _held(self, connection: Connection, frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[int, str]]:
+        """What goes to queues that exist; they cannot be deleted before this transaction ends."""
+        if frame.is_empty():
+            return frame, {}
+        ids = frame["queue_id"].unique().to_list()
+        found = connection.execute(query("hold_window_queues"), {"ids": ids}).fetchall()
+        queues = {int(queue_id): str(name) for queue_id, name in found}
+        return frame.filter(pl.col("queue_id").is_in(list(queues))).cast({"queue_id": pl.Int64}), queues
 
     def _with_partitions(self, connection: Connection, windows: pl.DataFrame) -> pl.DataFrame:
         on = ["queue_id", "key"]
@@ -240,10 +331,29 @@ def _messages(rows: pl.DataFrame) -> pl.DataFrame:
     ).sort("partition_id", "transaction_id")
 
 
-def _copy(connection: Connection, messages: pl.DataFrame) -> None:
-    with connection.cursor() as cursor, cursor.copy(query("copy_windows")) as copy:
-        for part in messages.select(_COPIED).iter_slices(_COPY_ROWS):
+def _copy(connection: Connection, messages: pl.DataFrame, statement: str, columns: tuple[str, ...]) -> None:
+    with connection.cursor() as cursor, cursor.copy(query(statement)) as copy:
+        for part in messages.select(columns).iter_slices(_COPY_ROWS):
             copy.write(part.write_csv(include_header=False, quote_style="non_numeric"))
+
+
+def _new_rows(connection: Connection, messages: pl.DataFrame) -> pl.DataFrame:
+    """Rows without those of which the log has the id. Values may differ in the last digit of a double."""
+    params = {
+        "partition_ids": messages["partition_id"].to_list(),
+        "transaction_ids": messages["transaction_id"].to_list(),
+    }
+    found = connection.execute(query("same_rows"), params).fetchall()
+    known = pl.DataFrame(found, schema={"n": pl.Int64}, orient="row")
+    numbered = messages.with_row_index("n", offset=1).cast({"n": pl.Int64})
+    return numbered.join(known, on="n", how="anti", maintain_order="left").drop("n")
+
+
+def _failed(connection: Connection, bucket: int, end: End) -> dict[Stream, str]:
+    """The jobs that failed in a bucket and batch."""
+    params = {"bucket": bucket, "run": end.run, "batch": end.n}
+    found = connection.execute(query("failed_in"), params).fetchall()
+    return {(int(stream), int(version)): str(error) for stream, version, error in found}
 
 
 def _revised(connection: Connection, rows: pl.DataFrame) -> pl.DataFrame:

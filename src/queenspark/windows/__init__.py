@@ -1,14 +1,18 @@
 """The window engine: pure functions over columnar frames; no Spark, no database, no clock of its own."""
 
 from .aggregates import Aggregate
-from .engine import Engine, Open, Report, Result
-from .errors import SpecError, StateError
+from .column_types import type_of, type_text
+from .engine import Engine, Result
+from .errors import InputError, SpecError, StateError
+from .report import Report
 from .spec import WindowSpec
 from .state import State
+from .summary import Open
 
 __all__ = [
     "Aggregate",
     "Engine",
+    "InputError",
     "Open",
     "Report",
     "Result",
@@ -16,4 +20,6 @@ __all__ = [
     "State",
     "StateError",
     "WindowSpec",
+    "type_of",
+    "type_text",
 ]

@@ -10,7 +10,7 @@ from .closing import append
 from .directory import Directory
 from .emission import Emitted
 from .layout import KEY, Layout
-from .runs import in_runs
+from .runs import RUN, in_runs
 
 _NUMBERED = [*KEY, "number"]
 _COUNTS = {"k": pl.Int64, "seen": pl.Int64}
@@ -94,6 +94,12 @@ class CountWindows:
         )
         self.emitted.changes(records, prior, _NUMBERED, pl.col("count"))
 
+    def forget(self, keys: pl.DataFrame) -> None:
+        """These keys are new again."""
+        self.counts = self.counts.join(keys, on=KEY, how="anti")
+        if self.open is not None:
+            self.open = self.open.join(keys, on=KEY, how="anti")
+
 
 class RowsBuffer:
     """The last `size` records of each key; every record emits what is in the buffer after it."""
@@ -117,9 +123,14 @@ class RowsBuffer:
             kept = self.buffer.filter(touched).with_columns(is_new=pl.lit(False))
             rows = pl.concat([kept, rows.select(kept.columns)])
         rows = in_runs(rows, KEY)
-        self.emitted.rolling(rows, self._size)
+        self.emitted.rolling(rows)
         row = pl.int_range(pl.len(), dtype=pl.Int64)
         ends = (pl.col("w") != pl.col("w").shift(-1)).fill_null(True)
         left = pl.when(ends).then(row).backward_fill() - row  # records after it
-        last = rows.filter(left < self._size).drop("is_new", "w", "first_row")
+        last = rows.filter(left < self._size).drop("is_new", *RUN)
         self.buffer = append(rest, last)
+
+    def forget(self, keys: pl.DataFrame) -> None:
+        """These keys are new again."""
+        if self.buffer is not None:
+            self.buffer = self.buffer.join(keys, on=KEY, how="anti")

@@ -8,9 +8,10 @@ import polars as pl
 
 from .directory import Directory
 from .layout import KEY, Layout
-from .runs import in_runs
+from .runs import RUN, in_runs
 
 _RANGE = ("first_txid", "first_id", "last_txid", "last_id")
+_SOURCES = pl.List(pl.Struct({"source": pl.Int32(), **{name: pl.Int64() for name in _RANGE}}))
 _WORD = 2**64
 
 
@@ -38,7 +39,20 @@ class Emitted:
     ) -> None:
         """One row for each record: its window after it. `prior` are the part rows that were there before."""
         if not records.is_empty():
-            self._put(self._running(records, prior, by).with_columns(revision=revision, replaces=_nothing()))
+            rows = self._running(records, prior, by).with_columns(revision=revision, replaces=_nothing())
+            self._put(rows, of_records=True)
+
+    def group(self, records: pl.DataFrame, prior: pl.DataFrame | None) -> None:
+        """One row for each record: its key after it. `prior` are the part rows of these keys."""
+        new = records.with_columns(is_new=pl.lit(True))
+        old = None if prior is None else prior.with_columns(is_new=pl.lit(False))
+        rows = self._layout.accumulate(in_runs(new if old is None else _both(old, new), KEY))
+        self._put(rows.filter("is_new").with_columns(**_no_window()), of_records=True)
+
+    def whole_groups(self, rows: pl.DataFrame) -> None:
+        """One row for each key."""
+        if not rows.is_empty():
+            self._put(rows.with_columns(**_no_window()))
 
     def revisions(self, records: pl.DataFrame, prior: pl.DataFrame, by: Sequence[str]) -> None:
         """The same for records that come late; each makes the next revision of its window."""
@@ -57,28 +71,40 @@ class Emitted:
         sources = _only_source(pl.col("first"), pl.col("last"))
         if pl.concat([old["source"], new["source"]]).n_unique() > 1:
             rows = running_sources(in_runs(_both(old, new), by[:2]))
-            old, new = rows.filter(~pl.col("is_new")), rows.filter("is_new").drop("w", "first_row")
+            old, new = rows.filter(~pl.col("is_new")), rows.filter("is_new").drop(RUN)
             sources = pl.col("sources")
         old = self._layout.merge(old, by, pl.col("is_new").first(), pl.col("source").first(), *more)
         rows = self._layout.accumulate(in_runs(_both(old, new), by[:2]))
         carried = [pl.col(each.meta.output_name()).gather(pl.col("first_row")) for each in more]
         return _in_log_order(rows.with_columns(carried).filter("is_new").with_columns(sources=sources))
 
-    def rolling(self, rows: pl.DataFrame, size: int) -> None:
-        """One row for each new record: the last `size` records of its key. Rows are in runs."""
-        row = pl.int_range(pl.len(), dtype=pl.Int64)
-        rows = rows.with_columns(low_row=pl.max_horizontal("first_row", row - (size - 1)))
+    def rolling(self, rows: pl.DataFrame) -> None:
+        """One row for each new record: the last records of its key. Rows are in runs."""
         if rows["source"].n_unique() == 1:
             sources = _only_source(pl.col("first"), pl.col("last"))
         else:
-            rows = rows.with_columns(sources=_window_sources(rows, size))
+            rows = rows.with_columns(sources=_window_sources(rows, self._layout.spec.rows))
             sources = pl.col("sources")
-        rolled = self._layout.roll(rows, size).filter("is_new").with_columns(sources=sources)
-        self._put(rolled.with_columns(revision=pl.lit(1, dtype=pl.Int64), replaces=_nothing()))
+        rolled = self._layout.roll(rows).filter("is_new").with_columns(sources=sources)
+        rolled = rolled.with_columns(revision=pl.lit(1, dtype=pl.Int64), replaces=_nothing())
+        self._put(rolled, of_records=True)
 
-    def _put(self, rows: pl.DataFrame) -> None:
+    def _put(self, rows: pl.DataFrame, *, of_records: bool = False) -> None:
         named = self._directory.name(rows)
-        self.frames.append(self._layout.output(named, at=self._at))
+        self.frames.append(self._layout.output(named, at=self._at, of_records=of_records))
+
+
+def _no_window() -> dict[str, pl.Expr]:
+    """Columns of rows that are not of a window."""
+    none = pl.lit(None, dtype=pl.Int64)
+    sources = pl.lit([], dtype=_SOURCES)
+    return {
+        "start": none,
+        "end": none,
+        "sources": sources,
+        "revision": pl.col("count"),
+        "replaces": _nothing(),
+    }
 
 
 def _nothing() -> pl.Expr:

@@ -7,3 +7,7 @@ class SpecError(ValueError):
 
 class StateError(ValueError):
     """Bytes that are not a state of this engine."""
+
+
+class InputError(ValueError):
+    """Records whose columns are not those of their spec."""

@@ -8,11 +8,13 @@ is the log's order.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import polars as pl
 
-from .aggregates import Parts, parts_of
-from .runs import rolling_sum, running_sum
+from .functions import columns_of, parts_of
+from .parts import Part, Parts, low_row
+from .runs import running_sum
 from .spec import WindowSpec
 
 KEY = ["k"]
@@ -22,16 +24,22 @@ _WORD = 2**64
 
 
 class Layout:
-    """The part columns of a spec, over columns of given types."""
+    """The part columns of a spec."""
 
-    def __init__(self, spec: WindowSpec, kinds: dict[str, pl.DataType]) -> None:
+    def __init__(self, spec: WindowSpec) -> None:
         self.spec = spec
-        self.aggregates: list[Parts] = [
-            parts_of(aggregate, number, kinds.get(aggregate.column or "", pl.Float64()))
-            for number, aggregate in enumerate(spec.aggregates)
-        ]
-        self.parts = [part for parts, _ in self.aggregates for part in parts]
-        self.columns = [part.name for part in self.parts]
+        self._rolls = spec.kind == "rows"
+        self.inputs = columns_of(spec.aggregates)
+        self.aggregates: list[Parts] = [parts_of(each, rolls=self._rolls) for each in spec.aggregates]
+        #: With the number of records that each is rolled over.
+        self._sizes: dict[str, int] = {}
+        found: dict[str, Part] = {}
+        for aggregate, of in zip(spec.aggregates, self.aggregates, strict=True):
+            for part in of.parts:
+                found[part.name] = part
+                self._sizes[part.name] = aggregate.rows or spec.rows
+        self.parts = list(found.values())
+        self.columns = list(found)
 
     def records(self, batch: pl.DataFrame) -> pl.DataFrame:
         """The batch as part rows in log order, with `t` (the record's time), `created` and `pos`."""
@@ -53,7 +61,7 @@ class Layout:
             pl.col("count").sum(),
             pl.col("first").min(),
             pl.col("last").max(),
-            *(part.merge(pl.col(part.name)).alias(part.name) for part in self.parts),
+            *(part.merge.alias(part.name) for part in self.parts),
             *more,
         )
 
@@ -62,39 +70,47 @@ class Layout:
         return rows.with_columns(
             running_sum(pl.col("count")).alias("count"),
             pl.col("first").gather(pl.col("first_row")),
-            *(
-                (
-                    running_sum(pl.col(part.name))
-                    if part.whole
-                    else part.accumulate(pl.col(part.name)).over("w")
-                ).alias(part.name)
-                for part in self.parts
-            ),
+            *(part.accumulate.alias(part.name) for part in self.parts if part.accumulate is not None),
         )
 
-    def roll(self, rows: pl.DataFrame, size: int) -> pl.DataFrame:
-        """Records in runs, each replaced by the merge of the last `size` ones, down to `low_row`."""
+    def roll(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Records in runs, each replaced by the merge of the last ones, as many as the spec says."""
+        row = pl.col("row")
+        sizes = {self.spec.rows, *self._sizes.values()}
+        rows = rows.with_columns(
+            pl.max_horizontal("first_row", row - (size - 1)).alias(low_row(size)) for size in sizes
+        )
+        low = pl.col(low_row(self.spec.rows))
         return rows.with_columns(
-            (pl.int_range(pl.len()) - pl.col("low_row") + 1).alias("count"),
-            pl.col("t").gather(pl.col("low_row")).alias("start"),
+            (row - low + 1).alias("count"),
+            pl.col("t").gather(low).alias("start"),
             pl.col("t").alias("end"),
-            pl.col("pos").gather(pl.col("low_row")).alias("first"),
+            pl.col("pos").gather(low).alias("first"),
             pl.col("pos").alias("last"),
             *(
-                (
-                    rolling_sum(pl.col(part.name))
-                    if part.whole
-                    else part.roll(pl.col(part.name), size).over("w")
-                ).alias(part.name)
+                part.roll(self._sizes[part.name]).alias(part.name)
                 for part in self.parts
+                if part.roll is not None
             ),
         )
 
-    def output(self, rows: pl.DataFrame, *, at: str | None = None) -> pl.DataFrame:
+    def output(self, rows: pl.DataFrame, *, at: str | None = None, of_records: bool = False) -> pl.DataFrame:
         """Emitted rows from named, merged part rows that have revision, sources and replaces.
 
-        `at`: the position that belongs into the id, `first` or `last`.
+        `at`: the position that belongs into the id, `first` or `last`. `of_records`: each row is that of a
+        record, with its `t` and `pos`.
         """
+        record = [
+            pl.col("t").alias("time_us"),
+            _txid(pl.col("pos")).alias("txid"),
+            _id(pl.col("pos")).alias("id"),
+        ]
+        values = [
+            column.alias(name)
+            for aggregate, of in zip(self.spec.aggregates, self.aggregates, strict=True)
+            for name, column in ((aggregate.name, of.value), (aggregate.error, of.error))
+            if name is not None and column is not None
+        ]
         return rows.select(
             "stream",
             "version",
@@ -106,10 +122,8 @@ class Layout:
             pl.col("revision").cast(pl.Int64),
             "sources",
             "replaces",
-            *(
-                parts.finish.alias(aggregate.name)
-                for aggregate, parts in zip(self.spec.aggregates, self.aggregates, strict=True)
-            ),
+            *(record if of_records else ()),
+            *values,
         )
 
     def with_sources(self, rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
@@ -137,6 +151,12 @@ class Layout:
             for name in ("revision", "replaces")
             if name in rows.columns and name not in by
         ]
+
+
+@lru_cache(maxsize=10_000)
+def layout_of(spec: WindowSpec) -> Layout:
+    """The layout of a spec; it is the same in every step."""
+    return Layout(spec)
 
 
 def window_ids(rows: pl.DataFrame) -> pl.Series:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+RUN = ("w", "row", "first_row")
 _WORD = 2**64
 _HALF = 2**63
 
@@ -17,7 +18,7 @@ _HALF = 2**63
 def in_runs(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """The rows sorted by one or two numbers, otherwise in their order.
 
-    `w` numbers the runs, `first_row` is where each begins.
+    `w` numbers the runs, `row` the rows, `first_row` is where each run begins.
     """
     group = pl.col(by[0])
     if len(by) > 1:
@@ -26,10 +27,8 @@ def in_runs(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     if not rows["w"].is_sorted():
         rows = rows.sort("w", maintain_order=True)
     begins = (pl.col("w") != pl.col("w").shift(1)).fill_null(True)
-    return rows.with_columns(
-        w=begins.cum_sum(),
-        first_row=pl.when(begins).then(pl.int_range(pl.len(), dtype=pl.UInt32)).forward_fill(),
-    )
+    row = pl.int_range(pl.len(), dtype=pl.Int64)
+    return rows.with_columns(w=begins.cum_sum(), row=row, first_row=pl.when(begins).then(row).forward_fill())
 
 
 def running_sum(column: pl.Expr) -> pl.Expr:
@@ -37,9 +36,9 @@ def running_sum(column: pl.Expr) -> pl.Expr:
     return _difference(column, pl.col("first_row"))
 
 
-def rolling_sum(column: pl.Expr) -> pl.Expr:
-    """The sum of each row and those before it down to `low_row`."""
-    return _difference(column, pl.col("low_row"))
+def rolling_sum(column: pl.Expr, low: pl.Expr) -> pl.Expr:
+    """The sum of each row and those before it down to the row `low`."""
+    return _difference(column, low)
 
 
 def _difference(column: pl.Expr, low: pl.Expr) -> pl.Expr:

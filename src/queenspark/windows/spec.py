@@ -6,20 +6,25 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from .aggregates import Aggregate
+from .aggregates import FUNCTIONS, Aggregate
 from .errors import SpecError
 
-Kind = Literal["tumbling", "sliding", "session", "count", "rows"]
+Kind = Literal["tumbling", "sliding", "session", "count", "rows", "group"]
 Clock = Literal["ingest", "event"]
 Late = Literal["drop", "warn", "process"]
 Emission = Literal["final", "changes"]
 
 _SECOND = 1_000_000
 _LONGEST = 2**60
-#: Columns that every emitted row has; an aggregate cannot take their names.
+#: Columns that every emitted row has.
 OUTPUT = (
     "stream", "version", "key", "window_id", "start_us", "end_us", "count", "revision", "sources", "replaces",
 )  # fmt: skip
+#: Columns that rows of `changes` have as well: time and position of the record that the row is for.
+OF_RECORD = ("time_us", "txid", "id")
+#: Kinds without a clock of their own.
+COUNTED = ("count", "rows", "group")
+_RECORD = ("stream", "version", "key", "source", "txid", "id", "created_us", "event_us")
 
 
 class WindowSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -39,6 +44,8 @@ class WindowSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     emission: Emission = "final"
     emit_empty: bool = False
     aggregates: tuple[Aggregate, ...] = ()
+    #: Keys of kinds without a clock are forgotten after this silence.
+    ttl_us: int | None = None
 
     def __post_init__(self) -> None:
         for name, choices in (("kind", Kind), ("clock", Clock), ("late", Late), ("emission", Emission)):
@@ -46,7 +53,7 @@ class WindowSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             if getattr(self, name) not in allowed:
                 raise SpecError(f"{name} is {getattr(self, name)!r}; use one of {', '.join(allowed)}")
         self._check_shape()
-        for name in ("grace_us", "idle_us", "keep_us"):
+        for name in ("grace_us", "idle_us", "keep_us", "ttl_us"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= _LONGEST:
                 raise SpecError(f"{name} is {value}; it must not be negative or longer than {_LONGEST}")
@@ -58,10 +65,38 @@ class WindowSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             )
         if self.kind == "rows" and self.emission != "changes":
             raise SpecError("emission must be changes for rows windows")
-        names = [aggregate.name for aggregate in self.aggregates]
-        for name in names:
-            if name in OUTPUT or names.count(name) > 1:
-                raise SpecError(f"aggregates: the name {name!r} is taken; give each one a name of its own")
+        if self.ttl_us is not None and self.kind not in COUNTED:
+            raise SpecError(f"ttl_us has no meaning for {self.kind} windows; leave it out")
+        self._check_aggregates()
+
+    def _check_aggregates(self) -> None:
+        taken = {*OUTPUT, *OF_RECORD}
+        types: dict[str, str] = {}
+        for each in self.aggregates:
+            for name in (each.name, each.error):
+                if name in taken:
+                    raise SpecError(
+                        f"aggregates: the name {name!r} is taken; give each one a name of its own"
+                    )
+                if name is not None:
+                    taken.add(name)
+            conditions = [] if each.where is None else [(each.where, "Boolean")]
+            for name, kind in [*zip(each.inputs, each.types, strict=True), *conditions]:
+                if name in _RECORD or types.setdefault(name, kind) != kind:
+                    raise SpecError(f"aggregates: the input {name!r} is taken; it cannot be a {kind} as well")
+            self._check_place(each)
+
+    def _check_place(self, each: Aggregate) -> None:
+        function = FUNCTIONS[each.function]
+        if function.final_only and self.emission != "final":
+            raise SpecError(f"aggregates: {each.function} needs the emission final")
+        if function.rows_only and self.kind != "rows":
+            raise SpecError(f"aggregates: {each.function} is for rows windows only")
+        if each.rows is not None and (self.kind != "rows" or not 1 <= each.rows <= self.rows):
+            raise SpecError(
+                f"aggregates: {each.name!r} is over {each.rows} rows; "
+                "that is possible in rows windows, from 1 to their size"
+            )
 
     def _check_shape(self) -> None:
         needed = {
@@ -70,6 +105,7 @@ class WindowSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             "session": ("gap_us",),
             "count": ("size",),
             "rows": ("size",),
+            "group": (),
         }[self.kind]
         allowed = {*needed, "step"} if self.kind == "count" else set(needed)
         for name in ("duration_us", "slide_us", "gap_us", "size", "step"):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import polars as pl
 
 from .errors import StateError
+from .summary import Summary
 
 VERSION = 2
 _LARGE = 1_000  # rows; a smaller table is written whole
@@ -31,8 +33,27 @@ class _Header(msgspec.Struct, omit_defaults=True):
 class State:
     """Tables by spec (as JSON) and name; never changed in place, so a state can be kept and gone back to."""
 
-    def __init__(self, tables: Tables | None = None) -> None:
+    def __init__(self, tables: Tables | None = None, summaries: dict[str, Summary] | None = None) -> None:
         self.tables = tables or {}
+        self._summaries = summaries or {}
+
+    def summary(self, spec: str) -> Summary:
+        """What there is to know about the tables of a spec (as JSON)."""
+        if spec not in self._summaries:
+            self._summaries[spec] = Summary(spec, self.tables.get(spec, {}))
+        return self._summaries[spec]
+
+    def summaries(self) -> list[Summary]:
+        """Those of all specs."""
+        return [self.summary(spec) for spec in self.tables]
+
+    def known(self, tables: Tables) -> dict[str, Summary]:
+        """The summaries that hold for other tables too, because they are the same."""
+        return {
+            spec: summary
+            for spec, summary in self._summaries.items()
+            if tables.get(spec) is self.tables.get(spec)
+        }
 
     def to_bytes(self) -> bytes:
         """Compact, versioned bytes: a header, then each table as Arrow IPC."""
@@ -75,32 +96,33 @@ class State:
     def after(self, *parts: bytes) -> State:
         """The state that comes of this one with these changes, in turn. All of them have the same layout."""
         tables = {spec: dict(of_spec) for spec, of_spec in self.tables.items()}
+        changed: set[str] = set()
         version = VERSION
         for part in parts:
-            version = _apply(part, tables)
+            version = _apply(part, tables, changed)
         for older in range(version, VERSION):
             _UPGRADES[older](tables)
-        return State({spec: of_spec for spec, of_spec in tables.items() if of_spec})
+        known = {spec: summary for spec, summary in self._summaries.items() if spec not in changed}
+        return State({spec: of_spec for spec, of_spec in tables.items() if of_spec}, known)
 
     def rechunked(self) -> State:
         """The same state, with tables that were put together from many pieces in one piece each."""
-        return State({
+        tables = {
             spec: {
                 name: table.rechunk() if table.n_chunks() > _MOST_CHUNKS else table
-                for name, table in tables.items()
+                for name, table in of_spec.items()
             }
-            for spec, tables in self.tables.items()
-        })  # fmt: skip
+            for spec, of_spec in self.tables.items()
+        }
+        return State(tables, self._summaries)
 
     def size(self) -> int:
         """Bytes in memory."""
-        return sum(
-            int(table.estimated_size()) for tables in self.tables.values() for table in tables.values()
-        )
+        return sum(summary.size for summary in self.summaries())
 
 
-def _apply(part: bytes, tables: Tables) -> int:
-    """Make tables what a part of a state says; the version of its layout."""
+def _apply(part: bytes, tables: Tables, touched: set[str]) -> int:
+    """Make tables what a part of a state says, and note their specs; the version of its layout."""
     try:
         (size,) = struct.unpack_from("<I", part)
         header = msgspec.json.decode(part[4 : 4 + size], type=_Header)
@@ -109,6 +131,8 @@ def _apply(part: bytes, tables: Tables) -> int:
     if header.version > VERSION:
         raise StateError(f"the state has layout {header.version}; this version knows up to {VERSION}")
     at = 4 + size
+    entries: list[tuple[Any, ...]] = [*header.tables, *header.changed, *header.gone]
+    touched.update(entry[0] for entry in entries)
 
     def take(length: int) -> pl.DataFrame:
         nonlocal at

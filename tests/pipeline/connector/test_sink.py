@@ -1,5 +1,6 @@
 """DataFrames into queues: as messages that consumers can read, and never twice."""
 
+import re
 import shutil
 from decimal import Decimal
 from itertools import permutations
@@ -209,3 +210,39 @@ def test_a_full_queue_refuses_the_write(spark: SparkSession, queues: Queues) -> 
 def test_a_queue_cannot_be_overwritten(spark: SparkSession, queues: Queues) -> None:
     with pytest.raises(AnalysisException, match="only ever appended to"):
         writer(spark.sql("SELECT '1' AS data"), queues).mode("overwrite").save()
+
+
+def test_headers_are_written_and_may_be_left_out(spark: SparkSession, queues: Queues) -> None:
+    frame = spark.sql(
+        "SELECT '1' AS data, map('tenant', 'north') AS headers UNION ALL SELECT '2', NULL"
+        " UNION ALL SELECT '3', cast(map() AS map<string,string>)"
+    )
+    writer(frame, queues).save()
+    assert queues.run("SELECT payload, headers FROM queenspark.messages ORDER BY payload") == [
+        ("1", '{"tenant":"north"}'), ("2", None), ("3", None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("headers", "error"),
+    [
+        ("'tenant=north'", "column headers is of type string: give a map<string,string>"),
+        ("map('n', 1)", "column headers is of type map<string,int>: give a map<string,string>"),
+        ("map('_version', '1')", "column headers: a value has the name '_version'; names that begin with _"),
+        ("map('n', cast(NULL AS string))", "column headers: a value has null under 'n': leave it out"),
+    ],
+)
+def test_headers_that_no_message_can_have_are_named(
+    spark: SparkSession, queues: Queues, headers: str, error: str
+) -> None:
+    with pytest.raises(PySparkException, match=re.escape(error)):
+        writer(spark.sql(f"SELECT '1' AS data, {headers} AS headers"), queues).save()
+
+
+def test_rows_that_differ_in_headers_only_have_ids_of_their_own() -> None:
+    rows = [("p", b"1", None), ("p", b"1", {"a": "1", "b": "2"}), ("p", b"1", {"a": "2"})]
+    forth, back = RowIds("w"), RowIds("w")
+    ids = [forth.of(*row) for row in rows]
+    assert len(set(ids)) == 3
+    assert [back.of(*row) for row in reversed(rows)] == ids[::-1]
+    assert RowIds("w").of("p", b"1", {"b": "2", "a": "1"}) == ids[1]

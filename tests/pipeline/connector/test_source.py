@@ -105,10 +105,22 @@ def test_messages_of_a_part_come_in_the_order_of_the_log() -> None:
             "transaction_id": ["t"] * 4,
             "encrypted": [False] * 4,
             "payload": ["null"] * 4,
+            "headers": pa.array([None, '{"tenant":"north"}', None, None], pa.string()),
         }
     )
     rows = to_rows(batch, {1: "q"}, Cipher(None))
     assert rows["position"].to_pylist() == ["1-8", "1-9", "2-3", "2-7"]
+    assert rows["headers"].to_pylist() == [[], [("tenant", "north")], [], []]
+
+
+def test_headers_are_a_map_and_empty_where_there_are_none(spark: SparkSession, queues: Queues) -> None:
+    queues.push("a", 1, headers={"tenant": "north"})
+    queues.push("b", 2)
+    frame = queues.frame(spark, ["a", "b"])
+    assert frame.schema["headers"].dataType.simpleString() == "map<string,string>"
+    assert {row.data: row.headers for row in frame.collect()} == {"1": {"tenant": "north"}, "2": {}}
+    assert frame.where("headers['tenant'] = 'north'").count() == 1
+    assert queues.frame(spark, ["b"]).first().headers == {}  # type: ignore[union-attr]
 
 
 def test_an_empty_queue_is_an_empty_frame(spark: SparkSession, queues: Queues) -> None:

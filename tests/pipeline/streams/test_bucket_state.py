@@ -11,39 +11,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from queenspark.pipeline.streams import bucket_state
 from queenspark.pipeline.streams.bucket_state import BucketState
 from queenspark.windows import State
+from tests.pipeline.streams.local import Store
 
 BUCKET = 3
-
-
-class Store:
-    """What Spark offers to a processor, in memory. A batch that fails is taken back."""
-
-    def __init__(self) -> None:
-        self.value: tuple[Any, ...] | None = None
-        self.map: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-        self.written: list[int] = []
-
-    def getValueState(self, name: str, schema: str) -> "Store":  # noqa: N802 - Spark's names
-        return self
-
-    def getMapState(self, name: str, key: str, value: str) -> "Store":  # noqa: N802
-        return self
-
-    def get(self) -> tuple[Any, ...] | None:
-        return self.value
-
-    def update(self, value: tuple[Any, ...]) -> None:
-        self.value = value
-
-    def getValue(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:  # noqa: N802
-        return self.map.get(key)
-
-    def updateValue(self, key: tuple[Any, ...], value: tuple[Any, ...]) -> None:  # noqa: N802
-        self.map[key] = value
-        self.written.append(len(value[0]))
-
-    def removeKey(self, key: tuple[Any, ...]) -> None:  # noqa: N802
-        del self.map[key]
 
 
 def table(first: int, count: int) -> pl.DataFrame:
@@ -83,7 +53,7 @@ def test_what_was_saved_is_loaded_whatever_failed_and_whoever_asks(
             assert before.since(saved) is None
         after = State({"spec": {"open": pl.concat([rows.slice(go), table(number * 10_000, come)])}})
         kept = deepcopy((store.value, store.map))
-        on(store).save(BUCKET, before, after)
+        on(store).save(BUCKET, before, after, {})
         if fails:
             store.value, store.map = kept
         else:
@@ -96,7 +66,7 @@ def test_the_parts_stay_few_and_small() -> None:
     rows, before = table(0, 50_000), None
     for number in range(200):
         rows = pl.concat([rows, table(100_000 + number, 1)])
-        on(store).save(BUCKET, before, State({"spec": {"open": rows}}))
+        on(store).save(BUCKET, before, State({"spec": {"open": rows}}), {})
         before = on(store).load(BUCKET)
         assert len(store.map) <= bucket_state._MOST_PARTS + 1
     assert len(store.written) == 200
@@ -107,7 +77,7 @@ def test_nothing_new_writes_nothing() -> None:
     store = Store()
     bucket_state._remembered = {}
     state = State({"spec": {"open": table(0, 5_000)}})
-    on(store).save(BUCKET, None, state)
+    on(store).save(BUCKET, None, state, {})
     kept = deepcopy((store.value, store.map))
-    on(store).save(BUCKET, on(store).load(BUCKET), state)
+    on(store).save(BUCKET, on(store).load(BUCKET), state, {})
     assert (store.value, store.map) == kept

@@ -24,6 +24,7 @@ class Message(msgspec.Struct, rename="camel"):
     status: Status
     data: Raw
     created_at: str
+    headers: dict[str, str] | UnsetType = UNSET
 
 
 class MessageList(msgspec.Struct):
@@ -53,6 +54,7 @@ class DeadLetter(msgspec.Struct, rename="camel"):
     created_at: str
     failed_at: str
     status: Literal["dead_letter"] = "dead_letter"
+    headers: dict[str, str] | UnsetType = UNSET
 
 
 class DeadLetterList(msgspec.Struct):
@@ -77,6 +79,7 @@ class MessageDetail(msgspec.Struct, rename="camel"):
     data: Raw
     created_at: str
     dead_letters: list[DeadLetter]
+    headers: dict[str, str] | UnsetType = UNSET
     namespace: str | UnsetType | None = UNSET
     task: str | UnsetType | None = UNSET
     message_id: str | UnsetType = UNSET

@@ -36,7 +36,7 @@ class Window(msgspec.Struct, rename="camel"):
 
 
 class LeasedWindow(Window):
-    """A window with its lease and its messages; with `nextCursor` there are more of them."""
+    """A window with its lease and its messages (unless `messages` was false); `nextCursor` leads to more."""
 
     stream: str
     namespace: str
@@ -46,7 +46,7 @@ class LeasedWindow(Window):
     partition_id: str
     transaction_id: str
     retry_count: int
-    messages: list[WindowRecord]
+    messages: list[WindowRecord] | UnsetType = UNSET
     next_cursor: str | UnsetType = UNSET
 
 

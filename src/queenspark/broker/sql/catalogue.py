@@ -13,7 +13,8 @@ from ...sql.source import Span
 from ...sql.statements import DeclareStream
 from ...sql.types import SqlType, from_name
 from ...store.definitions import WINDOW_QUEUES, job_name
-from ...store.jobs import Job, JobChange
+from ...store.job import Job
+from ...store.job_change import JobChange
 from ...store.relations import Declared
 from .names import split_name
 

@@ -8,7 +8,8 @@ import msgspec
 
 from ...sql import Relation, SqlError, canonical, parse_one, plan_stream, thaw
 from ...sql.statements import CreateStream, DeclareStream
-from ...store.jobs import How, Job, JobChange
+from ...store.job import How, Job
+from ...store.job_change import JobChange
 from .catalogue import job_relation, own_name, queues_of
 from .names import check_new_name, split_name
 from .planner import Planned, Planner, retention_of

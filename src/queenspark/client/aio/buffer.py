@@ -163,7 +163,7 @@ class AsyncBuffer:
         items: list[Item] = []
         size = 0
         for item in self._waiting:
-            size += len(item.payload)
+            size += item.size
             if items and (size > _MOST_BYTES or len(items) == most):
                 break
             items.append(item)

@@ -31,12 +31,17 @@ class AsyncConsumer:
         self._on_event = on_event
         self._crews: list[AsyncCrew[AsyncWindow]] = []
 
-    async def poll(self, *, wait: Duration = 30, max_messages: int | None = None) -> AsyncWindow | None:
+    async def poll(
+        self, *, wait: Duration = 30, max_messages: int | None = None, messages: bool = True
+    ) -> AsyncWindow | None:
         """Take the next window under a lease; None when none came within `wait`.
 
-        With `max_messages` a large window comes in pages: go through `window.pages()`.
+        With `max_messages` a large window comes in pages: go through `window.pages()`. With `messages=False`
+        it comes without its messages, which costs less; `window.pages()` still reads them.
         """
-        return await self._poll(seconds("wait", wait), max_messages)
+        if not messages and max_messages is not None:
+            raise InvalidValue(f"max_messages is {max_messages} and messages is False: give one of them")
+        return await self._poll(seconds("wait", wait), max_messages, messages=messages)
 
     async def process(
         self,
@@ -47,6 +52,7 @@ class AsyncConsumer:
         idle: Duration | None = None,
         auto_ack: bool = True,
         into: str | None = None,
+        messages: bool = True,
     ) -> None:
         """Call `handler` with each window, until `limit` windows, `idle` time, `stop()` or Ctrl-C.
 
@@ -58,6 +64,8 @@ class AsyncConsumer:
         in one transaction with the ack: exactly once. The partition is the window's key, unless an `Outgoing`
         has its own; of a global stream it is `Default`. A result that cannot be stored is a failure of the
         handler.
+
+        With `messages=False` windows come without their messages, as with `poll`.
         """
 
         async def do(window: AsyncWindow) -> Exception | None:
@@ -78,7 +86,7 @@ class AsyncConsumer:
         crew: AsyncCrew[AsyncWindow] = AsyncCrew(
             self._stream,
             self._group,
-            take=self._take,
+            take=partial(self._take, messages=messages),
             do=do,
             each_take=1,
             concurrency=at_least_one("concurrency", concurrency),
@@ -111,7 +119,9 @@ class AsyncConsumer:
             return error
         return None
 
-    async def _poll(self, wait: float, max_messages: int | None = None) -> AsyncWindow | None:
+    async def _poll(
+        self, wait: float, max_messages: int | None = None, *, messages: bool = True
+    ) -> AsyncWindow | None:
         body = {
             "streamName": self._stream,
             "consumerGroup": self._group,
@@ -119,11 +129,12 @@ class AsyncConsumer:
             "namespace": self._namespace,
             "timeout": round(wait * 1000),
             "maxMessages": max_messages,
+            "messages": messages,
         }
         polled: Polled | None = await self._session.call(
             "POST", "stream", "poll", body=body, patience=wait, kind=Polled
         )
         return None if polled is None else AsyncWindow(self._session.transport, polled.window)
 
-    async def _take(self, most: int, wait: float) -> AsyncWindow | None:
-        return await self._poll(wait)
+    async def _take(self, most: int, wait: float, *, messages: bool) -> AsyncWindow | None:
+        return await self._poll(wait, messages=messages)

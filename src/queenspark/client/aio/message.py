@@ -104,6 +104,7 @@ def _leased(message: PoppedMessage, group: str | None, lease: AsyncLease) -> Asy
         partition=message.partition,
         data=message.data,
         created_at=message.created_at,
+        headers=message.headers,
         partition_id=message.partition_id,
         trace_id=message.trace_id,
         retries=message.retry_count,

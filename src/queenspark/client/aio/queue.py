@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -138,13 +138,19 @@ class AsyncQueue:
         options_now: dict[str, Any] = answer["options"]
         return options_now
 
-    async def push(self, payloads: Any, *, transaction_id: str | None = None) -> list[Pushed]:
+    async def push(
+        self,
+        payloads: Any,
+        *,
+        transaction_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> list[Pushed]:
         """Push one payload, or each of a list; what is answered is stored. Buffered pushes return [].
 
-        Give an `Outgoing` for a message with its own transaction id, partition or trace id. A push is
-        repeated until a broker answers, and stored once.
+        Every message gets the headers. Give an `Outgoing` for a message with its own transaction id,
+        partition, trace id or further headers. A push is repeated until a broker answers, and stored once.
         """
-        made = items(self.name, self._partition, payloads, transaction_id)
+        made = items(self.name, self._partition, payloads, transaction_id, headers)
         if self._buffered:
             await self._session.buffer.add(made)
             return []

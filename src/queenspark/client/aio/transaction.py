@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from ..brokers import delay
@@ -47,11 +47,17 @@ class AsyncTransaction:
         self._partition = name
         return self
 
-    def push(self, payloads: Any, *, transaction_id: str | None = None) -> Self:
-        """Push one payload, or each of a list."""
+    def push(
+        self,
+        payloads: Any,
+        *,
+        transaction_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Push one payload, or each of a list; every message gets the headers."""
         if self._queue is None:
             raise InvalidValue("push needs a queue: transaction().queue(name).push(…)")
-        self._items += items(self._queue, self._partition, payloads, transaction_id)
+        self._items += items(self._queue, self._partition, payloads, transaction_id, headers)
         return self
 
     async def commit(self) -> None:

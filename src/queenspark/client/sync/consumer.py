@@ -32,12 +32,17 @@ class Consumer:
         self._on_event = on_event
         self._crews: list[Crew[Window]] = []
 
-    def poll(self, *, wait: Duration = 30, max_messages: int | None = None) -> Window | None:
+    def poll(
+        self, *, wait: Duration = 30, max_messages: int | None = None, messages: bool = True
+    ) -> Window | None:
         """Take the next window under a lease; None when none came within `wait`.
 
-        With `max_messages` a large window comes in pages: go through `window.pages()`.
+        With `max_messages` a large window comes in pages: go through `window.pages()`. With `messages=False`
+        it comes without its messages, which costs less; `window.pages()` still reads them.
         """
-        return self._poll(seconds("wait", wait), max_messages)
+        if not messages and max_messages is not None:
+            raise InvalidValue(f"max_messages is {max_messages} and messages is False: give one of them")
+        return self._poll(seconds("wait", wait), max_messages, messages=messages)
 
     def process(
         self,
@@ -48,6 +53,7 @@ class Consumer:
         idle: Duration | None = None,
         auto_ack: bool = True,
         into: str | None = None,
+        messages: bool = True,
     ) -> None:
         """Call `handler` with each window, until `limit` windows, `idle` time, `stop()` or Ctrl-C.
 
@@ -59,6 +65,8 @@ class Consumer:
         in one transaction with the ack: exactly once. The partition is the window's key, unless an `Outgoing`
         has its own; of a global stream it is `Default`. A result that cannot be stored is a failure of the
         handler.
+
+        With `messages=False` windows come without their messages, as with `poll`.
         """
 
         def do(window: Window) -> Exception | None:
@@ -79,7 +87,7 @@ class Consumer:
         crew: Crew[Window] = Crew(
             self._stream,
             self._group,
-            take=self._take,
+            take=partial(self._take, messages=messages),
             do=do,
             each_take=1,
             concurrency=at_least_one("concurrency", concurrency),
@@ -112,7 +120,7 @@ class Consumer:
             return error
         return None
 
-    def _poll(self, wait: float, max_messages: int | None = None) -> Window | None:
+    def _poll(self, wait: float, max_messages: int | None = None, *, messages: bool = True) -> Window | None:
         body = {
             "streamName": self._stream,
             "consumerGroup": self._group,
@@ -120,11 +128,12 @@ class Consumer:
             "namespace": self._namespace,
             "timeout": round(wait * 1000),
             "maxMessages": max_messages,
+            "messages": messages,
         }
         polled: Polled | None = self._session.call(
             "POST", "stream", "poll", body=body, patience=wait, kind=Polled
         )
         return None if polled is None else Window(self._session.transport, polled.window)
 
-    def _take(self, most: int, wait: float) -> Window | None:
-        return self._poll(wait)
+    def _take(self, most: int, wait: float, *, messages: bool) -> Window | None:
+        return self._poll(wait, messages=messages)

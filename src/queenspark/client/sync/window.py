@@ -32,8 +32,9 @@ class Window:
         self._transport = transport
         self._sealed = sealed
         self.lease = Lease(transport, sealed.lease_id, sealed.lease_timeout_ms / 1000)
-        #: Its messages, in the order of the log; of a paged window the first page.
-        self.messages: Messages[Message] = Messages(sealed.messages)
+        #: Its messages, in the order of the log; of a paged window the first page, and none of a window that
+        #: was polled with `messages=False`.
+        self.messages: Messages[Message] = Messages(sealed.messages or [])
         self.answered = False
         #: An answer was sent, and nobody knows whether it arrived.
         self.in_doubt = False
@@ -105,27 +106,36 @@ class Window:
 
     @property
     def all_messages(self) -> Messages[Message]:
-        """All its messages. Of a window that was polled with `max_messages`, use `pages`."""
+        """All its messages. Of a window polled with `max_messages` or `messages=False`, use `pages`."""
+        if self._sealed.messages is None:
+            raise InvalidValue(f"window {self.id} was polled with messages=False: go through pages()")
         if self._sealed.next_cursor is not None:
             raise InvalidValue(f"window {self.id} was polled with max_messages: go through pages()")
         return self.messages
 
     def pages(self) -> Iterator[Messages[Message]]:
-        """Its messages, a page of `max_messages` at a time."""
-        yield self.messages
-        cursor, size = self._sealed.next_cursor, max(1, len(self.messages))
-        while cursor is not None:
-            page = self._transport.call(
-                "GET",
-                "stream",
-                "window",
-                self.lease.id,
-                "messages",
-                query={"cursor": cursor, "maxMessages": size},
-                kind=WindowPage,
-            )
+        """Its messages, a page of `max_messages` at a time; also of a window polled with `messages=False`."""
+        if self._sealed.messages is None:
+            page = self._page(None, None)
+        else:
+            page = WindowPage(self._sealed.messages, self._sealed.next_cursor)
+        size = max(1, len(page.messages))
+        yield Messages(page.messages)
+        while page.next_cursor is not None:
+            page = self._page(page.next_cursor, size)
             yield Messages(page.messages)
-            cursor = page.next_cursor
+
+    def _page(self, cursor: str | None, size: int | None) -> WindowPage:
+        page: WindowPage = self._transport.call(
+            "GET",
+            "stream",
+            "window",
+            self.lease.id,
+            "messages",
+            query={"cursor": cursor, "maxMessages": size},
+            kind=WindowPage,
+        )
+        return page
 
     def ack(self) -> None:
         """It is done and does not come again to this group. Repeating it changes nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -10,13 +10,14 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
+from ...store.headers import headers_fault, to_text
 from ...store.names import ids_fault, name_fault
 from ...store.payloads import depth_fault, size_fault
 from ...store.push import Item
 from ..errors import OptionError
 from .options import Limits
 
-COLUMNS = ("data", "partition", "transaction_id")
+COLUMNS = ("data", "partition", "transaction_id", "headers")
 DEFAULT_PARTITION = "Default"
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -38,24 +39,36 @@ def check_schema(schema: StructType) -> None:
             raise OptionError(
                 f"column data is of type {kind.simpleString()}: give JSON text, a struct, a map or an array"
             )
-        if name != "data" and not isinstance(kind, StringType):
+        if name == "headers":
+            if not (
+                isinstance(kind, MapType)
+                and isinstance(kind.keyType, StringType)
+                and isinstance(kind.valueType, StringType)
+            ):
+                raise OptionError(
+                    f"column headers is of type {kind.simpleString()}: give a map<string,string>"
+                )
+        elif name != "data" and not isinstance(kind, StringType):
             raise OptionError(f"column {name} is of type {kind.simpleString()}: cast it to string")
 
 
 class RowIds:
     """Transaction ids for rows without one: the same rows of the same write get the same ids, in any order.
 
-    An id is a hash of the write's name, the task, partition and data; equal rows of a task are counted.
+    An id is a hash of the write's name, the task, partition, data and headers; equal rows of a task are
+    counted.
     """
 
     def __init__(self, *names: object) -> None:
         self._begin = blake2b("\0".join(map(str, names)).encode(), digest_size=16)
         self._seen: dict[bytes, int] = {}
 
-    def of(self, partition: str, data: bytes) -> str:
+    def of(self, partition: str, data: bytes, headers: Mapping[str, str] | None = None) -> str:
         """The id of the next row with this content."""
         hashed = self._begin.copy()
         hashed.update(b"\0%b\0%b" % (partition.encode(), data))
+        if text := to_text(dict(sorted(headers.items())) if headers else None):
+            hashed.update(b"\0%b" % text.encode())
         digest = hashed.digest()
         count = self._seen.get(digest, 0)
         self._seen[digest] = count + 1
@@ -69,18 +82,29 @@ def to_items(
 ) -> Iterator[Item]:
     """The rows of batches as messages; OptionError names a value that no message can have."""
     for batch in batches:
-        for partition, given_id, data in zip(*_columns(batch), strict=True):
+        for partition, given_id, data, headers in zip(*_columns(batch), strict=True):
             if fault := name_fault(partition):
                 raise OptionError(f"column partition: {partition!r:.100} {fault}")
             if given_id is not None and (fault := ids_fault([given_id])):
                 raise OptionError(f"column transaction_id: {given_id!r:.100} {fault}")
             if fault := size_fault(data, limits.most_bytes) or depth_fault(data, limits.most_depth):
                 raise OptionError(f"column data: a value {fault}")
-            transaction_id = given_id or row_ids.of(partition, data)
-            yield Item(queue, partition, transaction_id, None, msgspec.Raw(data))
+            if headers and (fault := _headers_fault(headers)):
+                raise OptionError(f"column headers: a value {fault}")
+            transaction_id = given_id or row_ids.of(partition, data, headers)
+            yield Item(queue, partition, transaction_id, None, msgspec.Raw(data), headers)
 
 
-def _columns(batch: pa.RecordBatch) -> tuple[list[str], list[str | None], list[bytes]]:
+def _headers_fault(headers: Mapping[str, str | None]) -> str | None:
+    for name, value in headers.items():
+        if value is None:
+            return f"has null under {name!r}: leave it out with map_filter"
+    return headers_fault({name: value or "" for name, value in headers.items()})
+
+
+def _columns(
+    batch: pa.RecordBatch,
+) -> tuple[list[str], list[str | None], list[bytes], list[dict[str, str] | None]]:
     names = batch.schema.names
     nothing: list[str | None] = [None] * len(batch)
     partitions: list[str | None] = batch["partition"].to_pylist() if "partition" in names else nothing
@@ -91,6 +115,7 @@ def _columns(batch: pa.RecordBatch) -> tuple[list[str], list[str | None], list[b
         [DEFAULT_PARTITION if name is None else name for name in partitions],
         ids,
         [_checked(value) if text else _encode(value) for value in data],
+        batch["headers"].to_pylist(maps_as_pydicts="strict") if "headers" in names else [None] * len(batch),
     )
 
 

@@ -8,16 +8,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...store.encryption import Cipher
+from ...store.headers import from_text
 
 SCHEMA = (
     "queue string, partition string, message_id long, transaction_id string, position string,"
-    " created_at timestamp, data string"
+    " created_at timestamp, data string, headers map<string,string>"
 )
 _TIME = pa.timestamp("us", tz="UTC")
+_HEADERS = pa.map_(pa.string(), pa.string())
 
 
 def to_rows(batch: pa.RecordBatch, queues: Mapping[int, str], cipher: Cipher) -> pa.RecordBatch:
-    """A batch of the log, with payload, in the columns of the data source and in the order of the log."""
+    """A batch of the log, with payload and headers, as rows of the data source in the order of the log."""
     order = pc.sort_indices(batch, sort_keys=[("txid", "ascending"), ("id", "ascending")])
     batch = batch.take(order)
     columns = {
@@ -30,6 +32,7 @@ def to_rows(batch: pa.RecordBatch, queues: Mapping[int, str], cipher: Cipher) ->
         ),
         "created_at": batch["created_us"].cast(_TIME),
         "data": _readable(batch, cipher),
+        "headers": _maps(batch["headers"]),
     }
     return pa.RecordBatch.from_pydict(columns)
 
@@ -37,6 +40,15 @@ def to_rows(batch: pa.RecordBatch, queues: Mapping[int, str], cipher: Cipher) ->
 def _names(ids: pa.Array, queues: Mapping[int, str]) -> pa.Array:
     known = pa.array(queues.keys(), pa.int32())
     return pa.array(queues.values(), pa.string()).take(pc.index_in(ids, known))
+
+
+def _maps(headers: pa.Array) -> pa.Array:
+    """Headers as maps; an empty one where a message has none."""
+    if headers.null_count == len(headers):
+        return pa.MapArray.from_arrays(
+            [0] * (len(headers) + 1), pa.array([], pa.string()), pa.array([], pa.string())
+        )
+    return pa.array([list((from_text(text) or {}).items()) for text in headers.to_pylist()], _HEADERS)
 
 
 def _readable(batch: pa.RecordBatch, cipher: Cipher) -> pa.Array:

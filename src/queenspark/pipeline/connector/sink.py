@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from ...store import Store
+from ...store.headers import headers_size
 from ...store.push import Item
 from .items import RowIds, check_schema, to_items
 from .options import WriteOptions
@@ -91,7 +92,7 @@ def _portions(items: Iterator[Item]) -> Iterator[list[Item]]:
     size = 0
     for item in items:
         portion.append(item)
-        size += len(item.payload)
+        size += len(item.payload) + headers_size(item.headers)
         if len(portion) >= _PUSH_ROWS or size >= _PUSH_BYTES:
             yield portion
             portion, size = [], 0

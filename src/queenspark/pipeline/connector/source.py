@@ -79,7 +79,7 @@ class QueueReader:
         """The messages of a part, in the order of the log."""
         cipher = Cipher(self._options.encryption_key)
         batches = log_of_this_process(self._options.url).read(
-            list(split.queues), split.after, split.upto, payload=True
+            list(split.queues), split.after, split.upto, payload=True, headers=True
         )
         return (to_rows(batch, split.queues, cipher) for batch in batches)
 

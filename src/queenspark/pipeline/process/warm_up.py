@@ -27,7 +27,8 @@ from pyspark.sql.types import StructType
 
 from ...windows import State
 from ..streams.bucket_state import BucketState
-from ..streams.routing import RECORD, pack, unpack
+from ..streams.parcels import Parcels, unpack
+from ..streams.routing import RECORD
 from ..streams.stream_source import SCHEMA, one_row
 from ..streams.streams_query import bucket_labels
 from ..streams.window_processor import OUTPUT
@@ -114,9 +115,13 @@ class WarmUpReader(DataSourceStreamReader):
         return [InputPartition(0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """A row for each bucket, without records in it."""
-        for bucket in self._buckets:
-            yield one_row(bucket, "", pack(pl.DataFrame(schema=RECORD)))
+        """A row with a record for each bucket."""
+        buckets = pl.Series("bucket", self._buckets, dtype=pl.Int32)
+        parcels = Parcels(buckets)
+        columns = {name: pl.Series([0] * len(self._buckets)).cast(kind) for name, kind in RECORD.items()}
+        parcels.add_records(pl.DataFrame(columns), pl.Series(range(len(self._buckets)), dtype=pl.UInt64))
+        for bucket, packed in parcels.packed():
+            yield one_row(bucket, "", packed)
 
 
 class WarmUpProcessor(StatefulProcessor):
@@ -136,9 +141,9 @@ class WarmUpProcessor(StatefulProcessor):
         packed = [bytes(records) for frame in rows for records in frame["records"] if records is not None]
         bucket = int(key[0])
         before = self._state.load(bucket)
-        self._state.save(bucket, before, State({"": {"rows": pl.DataFrame({"n": [time.time_ns()]})}}))
+        self._state.save(bucket, before, State({"": {"rows": pl.DataFrame({"n": [time.time_ns()]})}}), {})
         zeros = {
-            "records": [unpack(packed).height],
+            "records": [sum(frame.height for frame in unpack(packed).records)],
             "windows": [0],
             "open_windows": [0],
             "state_bytes": [0],

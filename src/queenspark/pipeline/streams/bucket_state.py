@@ -14,6 +14,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from ...windows import State
 from ...windows.state import VERSION
 
+Cursors = dict[str, tuple[int, int]]
 _MOST_PARTS = 50
 _LEAST_BYTES = 256 * 1024  # of changes, before the whole state is written again
 
@@ -25,6 +26,8 @@ class _Head(msgspec.Struct):
     #: Random: what a failed batch has left behind in a process is never taken for what the next one wrote.
     ids: list[str]
     sizes: list[int]
+    #: Of jobs that failed in some bucket: the position that this bucket has read them to, by "id:version".
+    cursors: dict[str, tuple[int, int]] = {}
 
     @property
     def is_due(self) -> bool:
@@ -58,22 +61,27 @@ class BucketState:
         _remembered[bucket] = (head.ids, state)
         return state
 
-    def save(self, bucket: int, before: State | None, state: State) -> None:
+    def cursors(self) -> Cursors:
+        """The position that jobs which failed in some bucket have been read to in this one."""
+        head = self._read_head()
+        return {} if head is None else head.cursors
+
+    def save(self, bucket: int, before: State | None, state: State, cursors: Cursors) -> None:
         """Keep the state after this batch."""
         head = self._read_head()
         if head is None or before is None or head.is_due:
             for number in range(len(head.ids) if head is not None else 0):
                 self._parts.removeKey((number,))
             head = _Head(VERSION, [], [])
-            part = state.to_bytes()
+            part: bytes | None = state.to_bytes()
         else:
-            change = state.since(before)
-            if change is None:
+            part = state.since(before)
+            if part is None and cursors == head.cursors:
                 return
-            part = change
-        self._parts.updateValue((len(head.ids),), (part,))
-        head = _Head(VERSION, [*head.ids, uuid4().hex], [*head.sizes, len(part)])
-        self._head.update((msgspec.json.encode(head).decode(),))
+        if part is not None:
+            self._parts.updateValue((len(head.ids),), (part,))
+            head = _Head(VERSION, [*head.ids, uuid4().hex], [*head.sizes, len(part)])
+        self._head.update((msgspec.json.encode(msgspec.structs.replace(head, cursors=cursors)).decode(),))
         _remembered[bucket] = (head.ids, state.rechunked())
 
     def _part(self, number: int) -> bytes:

@@ -36,3 +36,10 @@ class Offset(End, frozen=True, kw_only=True):
     def progress(self, **more: Any) -> Progress:
         """What a bucket notes when it has come to this end."""
         return Progress(**{name: getattr(self, name) for name in End.__struct_fields__}, **more)
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """A batch, as every bucket is told of it."""
+
+    start: Offset
+    end: Offset

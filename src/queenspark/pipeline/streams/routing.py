@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 
 import polars as pl
 import pyarrow as pa
-from pandas.util import hash_array
 
 from ...formats.window_message import GLOBAL
+from ...sql import Plan
+from ...sql.running import MessageDecoder, RecordStage, reads_headers
 from ...store.encryption import Cipher
+from ...store.position import Position
+from ...store.progress import Stream
 from ...windows.event_time import event_times
 from ...windows.membership import is_in_version
 from .definitions import Definitions
+from .parcels import Parcels, key_hashes
 from .stream_plan import Range
 
 RECORD = {
@@ -25,6 +28,10 @@ _ROUTE = {
     "path": pl.String, "after_txid": pl.Int64, "after_id": pl.Int64, "until_txid": pl.Int64,
     "until_id": pl.Int64, "before_us": pl.Int64,
 }  # fmt: skip
+_BOUNDS = ("after_txid", "after_id", "until_txid", "until_id", "before_us")
+Bounds = tuple[int | None, ...]
+_MOST_DEAD = 100  # of a job, and of the messages that are read at once
+_MOST_REASON = 1000  # characters
 
 
 class Router:
@@ -33,16 +40,30 @@ class Router:
     def __init__(self, definitions: Definitions, read: Range, buckets: Sequence[int], cipher: Cipher) -> None:
         self._buckets = pl.Series("bucket", buckets, dtype=pl.Int32)
         self._cipher = cipher
+        self._queues = {
+            source.queue_id: source.queue
+            for stream in read.streams
+            for source in definitions.by_stream[stream].body.sources
+        }
         routes = []
+        self._jobs: dict[int, list[tuple[Stream, Bounds]]] = {}
         for stream in sorted(read.streams):
             body = definitions.by_stream[stream].body
             until = (body.until.txid, body.until.id) if body.until is not None else (None, None)
             ends = (*until, definitions.before_us(stream))
-            routes += [
-                (source.queue_id, *stream, body.partitioned, body.event_time, source.txid, source.id, *ends)
-                for source in body.sources
-                if source.queue_id in read.queues
-            ]
+            for source in body.sources:
+                if source.queue_id not in read.queues:
+                    continue
+                bounds = (source.txid, source.id, *ends)
+                if stream in definitions.plans:
+                    self._jobs.setdefault(source.queue_id, []).append((stream, bounds))
+                else:
+                    routes.append((source.queue_id, *stream, body.partitioned, body.event_time, *bounds))
+        self._after = read.after
+        self._plans = definitions.plans
+        self._readers: dict[int, _QueueReader] = {}
+        streams = {stream for jobs in self._jobs.values() for stream, _ in jobs}
+        self.needs_headers = any(reads_headers(self._plans[stream]) for stream in streams)
         self._routes = pl.DataFrame(routes, schema=_ROUTE, orient="row")
         self._cut = any(
             (txid, id_) > read.after for txid, id_ in self._routes.select("after_txid", "after_id").rows()
@@ -51,19 +72,31 @@ class Router:
 
     @property
     def needs_payload(self) -> bool:
-        """Whether a stream reads its event times from payloads."""
-        return bool(self._paths)
+        """Whether somebody reads payloads."""
+        return bool(self._paths or self._jobs)
 
-    def route(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pl.DataFrame]]:
-        """The records of a batch of messages, by bucket."""
+    def route(self, batch: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
+        """What a batch of messages gives, packed by bucket."""
+        if not batch.num_rows:
+            return
         partition = batch["partition"]
         if not pa.types.is_dictionary(partition.type):
             partition = partition.dictionary_encode()
         messages = pl.DataFrame(pl.from_arrow(batch.drop_columns("partition"))).with_columns(
             name=pl.Series(partition.indices, dtype=pl.UInt32)
         )
-        if messages.is_empty():
-            return
+        names = pl.Series("partition", partition.dictionary.to_pylist(), dtype=pl.String)
+        parcels = Parcels(self._buckets)
+        if not self._routes.is_empty():
+            self._windows(messages, names, parcels)
+        if self._jobs:
+            for (queue_id,), rows in messages.partition_by("queue_id", as_dict=True).items():
+                if queue_id in self._jobs:
+                    self._compute(int(queue_id), rows, names, parcels)
+        yield from parcels.packed()
+
+    def _windows(self, messages: pl.DataFrame, partitions: pl.Series, parcels: Parcels) -> None:
+        """Records of streams whose windows are over whole messages."""
         records = messages.select("txid", "id", "queue_id", "created_us", "name").join(
             self._routes, on="queue_id", how="inner", maintain_order="left"
         )
@@ -75,22 +108,32 @@ class Router:
         if self._cut:
             records = records.filter(is_in_version())
         # The last name is for streams that are not partitioned.
-        names = pl.Series("key", [*partition.dictionary.to_pylist(), GLOBAL], dtype=pl.String)
+        names = pl.concat([partitions, pl.Series("partition", [GLOBAL])]).alias("key")
         if not self._routes["partitioned"].all():
             name = pl.when("partitioned").then(pl.col("name")).otherwise(pl.lit(names.len() - 1, pl.UInt32))
             records = records.with_columns(name=name)
-        records = records.with_columns(
-            names.gather(records["name"]), self._bucket(records, names), source=pl.col("queue_id")
-        ).select("bucket", *RECORD)
-        for (bucket,), part in records.partition_by("bucket", as_dict=True, include_key=False).items():
-            yield int(bucket), part
+        hashes = key_hashes(names).gather(records["name"])
+        records = records.with_columns(names.gather(records["name"]), source=pl.col("queue_id"))
+        parcels.add_records(records.select(list(RECORD)), hashes)
 
-    def _bucket(self, records: pl.DataFrame, names: pl.Series) -> pl.Series:
-        """The bucket of each record: a hash of stream and key that will be the same for ever."""
-        hashes = pl.Series(hash_array(names.to_numpy().astype(object), categorize=False), dtype=pl.UInt64)
-        count = self._buckets.len()
-        number = ((hashes % count).gather(records["name"]) + records["stream"].cast(pl.UInt64)) % count
-        return self._buckets.gather(number)
+    def _compute(self, queue_id: int, rows: pl.DataFrame, names: pl.Series, parcels: Parcels) -> None:
+        """What jobs make of the messages of a queue. A job that fails stops nobody else."""
+        if queue_id not in self._readers:
+            self._readers[queue_id] = _QueueReader(self._jobs[queue_id], self._plans, self._after)
+        reader = self._readers[queue_id]
+        messages = rows.with_columns(
+            names.gather(rows["name"]),
+            self._payloads(rows).alias("payload"),
+            pl.lit(self._queues[queue_id]).alias("queue"),
+        )
+        decoded = reader.decoder.decode(messages)
+        for job in reader.jobs:
+            try:
+                job.run(decoded, parcels)
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # noqa: BLE001 - a panic of Polars is no Exception
+                parcels.add_failure(job.stream, f"{type(error).__name__}: {error}"[:_MOST_REASON])
 
     def _event_times(self, messages: pl.DataFrame) -> pl.DataFrame:
         found = []
@@ -112,16 +155,46 @@ class Router:
         return pl.Series("payload", texts, dtype=pl.String)
 
 
-def pack(records: pl.DataFrame) -> bytes:
-    """Records as bytes; few of them, because Spark copies them again and again."""
-    file = io.BytesIO()
-    records.write_ipc_stream(file, compression="zstd")
-    return file.getvalue()
+class _QueueReader:
+    """The jobs that read a queue, and what they read of its messages."""
+
+    def __init__(self, jobs: list[tuple[Stream, Bounds]], plans: dict[Stream, Plan], after: Position) -> None:
+        self.decoder = MessageDecoder([plans[stream] for stream, _ in jobs])
+        self.jobs = [_Job(stream, plans[stream], bounds, after) for stream, bounds in jobs]
 
 
-def unpack(packed: Sequence[bytes]) -> pl.DataFrame:
-    """Records again, in the order of the log."""
-    if not packed:
-        return pl.DataFrame(schema=RECORD)
-    records = pl.concat([pl.read_ipc_stream(each) for each in packed])
-    return records.sort("txid", "id")
+class _Job:
+    """A version that computes, and which messages of a queue are for it."""
+
+    def __init__(self, stream: Stream, plan: Plan, bounds: Bounds, after: Position) -> None:
+        self.stream = stream
+        txid, id_, *ends = bounds
+        is_cut = Position(txid or 0, id_ or 0) > after or any(end is not None for end in ends)
+        self._bounds = bounds if is_cut else None
+        self._plan = plan
+        self._stage = RecordStage(plan, *stream)
+
+    def run(self, messages: pl.DataFrame, parcels: Parcels) -> None:
+        """Add what comes of the messages."""
+        if self._bounds is not None:
+            bounds = {
+                name: pl.lit(value, dtype=pl.Int64) for name, value in zip(_BOUNDS, self._bounds, strict=True)
+            }
+            messages = messages.with_columns(**bounds).filter(is_in_version()).drop(_BOUNDS)
+        taken = self._stage.run(messages)
+        if not taken.records.is_empty():
+            records = self._named(taken.records).rename({"queue_id": "source"})
+            others = [name for name in records.columns if name not in RECORD]
+            parcels.add_records(records.select(*RECORD, *others))
+        if not taken.rows.is_empty():
+            parcels.add_rows(self._named(taken.rows))
+        if not taken.dead.is_empty():
+            dead = self._named(taken.dead).with_columns(pl.col("reason").str.head(_MOST_REASON))
+            kept = 0 if self._plan.options.get("on_error") == "skip" else _MOST_DEAD
+            parcels.add_dead(dead.head(kept), self.stream, dead.height)
+
+    def _named(self, frame: pl.DataFrame) -> pl.DataFrame:
+        stream, version = self.stream
+        return frame.with_columns(
+            stream=pl.lit(stream, dtype=pl.Int64), version=pl.lit(version, dtype=pl.Int32)
+        )

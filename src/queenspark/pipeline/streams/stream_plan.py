@@ -31,7 +31,7 @@ def starts(start: Offset, before: Definitions, now: Definitions) -> Starts:
     """Where each stream stands, before a batch that knows the definitions `now`."""
     found = Starts(set(), {}, [])
     position = start.position
-    for stream, row in now.alive(start.tick).items():
+    for stream, row in now.alive(start).items():
         known = before.by_stream.get(stream)
         if (place := start.behind.get(name_of(stream))) is not None:
             found.behind[stream] = Position(place[0], place[1])
@@ -61,20 +61,31 @@ def cohorts(behind: dict[Stream, Position]) -> dict[Position, set[Stream]]:
 
 
 def ranges(start: Offset, end: Offset, before: Definitions, now: Definitions) -> list[Range]:
-    """All that a batch reads; the same for the same offsets, whenever it is asked."""
+    """All that a batch reads; the same for the same offsets, whenever it is asked.
+
+    A stream that is behind only at the end is held: nothing is read for it.
+    """
     at = starts(start, before, now)
     found = list(at.added)
-    after = live_start(now, at.live, start)
+    live = {stream for stream in at.live if name_of(stream) not in end.behind}
+    after = live_start(now, live, start)
     if end.position > after:
-        found.append(_range(now, at.live, after, end.position))
+        found += _ranges(now, live, after, end.position)
     for after, streams in cohorts(at.behind).items():
         ends: dict[Position, set[Stream]] = {}
         for stream in streams:
             txid, id_, _ = end.place(stream)
             ends.setdefault(Position(txid, id_), set()).add(stream)
-        found += [_range(now, some, after, upto) for upto, some in ends.items() if upto > after]
+        for upto, some in ends.items():
+            found += _ranges(now, some, after, upto) if upto > after else []
     return found
 
 
-def _range(now: Definitions, streams: set[Stream], after: Position, upto: Position) -> Range:
-    return Range(frozenset(streams), tuple(now.queues(streams)), after, upto)
+def _ranges(now: Definitions, streams: set[Stream], after: Position, upto: Position) -> list[Range]:
+    """Payloads travel only from queues of which somebody reads them."""
+    queues = now.queues(streams)
+    parts = [
+        tuple(queue for queue in queues if (queue in now.decoded_queues) == is_decoded)
+        for is_decoded in (False, True)
+    ]
+    return [Range(frozenset(streams), part, after, upto) for part in parts if part]

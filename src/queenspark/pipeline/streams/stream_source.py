@@ -22,12 +22,12 @@ from pyspark.sql.types import StructType
 from ...store.encryption import Cipher
 from ...store.pipeline import News, PipelineStore
 from ...store.position import LARGEST, Position
-from ...store.progress import Place, name_of
+from ...store.progress import Place, Stream, name_of
 from ...windows.layout import NEVER
 from .definitions import Definitions
-from .offset import Offset
-from .routing import Router, pack
-from .stream_plan import Range, cohorts, live_start, ranges, starts
+from .offset import Batch, Offset
+from .routing import Router
+from .stream_plan import Range, Starts, cohorts, live_start, ranges, starts
 
 NAME = "queenspark-streams"
 SCHEMA = "bucket int, end string, records binary"
@@ -71,7 +71,7 @@ class Split(InputPartition):
 
     read: Range | None
     seq: int
-    end: str | None  # the batch's end, for the task that tells every bucket
+    end: str | None  # the batch, for the task that tells every bucket
 
 
 @lru_cache(maxsize=4)
@@ -100,7 +100,7 @@ class StreamsReader(DataSourceStreamReader):
 
     def __init__(self, options: StreamsOptions) -> None:
         self._options = options
-        self._cuts: dict[tuple[Position, Position], list[Position]] = {}
+        self._cuts: dict[tuple[Position, Position, tuple[int, ...]], list[Position]] = {}
 
     @property
     def _store(self) -> PipelineStore:
@@ -144,6 +144,7 @@ class StreamsReader(DataSourceStreamReader):
         """The end of a batch that has something to do, or None."""
         now = self._definitions(news.seq)
         at = starts(start, self._definitions(start.seq), now)
+        held = self._held(start, at, now, news)
         floor = min((floor for floor in news.floors if floor > start.live), default=None)
         upto = Position(news.horizon - 1, LARGEST)
         if floor is not None:
@@ -151,25 +152,37 @@ class StreamsReader(DataSourceStreamReader):
             # out up to there is the same, and known to be.
             upto = min(upto, Position(floor[0], floor[1]))
             news = news._replace(tick=floor[2] if news.tick is None else min(news.tick, floor[2]))
+        whole = upto
+        upto, news = self._cut(now, at.live, start.position, upto, news)
+        is_cut = upto < whole
         live = self._reach(now.queues(at.live), live_start(now, at.live, start), upto, start.tick, news, most)
         # Those that catch up now have read as far as the others; the safe time is for all of them.
         upto = live.position if live.is_early else upto
         position = max(start.position, live.position if live.messages else start.position)
-        if floor is not None and not live.is_early:
+        if (floor is not None or is_cut) and not live.is_early:
             position = max(position, upto)
         read = live.messages
-        least = min(SPLIT_ROWS, most)
-        behind: dict[str, Place] = {}
-        for after, streams in cohorts(at.behind).items():
+        budget = max(most - read, min(SPLIT_ROWS, most))
+        behind = {name_of(stream): place for stream, place in held.items()}
+        waiting = list(cohorts(at.behind).items())
+        turn = start.n % len(waiting) if waiting else 0
+        for after, streams in waiting[turn:] + waiting[:turn]:
             _, _, tick = start.behind.get(name_of(min(streams)), (*after, NEVER))
-            reach = self._reach(now.queues(streams), after, upto, tick, news, max(most - read, least))
+            if budget <= 0:
+                behind |= {name_of(stream): (*after, tick) for stream in streams}
+                continue
+            limit, then = self._cut(now, streams, after, upto, news)
+            reach = self._reach(now.queues(streams), after, limit, tick, then, budget)
             read += reach.messages
+            budget -= reach.messages
             if reach.is_early:
                 behind |= {name_of(stream): (*reach.position, reach.tick) for stream in streams}
+            elif limit < upto:
+                behind |= {name_of(stream): (*limit, reach.tick) for stream in streams}
             elif reach.messages:
                 position = max(position, reach.position)
         closes = news.next_close is not None and live.tick >= news.next_close
-        changed = news.seq != start.seq or behind.keys() != start.behind.keys()
+        changed = news.seq != start.seq or behind != start.behind or is_cut
         # Only with its first batch beyond the run before it does a run say which windows it has open.
         takes_over = bool(news.floors) and live.tick > start.tick
         if not (read or at.added or closes or changed or takes_over or floor is not None):
@@ -178,6 +191,41 @@ class StreamsReader(DataSourceStreamReader):
             run=start.run, n=start.n + 1, txid=position.txid, id=position.id, tick=live.tick, seq=news.seq,
             behind=behind, again=floor is not None,
         )  # fmt: skip
+
+    def _held(self, start: Offset, at: Starts, now: Definitions, news: News) -> dict[Stream, Place]:
+        """Jobs for which nothing is read: paused, failed, or with a full output queue. They keep their place.
+
+        One that has failed goes back to where its state is as of.
+        """
+        failed = {(stream, version): (run, place) for stream, version, run, *place in news.failures}
+        full = self._store.full_queues() if now.plans else set()
+        held: dict[Stream, Place] = {}
+        for stream in [*at.live, *at.behind]:
+            body = now.by_stream[stream].body
+            is_full = now.window_queues.get(stream[0]) in full
+            if body.query is None or not (body.paused or stream in failed or is_full):
+                continue
+            place = start.place(stream)
+            if stream in at.behind:
+                place = start.behind.get(name_of(stream), (*at.behind[stream], NEVER))
+            if stream in failed and failed[stream][0] == start.run:
+                place = min(place, (failed[stream][1][0], failed[stream][1][1], failed[stream][1][2]))
+            held[stream] = place
+        for stream in held:
+            at.live.discard(stream)
+            at.behind.pop(stream, None)
+        return held
+
+    def _cut(
+        self, now: Definitions, streams: set[Stream], after: Position, upto: Position, news: News
+    ) -> tuple[Position, News]:
+        """How far some streams can read before one of them changes its version, and the safe time there."""
+        cuts = [cut for stream in streams if (cut := now.cut(stream, after)) is not None and cut < upto]
+        if not cuts:
+            return upto, news
+        stopped = self._store.safe_time(min(cuts).txid)
+        tick = news.tick if stopped is None or news.tick is None else min(news.tick, stopped)
+        return min(cuts), news._replace(tick=tick)
 
     def _reach(
         self, queues: list[int], after: Position, upto: Position, tick: int, news: News, most: int
@@ -194,7 +242,7 @@ class StreamsReader(DataSourceStreamReader):
             last = cuts.pop()
             stopped = self._store.safe_time(last.txid)
             safe = tick if stopped is None else max(tick, min(safe, stopped))
-        self._cuts[after, last] = cuts
+        self._cuts[after, last, tuple(queues)] = cuts
         return _Reach(last, safe, (len(cuts) + 1) * rows, is_early)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -203,7 +251,7 @@ class StreamsReader(DataSourceStreamReader):
         now = self._definitions(after.seq)
         splits = []
         for each in ranges(before, after, self._definitions(before.seq), now):
-            cuts = self._cuts.get((each.after, each.upto))
+            cuts = self._cuts.get((each.after, each.upto, each.queues))
             if cuts is None:
                 cuts = self._store.cuts(each.queues, each.after, each.upto, SPLIT_ROWS)
             splits += [
@@ -212,7 +260,7 @@ class StreamsReader(DataSourceStreamReader):
             ]
         self._cuts.clear()
         splits = splits or [Split(None, after.seq, None)]
-        splits[0].end = msgspec.json.encode(after).decode()
+        splits[0].end = msgspec.json.encode(Batch(before, after)).decode()
         return splits
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -228,9 +276,11 @@ class StreamsReader(DataSourceStreamReader):
         router = Router(definitions, partition.read, options.buckets, Cipher(options.encryption_key))
         store = store_of_this_process(options.url)
         read = partition.read
-        for batch in store.read(read.queues, read.after, read.upto, payload=router.needs_payload):
-            for bucket, records in router.route(batch):
-                yield one_row(bucket, None, pack(records))
+        for batch in store.read(
+            read.queues, read.after, read.upto, payload=router.needs_payload, headers=router.needs_headers
+        ):
+            for bucket, packed in router.route(batch):
+                yield one_row(bucket, None, packed)
 
     def stop(self) -> None:
         """Disconnect."""

@@ -1,13 +1,13 @@
-"""The stateful step of the streams query: records of a bucket in, sealed windows out into their queues.
+"""The stateful step of the streams query: records of a bucket in, windows and rows out into their queues.
 
-Spark keeps the state of each bucket and takes it back to before the batch when a batch is run again. The
-windows of a batch are pushed here, once: the sink knows how far each bucket has come.
+Spark keeps the state of each bucket and takes it back to before the batch when a batch is run again. What a
+batch gives is pushed here, once: the sink knows how far each bucket has come.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -16,26 +16,21 @@ import pandas as pd
 import polars as pl
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
-from ...store.progress import Stream
-from ...store.window_sink import WindowSink
-from ...windows import Engine, Result, State
-from ...windows.membership import is_counted_from, is_given_out
-from ...windows.spec import OUTPUT as OUTPUT_COLUMNS
+from ...store.progress import Place, Stream, name_of
+from ...store.window_sink import Pushed, WindowSink
+from ...windows import Engine, State
+from ...windows.layout import NEVER
+from ...windows.membership import is_counted_from
 from .bucket_state import BucketState
 from .definitions import Definitions
-from .offset import Offset
-from .routing import unpack
+from .offset import Batch
+from .outcome import Outcome
+from .parcels import Unpacked, unpack
 from .stream_source import definitions_of
 
 OUTPUT = "bucket int, records long, windows long, open_windows long, state_bytes long, seconds double"
-_STREAM = ("stream", "version")
 _COUNTING = {
     "stream": pl.Int64, "version": pl.Int32, "partitioned": pl.Boolean, "size": pl.Int64, "step": pl.Int64,
-}  # fmt: skip
-_STATS = {
-    "stream": pl.Int64, "version": pl.Int32, "watermark_us": pl.Int64, "open_windows": pl.Int64,
-    "open_txid": pl.Int64, "open_id": pl.Int64, "records": pl.Int64, "windows": pl.Int64, "late": pl.Int64,
-    "dropped": pl.Int64, "dead": pl.Int64,
 }  # fmt: skip
 
 
@@ -64,77 +59,167 @@ class WindowProcessor(StatefulProcessor):
         for frame in rows:
             ends += [end for end in frame["end"] if end is not None]
             packed += [bytes(records) for records in frame["records"] if records is not None]
-        end = msgspec.json.decode(ends[0], type=Offset)
-        records = unpack(packed)
-        definitions = definitions_of(self._url, end.seq)
-        if end.again:
-            records = self._without_counted(bucket, end, definitions, records)
-        state = self._state.load(bucket)
-        alive = definitions.alive(end.tick)
-        engine = Engine({stream: definitions.specs[stream] for stream in alive})
-        result = engine.advance(state, records, {stream: end.place(stream)[2] for stream in alive})
-        over = (_streams(state) & definitions.by_stream.keys()) - alive.keys()
-        took = time.perf_counter() - began
-        windows = self._push(bucket, end, definitions, records, result, over, took)
-        self._state.save(bucket, state, result.state)
+        batch = msgspec.json.decode(ends[0], type=Batch)
+        step = _Step(self, bucket, batch, unpack(packed), self._state, began)
+        pushed = step.run()
         yield pd.DataFrame(
             {
                 "bucket": [bucket],
-                "records": [records.height],
-                "windows": [windows],
-                "open_windows": [result.report.open_windows],
-                "state_bytes": [result.report.state_bytes],
+                "records": [step.records],
+                "windows": [pushed],
+                "open_windows": [step.outcome.report.open_windows],
+                "state_bytes": [step.outcome.report.state_bytes],
                 "seconds": [time.perf_counter() - began],
             }
         )
 
-    def _without_counted(
-        self, bucket: int, end: Offset, definitions: Definitions, records: pl.DataFrame
+    def without_counted(
+        self, bucket: int, batch: Batch, definitions: Definitions, records: pl.DataFrame
     ) -> pl.DataFrame:
         """Without what lies before the windows that the run before has left open, where windows count."""
         counting = [
             (*stream, row.body.partitioned, spec.rows, spec.each)
             for stream, row in definitions.by_stream.items()
-            if (spec := definitions.specs[stream]).kind == "count"
+            if row.body.query is None and (spec := definitions.specs[stream]).kind == "count"
         ]
         if not counting or records.is_empty():
             return records
         streams = pl.DataFrame(counting, schema=_COUNTING, orient="row")
         sink = sink_of_this_process(self._url)
         count = len(self._buckets)
-        floors = sink.counted_from(self._buckets.index(bucket), count, end, streams)
+        floors = sink.counted_from(self._buckets.index(bucket), count, batch.end, streams)
         floor = records.select("stream", "version", "key", "txid", "id").join(
             floors, on=["stream", "version", "key"], how="left", maintain_order="left"
         )
         return records.filter(floor.select(is_counted_from()).to_series())
 
-    def _push(
-        self,
-        bucket: int,
-        end: Offset,
-        definitions: Definitions,
-        records: pl.DataFrame,
-        result: Result,
-        over: set[Stream],
-        seconds: float,
-    ) -> int:
-        windows = _windows(result, definitions)
-        progress = end.progress(
-            next_close=result.report.next_close_us, records=records.height, seconds=round(seconds, 4)
+    def push(self, bucket: int, batch: Batch, outcome: Outcome, records: int, seconds: float) -> Pushed:
+        """Push what a batch gives in a bucket."""
+        progress = batch.end.progress(
+            next_close=outcome.report.next_close_us, records=records, seconds=round(seconds, 4)
         )
         return sink_of_this_process(self._url).push(
-            self._epoch,
-            self._buckets.index(bucket),
-            len(self._buckets),
-            progress,
-            windows,
-            _late(result),
-            result.dead,
-            _stats(records, windows, result, over),
+            self._epoch, self._buckets.index(bucket), len(self._buckets), progress, outcome.parts()
         )
+
+    def definitions(self, seq: int) -> Definitions:
+        """The definitions as of a change."""
+        return definitions_of(self._url, seq)
 
     def close(self) -> None:
         """Connections live on with the process."""
+
+
+class _Step:
+    """One batch of a bucket."""
+
+    def __init__(
+        self,
+        processor: WindowProcessor,
+        bucket: int,
+        batch: Batch,
+        given: Unpacked,
+        states: BucketState,
+        began: float,
+    ) -> None:
+        self._processor = processor
+        self._bucket = bucket
+        self._batch = batch
+        self._states = states
+        self._began = began
+        self._definitions = definitions = processor.definitions(batch.end.seq)
+        self._known = processor.definitions(batch.start.seq).by_stream
+        frames = given.records
+        if batch.end.again:
+            frames = [processor.without_counted(bucket, batch, definitions, frame) for frame in frames]
+        self._alive = definitions.alive(batch.start)
+        self._before = states.load(bucket)
+        self._cursors = self._moved_back(states.cursors())
+        self._given = given._replace(
+            records=[self._unread(frame) for frame in frames],
+            rows=self._unread(given.rows),
+            dead=self._unread(given.dead),
+        )
+        self.records = sum(frame.height for frame in self._given.records) + self._given.rows.height
+
+    def run(self) -> int:
+        """Advance the engine, push, keep the state; how much is new in the queues."""
+        failed = dict(self._given.failed)
+        self.outcome = self._advance(failed)
+        seconds = time.perf_counter() - self._began
+        pushed = self._processor.push(self._bucket, self._batch, self.outcome, self.records, seconds)
+        if pushed.failed is not None and pushed.failed.keys() != self.outcome.failed.keys():
+            # The batch was pushed before, and then other jobs failed: their state is to be what it was then.
+            self.outcome = self._advance(pushed.failed)
+        self._keep()
+        return pushed.new
+
+    def _advance(self, failed: Mapping[Stream, str]) -> Outcome:
+        """What the batch gives. Jobs that fail are left as they are."""
+        end, start = self._batch.end, self._batch.start
+        specs = self._definitions.specs
+        engine = Engine({stream: specs[stream] for stream in self._alive if stream in specs})
+        failed = dict(failed)
+        while True:
+            given = self._given.without(failed)
+            safe = {stream: end.place(stream)[2] for stream in self._alive if stream not in failed}
+            was = {stream: start.place(stream)[2] for stream in safe if stream in self._known}
+            result = engine.advance(self._before, given.records, safe, was)
+            failed |= result.failed
+            outcome = Outcome(
+                self._definitions,
+                self._batch,
+                result,
+                given.without(failed),
+                failed,
+                self._over(),
+                self._place,
+            )
+            if outcome.failed.keys() == failed.keys():
+                return outcome
+            failed = outcome.failed
+
+    def _keep(self) -> None:
+        """Keep the state, and where jobs stand that have failed here or elsewhere."""
+        end = self._batch.end
+        cursors = {
+            name: cursor for name, cursor in self._cursors.items() if end.place(_stream(name))[:2] < cursor
+        }
+        for stream in self.outcome.failed:
+            cursors[name_of(stream)] = self._cursors.get(name_of(stream), self._place(stream)[:2])
+        self._states.save(self._bucket, self._before, self.outcome.state, cursors)
+
+    def _moved_back(self, cursors: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+        """The cursors, with those of jobs that go back because they have failed in another bucket."""
+        found = dict(cursors)
+        for name, place in self._batch.end.behind.items():
+            before = self._place(_stream(name))[:2]
+            if (place[0], place[1]) < before and name not in found:
+                found[name] = before
+        return found
+
+    def _place(self, stream: Stream) -> Place:
+        """Where a stream stands before the batch."""
+        if stream in self._known:
+            return self._batch.start.place(stream)
+        if stream not in self._definitions.by_stream:
+            return self._batch.start.live
+        return (*self._definitions.begin(stream), NEVER)
+
+    def _unread(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Without what this bucket has had before a job failed elsewhere."""
+        if not self._cursors or frame.is_empty():
+            return frame
+        is_read = pl.lit(False)
+        for name, (txid, id_) in self._cursors.items():
+            stream, version = _stream(name)
+            is_before = (pl.col("txid") < txid) | ((pl.col("txid") == txid) & (pl.col("id") <= id_))
+            is_read |= (pl.col("stream") == stream) & (pl.col("version") == version) & is_before
+        return frame.filter(~is_read)
+
+    def _over(self) -> set[Stream]:
+        """The versions that are over with this batch, and of which something is kept."""
+        return (_streams(self._before) & self._definitions.by_stream.keys()) - self._alive.keys()
 
 
 @lru_cache(maxsize=4)
@@ -143,75 +228,16 @@ def sink_of_this_process(url: str) -> WindowSink:
     return WindowSink(url)
 
 
-def _windows(result: Result, definitions: Definitions) -> pl.DataFrame:
-    """What is pushed: windows that belong to their version, with the queue that they go to."""
-    frames = [frame.select(OUTPUT_COLUMNS) for frame in result.rows]
-    queues = pl.DataFrame(
-        list(definitions.window_queues.items()),
-        schema={"stream": pl.Int64, "queue_id": pl.Int64},
-        orient="row",
-    )
-    if not frames:
-        return pl.DataFrame(schema={"queue_id": pl.Int64})
-    windows = pl.concat(frames).join(queues, on="stream", how="inner", maintain_order="left")
-    bounds = [
-        (*stream, row.body.from_us, row.body.until_us)
-        for stream, row in definitions.by_stream.items()
-        if row.body.from_us is not None or row.body.until_us is not None
-    ]
-    if not bounds:
-        return windows
-    schema = {"stream": pl.Int64, "version": pl.Int32, "from_us": pl.Int64, "until_us": pl.Int64}
-    bounded = windows.join(
-        pl.DataFrame(bounds, schema=schema, orient="row"), on=["stream", "version"], how="left",
-        maintain_order="left",
-    )  # fmt: skip
-    return bounded.filter(is_given_out()).drop("from_us", "until_us")
-
-
-def _late(result: Result) -> pl.DataFrame:
-    """The late log: what was warned of, and what was dropped."""
-    position = ["stream", "version", "txid", "id"]
-    warned = result.late_log.join(result.dropped, on=position, how="anti").with_columns(dropped=pl.lit(False))
-    return pl.concat([warned, result.dropped.with_columns(dropped=pl.lit(True))])
+def _stream(name: str) -> Stream:
+    stream, _, version = name.partition(":")
+    return int(stream), int(version)
 
 
 def _streams(state: State | None) -> set[Stream]:
     """The streams and versions of which something is kept."""
     tables = state.tables.values() if state is not None else ()
     return {
-        (stream, version) for each in tables for stream, version in each["streams"].select(*_STREAM).rows()
+        (stream, version)
+        for each in tables
+        for stream, version in each["streams"].select("stream", "version").rows()
     }
-
-
-def _stats(records: pl.DataFrame, windows: pl.DataFrame, result: Result, over: set[Stream]) -> pl.DataFrame:
-    """Numbers of the streams that the batch had something for, and of those that are over with it."""
-    report = result.report
-    counts: dict[str, dict[Stream, int]] = {
-        "records": _count(records), "windows": _count(windows), "dead": _count(result.dead),
-        "late": report.late_now, "dropped": report.dropped_now,
-    }  # fmt: skip
-    rows = []
-    # Windows outside of their version's bounds are not pushed, but no longer open either.
-    sealed = {stream for frame in result.rows for stream in _count(frame)}
-    for stream in sorted(sealed.union(over, *counts.values())):
-        open_ = report.open.get(stream)
-        rows.append(
-            {
-                "stream": stream[0],
-                "version": stream[1],
-                "watermark_us": report.watermark.get(stream),
-                "open_windows": open_.windows if open_ is not None else 0,
-                "open_txid": open_.txid if open_ is not None else None,
-                "open_id": open_.id if open_ is not None else None,
-                **{name: of_streams.get(stream, 0) for name, of_streams in counts.items()},
-            }
-        )
-    return pl.DataFrame(rows, schema=_STATS)
-
-
-def _count(rows: pl.DataFrame) -> dict[Stream, int]:
-    if rows.is_empty():
-        return {}
-    counted = rows.group_by(_STREAM).agg(pl.len())
-    return {(stream, version): count for stream, version, count in counted.iter_rows()}

@@ -162,6 +162,8 @@ ALIASES = {
 }
 AGGREGATES = {function.name: function for function in _LIST}
 IGNORES_NULLS = ("FIRST", "LAST")
+#: Those that keep values, and so have a limit.
+KEEPS_VALUES = ("MEDIAN", "PERCENTILE", "COLLECT_LIST", "COLLECT_SET")
 
 
 def find(name: str) -> AggregateFunction | None:

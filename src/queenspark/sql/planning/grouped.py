@@ -34,6 +34,18 @@ class Aggregate(NamedTuple):
     rows: int | None = None
     parameter: str | None = None
 
+    @property
+    def error(self) -> str:
+        """The name of the column of its errors."""
+        return f"{self.name}!"
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether it can overflow, or have more values than it may keep."""
+        adds_up = self.function == "SUM" and not self.type.is_float
+        exact_mean = self.function == "AVG" and self.type.is_decimal
+        return adds_up or exact_mean or self.distinct or self.function in aggregates.KEEPS_VALUES
+
 
 def aggregate_calls(query: Select) -> list[Call]:
     """The aggregates of SELECT and HAVING, each once, from the outside."""
@@ -84,7 +96,7 @@ class Inputs:
             raise call.span.error(f"{call.name} is no aggregate, and OVER needs one: {known}")
         name = expression_text(call)
         if name in self.aggregates:
-            return Compiled(pl.col(name), self.aggregates[name].type)
+            return _result(self.aggregates[name])
         count = 0 if call.star else len(call.arguments)
         if not call.star and not function.least <= count <= function.most:
             raise call.span.error(f"{call.name} has {count} arguments; it needs {_arguments(function)}")
@@ -106,13 +118,18 @@ class Inputs:
             name, function.name, tuple(inputs), types, kind, call.distinct, call.ignore_nulls, where,
             None if call.over is None else call.over.rows, parameter,
         )  # fmt: skip
-        return Compiled(pl.col(name), kind)
+        return _result(self.aggregates[name])
 
     def _input(self, node: Node) -> str:
         name = f"in:{expression_text(node)}"
         if name not in self.columns:
             self.columns[name] = compile_expression(node, self._scope.resolve, self._program, _no_nesting)
         return name
+
+
+def _result(aggregate: Aggregate) -> Compiled:
+    error = pl.col(aggregate.error) if aggregate.can_fail else None
+    return Compiled(pl.col(aggregate.name), aggregate.type, error)
 
 
 def _no_nesting(node: Node) -> Compiled | None:

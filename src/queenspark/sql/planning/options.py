@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...windows import SpecError, WindowSpec
+from ...windows.spec import Clock
 from ..duration import short_duration
 from ..statements import Option
 from .refusals import Shape
@@ -45,14 +46,21 @@ def _reason(option: Option, event_time: bool) -> str:
 
 def window_spec(shape: Shape, options: dict[str, str], *, event_time: bool) -> WindowSpec | None:
     """The windows as the engine knows them. Raises SqlError."""
+    # Rows of another job have a time of their own, which the rows of this one take over.
+    clock: Clock = "event" if event_time or shape.relation.has_event_time else "ingest"
+    ttl = _micros(options.get("ttl"))
     if shape.kind == "rows":
         rows = max(call.over.rows for call in shape.calls if call.over is not None)
-        return WindowSpec(kind="rows", size=rows, emission="changes")
+        return WindowSpec(kind="rows", size=rows, emission="changes", clock=clock, ttl_us=ttl)
+    if shape.kind == "unwindowed":
+        return WindowSpec(kind="group", emission=shape.emission, clock=clock, ttl_us=ttl)
     window = shape.query.window
     if window is None:
         return None
     if window.kind == "COUNT":
-        return WindowSpec(kind="count", size=window.size, step=window.step, emission=shape.emission)
+        return WindowSpec(
+            kind="count", size=window.size, step=window.step, emission=shape.emission, clock=clock, ttl_us=ttl
+        )
     sizes = {
         "TUMBLING": {"duration_us": window.size},
         "SLIDING": {"duration_us": window.size, "slide_us": window.step},

@@ -51,7 +51,8 @@ class Records(NamedTuple):
     key: tuple[tuple[str, Compiled], ...]
     time: Compiled | None
     inputs: tuple[tuple[str, Compiled], ...]
-    program: Program  # to be applied before the others are read
+    condition_program: Program  # to be applied before the condition is read
+    program: Program  # to be applied, to records that pass, before the others are read
 
 
 class Rows(NamedTuple):
@@ -116,10 +117,10 @@ def plan_query(query: Select, catalogue: Catalogue) -> Plan:
     query = _normal(query, scope)
     shape = Shape(query, relation, aggregate_calls(query))
     check_shape(shape)
-    program = Program("r")
+    condition_program, program = Program("c"), Program("r")
     condition = None
     if query.where is not None:
-        compiled = compile_expression(query.where, scope.resolve, program, no_aggregates("WHERE"))
+        compiled = compile_expression(query.where, scope.resolve, condition_program, no_aggregates("WHERE"))
         condition = truth(compiled, query.where.start, "WHERE")
     event_time = query.window is not None and (query.window.time is not None or relation.has_event_time)
     options = check_options(shape, event_time=event_time)
@@ -145,6 +146,7 @@ def plan_query(query: Select, catalogue: Catalogue) -> Plan:
             tuple((name, compiled) for name, (_, compiled) in keys.items()),
             time,
             tuple(inputs.columns.items()),
+            condition_program,
             program,
         ),
         window=window_spec(shape, options, event_time=event_time),

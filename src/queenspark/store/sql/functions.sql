@@ -165,9 +165,10 @@ BEGIN
     -- What is pushed must be on disk before anybody can read it, also from within a pop.
     PERFORM set_config('synchronous_commit', 'on', true);
     INSERT INTO queenspark.dead_letters AS d
-        (id, group_id, partition_id, txid, created_at, attempts, encrypted, transaction_id, trace_id, error, payload)
+        (id, group_id, partition_id, txid, created_at, attempts, encrypted, transaction_id, trace_id, error, payload,
+         headers)
     SELECT m.id, p_group_id, m.partition_id, m.txid, m.created_at, coalesce(a.count, 0), m.encrypted,
-           m.transaction_id, m.trace_id, u.error, m.payload
+           m.transaction_id, m.trace_id, u.error, m.payload, m.headers
     FROM unnest(p_txids, p_ids, p_errors) AS u(txid, id, error)
     CROSS JOIN LATERAL (
         SELECT m.* FROM queenspark.messages m
@@ -192,9 +193,9 @@ BEGIN
         ON CONFLICT (queue_id, name) DO NOTHING;
         SELECT id INTO v_target_id FROM queenspark.partitions WHERE queue_id = v_queue_id AND name = v_partition;
         INSERT INTO queenspark.messages
-            (txid, id, partition_id, created_at, queue_id, encrypted, transaction_id, trace_id, payload)
+            (txid, id, partition_id, created_at, queue_id, encrypted, transaction_id, trace_id, payload, headers)
         SELECT t.txid, d.new_id, v_target_id, clock_timestamp(), v_queue_id,
-               d.encrypted, d.transaction_id, d.trace_id, d.payload
+               d.encrypted, d.transaction_id, d.trace_id, d.payload, d.headers
         FROM (SELECT current_txid() AS txid OFFSET 0) t, (
             -- Ids in the order of the log, rows in the order of the lock.
             SELECT * FROM (
@@ -265,7 +266,7 @@ CREATE FUNCTION pop(
     p_holders text[] DEFAULT NULL, p_partition_id bigint DEFAULT NULL, p_lease_ms bigint DEFAULT NULL, p_bytes bigint DEFAULT 16777216
 ) RETURNS TABLE (
     lease uuid, message_id bigint, from_partition_id bigint, from_partition text, created_us bigint, is_encrypted boolean,
-    retries integer, expired boolean, transaction text, trace text, body text
+    retries integer, expired boolean, transaction text, trace text, body text, header_map text
 )
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan AS $$
@@ -398,12 +399,13 @@ BEGIN
                 -- Row by row as they come, place by place, so that no place is read once the batch is full.
                 SELECT least(v_taken + row_number() OVER w, v_leases) AS n, r.partition_id, t.name,
                        r.leased <> '{}' AND r.lease_expires_at <= v_now AS expired, m.*,
-                       sum(octet_length(m.payload)) OVER w AS bytes
+                       sum(octet_length(m.payload) + coalesce(octet_length(m.headers), 0)) OVER w AS bytes
                 FROM unnest(v_found) AS r
                 JOIN queenspark.partitions t ON t.id = r.partition_id
                 CROSS JOIN LATERAL (
                     -- Dead letters that were put back come first, by themselves.
-                    (SELECT d.txid, d.id, d.created_at, d.encrypted, d.attempts, d.transaction_id, d.trace_id, d.payload
+                    (SELECT d.txid, d.id, d.created_at, d.encrypted, d.attempts, d.transaction_id, d.trace_id, d.payload,
+                            d.headers
                      FROM queenspark.dead_letters d
                      WHERE r.returned > 0 AND d.group_id = r.group_id AND d.partition_id = r.partition_id AND d.returned
                      ORDER BY d.txid, d.id LIMIT v_limit)
@@ -412,7 +414,7 @@ BEGIN
                     (SELECT m.txid, m.id, m.created_at, m.encrypted, CASE WHEN r.pending = '{}' THEN 0 ELSE coalesce((
                             SELECT a.count FROM queenspark.attempts a
                             WHERE a.group_id = r.group_id AND a.partition_id = r.partition_id AND a.id = m.id), 0) END,
-                            m.transaction_id, m.trace_id, m.payload
+                            m.transaction_id, m.trace_id, m.payload, m.headers
                      FROM queenspark.messages m
                      WHERE r.returned = 0 AND m.partition_id = r.partition_id
                        AND (m.txid, m.id) > (r.cursor_txid, r.cursor_id) AND m.txid < (SELECT horizon())
@@ -423,6 +425,7 @@ BEGIN
                 ) m
                 WINDOW w AS (ROWS UNBOUNDED PRECEDING)
             ) c
+            -- The first one always comes: no message has headers of p_bytes.
             WHERE c.bytes - octet_length(c.payload) < p_bytes
             LIMIT CASE WHEN v_leases > 1 THEN NULL ELSE v_limit END
         ), leased AS (
@@ -450,7 +453,7 @@ BEGIN
             WHERE p.group_id = p_group_id AND p.partition_id = b.partition_id
         )
         SELECT p_lease_ids[b.n], b.id, b.partition_id, b.name, (extract(epoch FROM b.created_at) * 1000000)::bigint, b.encrypted,
-               b.attempts, b.expired, b.transaction_id::text, b.trace_id, b.payload
+               b.attempts, b.expired, b.transaction_id::text, b.trace_id, b.payload, b.headers
         FROM batch b ORDER BY b.txid, b.id;
         GET DIAGNOSTICS v_count = ROW_COUNT;
 
@@ -945,7 +948,8 @@ CREATE FUNCTION messages_between(
     p_queue_id integer, p_partition text, p_first_txid bigint, p_first_id bigint, p_last_txid bigint, p_last_id bigint,
     p_from_us bigint, p_until_us bigint, p_limit integer
 ) RETURNS TABLE (
-    txid bigint, id bigint, partition_id bigint, created_us bigint, encrypted boolean, transaction_id text, payload text
+    txid bigint, id bigint, partition_id bigint, created_us bigint, encrypted boolean, transaction_id text, payload text,
+    headers text
 )
 LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan AS $$
@@ -954,7 +958,7 @@ DECLARE
 BEGIN
     IF p_partition IS NULL THEN
         RETURN QUERY
-        SELECT m.txid, m.id, m.partition_id, c.us, m.encrypted, m.transaction_id::text, m.payload
+        SELECT m.txid, m.id, m.partition_id, c.us, m.encrypted, m.transaction_id::text, m.payload, m.headers
         FROM queenspark.messages m
         CROSS JOIN LATERAL (SELECT microseconds(m.created_at) AS us) c
         WHERE m.queue_id = p_queue_id AND (m.txid, m.id) >= (p_first_txid, p_first_id)
@@ -965,7 +969,7 @@ BEGIN
         SELECT t.id INTO v_partition_id FROM queenspark.partitions t
         WHERE t.queue_id = p_queue_id AND t.name = p_partition;
         RETURN QUERY
-        SELECT m.txid, m.id, m.partition_id, c.us, m.encrypted, m.transaction_id::text, m.payload
+        SELECT m.txid, m.id, m.partition_id, c.us, m.encrypted, m.transaction_id::text, m.payload, m.headers
         FROM queenspark.messages m
         CROSS JOIN LATERAL (SELECT microseconds(m.created_at) AS us) c
         WHERE m.partition_id = v_partition_id AND (m.txid, m.id) >= (p_first_txid, p_first_id)
@@ -983,13 +987,13 @@ CREATE FUNCTION window_records(
     p_last_ids bigint[], p_partitions text[], p_from_us bigint[], p_until_us bigint[]
 ) RETURNS TABLE (
     n integer, txid bigint, id bigint, queue_id integer, partition_id bigint, created_us bigint, encrypted boolean,
-    transaction_id text, payload text
+    transaction_id text, payload text, headers text
 )
 LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
     RETURN QUERY
-    SELECT r.n, m.txid, m.id, m.queue_id, m.partition_id, c.us, m.encrypted, m.transaction_id::text, m.payload
+    SELECT r.n, m.txid, m.id, m.queue_id, m.partition_id, c.us, m.encrypted, m.transaction_id::text, m.payload, m.headers
     FROM unnest(p_windows, p_queue_ids, p_first_txids, p_first_ids, p_last_txids, p_last_ids)
         AS r(n, queue_id, first_txid, first_id, last_txid, last_id)
     JOIN queenspark.partitions t ON t.queue_id = r.queue_id AND t.name = p_partitions[r.n]
@@ -1002,7 +1006,7 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY
-    SELECT r.n, m.txid, m.id, m.queue_id, m.partition_id, c.us, m.encrypted, m.transaction_id::text, m.payload
+    SELECT r.n, m.txid, m.id, m.queue_id, m.partition_id, c.us, m.encrypted, m.transaction_id::text, m.payload, m.headers
     FROM unnest(p_windows, p_queue_ids, p_first_txids, p_first_ids, p_last_txids, p_last_ids)
         AS r(n, queue_id, first_txid, first_id, last_txid, last_id)
     JOIN queenspark.messages m ON m.queue_id = r.queue_id

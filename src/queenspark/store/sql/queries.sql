@@ -7,9 +7,9 @@
 -- Append messages. Ids are given in request order; rows go in sorted, so that two brokers cannot deadlock.
 -- Nothing is inserted when a queue or partition is gone or a queue's options have changed since they were read.
 INSERT INTO queenspark.messages
-    (txid, id, partition_id, created_at, queue_id, encrypted, transaction_id, trace_id, payload)
+    (txid, id, partition_id, created_at, queue_id, encrypted, transaction_id, trace_id, payload, headers)
 SELECT t.txid, i.id, i.partition_id, t.now, i.queue_id, i.queue_id = ANY (%(encrypted)s::integer[]),
-       i.transaction_id, i.trace_id, i.payload
+       i.transaction_id, i.trace_id, i.payload, i.headers
 FROM (
     -- The time is taken after the transaction id: safe time rests on that order.
     SELECT x.txid, clock_timestamp() AS now FROM (SELECT current_txid() AS txid OFFSET 0) x OFFSET 0
@@ -17,8 +17,9 @@ FROM (
     SELECT * FROM unnest(
         string_to_array(%(ids)s, ' ')::bigint[], string_to_array(%(partition_ids)s, ' ')::bigint[],
         string_to_array(%(queue_ids)s, ' ')::integer[], string_to_array(%(transaction_ids)s, E'\x01'),
-        string_to_array(%(trace_ids)s, E'\x01', ''), string_to_array(%(payloads)s, E'\x01')
-    ) AS u(id, partition_id, queue_id, transaction_id, trace_id, payload)
+        string_to_array(%(trace_ids)s, E'\x01', ''), string_to_array(%(payloads)s, E'\x01'),
+        string_to_array(%(headers)s, E'\x01', '')  -- NULL where no message has any
+    ) AS u(id, partition_id, queue_id, transaction_id, trace_id, payload, headers)
     ORDER BY partition_id, transaction_id COLLATE "C", id
 ) i
 WHERE (SELECT count(*) FROM queenspark.partitions WHERE id = ANY (%(partitions)s::bigint[])) = cardinality(%(partitions)s::bigint[])
@@ -299,7 +300,7 @@ SELECT seek(%(group_id)s, %(partition_id)s, a.txid, a.id) FROM (
 
 -- name: list_dead_letters
 SELECT d.id, d.transaction_id, d.trace_id, d.partition_id, t.name AS partition, q.name AS queue, g.name AS group,
-       d.error, d.attempts, d.payload, d.encrypted, d.created_at, d.failed_at
+       d.error, d.attempts, d.payload, d.headers, d.encrypted, d.created_at, d.failed_at
 FROM chosen_dead_letters(
     %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) d
 JOIN queenspark.groups g ON g.id = d.group_id
@@ -326,7 +327,7 @@ RETURNING d.id
 -- A message's status is the worst over the queue's groups: dead_letter, processing, pending, completed.
 SELECT x.* FROM (
     SELECT m.id, m.txid, m.transaction_id, m.trace_id, m.partition_id, t.name AS partition, q.name AS queue,
-           q.namespace, q.task, m.payload, m.encrypted, m.created_at,
+           q.namespace, q.task, m.payload, m.headers, m.encrypted, m.created_at,
            CASE
                WHEN EXISTS (SELECT 1 FROM queenspark.dead_letters d
                             WHERE d.partition_id = m.partition_id AND d.transaction_id = m.transaction_id)
@@ -394,19 +395,19 @@ UPDATE queenspark.system SET pop_maintenance = %(enabled)s
 -- name: stage
 -- Keep pushes for later, only while push maintenance is on (the lock holds its end back until this commits).
 -- Ids come from the sequence one by one, so that they are in order over all brokers.
-INSERT INTO queenspark.staged (id, queue, partition, encrypted, transaction_id, trace_id, payload)
+INSERT INTO queenspark.staged (id, queue, partition, encrypted, transaction_id, trace_id, payload, headers)
 SELECT nextval('queenspark.message_blocks') * 1000, u.queue, u.partition, u.encrypted, u.transaction_id, u.trace_id,
-       u.payload
+       u.payload, u.headers
 FROM (
     SELECT x.* FROM (SELECT 1 FROM queenspark.system WHERE push_maintenance FOR SHARE) on_now, unnest(
         %(queues)s::text[], %(partitions)s::text[], %(encrypted)s::boolean[],
-        %(transaction_ids)s::text[], %(trace_ids)s::text[], %(payloads)s::text[]
-    ) WITH ORDINALITY AS x(queue, partition, encrypted, transaction_id, trace_id, payload, n) ORDER BY x.n
+        %(transaction_ids)s::text[], %(trace_ids)s::text[], %(payloads)s::text[], %(headers)s::text[]
+    ) WITH ORDINALITY AS x(queue, partition, encrypted, transaction_id, trace_id, payload, headers, n) ORDER BY x.n
 ) u
 RETURNING id
 
 -- name: next_staged
-SELECT seq, id, queue, partition, encrypted, transaction_id, trace_id, payload
+SELECT seq, id, queue, partition, encrypted, transaction_id, trace_id, payload, headers
 FROM queenspark.staged ORDER BY id LIMIT %(limit)s
 
 -- name: unstage
@@ -484,9 +485,9 @@ FROM (SELECT b.* FROM ({branches}) b ORDER BY b.txid, b.id LIMIT %(limit)s) b
 SELECT id, name FROM queenspark.partitions WHERE id = ANY (%(ids)s)
 
 -- name: log_read
--- Messages with payload between two positions, for COPY. The range of transaction ids says nothing new, but without it the
+-- Messages with further columns between two positions, for COPY. The range of transaction ids says nothing new, but without it the
 -- planner takes the range for much larger than it is.
-SELECT m.txid, m.id, m.queue_id, p.name AS partition, m.created_at, m.transaction_id, m.encrypted, m.payload
+SELECT m.txid, m.id, m.queue_id, p.name AS partition, m.created_at{columns}
 FROM queenspark.messages m JOIN queenspark.partitions p ON p.id = m.partition_id
 WHERE m.queue_id = ANY (%(queue_ids)s::integer[]) AND m.txid BETWEEN %(after_txid)s AND %(upto_txid)s
   AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s) AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
@@ -636,6 +637,16 @@ SELECT x.txid, clock_timestamp()::text FROM (SELECT current_txid() AS txid OFFSE
 COPY queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload, window_end)
 FROM STDIN WITH (FORMAT csv)
 
+-- name: copy_rows
+COPY queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload, headers)
+FROM STDIN WITH (FORMAT csv)
+
+-- name: same_rows
+-- Rows of which the log has the id.
+SELECT u.n::integer
+FROM unnest(%(partition_ids)s::bigint[], %(transaction_ids)s::text[]) WITH ORDINALITY u(partition_id, transaction_id, n)
+JOIN queenspark.messages m ON m.partition_id = u.partition_id AND m.transaction_id = u.transaction_id
+
 -- name: same_windows
 -- Windows of which the log has a message with that transaction id.
 SELECT u.n::integer, m.payload
@@ -667,9 +678,22 @@ WHERE u.dropped AND EXISTS (
 ON CONFLICT DO NOTHING
 
 -- name: add_dead
-INSERT INTO queenspark.stream_dead (stream_id, version, key, txid, id)
+INSERT INTO queenspark.stream_dead (stream_id, version, key, txid, id, reason, start_us, end_us)
 SELECT * FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[],
-    %(id)s::bigint[])
+    %(id)s::bigint[], %(reason)s::text[], %(start_us)s::bigint[], %(end_us)s::bigint[])
+
+-- name: add_failures
+INSERT INTO queenspark.stream_failures (stream_id, version, bucket, run, batch, txid, id, tick, error)
+SELECT u.stream, u.version, %(bucket)s, %(run)s, %(batch)s, u.txid, u.id, u.tick, u.error
+FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(txid)s::bigint[], %(id)s::bigint[], %(tick)s::bigint[],
+    %(error)s::text[]) AS u(stream, version, txid, id, tick, error)
+WHERE EXISTS (SELECT 1 FROM queenspark.streams x WHERE x.id = u.stream)
+ON CONFLICT (stream_id, version, bucket) DO UPDATE SET run = excluded.run, batch = excluded.batch,
+    txid = excluded.txid, id = excluded.id, tick = excluded.tick, error = excluded.error, at = clock_timestamp()
+
+-- name: failed_in
+SELECT stream_id, version, error FROM queenspark.stream_failures
+WHERE bucket = %(bucket)s AND run = %(run)s AND batch = %(batch)s
 
 -- name: add_stats
 INSERT INTO queenspark.stream_stats AS s
@@ -884,14 +908,24 @@ UPDATE queenspark.streams SET expires_at = clock_timestamp() + make_interval(sec
 WHERE id = %(id)s AND expires_at IS NOT NULL RETURNING id
 
 -- name: read_rows
--- Rows of a queue after a position, in the order of the log; only final ones.
-SELECT m.txid, m.id, m.payload, m.encrypted, m.transaction_id FROM queenspark.messages m
-WHERE m.queue_id = %(queue_id)s AND (m.txid, m.id) > (%(txid)s, %(id)s) AND m.txid < (SELECT horizon())
-ORDER BY m.txid, m.id LIMIT %(limit)s
+-- Rows of a queue after a position, in the order of the log; only final ones. A row that begins after so many bytes is
+-- for the next call.
+SELECT x.txid, x.id, x.payload, x.encrypted, x.transaction_id FROM (
+    SELECT m.*, sum(m.size) OVER (ORDER BY m.txid, m.id) - m.size AS before FROM (
+        SELECT m.txid, m.id, m.payload, m.encrypted, m.transaction_id, octet_length(m.payload) AS size
+        FROM queenspark.messages m
+        WHERE m.queue_id = %(queue_id)s AND (m.txid, m.id) > (%(txid)s, %(id)s) AND m.txid < (SELECT horizon())
+        ORDER BY m.txid, m.id LIMIT %(limit)s) m
+) x WHERE x.before < %(most_bytes)s ORDER BY x.txid, x.id
 
 -- name: newest_payloads
-SELECT m.payload, m.encrypted, m.transaction_id FROM queenspark.messages m
-WHERE m.queue_id = %(queue_id)s ORDER BY m.txid DESC, m.id DESC LIMIT %(limit)s
+-- The newest messages of a queue, fewer when they are large.
+SELECT x.payload, x.encrypted, x.transaction_id FROM (
+    SELECT m.*, sum(m.size) OVER (ORDER BY m.txid DESC, m.id DESC) - m.size AS before FROM (
+        SELECT m.txid, m.id, m.payload, m.encrypted, m.transaction_id, octet_length(m.payload) AS size
+        FROM queenspark.messages m
+        WHERE m.queue_id = %(queue_id)s ORDER BY m.txid DESC, m.id DESC LIMIT %(limit)s) m
+) x WHERE x.before < %(most_bytes)s ORDER BY x.txid DESC, x.id DESC
 
 -- name: relations
 -- What statements have declared: all, or the one of a name.
@@ -924,7 +958,8 @@ SELECT * FROM window_records(
 
 -- name: window_page
 -- The first records of one window, between two positions of each of its sources, in the order of the log.
-SELECT m.txid, m.id, s.queue_id, m.partition_id, m.created_us, m.encrypted, m.transaction_id, m.payload
+SELECT m.txid, m.id, s.queue_id, m.partition_id, m.created_us, m.encrypted, m.transaction_id, m.payload,
+       m.headers
 FROM unnest(
     %(queue_ids)s::integer[], %(first_txids)s::bigint[], %(first_ids)s::bigint[], %(last_txids)s::bigint[],
     %(last_ids)s::bigint[]
@@ -1189,8 +1224,17 @@ SELECT (SELECT coalesce(max(seq), 0) FROM queenspark.definitions),
        (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
        (SELECT min(p.next_close) FROM queenspark.progress p WHERE p.run = %(run)s),
        (SELECT jsonb_agg(DISTINCT jsonb_build_array(p.txid, p.id, p.tick))
-        FROM queenspark.progress p WHERE p.run <> %(run)s)
+        FROM queenspark.progress p WHERE p.run <> %(run)s),
+       -- A bucket of which the state is older than that of others decides.
+       (SELECT jsonb_agg(to_jsonb(f.failure)) FROM (
+            SELECT DISTINCT ON (x.stream_id, x.version)
+                   jsonb_build_array(x.stream_id, x.version, x.run, x.txid, x.id, x.tick) AS failure
+            FROM queenspark.stream_failures x ORDER BY x.stream_id, x.version, x.txid, x.id) f)
 FROM (SELECT horizon() AS horizon OFFSET 0) h
+
+-- name: limited_output_queues
+SELECT q.id, q.max_size FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+WHERE s.output = 'rows' AND q.max_size > 0
 
 -- name: window_queue_ids
 SELECT id, queue_id FROM queenspark.streams

@@ -69,7 +69,8 @@ CREATE TABLE queenspark.messages (
     transaction_id text COLLATE "C" NOT NULL,
     trace_id text,
     payload text NOT NULL,
-    window_end timestamptz                              -- of windows only; seek goes by it
+    window_end timestamptz,                             -- of windows only; seek goes by it
+    headers text                                        -- a JSON object of strings; NULL: none
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.1);
 CREATE UNIQUE INDEX messages_partition ON queenspark.messages (partition_id, txid, id);
 CREATE UNIQUE INDEX messages_transaction ON queenspark.messages (partition_id, transaction_id);
@@ -174,6 +175,7 @@ CREATE TABLE queenspark.dead_letters (
     trace_id text,
     error text NOT NULL,
     payload text NOT NULL,
+    headers text,
     PRIMARY KEY (group_id, id)
 );
 CREATE INDEX dead_letters_failed ON queenspark.dead_letters (failed_at);
@@ -212,7 +214,8 @@ CREATE TABLE queenspark.staged (
     encrypted boolean NOT NULL,
     transaction_id text COLLATE "C" NOT NULL,
     trace_id text,
-    payload text NOT NULL
+    payload text NOT NULL,
+    headers text
 );
 
 -- A stream: a queue of windows. What its windows are stands in its definitions.

@@ -1,0 +1,259 @@
+"""What a batch gives in one bucket: windows, rows, late and dead records, failures, and statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import polars as pl
+
+from ...sql import Plan
+from ...sql.running import RowStage
+from ...sql.running.rows import Given
+from ...store.progress import Place, Stream
+from ...store.window_sink import Parts
+from ...windows import Report, Result, State
+from ...windows.membership import is_given_out
+from ...windows.spec import OUTPUT as WINDOW_COLUMNS
+from .definitions import Definitions
+from .offset import Batch
+from .parcels import DEAD, ROWS, Unpacked
+
+_STREAM = ["stream", "version"]
+_MOST_DEAD = 100  # rows of a job, of one batch and bucket
+_MOST_REASON = 1000
+_STATS = {
+    "stream": pl.Int64, "version": pl.Int32, "watermark_us": pl.Int64, "open_windows": pl.Int64,
+    "open_txid": pl.Int64, "open_id": pl.Int64, "records": pl.Int64, "windows": pl.Int64, "late": pl.Int64,
+    "dropped": pl.Int64, "dead": pl.Int64,
+}  # fmt: skip
+_FAILURES = {
+    "stream": pl.Int64, "version": pl.Int32, "txid": pl.Int64, "id": pl.Int64, "tick": pl.Int64,
+    "error": pl.String,
+}  # fmt: skip
+
+
+class Outcome:
+    """Computed at once; `failed` has those that failed before, and those whose rows failed."""
+
+    def __init__(
+        self,
+        definitions: Definitions,
+        batch: Batch,
+        result: Result,
+        given: Unpacked,
+        failed: Mapping[Stream, str],
+        over: set[Stream],
+        place: Callable[[Stream], Place],
+    ) -> None:
+        self._definitions = definitions
+        self._batch = batch
+        self._result = result
+        self._given = given
+        self._over = over
+        self._place = place
+        self.failed = dict(failed)
+        self._windows: list[pl.DataFrame] = []
+        self._rows = [self._spoken(given.rows)]
+        self._dead = [given.dead, _engine_dead(result.dead)]
+        for frame in result.rows:
+            self._take(frame)
+
+    @property
+    def state(self) -> State:
+        """The engine's state after the batch."""
+        return self._result.state
+
+    @property
+    def report(self) -> Report:
+        """The engine's report."""
+        return self._result.report
+
+    def parts(self) -> Parts:
+        """All that is pushed."""
+        windows, rows = self._all_windows(), self._all_rows()
+        dead = pl.concat(self._dead)
+        return Parts(
+            windows=windows,
+            rows=rows,
+            late=self._late(),
+            dead=dead.filter(pl.col("reason").is_not_null() | pl.col("txid").is_not_null()).drop("count"),
+            stats=self._stats(windows, rows, dead),
+            failures=self._failures(),
+        )
+
+    def _take(self, frame: pl.DataFrame) -> None:
+        """Take what the engine gives for the streams of one spec."""
+        plans = self._definitions.plans
+        computing = frame.select(_STREAM).unique().rows()
+        if not any(stream in plans for stream in computing):
+            self._windows.append(frame.select(WINDOW_COLUMNS))
+            return
+        for (stream, version), part in frame.partition_by(_STREAM, as_dict=True).items():
+            key = (int(stream), int(version))
+            if key not in plans:
+                self._windows.append(part.select(WINDOW_COLUMNS))
+                continue
+            try:
+                self._compute(key, plans[key], part)
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # noqa: BLE001 - a panic of Polars is no Exception
+                self.failed[key] = f"{type(error).__name__}: {error}"[:_MOST_REASON]
+
+    def _compute(self, stream: Stream, plan: Plan, frame: pl.DataFrame) -> None:
+        """The rows of one job."""
+        if self._definitions.is_silent(stream, self._batch.end):
+            return
+        stage = RowStage(plan, *stream)
+        query = self._definitions.by_stream[stream].body.query or {}
+        if plan.kind == "rows":
+            records = [each for each in self._given.records if _has(each, stream)]
+            columns = pl.concat([_of(each, stream) for each in records]).drop("key", *_STREAM, "source")
+            given = stage.of_buffers(frame.join(columns, on=["txid", "id"], how="left"))
+        else:
+            given = stage.of_windows(self._in_version(frame))
+        self._note_dead(stream, plan, given)
+        if query.get("output") == "windows":
+            self._windows.append(given.rows.rename({"payload": "values"}).select(*WINDOW_COLUMNS, "values"))
+        else:
+            self._rows.append(given.rows.select(list(ROWS)))
+
+    def _in_version(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Without windows that another version of the job gives out."""
+        return _bounded(frame, self._definitions)
+
+    def _note_dead(self, stream: Stream, plan: Plan, given: Given) -> None:
+        if given.dead.is_empty():
+            return
+        kept = 0 if plan.options.get("on_error") == "skip" else _MOST_DEAD
+        dead = given.dead.head(max(kept, 1))
+        if not kept:
+            dead = dead.with_columns(reason=pl.lit(None, dtype=pl.String), txid=pl.lit(None, dtype=pl.Int64))
+        counts = pl.when(pl.int_range(pl.len()) == 0).then(given.dead.height - dead.height + 1).otherwise(1)
+        named = dead.with_columns(
+            pl.col("reason").str.head(_MOST_REASON),
+            stream=pl.lit(stream[0], dtype=pl.Int64),
+            version=pl.lit(stream[1], dtype=pl.Int32),
+            count=counts.cast(pl.Int64),
+        )
+        self._dead.append(named.select(list(DEAD)))
+
+    def _spoken(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows without those of versions that only catch up."""
+        for stream in self._definitions.plans:
+            if self._definitions.is_silent(stream, self._batch.end) and _has(rows, stream):
+                rows = rows.filter(~_is(stream))
+        return rows
+
+    def _all_windows(self) -> pl.DataFrame:
+        """What is pushed: windows that belong to their version, with the queue that they go to."""
+        if not self._windows:
+            return pl.DataFrame(schema={"queue_id": pl.Int64})
+        windows = pl.concat(self._windows, how="diagonal")
+        windows = windows.join(self._queues(), on="stream", how="inner", maintain_order="left")
+        return _bounded(windows, self._definitions)
+
+    def _all_rows(self) -> pl.DataFrame:
+        """Rows in an order that is the same whenever the batch is run, with the queue that they go to."""
+        rows = pl.concat(self._rows)
+        rows = rows.join(self._queues(), on="stream", how="inner", maintain_order="left")
+        return rows.sort("order", "txid", "id", "stream", "transaction_id")
+
+    def _queues(self) -> pl.DataFrame:
+        return pl.DataFrame(
+            list(self._definitions.window_queues.items()),
+            schema={"stream": pl.Int64, "queue_id": pl.Int64},
+            orient="row",
+        )
+
+    def _late(self) -> pl.DataFrame:
+        """The late log: what was warned of, and what was dropped."""
+        result = self._result
+        position = ["stream", "version", "txid", "id"]
+        warned = result.late_log.join(result.dropped, on=position, how="anti")
+        return pl.concat(
+            [warned.with_columns(dropped=pl.lit(False)), result.dropped.with_columns(dropped=pl.lit(True))]
+        )
+
+    def _failures(self) -> pl.DataFrame:
+        """Jobs that failed, with the place that their state is as of."""
+        rows = [(*stream, *self._place(stream), reason) for stream, reason in self.failed.items()]
+        return pl.DataFrame(rows, schema=_FAILURES, orient="row")
+
+    def _stats(self, windows: pl.DataFrame, rows: pl.DataFrame, dead: pl.DataFrame) -> pl.DataFrame:
+        """Numbers of the streams that the batch had something for, and of those that are over with it."""
+        report = self.report
+        records: dict[Stream, int] = _count(self._given.rows)
+        for frame in self._given.records:
+            for stream, count in _count(frame).items():
+                records[stream] = records.get(stream, 0) + count
+        counts: dict[str, Mapping[Stream, int]] = {
+            "records": records,
+            "windows": _count(windows) | _count(rows),
+            "dead": _count(dead, pl.col("count").sum()),
+            "late": report.late_now,
+            "dropped": report.dropped_now,
+        }
+        # Windows outside of their version's bounds are not pushed, but no longer open either.
+        sealed = {stream for frame in self._result.rows for stream in _count(frame)}
+        found = []
+        for stream in sorted(sealed.union(self._over, *counts.values())):
+            open_ = report.open.get(stream)
+            found.append(
+                {
+                    "stream": stream[0],
+                    "version": stream[1],
+                    "watermark_us": report.watermark.get(stream),
+                    "open_windows": open_.windows if open_ is not None else 0,
+                    "open_txid": open_.txid if open_ is not None else None,
+                    "open_id": open_.id if open_ is not None else None,
+                    **{name: of_streams.get(stream, 0) for name, of_streams in counts.items()},
+                }
+            )
+        return pl.DataFrame(found, schema=_STATS)
+
+
+def _bounded(windows: pl.DataFrame, definitions: Definitions) -> pl.DataFrame:
+    """Windows without those that lie outside of their version."""
+    bounds = [
+        (*stream, row.body.from_us, row.body.until_us)
+        for stream, row in definitions.by_stream.items()
+        if row.body.from_us is not None or row.body.until_us is not None
+    ]
+    if not bounds:
+        return windows
+    schema = {"stream": pl.Int64, "version": pl.Int32, "from_us": pl.Int64, "until_us": pl.Int64}
+    bounded = windows.join(
+        pl.DataFrame(bounds, schema=schema, orient="row"), on=_STREAM, how="left", maintain_order="left"
+    )
+    return bounded.filter(is_given_out()).drop("from_us", "until_us")
+
+
+def _engine_dead(dead: pl.DataFrame) -> pl.DataFrame:
+    """Records without a time, as the engine reports them."""
+    nothing = pl.lit(None, dtype=pl.Int64)
+    return dead.with_columns(
+        start_us=nothing,
+        end_us=nothing,
+        reason=pl.lit(None, dtype=pl.String),
+        count=pl.lit(1, dtype=pl.Int64),
+    ).select(list(DEAD))
+
+
+def _is(stream: Stream) -> pl.Expr:
+    return (pl.col("stream") == stream[0]) & (pl.col("version") == stream[1])
+
+
+def _of(frame: pl.DataFrame, stream: Stream) -> pl.DataFrame:
+    return frame.filter(_is(stream))
+
+
+def _has(frame: pl.DataFrame, stream: Stream) -> bool:
+    return bool(frame.select(_is(stream).any()).item())
+
+
+def _count(rows: pl.DataFrame, count: pl.Expr | None = None) -> dict[Stream, int]:
+    if rows.is_empty():
+        return {}
+    counted = rows.group_by(_STREAM).agg(pl.len() if count is None else count)
+    return {(stream, version): int(number) for stream, version, number in counted.iter_rows()}

@@ -1,0 +1,18 @@
+"""Plans at work: messages to records, and what the window engine gives to rows; frames in, frames out."""
+
+from .messages import MESSAGE, MessageDecoder, reads_headers
+from .records import RecordStage, Taken
+from .rows import Given, RowStage
+from .slots import engine_spec, slots_of
+
+__all__ = [
+    "MESSAGE",
+    "Given",
+    "MessageDecoder",
+    "RecordStage",
+    "RowStage",
+    "Taken",
+    "engine_spec",
+    "reads_headers",
+    "slots_of",
+]

@@ -1,0 +1,90 @@
+"""The first stage: which messages pass, and what the window engine gets of each; or at once its rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import polars as pl
+
+from ..duration import short_duration
+from ..keys import key_text
+from ..planning.plan import Plan
+from .rows import DEAD, ROW, RowStage, alive, without
+from .slots import slots_of
+
+_MAX_AHEAD = "1d"
+
+
+class Taken(NamedTuple):
+    """What a stage took of some messages."""
+
+    #: For the engine: key, queue_id, txid, id, created_us, event_us, slots, and what rows of OVER need.
+    records: pl.DataFrame
+    #: Of a plan without state.
+    rows: pl.DataFrame
+    dead: pl.DataFrame
+
+
+class RecordStage:
+    """The first stage of one plan, for a version of a job."""
+
+    def __init__(self, plan: Plan, job: int, version: int) -> None:
+        self._plan = plan
+        self._job = job
+        self._slots = slots_of(plan)
+        self._rows = RowStage(plan, job, version) if plan.kind == "stateless" else None
+        self._has_time = plan.window is not None and plan.window.clock == "event"
+        self._ahead = plan.options.get("max_ahead", _MAX_AHEAD)
+
+    def run(self, messages: pl.DataFrame) -> Taken:
+        """Take messages of the relation, with the columns of its decoder."""
+        dead: list[pl.DataFrame] = []
+        records = self._plan.records
+        frame = records.condition_program.apply(messages)
+        if records.condition is not None:
+            frame = alive(frame, [records.condition], dead).filter(records.condition.value)
+        frame = records.program.apply(frame)
+        time = () if records.time is None else (records.time,)
+        frame = alive(frame, [value for _, value in (*records.key, *records.inputs)] + [*time], dead)
+        if self._rows is not None:
+            given = self._rows.of_records(frame)
+            return Taken(_EMPTY, given.rows, pl.concat([*dead, given.dead]))
+        frame = self._timed(frame, dead)
+        inputs = dict(records.inputs)
+        slots = self._slots.inputs if self._slots is not None else {}
+        key = key_text([(value.value, value.type) for _, value in records.key])
+        found = frame.select(
+            key.alias("key"), "queue_id", "txid", "id", "created_us", "event_us",
+            *(inputs[name].value.alias(slot) for slot, name in slots.items()),
+            *self.later_columns,
+        )  # fmt: skip
+        return Taken(found, _NO_ROWS, pl.concat([pl.DataFrame(schema=DEAD), *dead]))
+
+    @property
+    def later_columns(self) -> list[str]:
+        """Columns of messages that the rows of OVER need beside its aggregates."""
+        plan = self._plan
+        if plan.kind != "rows":
+            return []
+        fields = [name for field in plan.records.fields for name in (field.column, field.error)]
+        return [*fields, *plan.records.pseudo]
+
+    def _timed(self, frame: pl.DataFrame, dead: list[pl.DataFrame]) -> pl.DataFrame:
+        """Records with `event_us`; those without a time, and those too far ahead of their push, are dead."""
+        if not self._has_time:
+            return frame.with_columns(event_us=pl.lit(None, dtype=pl.Int64))
+        time = self._plan.records.time
+        value = pl.col("_event_time") if time is None else time.value
+        frame = frame.with_columns(event_us=value.dt.epoch("us"))
+        most = pl.col("created_us") + (short_duration(self._ahead) or 0)
+        reason = (
+            pl.when(pl.col("event_us").is_null())
+            .then(pl.lit("the time of the window is NULL"))
+            .when(pl.col("event_us") > most)
+            .then(pl.lit(f"the time of the window lies more than {self._ahead} after the push (max_ahead)"))
+        )
+        return without(frame, reason, dead)
+
+
+_EMPTY = pl.DataFrame()
+_NO_ROWS = pl.DataFrame(schema=ROW)

@@ -1,0 +1,76 @@
+"""The aggregates of a plan as typed slots of the window engine.
+
+Slots are named by their place, and their places follow from functions and types alone. So jobs with different
+statements and the same functions over columns of the same types are one to the engine.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from ...windows import Aggregate as Slot
+from ...windows import WindowSpec
+from ...windows.column_types import type_text
+from ..planning.grouped import Aggregate
+from ..planning.plan import Plan
+
+
+class Slots(NamedTuple):
+    """The engine's spec of a plan, and which column of records or result is in which slot."""
+
+    spec: WindowSpec
+    #: Columns of records, by the name of their slot.
+    inputs: dict[str, str]
+    #: Names of aggregates, by the name of their slot.
+    results: dict[str, str]
+
+
+def slots_of(plan: Plan) -> Slots | None:
+    """The slots of a plan; None for one without state."""
+    if plan.window is None:
+        return None
+    inputs: dict[str, str] = {}
+
+    def slot(column: str) -> str:
+        return inputs.setdefault(column, f"i{len(inputs)}")
+
+    found = []
+    results = {}
+    for number, aggregate in enumerate(sorted(plan.aggregates, key=_place)):
+        found.append(
+            Slot(
+                function=aggregate.function.lower(),
+                inputs=tuple(slot(column) for column in aggregate.inputs),
+                types=tuple(type_text(kind.column) for kind in aggregate.input_types),
+                name=f"a{number}",
+                distinct=aggregate.distinct,
+                ignore_nulls=aggregate.ignore_nulls,
+                where=None if aggregate.where is None else slot(aggregate.where),
+                rows=aggregate.rows,
+                parameter=_parameter(aggregate),
+            )
+        )
+        results[f"a{number}"] = aggregate.name
+    spec = msgspec.structs.replace(plan.window, aggregates=tuple(found))
+    return Slots(spec, {name: column for column, name in inputs.items()}, results)
+
+
+def engine_spec(plan: Plan) -> WindowSpec | None:
+    """The windows and aggregates of a plan as the engine knows them; None for one without state."""
+    slots = slots_of(plan)
+    return None if slots is None else slots.spec
+
+
+def _parameter(aggregate: Aggregate) -> float | int | None:
+    if aggregate.parameter is None:
+        return None
+    return int(aggregate.parameter) if aggregate.function == "LAG" else float(aggregate.parameter)
+
+
+def _place(aggregate: Aggregate) -> tuple[str, ...]:
+    """What sorts aggregates: all that the engine is told of them, then their text."""
+    types = " ".join(map(str, aggregate.input_types))
+    flags = (aggregate.distinct, aggregate.ignore_nulls, aggregate.where is None, aggregate.rows)
+    return aggregate.function, types, str(flags), str(aggregate.parameter), aggregate.name

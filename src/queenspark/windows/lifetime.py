@@ -1,0 +1,48 @@
+"""How long keys without a clock live: those that are silent for too long are forgotten.
+
+As with event time, a key's own records tell: one that was created `ttl` after the newest before it begins
+anew. Ticks only make this happen promptly.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from .directory import among, stream_of
+from .layout import KEY
+from .runs import of_run, running_max
+
+_SEEN = {"k": pl.Int64, "seen": pl.Int64}
+
+
+class Lifetime:
+    """Per key: when its newest record was created."""
+
+    def __init__(self, ttl_us: int, table: pl.DataFrame | None) -> None:
+        self._ttl = ttl_us
+        self.table = table if table is not None else pl.DataFrame(schema=_SEEN)
+
+    def judge(self, records: pl.DataFrame) -> pl.DataFrame:
+        """Records by key, with `forget`: whether their key has been silent for too long before them."""
+        k = pl.col("k")
+        rows = records if records["k"].is_sorted() else records.sort("k", maintain_order=True)
+        rows = rows.join(among(self.table, records["k"]), on=KEY, how="left", maintain_order="left")
+        before = pl.max_horizontal("seen", of_run(running_max(pl.col("created"), k).shift(1), k))
+        forget = (pl.col("created") - before >= self._ttl).fill_null(False)
+        return rows.with_columns(forget=forget).drop("seen")
+
+    def note(self, records: pl.DataFrame) -> None:
+        """Records have come."""
+        new = records.group_by(KEY).agg(seen=pl.col("created").max())
+        known = self.table.join(new, on=KEY, how="semi")
+        merged = pl.concat([known, new]).group_by(KEY).agg(pl.col("seen").max())
+        self.table = pl.concat([self.table.join(new, on=KEY, how="anti"), merged])
+
+    def expired(self, streams: pl.DataFrame) -> pl.DataFrame:
+        """Keys that are silent for too long at the safe time of their stream."""
+        numbered = self.table.with_columns(g=stream_of(pl.col("k"))).join(streams, on="g")
+        return numbered.filter(pl.col("safe") - pl.col("seen") >= self._ttl).select(KEY)
+
+    def forget(self, keys: pl.DataFrame) -> None:
+        """These keys are new again."""
+        self.table = self.table.join(keys, on=KEY, how="anti")

@@ -1,0 +1,48 @@
+"""What people want to know about a step."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from .moves import Stream
+from .state import State
+from .step import Step
+from .summary import Open
+
+
+class Report:
+    """Counters of the streams that a step worked on, and what all of them have open."""
+
+    def __init__(self, state: State, steps: list[Step]) -> None:
+        self._state = state
+        self.late: dict[Stream, int] = {}  # since the beginning
+        self.dropped: dict[Stream, int] = {}
+        self.late_now: dict[Stream, int] = {}  # in this step
+        self.dropped_now: dict[Stream, int] = {}
+        self.watermark: dict[Stream, int] = {}
+        for step in steps:
+            for stream, version, late, dropped in step.named_counters().iter_rows():
+                self.late[stream, version], self.dropped[stream, version] = late, dropped
+            for stream, version, late, dropped in step.named_counters(step.counted()).iter_rows():
+                self.late_now[stream, version], self.dropped_now[stream, version] = late, dropped
+            self.watermark |= step.watermarks()
+
+    @cached_property
+    def open(self) -> dict[Stream, Open]:
+        """The windows that are not sealed yet, by stream."""
+        return {stream: open_ for each in self._state.summaries() for stream, open_ in each.open.items()}
+
+    @cached_property
+    def open_windows(self) -> int:
+        """Windows that are not sealed yet."""
+        return sum(open_.windows for open_ in self.open.values())
+
+    @cached_property
+    def next_close_us(self) -> int | None:
+        """The earliest safe time that can seal a window."""
+        return min((at for each in self._state.summaries() for at in each.closes.values()), default=None)
+
+    @cached_property
+    def state_bytes(self) -> int:
+        """Size of the state in memory."""
+        return self._state.size()

@@ -1,0 +1,299 @@
+"""One batch and tick for the streams of one spec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from .clock import EventClock, IngestClock
+from .counts import CountWindows, RowsBuffer
+from .directory import Directory, stream_of
+from .empty import EmptyWindows
+from .groups import Groups
+from .late import Judged
+from .layout import KEY, layout_of
+from .lifetime import Lifetime
+from .moves import Stream
+from .records import records_of
+from .sessions import Sessions
+from .spec import WindowSpec
+from .time_windows import TimeWindows
+
+_STREAM = ["stream", "version"]
+_DEAD = [*_STREAM, "key", "txid", "id"]
+_COUNTERS = {"g": pl.Int64, "late": pl.Int64, "dropped": pl.Int64}
+LATE_LOG = {
+    "stream": pl.Int64, "version": pl.Int32, "key": pl.String, "txid": pl.Int64, "id": pl.Int64,
+    "time_us": pl.Int64, "closed_us": pl.Int64,
+}  # fmt: skip
+DEAD = {name: LATE_LOG[name] for name in _DEAD}
+
+
+class Step:
+    """One batch and tick for all streams of one spec."""
+
+    def __init__(
+        self,
+        spec: WindowSpec,
+        tables: Mapping[str, pl.DataFrame],
+        frames: Sequence[pl.DataFrame],
+        safe: Mapping[Stream, int],
+        was: Mapping[Stream, int] | None = None,
+    ) -> None:
+        """`safe` is the tick of each stream that takes part, `was` the one before the records."""
+        self.spec = spec
+        table = tables.get
+        self._directory = Directory(table("streams"), table("keys"))
+        self._ticks = self._directory.number_streams(ticks_of(safe))
+        layout = layout_of(spec)
+        mine = self._numbered(records_of(frames, layout.inputs))
+        self.dead = pl.DataFrame(schema=DEAD)
+        if spec.clock == "event" and mine["event_us"].has_nulls():
+            self.dead = mine.filter(pl.col("event_us").is_null()).select(_DEAD)
+            mine = mine.filter(pl.col("event_us").is_not_null())
+        self._was = None if was is None or mine.is_empty() else self._lie(mine, was)
+        mine = (
+            self._directory.number_keys(mine)
+            if not mine.is_empty()
+            else mine.with_columns(k=pl.lit(0, dtype=pl.Int64))
+        )
+        self._records = layout.records(mine)
+        if not self._records["pos"].is_sorted():
+            self._records = self._records.sort("pos")
+        self._clock = (IngestClock if spec.clock == "ingest" else EventClock)(spec, table("clock"))
+        self._lifetime = None if spec.ttl_us is None else Lifetime(spec.ttl_us, table("seen"))
+        self._counters = table("counters")
+        self._judged: list[Judged] = []
+        self.windows: TimeWindows | Sessions | CountWindows | RowsBuffer | Groups
+        if spec.kind == "count":
+            self.windows = CountWindows(layout, self._directory, table("open"), table("counts"))
+        elif spec.kind == "rows":
+            self.windows = RowsBuffer(layout, self._directory, table("buffer"))
+        elif spec.kind == "group":
+            self.windows = Groups(layout, self._directory, table("groups"))
+        elif spec.kind == "session":
+            self.windows = Sessions(layout, self._directory, table("open"), table("sealed"))
+        else:
+            empty = EmptyWindows(spec, table("empty")) if spec.emit_empty else None
+            self.windows = TimeWindows(
+                layout, self._directory, table("open"), table("sealed"), self._records, empty
+            )
+
+    def _numbered(self, records: pl.DataFrame) -> pl.DataFrame:
+        """The records with the stream's number `g`."""
+        if self._ticks.height == 1:
+            return records.with_columns(g=pl.lit(self._ticks["g"][0], dtype=pl.Int64))
+        numbers = self._ticks.select(*_STREAM, "g")
+        return records.join(numbers, on=_STREAM, how="inner", maintain_order="left")
+
+    def _lie(self, records: pl.DataFrame, was: Mapping[Stream, int]) -> pl.DataFrame | None:
+        """The tick before the records, if some of them were created before it.
+
+        Otherwise it changes nothing: all that it closes, a record created after it closes as well.
+        """
+        if not was or _highest(-records["created_us"]) + max(was.values()) <= 0:
+            return None
+        return self._directory.number_streams(ticks_of(was))
+
+    def run(self) -> None:
+        """Records, then the tick."""
+        windows = self.windows
+        if isinstance(windows, CountWindows | RowsBuffer | Groups):
+            self._count(windows)
+            return
+        if self._was is not None:
+            self._tick(windows, self._was)
+        if not self._records.is_empty():
+            self._epochs(windows)
+        self._tick(windows, self._ticks)
+
+    def _tick(self, windows: TimeWindows | Sessions, ticks: pl.DataFrame) -> None:
+        windows.seal(self._clock.tick(ticks))
+        forgettable = self._clock.forgettable(ticks)
+        if forgettable is not None and not forgettable.is_empty():
+            self._forget(windows, forgettable)
+        marks = self._clock.marks() if isinstance(self._clock, EventClock) else self._clock.table
+        windows.purge(marks)
+
+    def _count(self, windows: CountWindows | RowsBuffer | Groups) -> None:
+        """Windows without a clock; keys may be forgotten."""
+        life = self._lifetime
+        if life is None:
+            windows.add(self._records)
+            return
+        if self._was is not None:
+            self._expire(windows, life, self._was)
+        if not self._records.is_empty():
+            judged = life.judge(self._records)
+            numbered = judged.with_columns(epoch=pl.col("forget").cast(pl.Int64).cum_sum().over(KEY))
+            for number in range(_highest(numbered["epoch"]) + 1):
+                part = numbered.filter(pl.col("epoch") == number)
+                returning = part.filter("forget").select(KEY)
+                if not returning.is_empty():
+                    windows.forget(returning)
+                windows.add(part.select(self._records.columns).sort("pos"))
+            life.note(self._records)
+        self._expire(windows, life, self._ticks)
+
+    def _expire(
+        self, windows: CountWindows | RowsBuffer | Groups, life: Lifetime, ticks: pl.DataFrame
+    ) -> None:
+        gone = life.expired(ticks)
+        if not gone.is_empty():
+            windows.forget(gone)
+            life.forget(gone)
+
+    def _epochs(self, windows: TimeWindows | Sessions) -> None:
+        """Cut where a key has been silent for so long that it may be forgotten."""
+        judged = self._clock.judge(self._records)
+        if not judged["forget"].any():
+            self._rounds(windows, judged)
+            return
+        epoch = pl.col("forget").cast(pl.Int64).cum_sum().over(KEY)
+        numbered = judged.with_columns(epoch=epoch)
+        for number in range(_highest(numbered["epoch"]) + 1):
+            part = numbered.filter(pl.col("epoch") == number)
+            returning = part.filter("forget")
+            if not returning.is_empty():
+                # The mark of its silence only: its own time counts after it has been forgotten, or not.
+                mark = pl.col("created") - self.spec.grace_us
+                windows.seal(
+                    returning.select("k", closed=mark, cap=mark - pl.col("silence") + self.spec.keep)
+                )
+                self._forget(windows, returning.select(KEY))
+            records = part.select(self._records.columns)
+            self._rounds(windows, self._clock.judge(records))
+
+    def _forget(self, windows: TimeWindows | Sessions, keys: pl.DataFrame) -> None:
+        """Forget keys, unless they have an open window."""
+        if windows.open is not None:
+            keys = keys.join(windows.open.select(KEY).unique(), on=KEY, how="anti")
+        windows.forget(keys)
+        self._clock.forget(keys)
+
+    def _rounds(self, windows: TimeWindows | Sessions, judged: pl.DataFrame) -> None:
+        """Work on the records of each key in order, cut at those that have to be judged by themselves."""
+        judged = judged.with_columns(behind=windows.behind())
+        if not judged["behind"].any():
+            self._round(windows, judged)
+            return
+        if isinstance(windows, TimeWindows) and windows.empty is None:
+            self._step(windows, judged)
+            return
+        numbered = judged.with_columns(number=pl.col("behind").cast(pl.Int64).cum_sum().over(KEY))
+        for number in range(_highest(numbered["number"]) + 1):
+            part = numbered.filter(pl.col("number") == number)
+            alone = part.filter("behind")
+            if not alone.is_empty():
+                windows.seal(alone.select(*KEY, "closed"))
+                self._step(windows, alone)
+            self._round(windows, part.filter(~pl.col("behind")))
+
+    def _step(self, windows: TimeWindows | Sessions, records: pl.DataFrame) -> None:
+        self._judged.append(windows.step(records, lambda: self._pass(windows, records)))
+
+    def _round(self, windows: TimeWindows | Sessions, records: pl.DataFrame) -> None:
+        if not records.is_empty():
+            windows.add(records)
+            self._pass(windows, records)
+
+    def _pass(self, windows: TimeWindows | Sessions, records: pl.DataFrame) -> None:
+        closed = self._clock.pass_(records)
+        if closed is not None:
+            windows.seal(closed)
+
+    def emitted(self) -> list[pl.DataFrame]:
+        """Emitted rows."""
+        return self.windows.emitted.frames
+
+    def late_log(self) -> pl.DataFrame:
+        """Late records that were processed with a warning."""
+        return self._named([judged.late for judged in self._judged] if self.spec.late == "warn" else [])
+
+    def dropped(self) -> pl.DataFrame:
+        """Late records that were left out."""
+        return self._named([judged.dropped for judged in self._judged])
+
+    def _named(self, frames: list[pl.DataFrame]) -> pl.DataFrame:
+        frames = [frame for frame in frames if not frame.is_empty()]
+        if not frames:
+            return pl.DataFrame(schema=LATE_LOG)
+        return self._directory.name(pl.concat(frames)).select(
+            *_STREAM,
+            "key",
+            (pl.col("pos") // 2**64).cast(pl.Int64).alias("txid"),
+            (pl.col("pos") % 2**64).cast(pl.Int64).alias("id"),
+            time_us=pl.col("t"),
+            closed_us=pl.col("closed"),
+        )
+
+    def counted(self) -> pl.DataFrame:
+        """Late and dropped records by stream, in this step."""
+        counts = [
+            getattr(judged, name).select(
+                stream_of(pl.col("k")).alias("g"),
+                late=pl.lit(int(name == "late"), dtype=pl.Int64),
+                dropped=pl.lit(int(name == "dropped"), dtype=pl.Int64),
+            )
+            for judged in self._judged
+            for name in ("late", "dropped")
+        ]
+        return _summed([pl.DataFrame(schema=_COUNTERS), *counts])
+
+    def counters(self) -> pl.DataFrame:
+        """Late and dropped records by stream, since the beginning."""
+        before = [] if self._counters is None else [self._counters]
+        return _summed([self.counted(), *before])
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """The tables of the next state."""
+        windows = self.windows
+        found: dict[str, pl.DataFrame | None] = {"counters": self.counters()}
+        match windows:
+            case CountWindows():
+                found |= {"open": windows.open, "counts": windows.counts}
+            case RowsBuffer():
+                found |= {"buffer": windows.buffer}
+            case Groups():
+                found |= {"groups": windows.table}
+            case _:
+                found |= {"open": windows.open, "sealed": windows.sealed, "clock": self._clock.table}
+        if isinstance(windows, TimeWindows) and windows.empty is not None:
+            found |= {"empty": windows.empty.table}
+        if self._lifetime is not None:
+            found |= {"seen": self._lifetime.table}
+        kept = {name: table for name, table in found.items() if table is not None}
+        self._directory.clean([table for table in kept.values() if "k" in table.columns])
+        return kept | {"streams": self._directory.streams, "keys": self._directory.keys}
+
+    def watermarks(self) -> dict[Stream, int]:
+        """How far each stream is closed: with event time, its slowest key."""
+        if isinstance(self.windows, CountWindows | RowsBuffer | Groups):
+            return {}
+        table = self._clock.table
+        column = "closed" if isinstance(self._clock, IngestClock) else "c"
+        marks = table if column == "closed" else table.with_columns(g=stream_of(pl.col("k")))
+        lowest = marks.group_by("g").agg(pl.col(column).min().alias("mark"))
+        named = lowest.join(self._directory.streams, on="g").select(*_STREAM, "mark")
+        return {(stream, version): mark for stream, version, mark in named.iter_rows()}
+
+    def named_counters(self, counters: pl.DataFrame | None = None) -> pl.DataFrame:
+        """The counters by stream and version."""
+        counters = self.counters() if counters is None else counters
+        return counters.join(self._directory.streams, on="g").select(*_STREAM, "late", "dropped")
+
+
+def _summed(counters: list[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat(counters).group_by("g").agg(pl.col("late").sum(), pl.col("dropped").sum())
+
+
+def _highest(numbers: pl.Series) -> int:
+    highest = numbers.max()
+    return highest if isinstance(highest, int) else 0
+
+
+def ticks_of(safe: Mapping[Stream, int]) -> pl.DataFrame:
+    """Streams with their safe time."""
+    schema = {"stream": pl.Int64, "version": pl.Int32, "safe": pl.Int64}
+    return pl.DataFrame([(*stream, at) for stream, at in safe.items()], schema=schema, orient="row")

@@ -1,0 +1,1 @@
+"""Jobs through the broker, the streams query and the log."""

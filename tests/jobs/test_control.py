@@ -1,0 +1,221 @@
+"""Jobs that are paused, fail, wait, are replaced, or lose their pipeline: their rows are the same."""
+
+import random
+
+import polars as pl
+import pytest
+
+from queenspark.sql.running.records import RecordStage, Taken
+from queenspark.sql.running.rows import Given, RowStage
+from tests.jobs.system import Jobs
+
+SCHEMA = "create stream {s} (user string, n bigint, at timestamp) with (queue = '{q}');"
+STATEMENTS = {
+    "kept": "select n from {s} where n % 2 = 0",
+    "totals": "select user, sum(n) as s, count(*) as c from {s} group by user window tumbling(at, 10s)",
+    "changes": "select user, sum(n) as s from {s} group by user window tumbling(at, 10s) emit changes",
+    "groups": "select user, max(n) as m from {s} group by user",
+    "buffers": "select n, lag(n) over (rows window buffer 3 rows partition by user) as l from {s}",
+    "counts": "select user, sum(n) as s from {s} group by user window count(3)",
+    "chained": "select user, count(*) as c from {changes} where s > 3",
+}
+
+
+def records(first: int, count: int, seed: int = 1) -> list[dict[str, object]]:
+    """Records of five users, a second or so apart; some come late."""
+    chance = random.Random(seed + first)
+    return [
+        {
+            "user": chance.choice("abcde"),
+            "n": number,
+            "at": _time(number - chance.choice([0, 0, 0, 25])),
+        }
+        for number in range(first, first + count)
+    ]
+
+
+def _time(second: int) -> str:
+    return f"2026-01-31T12:{max(0, second) // 60:02}:{max(0, second) % 60:02}Z"
+
+
+def create(jobs: Jobs, *names: str) -> None:
+    wanted = names or [name for name in STATEMENTS if name != "chained"]
+    jobs.run(SCHEMA + ";".join(f"create stream {{{name}}} as {STATEMENTS[name]}" for name in wanted))
+
+
+def everything(jobs: Jobs, *names: str) -> dict[str, list[tuple[str, str, str]]]:
+    """All rows of all jobs: partition, id, values; sorted, because partitions have no order among them."""
+    wanted = names or [name for name in STATEMENTS if name != "chained"]
+    return {
+        name: sorted((row.partition, row.id.split(":", 1)[1], str(row.data)) for row in jobs.rows(name))
+        for name in wanted
+    }
+
+
+def expected(jobs: Jobs, *batches: list[dict[str, object]]) -> dict[str, list[tuple[str, str, str]]]:
+    """What the jobs give when nothing happens to them."""
+    jobs.begin()
+    create(jobs)
+    for batch in batches:
+        jobs.push("q", batch)
+    jobs.drain()
+    found = everything(jobs)
+    assert all(found.values())
+    jobs.run(";".join(f"drop stream {{{name}}} cascade" for name in STATEMENTS if name != "chained"))
+    jobs.begin()
+    return found
+
+
+def values(found: dict[str, list[tuple[str, str, str]]]) -> dict[str, list[tuple[str, str]]]:
+    """Partitions and values: ids have positions in them, which differ from run to run."""
+    return {name: sorted((partition, data) for partition, _, data in rows) for name, rows in found.items()}
+
+
+def test_a_paused_job_gives_the_same_rows_later(jobs: Jobs) -> None:
+    wanted = expected(jobs, records(0, 60), records(60, 60), records(120, 60))
+    create(jobs)
+    jobs.push("q", records(0, 60))
+    jobs.drain()
+    for name in wanted:
+        jobs.run(f"pause job {{{name}}}")
+    jobs.drain()
+    before = everything(jobs)
+    jobs.push("q", records(60, 60))
+    jobs.drain()
+    assert everything(jobs) == before
+    assert jobs.job("totals")["state"] == "paused"
+    jobs.run("resume job {totals}; resume job {kept}")
+    jobs.push("q", records(120, 60))
+    jobs.drain()
+    for name in wanted:
+        jobs.run(f"resume job {{{name}}}")
+    jobs.drain()
+    assert values(everything(jobs)) == values(wanted)
+
+
+def test_a_pipeline_that_dies_between_two_buckets_gives_the_same_rows(jobs: Jobs) -> None:
+    batches = [records(first, 40) for first in range(0, 200, 40)]
+    wanted = expected(jobs, *batches)
+    create(jobs)
+    for number, batch in enumerate(batches):
+        jobs.push("q", batch)
+        while jobs.pipeline.batch(fails_after=number % 3):
+            pass
+    jobs.drain()
+    assert values(everything(jobs)) == values(wanted)
+
+
+def test_a_pipeline_that_loses_its_checkpoint_gives_no_row_twice(jobs: Jobs) -> None:
+    wanted = expected(jobs, records(0, 100), records(100, 100))
+    create(jobs)
+    jobs.push("q", records(0, 100))
+    jobs.drain()
+    jobs.pipeline.begin_again()
+    jobs.push("q", records(100, 100))
+    jobs.drain()
+    assert values(everything(jobs)) == values(wanted)
+
+
+def test_a_job_that_fails_stops_no_other(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = expected(jobs, records(0, 60), records(60, 60))
+    create(jobs)
+    jobs.push("q", records(0, 60))
+    jobs.drain()
+    bad = jobs.sql.stream(jobs.name("totals"))[0]
+    run = RecordStage.run
+
+    def failing(self: RecordStage, messages: pl.DataFrame) -> Taken:
+        if self._job == bad:
+            raise RuntimeError("no such luck")
+        return run(self, messages)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RecordStage, "run", failing)
+        jobs.push("q", records(60, 60))
+        jobs.drain()
+    found = everything(jobs)
+    others = [name for name in wanted if name != "totals"]
+    assert values({name: found[name] for name in others}) == values({name: wanted[name] for name in others})
+    job = jobs.job("totals")
+    assert (job["state"], job["lastError"]) == ("failed", "RuntimeError: no such luck")
+    assert len(found["totals"]) < len(wanted["totals"])
+    jobs.run("restart job {totals}")
+    jobs.drain()
+    assert jobs.job("totals")["state"] == "running"
+    assert values(everything(jobs)) == values(wanted)
+
+
+def test_a_job_that_fails_in_one_bucket_goes_on_in_both(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = expected(jobs, records(0, 60), records(60, 60), records(120, 60))
+    create(jobs)
+    jobs.push("q", records(0, 60))
+    jobs.drain()
+    of_windows = RowStage.of_windows
+    calls = 0
+
+    def failing(self: RowStage, frame: pl.DataFrame) -> Given:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise RuntimeError("no such luck")
+        return of_windows(self, frame)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RowStage, "of_windows", failing)
+        jobs.push("q", records(60, 60))
+        jobs.drain()
+    failed = [name for name in wanted if jobs.job(name)["state"] == "failed"]
+    assert len(failed) == 1
+    jobs.push("q", records(120, 60))
+    jobs.drain()
+    jobs.run(f"restart job {{{failed[0]}}}")
+    jobs.drain()
+    assert values(everything(jobs)) == values(wanted)
+
+
+def test_a_full_queue_makes_its_job_wait(jobs: Jobs) -> None:
+    create(jobs, "kept", "groups")
+    jobs.api.configure(jobs.name("kept"), maxSize=10)
+    for first in range(0, 200, 40):
+        jobs.push("q", records(first, 40))
+        jobs.drain()
+    assert len(jobs.rows("kept")) == 20
+    assert len(jobs.rows("groups")) == 200
+    jobs.api.configure(jobs.name("kept"), maxSize=0)
+    jobs.drain()
+    assert sorted(row.data["n"] for row in jobs.rows("kept")) == list(range(0, 200, 2))
+
+
+def test_a_replaced_job_gives_each_row_once(jobs: Jobs) -> None:
+    create(jobs, "kept", "totals")
+    jobs.push("q", records(0, 60))
+    jobs.drain()
+    jobs.run(
+        "create or replace stream {kept} as select n, user from {s} where n % 2 = 0;"
+        "create or replace stream {totals} as select user, sum(n) as s, max(n) as m from {s} group by user"
+        " window tumbling(at, 10s)"
+    )
+    jobs.push("q", records(60, 60))
+    jobs.drain()
+    rows = jobs.rows("kept")
+    assert sorted(row.data["n"] for row in rows) == list(range(0, 120, 2))
+    assert {row.headers["_version"]: "user" in row.data for row in rows} == {"1": False, "2": True}
+    # Windows that were open at the cut are whole, and come from the new version.
+    assert jobs.job("totals")["version"] == 2
+    latest: dict[tuple[str, str], dict[str, object]] = {}
+    for row in jobs.rows("totals"):
+        latest[row.partition, row.headers["_event_time"]] = row.data
+    jobs.push("q", records(120, 1))
+    assert len(jobs.rows("totals")) >= len(latest)
+
+
+def test_jobs_over_a_queue_that_is_deleted_fail(jobs: Jobs) -> None:
+    create(jobs, "kept")
+    jobs.push("q", records(0, 10))
+    jobs.drain()
+    jobs.api.delete(f"/api/v1/resources/queues/{jobs.name('q')}")
+    jobs.drain()
+    job = jobs.job("kept")
+    assert job["state"] == "failed"
+    assert jobs.name("q") in job["lastError"]
+    assert len(jobs.rows("kept")) == 5

@@ -1,0 +1,227 @@
+"""What each kind of query yields, from a push to the rows in its queue."""
+
+import pytest
+
+from tests.jobs.system import Jobs
+
+SCHEMA = "create stream {s} (user string, amount bigint, at timestamp) with (queue = '{orders}');"
+
+
+def order(user: str | None, amount: object, second: int = 0) -> dict[str, object]:
+    return {"user": user, "amount": amount, "at": f"2026-01-31T12:{second // 60:02}:{second % 60:02}Z"}
+
+
+def test_a_filter_and_its_columns(jobs: Jobs) -> None:
+    jobs.run(SCHEMA + "create stream {large} as select user, amount * 2 as twice from {s} where amount > 10")
+    jobs.push("orders", [order("ann", 5), order("bob", 11), order(None, 12)], partition="p1")
+    jobs.push("orders", [order("cid", 100)], partition="p2")
+    jobs.drain()
+    rows = jobs.rows("large")
+    assert [(row.partition, row.data) for row in rows] == [
+        ("p1", {"user": "bob", "twice": 22}), ("p1", {"user": None, "twice": 24}),
+        ("p2", {"user": "cid", "twice": 200}),
+    ]  # fmt: skip
+    assert len({row.id for row in rows}) == 3
+    assert {row.headers["_version"] for row in rows} == {"1"}
+    assert all(row.headers["_event_time"].endswith("Z") for row in rows)
+    assert jobs.job("large")["state"] == "running"
+
+
+def test_rows_can_have_another_partition(jobs: Jobs) -> None:
+    jobs.run(
+        SCHEMA + "create stream {by} as select user, amount from {s} with (partition_by = 'user, amount')"
+    )
+    jobs.push("orders", [order("ann", 5), order(None, 6)])
+    jobs.drain()
+    assert [row.partition for row in jobs.rows("by")] == ['["ann",5]', "[null,6]"]
+
+
+def test_everything_as_it_is(jobs: Jobs) -> None:
+    jobs.push("plain", [{"a": {"b": [1, 2.50]}, "c": "x"}])
+    jobs.run("create stream {copy} as select * from {plain} where c = 'x'")
+    jobs.drain()
+    assert jobs.data("copy") == [{"a": {"b": [1, 2.5]}, "c": "x"}]
+
+
+def test_a_row_for_each_element(jobs: Jobs) -> None:
+    jobs.run(
+        "create stream {s} (id bigint, tags array<string>) with (queue = '{q}');"
+        "create stream {tags} as select id, explode(tags) as tag from {s}"
+    )
+    jobs.push(
+        "q", [{"id": 1, "tags": ["a", "b"]}, {"id": 2, "tags": []}, {"id": 3}, {"id": 4, "tags": ["a"]}]
+    )
+    jobs.drain()
+    assert [tuple(row.data.values()) for row in jobs.rows("tags")] == [(1, "a"), (1, "b"), (4, "a")]
+    assert len({row.id for row in jobs.rows("tags")}) == 3
+
+
+def test_totals_of_a_minute(jobs: Jobs) -> None:
+    jobs.run(
+        SCHEMA + "create stream {totals} as select user, sum(amount) as total, count(*) as n, window_start"
+        " from {s} group by user window tumbling(at, 1m) having n > 1"
+    )
+    jobs.push("orders", [order("ann", 1, 1), order("ann", 2, 2), order("bob", 3, 3), order("ann", 7, 61)])
+    jobs.drain()
+    assert jobs.data("totals") == [
+        {"user": "ann", "total": 3, "n": 2, "window_start": "2026-01-31T12:00:00.000000Z"}
+    ]
+    (row,) = jobs.rows("totals")
+    assert row.partition == "ann"
+    assert row.headers == {
+        "_version": "1", "_event_time": "2026-01-31T12:00:59.999999Z", "_revision": "1",
+    }  # fmt: skip
+
+
+def test_a_late_record_gives_the_next_revision(jobs: Jobs) -> None:
+    jobs.run(SCHEMA + "create stream {t} as select sum(amount) as total from {s} window tumbling(at, 1m)")
+    jobs.push("orders", [order("a", 1, 1), order("a", 10, 61), order("a", 2, 2), order("a", 20, 121)])
+    jobs.drain()
+    assert [(row.data["total"], row.headers["_revision"]) for row in jobs.rows("t")] == [
+        (1, "1"), (3, "2"), (10, "1"),
+    ]  # fmt: skip
+    assert jobs.job("t")["late"] == 1
+
+
+def test_late_records_can_be_dropped(jobs: Jobs) -> None:
+    jobs.run(
+        SCHEMA + "create stream {t} as select sum(amount) as total from {s} window tumbling(at, 1m)"
+        " with (late = 'drop')"
+    )
+    jobs.push("orders", [order("a", 1, 1), order("a", 10, 61), order("a", 2, 2), order("a", 20, 121)])
+    jobs.drain()
+    assert [row.data["total"] for row in jobs.rows("t")] == [1, 10]
+    assert "_revision" not in jobs.rows("t")[0].headers
+    assert jobs.job("t")["dropped"] == 1
+
+
+def test_changes_of_a_window(jobs: Jobs) -> None:
+    jobs.run(
+        SCHEMA + "create stream {t} as select user, sum(amount) as total, avg(amount) as mean from {s}"
+        " group by user window tumbling(at, 1m) emit changes"
+    )
+    jobs.push("orders", [order("ann", 1, 1), order("bob", 5, 1)])
+    jobs.drain()
+    jobs.push("orders", [order("ann", 2, 2), order("ann", 4, 60)])
+    jobs.drain()
+    found = [(row.partition, row.data["total"], row.data["mean"]) for row in jobs.rows("t")]
+    assert sorted(found) == [("ann", 1, 1.0), ("ann", 3, 1.5), ("ann", 4, 4.0), ("bob", 5, 5.0)]
+    ann = [row for row in jobs.rows("t") if row.partition == "ann"]
+    assert [row.data["total"] for row in ann] == [1, 3, 4]
+    assert ann[1].headers["_event_time"] == "2026-01-31T12:00:02.000000Z"
+    assert len({row.id for row in ann}) == 3
+
+
+def test_sliding_windows(jobs: Jobs) -> None:
+    jobs.run(
+        SCHEMA
+        + "create stream {t} as select max(amount) as top, window_end from {s} window sliding(at, 2m, 1m)"
+    )
+    jobs.push("orders", [order("a", 3, 30), order("a", 5, 90), order("a", 1, 400)])
+    jobs.drain()
+    assert [(row.data["top"], row.data["window_end"][14:16]) for row in jobs.rows("t")] == [
+        (3, "01"), (5, "02"), (5, "03"),
+    ]  # fmt: skip
+
+
+def test_sessions(jobs: Jobs) -> None:
+    jobs.run(
+        SCHEMA + "create stream {t} as select user, count(*) as n, first(amount) as f, last(amount) as l"
+        " from {s} group by user window session(at, 10s)"
+    )
+    jobs.push("orders", [order("a", 1, 0), order("a", 2, 9), order("a", 3, 18), order("a", 4, 40)])
+    jobs.push("orders", [order("a", 5, 80)])
+    jobs.drain()
+    assert [tuple(row.data.values()) for row in jobs.rows("t")] == [("a", 3, 1, 3), ("a", 1, 4, 4)]
+
+
+def test_count_windows(jobs: Jobs) -> None:
+    jobs.run(
+        SCHEMA + "create stream {t} as select user, sum(amount) as s from {s} group by user window count(2)"
+    )
+    jobs.push("orders", [order("a", 1), order("b", 5), order("a", 2), order("a", 4)])
+    jobs.drain()
+    jobs.push("orders", [order("a", 8)])
+    jobs.drain()
+    assert [tuple(row.data.values()) for row in jobs.rows("t")] == [("a", 3), ("a", 12)]
+
+
+def test_groups_without_a_window(jobs: Jobs) -> None:
+    jobs.run(
+        SCHEMA + "create stream {t} as select user, count(*) as n, sum(amount) as s from {s} group by user"
+    )
+    jobs.push("orders", [order("a", 1), order("b", 5), order("a", 2)])
+    jobs.drain()
+    jobs.push("orders", [order("a", 4), order(None, 6)])
+    jobs.drain()
+    found: dict[str, list[tuple[int, int]]] = {}
+    for row in jobs.rows("t"):
+        found.setdefault(row.partition, []).append((row.data["n"], row.data["s"]))
+    assert found == {"a": [(1, 1), (2, 3), (3, 7)], "b": [(1, 5)], "[null]": [(1, 6)]}
+
+
+def test_the_last_records_of_a_key(jobs: Jobs) -> None:
+    jobs.run(
+        SCHEMA + "create stream {t} as select user, amount, lag(amount) over"
+        " (rows window buffer 3 rows partition by user) as before,"
+        " avg(amount) over (rows window buffer 2 rows partition by user) as mean from {s}"
+    )
+    jobs.push("orders", [order("a", 1), order("b", 5), order("a", 2)])
+    jobs.drain()
+    jobs.push("orders", [order("a", 6)])
+    jobs.drain()
+    assert sorted(tuple(row.data.values()) for row in jobs.rows("t")) == [
+        ("a", 1, None, 1.0), ("a", 2, 1, 1.5), ("a", 6, 2, 4.0), ("b", 5, None, 5.0),
+    ]  # fmt: skip
+
+
+def test_jobs_over_jobs(jobs: Jobs) -> None:
+    jobs.run(
+        SCHEMA + "create stream {minutes} as select user, sum(amount) as total from {s} group by user"
+        " window tumbling(at, 1m) with (late = 'drop');"
+        "create stream {hours} as select sum(total) as total, count(*) as n from {minutes}"
+        " window tumbling(2m)"
+    )
+    seconds = [1, 2, 61, 62, 121, 185, 245, 400]
+    jobs.push("orders", [order("a", 1, second) for second in seconds])
+    for _ in range(4):
+        jobs.drain()
+    assert [row.data["total"] for row in jobs.rows("minutes")] == [2, 2, 1, 1, 1]
+    # The rows of minutes have the time of their windows, by which the next job counts.
+    assert jobs.data("hours")[:1] == [{"total": 4, "n": 2}]
+
+
+def test_what_cannot_be_read_is_dead(jobs: Jobs) -> None:
+    jobs.run(
+        SCHEMA + "create stream {t} as select user, 10 / amount as share from {s} where amount >= 0;"
+        "create stream {quiet} as select user, 10 / amount as share from {s} with (on_error = 'skip')"
+    )
+    jobs.push("orders", [order("a", 5), order("b", "many"), order("c", 0), order("d", -1)])
+    jobs.drain()
+    assert jobs.data("t") == [{"user": "a", "share": 2.0}]
+    reasons = [each["reason"] for each in jobs.dead("t")]
+    assert sorted(reasons) == ['amount is "many", not a BIGINT; it would fit STRING', "division by zero"]
+    assert (jobs.job("t")["dead"], jobs.job("quiet")["dead"]) == (2, 2)
+    assert jobs.dead("quiet") == []
+    assert len(jobs.data("quiet")) == 2
+
+
+def test_a_time_that_lies_ahead_is_dead(jobs: Jobs) -> None:
+    jobs.run(SCHEMA + "create stream {t} as select count(*) as n from {s} window tumbling(at, 1m)")
+    jobs.push("orders", [{**order("a", 1), "at": "9999-01-01T00:00:00Z"}, {**order("a", 1), "at": None}])
+    jobs.push("orders", [order("a", 1, 1), order("a", 1, 61)])
+    jobs.drain()
+    assert jobs.data("t") == [{"n": 1}]
+    assert len(jobs.dead("t")) == 2
+
+
+@pytest.mark.parametrize("amount", [2**63 - 1, -(2**63)])
+def test_an_overflow_is_a_dead_row(jobs: Jobs, amount: int) -> None:
+    jobs.run(
+        SCHEMA + "create stream {t} as select user, sum(amount) as s from {s} group by user window count(2)"
+    )
+    jobs.push("orders", [order("a", amount), order("a", amount), order("b", 1), order("b", 2)])
+    jobs.drain()
+    assert jobs.data("t") == [{"user": "b", "s": 3}]
+    (dead,) = jobs.dead("t")
+    assert "does not fit into BIGINT" in dead["reason"]

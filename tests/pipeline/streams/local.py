@@ -1,0 +1,108 @@
+"""The streams query in this process, without Spark: its source, its processor and its sink, by batch."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any, cast
+
+import pandas as pd
+from pyspark.sql.streaming.datasource import ReadMaxRows
+from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
+
+from queenspark.pipeline.streams import bucket_state
+from queenspark.pipeline.streams.stream_source import StreamsOptions, StreamsReader
+from queenspark.pipeline.streams.window_processor import WindowProcessor, sink_of_this_process
+
+
+class Store:
+    """What Spark offers to a processor, in memory. A batch that fails is taken back."""
+
+    def __init__(self) -> None:
+        self.value: tuple[Any, ...] | None = None
+        self.map: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self.written: list[int] = []
+
+    def getValueState(self, name: str, schema: str) -> "Store":  # noqa: N802 - Spark's names
+        return self
+
+    def getMapState(self, name: str, key: str, value: str) -> "Store":  # noqa: N802
+        return self
+
+    def get(self) -> tuple[Any, ...] | None:
+        return self.value
+
+    def update(self, value: tuple[Any, ...]) -> None:
+        self.value = value
+
+    def getValue(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:  # noqa: N802
+        return self.map.get(key)
+
+    def updateValue(self, key: tuple[Any, ...], value: tuple[Any, ...]) -> None:  # noqa: N802
+        self.map[key] = value
+        self.written.append(len(value[0]))
+
+    def removeKey(self, key: tuple[Any, ...]) -> None:  # noqa: N802
+        del self.map[key]
+
+
+class LocalPipeline:
+    """Runs batches until there is nothing to do; can be made to forget everything but its checkpoint."""
+
+    def __init__(
+        self, url: str, buckets: Sequence[int] = (0, 1), max_rows: int = 1000, epoch: int = 0
+    ) -> None:
+        self._url = url
+        self._buckets = tuple(buckets)
+        self._epoch = epoch
+        self._limit = ReadMaxRows(max_rows)
+        self._options = StreamsOptions(url, self._buckets, max_rows)
+        self.begin_again()
+
+    def begin_again(self) -> None:
+        """Lose the checkpoint: the next batch is the first one of a new run."""
+        self._stores = {bucket: Store() for bucket in self._buckets}
+        self.restart()
+        self.offset = self._reader.initialOffset()
+
+    def restart(self) -> None:
+        """A new process: only what Spark keeps is left."""
+        bucket_state._remembered.clear()
+        self._reader = StreamsReader(self._options)
+
+    def batch(self, *, fails_after: int | None = None) -> bool:
+        """Run the next batch, if there is one; it fails after so many buckets, and can be run again."""
+        end = self._reader.latestOffset(self.offset, self._limit)
+        if end == self.offset:
+            return False
+        self._run(end, fails_after)
+        if fails_after is not None:
+            self.restart()
+            self._run(end, None)
+        self.offset = end
+        return True
+
+    def drain(self) -> int:
+        """Run batches while there are some; how many."""
+        count = 0
+        while self.batch():
+            count += 1
+        return count
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._reader.stop()
+        sink_of_this_process(self._url).close()
+
+    def _run(self, end: dict[str, Any], fails_after: int | None) -> None:
+        parts = self._reader.partitions(self.offset, end)
+        batches = [batch.to_pandas() for part in parts for batch in self._reader.read(part)]
+        rows = pd.concat(batches)
+        stores = deepcopy(self._stores)
+        for number, bucket in enumerate(self._buckets):
+            if number == fails_after:
+                return
+            processor = WindowProcessor(self._url, self._epoch, self._buckets)
+            processor.init(cast(StatefulProcessorHandle, stores[bucket]))
+            own = rows[rows["bucket"] == bucket]
+            list(processor.handleInputRows((bucket,), iter([own]), cast(TimerValues, None)))
+        if fails_after is None:
+            self._stores = stores
