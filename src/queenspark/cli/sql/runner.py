@@ -118,7 +118,7 @@ def _hint_after(seconds: float) -> Iterator[threading.Timer]:
     """After some time without a row, tell a person why there may be none."""
     hint = threading.Timer(
         seconds,
-        lambda: say("No rows yet: nothing matches so far, or no pipeline is running (`queenspark up`)."),
+        lambda: say("No rows yet: nothing matches so far, or the pipeline is starting or not running."),
     )
     hint.daemon = True
     if sys.stderr.isatty():
