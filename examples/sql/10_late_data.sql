@@ -4,7 +4,7 @@ CREATE STREAM meters (meter STRING, kwh BIGINT, at TIMESTAMP) WITH (queue = 'met
 
 INSERT INTO meters VALUES
   ('m1', 5, TIMESTAMP '2026-01-31 08:10:00'),
-  ('m1', 7, TIMESTAMP '2026-01-31 09:05:00'),
+  ('m1', 9, TIMESTAMP '2026-01-31 09:05:00'),
   ('m1', 2, TIMESTAMP '2026-01-31 08:50:00');
 
 CREATE STREAM kwh_revised AS
@@ -24,12 +24,12 @@ WITH (grace = '30m', idle_timeout = '10s');
 -- rows of kwh_revised
 -- {"meter": "m1", "kwh": 5, "hour": 8, "revision": 1}
 -- {"meter": "m1", "kwh": 7, "hour": 8, "revision": 2}
--- {"meter": "m1", "kwh": 7, "hour": 9, "revision": 1}
+-- {"meter": "m1", "kwh": 9, "hour": 9, "revision": 1}
 
 -- rows of kwh_strict
 -- {"meter": "m1", "kwh": 5, "hour": 8}
--- {"meter": "m1", "kwh": 7, "hour": 9}
+-- {"meter": "m1", "kwh": 9, "hour": 9}
 
 -- rows of kwh_patient
 -- {"meter": "m1", "kwh": 7, "hour": 8}
--- {"meter": "m1", "kwh": 7, "hour": 9}
+-- {"meter": "m1", "kwh": 9, "hour": 9}

@@ -36,7 +36,7 @@ class Block(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a block gave: an error, the lines of an answer, the rows of a SELECT, or the job with the rows."""
+    """What a block gave: the lines of an error or answer, the rows of a SELECT, or the job with the rows."""
 
     lines: list[str] | None = None
     rows: list[Object] | None = None
@@ -78,6 +78,8 @@ class Script(Jobs):
         job = named_job(sql)
         if isinstance(last, Show | Describe | Explain):
             return Outcome(list(_lines(response.json()["results"][-1])), job=job)
+        if isinstance(last, CreateStream) and last.replace:
+            return Outcome([_replaced(response.json()["results"][-1])], job=job)
         return Outcome(job=job)
 
     def results(self, outcome: Outcome) -> list[Object]:
@@ -167,6 +169,12 @@ def _split(sql: str, last: Select) -> tuple[str, str]:
     lines = sql.splitlines(keepends=True)
     at = sum(map(len, lines[: last.span.line - 1])) + last.span.column - 1
     return sql[:at], sql[at:]
+
+
+def _replaced(result: dict[str, Any]) -> str:
+    """How a job was replaced, as a line."""
+    how = result["how"] if result["changed"] else "unchanged"
+    return f"{result['name']}  version {result['version']}  {how}"
 
 
 def _lines(result: dict[str, Any]) -> Iterator[str]:
