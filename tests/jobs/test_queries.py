@@ -225,3 +225,19 @@ def test_an_overflow_is_a_dead_row(jobs: Jobs, amount: int) -> None:
     assert jobs.data("t") == [{"user": "b", "s": 3}]
     (dead,) = jobs.dead("t")
     assert "does not fit into BIGINT" in dead["reason"]
+
+
+def test_revisions_come_in_their_order(jobs: Jobs) -> None:
+    jobs.run(SCHEMA + "create stream {t} as select count(*) as n from {s} window tumbling(at, 1m)")
+    jobs.push("orders", [order("a", 1, 0), order("a", 1, 300), *(order("a", 1, n) for n in range(1, 12))])
+    jobs.drain()
+    found = [(row.data["n"], row.headers["_revision"]) for row in jobs.rows("t")]
+    assert found == [(n, str(n)) for n in range(1, 13)]
+
+
+def test_a_merged_session_comes_after_those_that_it_replaces(jobs: Jobs) -> None:
+    jobs.run(SCHEMA + "create stream {t} as select count(*) as n from {s} window session(at, 30s)")
+    jobs.push("orders", [order("a", 1, 0), order("a", 1, 40), order("a", 1, 300), order("a", 1, 20)])
+    jobs.drain()
+    assert [row.data["n"] for row in jobs.rows("t")] == [1, 1, 3]
+    assert "_replaces" in jobs.rows("t")[-1].headers
