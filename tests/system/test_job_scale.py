@@ -75,7 +75,9 @@ def test_a_thousand_jobs_give_their_own_rows(own: System) -> None:
         for queue in queues:
             own.api.push(queue, *(click.payload() for click in records[first : first + 200]))
 
-    wanted: dict[str, Any] = {f"j{number}": expected(number, records) for number in range(JOBS)}
+    wanted: dict[str, Any] = {
+        f"j{number}": expected(number, records, is_sealed=True) for number in range(JOBS)
+    }
     totals = sum(each.total() for each in wanted.values())
 
     def is_done() -> bool:
