@@ -17,10 +17,10 @@ def test_a_filter_and_its_columns(jobs: Jobs) -> None:
     jobs.push("orders", [order("cid", 100)], partition="p2")
     jobs.drain()
     rows = jobs.rows("large")
-    assert [(row.partition, row.data) for row in rows] == [
-        ("p1", {"user": "bob", "twice": 22}), ("p1", {"user": None, "twice": 24}),
-        ("p2", {"user": "cid", "twice": 200}),
+    assert [row.data for row in rows if row.partition == "p1"] == [
+        {"user": "bob", "twice": 22}, {"user": None, "twice": 24},
     ]  # fmt: skip
+    assert [row.data for row in rows if row.partition == "p2"] == [{"user": "cid", "twice": 200}]
     assert len({row.id for row in rows}) == 3
     assert {row.headers["_version"] for row in rows} == {"1"}
     assert all(row.headers["_event_time"].endswith("Z") for row in rows)
@@ -33,7 +33,7 @@ def test_rows_can_have_another_partition(jobs: Jobs) -> None:
     )
     jobs.push("orders", [order("ann", 5), order(None, 6)])
     jobs.drain()
-    assert [row.partition for row in jobs.rows("by")] == ['["ann",5]', "[null,6]"]
+    assert sorted(row.partition for row in jobs.rows("by")) == ['["ann",5]', "[null,6]"]
 
 
 def test_everything_as_it_is(jobs: Jobs) -> None:
