@@ -18,7 +18,7 @@ from psycopg.rows import dict_row
 
 from .catalog import Catalog
 from .database import Database
-from .definitions import Body, Cut, job_name, temporary_queue
+from .definitions import Body, Cut, has_windows, job_name, temporary_queue
 from .encryption import Cipher
 from .errors import Refused
 from .page import Page
@@ -57,6 +57,11 @@ class Job(msgspec.Struct, frozen=True):
         """The body of a job."""
         assert self.body is not None, f"{self.full_name} is a stream"
         return self.body
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it is a stream of windows, which reads a queue as jobs do."""
+        return self.body is None or has_windows(self.body)
 
     @property
     def query(self) -> dict[str, Any]:

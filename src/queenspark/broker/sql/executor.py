@@ -181,7 +181,7 @@ class Executor:
         if before._replace(delay_us=0) == after._replace(delay_us=0):
             return
         for reader in await self._change.readers(job.queue_id):
-            if reader.body is None or reader.expires_at is not None:
+            if reader.is_stream or reader.expires_at is not None:
                 continue
             reason = _change_for(reader, after)
             if reason is not None:
@@ -359,7 +359,7 @@ class _Only:
 
 
 def _what(reader: Job) -> str:
-    return "the stream of windows" if reader.body is None else "the job"
+    return "the stream of windows" if reader.is_stream else "the job"
 
 
 def _start(query: Select) -> str:

@@ -113,13 +113,13 @@ class RowStage:
             record = pl.format("{}-{}", "txid", "id")
             in_window = self._plan.kind == "window"
             ids = (
-                pl.format("{}:{}", _short_id("window_id"), record)
+                pl.format("{}:{}", short_id("window_id"), record)
                 if in_window
                 else (pl.format(f"{self._id}:{{}}", record))
             )
             time, order = pl.col("time_us"), pl.lit(0, dtype=pl.Int64)
         else:
-            ids = pl.format("{}:r{}", _short_id("window_id"), "revision")
+            ids = pl.format("{}:r{}", short_id("window_id"), "revision")
             time, order = pl.col("end_us") - 1, pl.col("end_us")
             frame = frame.with_columns(txid=pl.lit(0, dtype=pl.Int64), id=pl.lit(0, dtype=pl.Int64))
         revision = pl.col("revision") if self._plan.updating else None
@@ -173,7 +173,7 @@ class RowStage:
         if revision is not None:
             parts += [pl.lit(',"_revision":"'), revision.cast(pl.String).fill_null("1"), pl.lit('"')]
         if replaces is not None:
-            ids = replaces.list.eval(json_text(_short_id(pl.element()), STRING)).list.join(",")
+            ids = replaces.list.eval(json_text(short_id(pl.element()), STRING)).list.join(",")
             text = json_text(pl.concat_str([pl.lit("["), ids, pl.lit("]")]), STRING)
             named = pl.concat_str([pl.lit(',"_replaces":'), text])
             parts.append(pl.when(replaces.list.len() > 0).then(named).otherwise(pl.lit("")))
@@ -205,7 +205,7 @@ def without(frame: pl.DataFrame, reason: pl.Expr, dead: list[pl.DataFrame]) -> p
     return frame.filter(reasons.is_null())
 
 
-def _short_id(window_id: str | pl.Expr) -> pl.Expr:
+def short_id(window_id: str | pl.Expr) -> pl.Expr:
     """A window's id; a hash of it when its key is very long."""
     text = pl.col(window_id) if isinstance(window_id, str) else window_id
     long = text.str.len_chars() > _LONGEST_ID
