@@ -1,5 +1,6 @@
 """Streams that compute: each kind of window by a payload key, with aggregates and exactly its messages."""
 
+import random
 from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
@@ -346,6 +347,61 @@ def test_from_whole_messages_to_a_computation_and_back(computing: Computing) -> 
     assert by_key(first + second + computing.windows()) == {
         "__GLOBAL__": [(None, [1, 2]), ({"total": 7}, [3, 4]), (None, [5, 6])]
     }
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "tumbling": {"window_duration_ms": 10_000},
+    "sliding": {"window_type": "sliding", "window_duration_ms": 10_000, "window_slide_ms": 4_000},
+    "session": {"window_type": "session", "window_gap_ms": 2_500},
+    "count": {"window_type": "count", "window_size_count": 5, "window_slide_count": 2},
+    "rows": {"window_type": "rows", "window_size_count": 4},
+    "changes": {"window_duration_ms": 10_000, "emit": "changes"},
+    "count changes": {"window_type": "count", "window_size_count": 5, "emit": "changes"},
+}
+
+
+@pytest.mark.parametrize("late", ["process", "drop"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_messages_of_a_window_are_those_that_it_was_computed_from(
+    computing: Computing, kind: str, late: str
+) -> None:
+    """Disorder, several queues, partitions and batches: sums of random numbers tell which records are in."""
+    chance = random.Random(f"{kind} {late}")
+    queues = [computing.queue, computing.other]
+    for queue in queues:
+        computing.api.configure(queue)
+    computing.define(
+        **KINDS[kind], source_queue_names=queues, late=late, event_time="data.at",
+        key=["lower(data.user)", "cast(data.n as bigint) % 2 = 0"], where="data.kind <> 'look'",
+        aggregates={"total": "sum(cast(data.n as bigint))", "records": "count(*)"},
+    )  # fmt: skip
+    second, windows = 0.0, []
+    for _ in range(4):
+        for _ in range(8):
+            second += chance.random()
+            payloads = [
+                {
+                    **rec(
+                        second - chance.choice([0, 0, 0, 3, 12]),
+                        chance.choice("aAbB"),
+                        chance.getrandbits(45),
+                    ),
+                    "kind": chance.choice(["buy", "look", "buy", None]),
+                    **({"at": "never"} if chance.random() < 0.05 else {}),
+                }
+                for _ in range(chance.randrange(1, 6))
+            ]
+            computing.push(*payloads, queue=chance.choice(queues), partition=chance.choice("xyz"))
+        windows += computing.windows()
+    assert len(windows) > 5
+    for window in windows:
+        numbers = [message["data"]["n"] for message in window["messages"]]
+        assert window["aggregates"] == {"total": sum(numbers), "records": len(numbers)}
+        assert window["count"] == len(numbers)
+        assert {message["data"]["kind"] for message in window["messages"]} == {"buy"}
+        (user,) = {message["data"]["user"].lower() for message in window["messages"]}
+        (even,) = {number % 2 == 0 for number in numbers}
+        assert window["key"] == f'["{user}",{str(even).lower()}]'
 
 
 REFUSED = [
