@@ -38,7 +38,7 @@ FILL = """
 INSERT INTO queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload)
 SELECT current_txid(), %(first)s + n, p.id,
        clock_timestamp() - make_interval(secs => %(span)s * (1 - (%(first)s + n) / %(total)s::float8) + 60),
-       p.queue_id, 't' || (%(first)s + n), '{"n": 1}'
+       p.queue_id, 't' || (%(first)s + n), {payload}
 FROM generate_series(0, %(count)s - 1) n
 JOIN LATERAL (
     SELECT id, queue_id FROM queenspark.partitions
@@ -47,8 +47,8 @@ JOIN LATERAL (
 """
 
 
-def fill(machine: Machine, queue: str, messages: int, keys: int) -> None:
-    """Put messages of the past into a queue."""
+def fill(machine: Machine, queue: str, messages: int, keys: int, payload: str = """'{"n": 1}'""") -> None:
+    """Put messages of the past into a queue; the payload is an expression of SQL."""
     post(machine, "/api/v1/configure", {"queue": queue})
     with psycopg.connect(machine.database_url, autocommit=True, options=SEARCH_PATH) as connection:
         row = connection.execute("SELECT id FROM queenspark.queues WHERE name = %s", (queue,)).fetchone()
@@ -63,7 +63,7 @@ def fill(machine: Machine, queue: str, messages: int, keys: int) -> None:
                 "first": first, "count": min(50_000, messages - first), "total": messages, "keys": keys,
                 "queue_id": row[0], "span": SPAN_SECONDS,
             }  # fmt: skip
-            connection.execute(FILL, params)
+            connection.execute(FILL.replace("{payload}", payload), params)
         # As if the messages had been pushed at their times: what the clock was then belongs to it.
         connection.execute("DELETE FROM queenspark.looks")
         connection.execute(

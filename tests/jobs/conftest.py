@@ -1,4 +1,4 @@
-"""A broker and a pipeline for the tests of jobs."""
+"""A broker and a pipeline for the tests of jobs, and Spark as their judge."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,7 @@ import pytest
 
 from tests.conftest import StartBroker
 from tests.jobs.system import Jobs
+from tests.sql.judge import Judge
 
 
 @pytest.fixture
@@ -16,3 +17,11 @@ def jobs(broker: StartBroker) -> Iterator[Jobs]:
     found.begin()
     yield found
     found.close()
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    """Spark in ANSI mode and UTC."""
+    spark = Judge(tmp_path_factory.mktemp("judge"))
+    yield spark
+    spark.stop()

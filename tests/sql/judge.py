@@ -44,6 +44,10 @@ class Judge:
         """The types of aggregates; for one that Spark refuses, its message."""
         return self._process.submit(_aggregate_types, calls, frame).result()
 
+    def query(self, text: str, frame: pl.DataFrame) -> list[dict[str, Any]]:
+        """The rows of a query over the table `records`, which is the frame."""
+        return self._process.submit(_query, text, frame).result()
+
     def stop(self) -> None:
         """End Spark."""
         self._process.submit(_stop).result()
@@ -69,6 +73,12 @@ def _start(folder: Path) -> None:
 
 def _stop() -> None:
     end_session(SparkSession.active())
+
+
+def _query(text: str, frame: pl.DataFrame) -> list[dict[str, Any]]:
+    spark = SparkSession.active()
+    spark.createDataFrame(frame.to_arrow()).createOrReplaceTempView("records")
+    return [row.asDict() for row in spark.sql(text).collect()]
 
 
 def _ask(expressions: list[str], frame: pl.DataFrame) -> list[Answer | str]:

@@ -118,10 +118,10 @@ def test_columns_and_their_types(text: str, expected: str) -> None:
         ("window rows(5)", WindowSpec(kind="rows", size=5, emission="changes")),
         ("window rows(at, 5) emit changes",
          WindowSpec(kind="rows", size=5, emission="changes", clock="event")),
-        ("group by id", None),
+        ("group by id with (ttl = 1h)", WindowSpec(kind="group", emission="changes", ttl_us=3_600_000_000)),
     ],
 )  # fmt: skip
-def test_windows_become_specs_of_the_engine(text: str, spec: WindowSpec | None) -> None:
+def test_windows_become_specs_of_the_engine(text: str, spec: WindowSpec) -> None:
     assert plan(f"select count(*) from orders {text}").window == spec
 
 
@@ -173,7 +173,8 @@ def test_a_stateless_plan_runs_on_payloads() -> None:
         '{"id": "x", "amount": 9}',
         '{"amount": "much"}',
     ]
-    frame = found.records.program.apply(PayloadDecoder(found.records.fields).columns(pl.Series(payloads)))
+    decoded = PayloadDecoder(found.records.fields).columns(pl.Series(payloads))
+    frame = found.records.condition_program.apply(decoded)
     condition = found.records.condition
     assert condition is not None
     assert condition.error is not None

@@ -2,17 +2,17 @@
 
 from time import perf_counter
 
+import msgspec
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from queenspark.sql import Plan, SqlError, parse
-from queenspark.sql.expressions import Compiled
-from queenspark.sql.payload import PayloadDecoder
-from queenspark.sql.planning.plan import EXPLODED
-from queenspark.sql.planning.scope import PSEUDO
+from queenspark.sql.running import MESSAGE, MessageDecoder, RecordStage, RowStage, engine_spec
+from queenspark.sql.running.rows import DEAD, ROW
 from queenspark.sql.statements import CreateStream, Explain, Select
+from queenspark.windows import Engine
 from tests.sql.pairs import pairs
 from tests.sql.test_fuzz import mutate
 from tests.sql.test_planning import plan
@@ -42,46 +42,41 @@ _PAYLOADS = [
 
 
 def run(found: Plan, payloads: list[str]) -> None:
-    """Evaluate every expression of a plan."""
-    records = found.records
-    frame = pl.DataFrame({"row": range(len(payloads))}, schema={"row": pl.Int64})
-    frame = frame.hstack(PayloadDecoder(records.fields).columns(pl.Series(payloads, dtype=pl.String)))
-    for name in records.pseudo:
-        kind = PSEUDO.get(name.lower())
-        dtype = pl.Int64() if name == "_revision" else pl.String() if kind is None else kind.column
-        frame = frame.with_columns(pl.lit(None, dtype=dtype).alias(name))
-    frame = records.program.apply(records.condition_program.apply(frame))
-    for _, compiled in (*records.key, *records.inputs):
-        _evaluate(frame, compiled)
-    for each in (records.condition, records.time):
-        if each is not None:
-            _evaluate(frame, each)
-    rows = frame
-    if found.kind in ("window", "unwindowed"):
-        columns = {name: compiled.type.column for name, compiled in records.key}
-        columns |= {aggregate.name: aggregate.type.column for aggregate in found.aggregates}
-        columns |= {"window_start": pl.Datetime("us", "UTC"), "window_end": pl.Datetime("us", "UTC")}
-        columns |= {"_count": pl.Int64(), "_revision": pl.Int64()}
-        rows = pl.DataFrame({name: pl.Series([None, None], dtype=dtype) for name, dtype in columns.items()})
-    for aggregate in found.aggregates:
-        if aggregate.name not in rows.columns:
-            rows = rows.with_columns(pl.lit(None, dtype=aggregate.type.column).alias(aggregate.name))
-    rows = found.rows.program.apply(rows)
-    if found.rows.explode is not None:
-        _evaluate(rows, found.rows.explode)
-        rows = rows.with_columns(found.rows.explode.value.alias(EXPLODED)).explode(EXPLODED)
-    for column in found.rows.columns:
-        _evaluate(rows, column.value)
-        assert column.value.type == column.type
-    if found.rows.having is not None:
-        _evaluate(rows, found.rows.having)
-
-
-def _evaluate(frame: pl.DataFrame, compiled: Compiled) -> None:
-    error = pl.lit(None, dtype=pl.String) if compiled.error is None else compiled.error
-    result = frame.with_columns(_value=compiled.value, _error=error)
-    assert result["_value"].dtype == compiled.type.column
-    assert result["_error"].dtype == pl.String
+    """Run a plan on payloads, through the window engine where it has one, up to its rows."""
+    count = len(payloads)
+    columns = {
+        "queue_id": 1, "txid": 1, "id": pl.int_range(count), "created_us": 1_770_000_000_000_000,
+        "queue": "orders", "partition": "p", "transaction_id": "t", "headers": None,
+    }  # fmt: skip
+    messages = (
+        pl.DataFrame({"payload": payloads}, schema={"payload": pl.String})
+        .with_columns(
+            **{
+                name: value if isinstance(value, pl.Expr) else pl.lit(value)
+                for name, value in columns.items()
+            }
+        )
+        .select(pl.col(name).cast(kind) for name, kind in MESSAGE.items())
+    )
+    taken = RecordStage(found, 1, 1).run(MessageDecoder([found]).decode(messages))
+    assert dict(taken.dead.schema) == {name: kind() for name, kind in DEAD.items()}
+    spec = engine_spec(found)
+    if spec is None:
+        assert dict(taken.rows.schema) == {name: kind() for name, kind in ROW.items()}
+        return
+    named = {"stream": pl.lit(1, dtype=pl.Int64), "version": pl.lit(1, dtype=pl.Int32)}
+    records = taken.records.rename({"queue_id": "source"}).with_columns(**named)
+    result = Engine({(1, 1): spec}).advance(None, [records], 2**60)
+    assert not result.failed
+    for frame in result.rows:
+        stage = RowStage(found, 1, 1)
+        if found.kind == "rows":
+            own = records.drop("key", "source", *named, "created_us", "event_us")
+            given = stage.of_buffers(frame.join(own, on=["txid", "id"]))
+        else:
+            given = stage.of_windows(frame)
+        assert set(ROW) <= set(given.rows.columns)
+        assert all(isinstance(msgspec.json.decode(text), dict) for text in given.rows["payload"])
 
 
 @pytest.mark.parametrize("text", QUERIES)

@@ -107,11 +107,12 @@ def specs(
 ) -> Spec:
     """A spec; what is not given is drawn."""
     kind = kind or draw(st.sampled_from(("tumbling", "sliding", "session", "count", "rows", "group")))
-    emission = "changes" if kind == "rows" else emission or draw(st.sampled_from(EMISSIONS))
+    emits: Emission = "changes" if kind == "rows" else draw(st.sampled_from(EMISSIONS))
+    emits = emission or emits
     clock = clock or draw(st.sampled_from(("event", "ingest")))
-    fields: dict[str, Any] = {"kind": kind, "emission": emission, "clock": clock}
+    fields: dict[str, Any] = {"kind": kind, "emission": emits, "clock": clock}
     size = draw(st.integers(1, 5))
-    fields["aggregates"] = draw(aggregates(kind, emission, size))
+    fields["aggregates"] = draw(aggregates(kind, emits, size))
     if kind in ("count", "rows", "group"):
         fields["ttl_us"] = draw(st.none() | ms(1, 60))
         if kind == "group":
@@ -130,7 +131,7 @@ def specs(
     if kind == "session":
         fields["gap_us"] = draw(ms(1, 10))
         return Spec(**fields)
-    fields["emit_empty"] = emission == "final" and draw(st.sampled_from((False, False, True)))
+    fields["emit_empty"] = emits == "final" and draw(st.sampled_from((False, False, True)))
     # not only whole milliseconds
     fields["duration_us"] = draw(ms(5, 20) | st.sampled_from((5_001, 12_345)))
     if kind == "sliding":

@@ -65,6 +65,23 @@ def test_options_change_within_the_version(sql: Sql, orders: str, tag: str, opti
     assert retention == (3600 if "retention" in options else 0)
 
 
+def test_a_retention_that_was_configured_stays(sql: Sql, orders: str, tag: str) -> None:
+    def retention() -> int:
+        found = sql.api.read(f"/api/v1/resources/queues/j_{tag}")["options"]["retentionSeconds"]
+        assert isinstance(found, int)
+        return found
+
+    sql(windowed(tag, orders))
+    sql.api.configure(f"j_{tag}", retentionSeconds=77, maxSize=5)
+    sql(windowed(tag, orders, options="grace = '1s'"))
+    assert retention() == 77
+    sql(windowed(tag, orders, options="retention = '10s'"))
+    assert retention() == 10
+    sql(windowed(tag, orders))
+    assert retention() == 0
+    assert sql.api.read(f"/api/v1/resources/queues/j_{tag}")["options"]["maxSize"] == 5
+
+
 @pytest.mark.parametrize("window", ["TUMBLING(5m)", "SLIDING(5m, 1m)", "SESSION(30s)"])
 def test_a_changed_window_takes_over_at_the_boundary(sql: Sql, orders: str, tag: str, window: str) -> None:
     sql(windowed(tag, orders))

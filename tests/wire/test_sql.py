@@ -69,6 +69,28 @@ def test_only_the_job_pushes_to_its_queue(sql: Sql, orders: str, tag: str) -> No
     assert sql.job(name)["state"] == "running"
 
 
+def test_dead_letters_do_not_go_to_the_queue_of_a_job(sql: Sql, orders: str, tag: str) -> None:
+    name = f"j_{tag}"
+    sql(f"CREATE STREAM {name} AS SELECT country FROM {orders}")
+    body = {"queue": orders, "options": {"deadLetterQueue": name}}
+    error = refused(sql.api.post("/api/v1/configure", body), 400)
+    assert error == f"deadLetterQueue: {name} has the rows of a job, and only the job pushes to it"
+    sql.api.configure(orders, deadLetterQueue=f"dlq_{tag}")
+    message, _, _ = sql.refused(f"CREATE STREAM dlq_{tag} AS SELECT country FROM {orders}")
+    assert message == f"dlq_{tag} is the deadLetterQueue of {orders}; choose another name"
+
+
+def test_rows_of_jobs_are_not_encrypted(module_broker: StartBroker, tag: str) -> None:
+    key = base64.b64encode(bytes(range(32))).decode()
+    started = module_broker(encryption_key=key)
+    with Api(started.url, started.database_url) as api:
+        api.push(f"q_{tag}", {"a": 1})
+        Sql(api)(f"CREATE STREAM j_{tag} AS SELECT a FROM q_{tag}")
+        body = {"queue": f"j_{tag}", "options": {"encryptionEnabled": True}}
+        error = refused(api.post("/api/v1/configure", body), 400)
+        assert error == f"encryptionEnabled: queue j_{tag} has the rows of a job, which are not encrypted"
+
+
 def test_after_a_drop_the_name_is_free_for_a_queue(sql: Sql, orders: str, tag: str) -> None:
     name = f"free_{tag}"
     sql(f"CREATE STREAM {name} AS SELECT country FROM {orders}")

@@ -37,7 +37,7 @@ _MOST_WINDOWS = 64
 _LARGE_READS = 4  # windows that are read by themselves at a time; others need connections too
 _FALLBACK_SECONDS = 2.0  # parked polls look again so often even without news
 _VACUUM_SECONDS = 5.0
-_EXPIRY_SECONDS = 2.0  # between two looks for temporary jobs that nobody reads any more
+_EXPIRY_SECONDS = 1.0  # between two looks for temporary jobs that nobody reads any more
 _SHARE = 20  # work in the background that brings nothing takes at most such a part of the time,
 _LONGEST_PAUSE = 10  # but is done at least every so many of its intervals
 

@@ -71,6 +71,20 @@ def _check_options(broker: Broker, queue: str, options: QueueOptions) -> None:
             raise bad_request("deadLetterQueue must be another queue")
 
 
+async def _check_jobs(broker: Broker, name: str, options: QueueOptions) -> None:
+    """Refuse what the queues of jobs cannot be: encrypted, or the target of dead letters."""
+    target = options.dead_letter_queue
+    if isinstance(target, str) and await _has_rows(broker, target):
+        raise bad_request(f"deadLetterQueue: {target} has the rows of a job, and only the job pushes to it")
+    if options.encryption_enabled and await _has_rows(broker, name):
+        raise bad_request(f"encryptionEnabled: queue {name} has the rows of a job, which are not encrypted")
+
+
+async def _has_rows(broker: Broker, name: str) -> bool:
+    queue = await broker.store.catalog.queue(name)
+    return queue is not None and queue.has_rows
+
+
 def columns(options: QueueOptions) -> dict[str, Any]:
     """Options as columns of the table."""
     target = options.dead_letter_queue
@@ -129,6 +143,7 @@ async def configure(broker: Broker, call: Call) -> Answer:
             check_name(what, name)
     options = request.options or QueueOptions()
     _check_options(broker, request.queue, options)
+    await _check_jobs(broker, request.queue, options)
     queue = await broker.store.queues.configure(
         request.queue, request.namespace, request.task, columns(options)
     )

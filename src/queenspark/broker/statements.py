@@ -69,8 +69,8 @@ async def _results(broker: Broker, statements: list[Statement], *, dry_run: bool
 async def _select(broker: Broker, call: Call, statement: Select, timeout_ms: float | None) -> Lines:
     async with broker.store.jobs.change() as change:
         executor = Executor(broker, change)
-        planned = await executor.plan(statement)
-        wanted = await executor.wanted("select", statement, planned)
+        planned = await executor.planner.plan(statement)
+        wanted = await executor.planner.wanted("select", statement, planned)
         job = await change.create_temporary(wanted, LEASE_SECONDS)
     seconds = None if timeout_ms is None else timeout_ms / 1000
     return Lines(rows_of(broker, job, planned.plan, statement.limit, seconds, call.watch()))

@@ -7,6 +7,7 @@ async with store.jobs.change() as change:      # one transaction: all of it happ
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -31,6 +32,11 @@ How = Literal["in place", "at a boundary", "by position"]
 """How a job changes: within its version, or with a new one that takes over as windows do or at a position."""
 
 _TEMPORARY = "%select"  # namespace of temporary jobs
+_TAKEN = {
+    "queue": "there is a queue {queue} already; choose another name, or delete the queue",
+    "staged": "messages for the queue {queue} are staged; choose another name, or end the push maintenance",
+    "dead letters": "{queue} is the deadLetterQueue of {by}; choose another name",
+}
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -84,7 +90,8 @@ class WantedJob(msgspec.Struct, frozen=True, kw_only=True):
     spec: dict[str, Any]
     queues: tuple[str, ...]
     start: str = "earliest"
-    retention_seconds: int = 0
+    #: How long its rows are kept, 0: for ever; None: as its queue is configured.
+    retention_seconds: int | None = None
 
 
 class Condition(NamedTuple):
@@ -111,11 +118,16 @@ class Jobs:
         self._database = database
         self._catalog = catalog
         self._cipher = cipher
+        # Those who wait for the lock of the definitions hold a connection: others need some too, and so does
+        # the one that has the lock.
+        self._changing = asyncio.Semaphore(1)
+        self._looking = asyncio.Semaphore(max(1, database.pool_size // 4))
 
     @asynccontextmanager
     async def change(self, *, dry_run: bool = False) -> AsyncIterator[JobChange]:
         """One transaction over jobs and declarations; with `dry_run`, nothing of it stays."""
         async with (
+            self._changing,
             self._database.connection() as connection,
             connection.transaction(force_rollback=dry_run),
         ):
@@ -128,7 +140,7 @@ class Jobs:
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[JobChange]:
         """The same without the lock, to look only."""
-        async with self._database.connection() as connection:
+        async with self._looking, self._database.connection() as connection:
             yield JobChange(connection, self._cipher)
 
     async def page(self, page: Page, namespace: str | None = None) -> tuple[list[Job], int]:
@@ -216,15 +228,14 @@ class JobChange:
         rows = await self._connection.execute(query("all_queue_names"))
         return [row[0] for row in await rows.fetchall()]
 
-    async def newest_payloads(self, queue_ids: Sequence[int], limit: int) -> list[str]:
-        """The newest payloads of some queues, at most so many of each."""
-        found = []
-        for queue_id in queue_ids:
-            params = {"queue_id": queue_id, "limit": limit}
-            rows = await self._connection.execute(query("newest_payloads"), params)
-            for payload, encrypted, transaction_id in await rows.fetchall():
-                found.append(self._cipher.decrypt(payload, transaction_id) if encrypted else payload)
-        return found
+    async def newest_payloads(self, queue_id: int, limit: int) -> list[str]:
+        """The newest payloads of a queue, at most so many."""
+        params = {"queue_id": queue_id, "limit": limit}
+        rows = await self._connection.execute(query("newest_payloads"), params)
+        return [
+            self._cipher.decrypt(payload, transaction_id) if encrypted else payload
+            for payload, encrypted, transaction_id in await rows.fetchall()
+        ]
 
     async def conditions(self, jobs: Sequence[Job]) -> dict[int, Condition]:
         """What is known of some jobs, by their ids."""
@@ -256,7 +267,7 @@ class JobChange:
         rows = await self._connection.execute(query("find_stream"), {"namespace": namespace, "name": name})
         if await rows.fetchone() is not None:
             raise Refused(f"there is a stream of windows {full_name}; choose another name")
-        job_id = await self._add(namespace, name, full_name, wanted.retention_seconds, None)
+        job_id = await self._add(namespace, name, full_name, wanted.retention_seconds or 0, None)
         await self._begin(job_id, wanted)
         job = await self.find(namespace, name)
         assert job is not None
@@ -290,9 +301,9 @@ class JobChange:
                 await versions.cut_over(job.id, version, old, new, cut)
                 await self._forget_failures(job)
         await self._connection.execute(query("change_job"), {"id": job.id, "version": version})
-        await self._connection.execute(
-            query("retain_rows"), {"queue_id": job.queue_id, "retention_seconds": wanted.retention_seconds}
-        )
+        if wanted.retention_seconds is not None:
+            params = {"queue_id": job.queue_id, "retention_seconds": wanted.retention_seconds}
+            await self._connection.execute(query("retain_rows"), params)
         self.changed_queues.append(job.queue)
         found = await self.find(job.namespace, job.name)
         assert found is not None
@@ -325,9 +336,11 @@ class JobChange:
         self, namespace: str, name: str, queue: str, retention_seconds: int, expires_in: float | None
     ) -> int:
         versions = self._versions()
+        if (taken := await versions.row("queue_taken", name=queue)) is not None:
+            raise Refused(_TAKEN[taken[0]].format(queue=queue, by=taken[1]))
         row = await versions.row("add_job_queue", name=queue, retention_seconds=retention_seconds)
         if row is None:
-            raise Refused(f"there is a queue {queue} already; choose another name, or delete the queue")
+            raise Refused(_TAKEN["queue"].format(queue=queue))
         self.changed_queues.append(queue)
         added = await versions.row(
             "add_job", namespace=namespace, name=name, queue_id=row[0], expires_in=expires_in

@@ -8,11 +8,12 @@ they cut the records of their key into rounds, which are worked on one after the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import polars as pl
 
+from .group import Group
 from .moves import Stream, settled
 from .records import by_group
 from .report import Report
@@ -32,6 +33,8 @@ class Result(NamedTuple):
     late_log: pl.DataFrame  # late records of streams that warn
     dropped: pl.DataFrame  # late records that are left out of a window, of all streams
     report: Report
+    #: Streams that could not be worked on, with the reason. Their state is as it was.
+    failed: dict[Stream, str]
 
 
 class Engine:
@@ -57,32 +60,43 @@ class Engine:
 
         `batch` is one frame or several, each with the records of some streams and the inputs that their specs
         name. `safe_us` is the safe time after the batch, of all streams or of each; a stream without one
-        takes no part. `was_us` is the safe time before the batch.
+        takes no part. `was_us` is the safe time before the batch, likewise; where it is given, specs with
+        nothing to do are left out, which changes nothing but when things are forgotten.
         """
         state = settled(state or State(), self._homes)
         frames = [batch] if isinstance(batch, pl.DataFrame) else batch
-        records = by_group(frames, self._homes)
+        records = by_group(frames, _of(self._homes, safe_us), self._homes)
+        tables = {text: state.tables[text] for text in self._specs if text in state.tables}
         steps: list[Step] = []
-        tables: dict[str, dict[str, pl.DataFrame]] = {}
+        failed: dict[Stream, str] = {}
         for text, spec in self._specs.items():
-            streams = self._streams[text]
-            was = None if was_us is None else _of(streams, was_us)
-            step = Step(spec, state.tables.get(text, {}), records.get(text, []), _of(streams, safe_us), was)
-            step.run()
-            steps.append(step)
-            tables[text] = step.tables()
-        after = State(tables)
+            safe = _of(self._streams[text], safe_us)
+            mine = records.get(text, [])
+            if was_us is not None and not mine and not state.summary(text).due(safe):
+                continue
+            was = None if was_us is None else _of(self._streams[text], was_us)
+            group = Group(spec, state.tables.get(text, {}), mine, safe, was)
+            steps += group.steps
+            failed |= group.failed
+            if group.tables:
+                tables[text] = group.tables
+        after = State(tables, state.known(tables))
         return Result(
             after,
             [frame for step in steps for frame in step.emitted() if not frame.is_empty()],
-            pl.concat([pl.DataFrame(schema=DEAD), *(step.dead for step in steps)]),
-            pl.concat([pl.DataFrame(schema=LATE_LOG), *(step.late_log() for step in steps)]),
-            pl.concat([pl.DataFrame(schema=LATE_LOG), *(step.dropped() for step in steps)]),
+            _concat(DEAD, [step.dead for step in steps]),
+            _concat(LATE_LOG, [step.late_log() for step in steps]),
+            _concat(LATE_LOG, [step.dropped() for step in steps]),
             Report(after, steps),
+            failed,
         )
 
 
-def _of(streams: Sequence[Stream], safe_us: Safe) -> dict[Stream, int]:
+def _concat(schema: Mapping[str, Any], frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat([pl.DataFrame(schema=schema), *(frame for frame in frames if not frame.is_empty())])
+
+
+def _of(streams: Iterable[Stream], safe_us: Safe) -> dict[Stream, int]:
     """The safe time of each stream that has one."""
     if isinstance(safe_us, int):
         return dict.fromkeys(streams, safe_us)

@@ -20,20 +20,30 @@ def settled(state: State, homes: Mapping[Stream, str]) -> State:
     """The state with each stream under the spec (as JSON) that it has now."""
     wrong = {
         text: away
-        for text, tables in state.tables.items()
-        if (away := [row for row in tables["streams"].rows() if homes.get((row[1], row[2])) != text])
+        for text in state.tables
+        if (
+            away := [
+                (g, *stream) for g, stream in state.summary(text).numbers.items() if homes.get(stream) != text
+            ]
+        )
     }
     if not wrong:
         return state
     tables: Tables = {text: dict(of_spec) for text, of_spec in state.tables.items()}
+    touched = set(wrong)
     for text, away in wrong.items():
         for g, stream, version in away:
             home = homes.get((stream, version))
             taken = {name: table.filter(_of(table, g)) for name, table in tables[text].items()}
             tables[text] = {name: table.filter(~_of(table, g)) for name, table in tables[text].items()}
             if home is not None:
+                touched.add(home)
                 tables[home] = _joined(tables.get(home, {}), taken, g)
-    return State({text: of_spec for text, of_spec in tables.items() if not of_spec["streams"].is_empty()})
+    left = {text: of_spec for text, of_spec in tables.items() if not of_spec["streams"].is_empty()}
+    return State(
+        {text: state.tables[text] if text not in touched else left[text] for text in left},
+        {text: state.summary(text) for text in left if text not in touched},
+    )
 
 
 def _of(table: pl.DataFrame, g: int) -> pl.Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import polars as pl
 
@@ -14,22 +14,27 @@ COLUMNS: dict[str, pl.DataType] = {
     "stream": pl.Int64(), "version": pl.Int32(), "key": pl.String(), "source": pl.Int32(), "txid": pl.Int64(),
     "id": pl.Int64(), "created_us": pl.Int64(), "event_us": pl.Int64(),
 }  # fmt: skip
+_HOMES = {"stream": pl.Int64, "version": pl.Int32, "home": pl.String}
 
 
-def by_group(frames: Sequence[pl.DataFrame], homes: Mapping[Stream, str]) -> dict[str, list[pl.DataFrame]]:
-    """The records by the group (a spec as JSON) of their stream, without those of other streams."""
+def by_group(
+    frames: Sequence[pl.DataFrame], streams: Collection[Stream], homes: Mapping[Stream, str]
+) -> dict[str, list[pl.DataFrame]]:
+    """The records of some streams by the group (a spec as JSON) that is a stream's home."""
     found: dict[str, list[pl.DataFrame]] = {}
     for frame in frames:
         if frame.is_empty():
             continue
-        streams = frame.select("stream", "version").unique().rows()
-        groups = {homes.get(stream) for stream in streams}
+        home_of = {
+            stream: homes[stream] if stream in streams else None
+            for stream in frame.select("stream", "version").unique().rows()
+        }
+        groups = set(home_of.values())
         if len(groups) == 1:
             parts = {groups.pop(): frame}
         else:
-            numbers = [(*stream, home) for stream in streams if (home := homes.get(stream)) is not None]
-            schema = {"stream": frame.schema["stream"], "version": frame.schema["version"], "home": pl.String}
-            table = pl.DataFrame(numbers, schema=schema, orient="row")
+            numbers = [(*stream, home) for stream, home in home_of.items() if home is not None]
+            table = pl.DataFrame(numbers, schema=_HOMES, orient="row")
             joined = frame.join(table, on=["stream", "version"], how="inner", maintain_order="left")
             divided = joined.partition_by("home", as_dict=True, include_key=False)
             parts = {str(home): part for (home,), part in divided.items()}
@@ -42,7 +47,9 @@ def by_group(frames: Sequence[pl.DataFrame], homes: Mapping[Stream, str]) -> dic
 def records_of(frames: Sequence[pl.DataFrame], inputs: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """The columns of records that a spec reads. Raises InputError where they are not of its types."""
     if not frames:
-        return pl.DataFrame(schema=pl.Schema(COLUMNS | dict(inputs)))
+        schema: dict[str, pl.DataType] = dict(COLUMNS)
+        schema.update(inputs)
+        return pl.DataFrame(schema=schema)
     return pl.concat([_typed(frame, inputs) for frame in frames])
 
 

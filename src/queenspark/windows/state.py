@@ -5,13 +5,12 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable
-from functools import lru_cache
+from typing import Any
 
 import msgspec
 import polars as pl
 
 from .errors import StateError
-from .spec import WindowSpec
 from .summary import Summary
 
 VERSION = 2
@@ -41,7 +40,7 @@ class State:
     def summary(self, spec: str) -> Summary:
         """What there is to know about the tables of a spec (as JSON)."""
         if spec not in self._summaries:
-            self._summaries[spec] = Summary(_spec(spec), self.tables.get(spec, {}))
+            self._summaries[spec] = Summary(spec, self.tables.get(spec, {}))
         return self._summaries[spec]
 
     def summaries(self) -> list[Summary]:
@@ -97,35 +96,33 @@ class State:
     def after(self, *parts: bytes) -> State:
         """The state that comes of this one with these changes, in turn. All of them have the same layout."""
         tables = {spec: dict(of_spec) for spec, of_spec in self.tables.items()}
+        changed: set[str] = set()
         version = VERSION
         for part in parts:
-            version = _apply(part, tables)
+            version = _apply(part, tables, changed)
         for older in range(version, VERSION):
             _UPGRADES[older](tables)
-        return State({spec: of_spec for spec, of_spec in tables.items() if of_spec})
+        known = {spec: summary for spec, summary in self._summaries.items() if spec not in changed}
+        return State({spec: of_spec for spec, of_spec in tables.items() if of_spec}, known)
 
     def rechunked(self) -> State:
         """The same state, with tables that were put together from many pieces in one piece each."""
-        return State({
+        tables = {
             spec: {
                 name: table.rechunk() if table.n_chunks() > _MOST_CHUNKS else table
-                for name, table in tables.items()
+                for name, table in of_spec.items()
             }
-            for spec, tables in self.tables.items()
-        })  # fmt: skip
+            for spec, of_spec in self.tables.items()
+        }
+        return State(tables, self._summaries)
 
     def size(self) -> int:
         """Bytes in memory."""
         return sum(summary.size for summary in self.summaries())
 
 
-@lru_cache(maxsize=10_000)
-def _spec(text: str) -> WindowSpec:
-    return WindowSpec.from_json(text)
-
-
-def _apply(part: bytes, tables: Tables) -> int:
-    """Make tables what a part of a state says; the version of its layout."""
+def _apply(part: bytes, tables: Tables, touched: set[str]) -> int:
+    """Make tables what a part of a state says, and note their specs; the version of its layout."""
     try:
         (size,) = struct.unpack_from("<I", part)
         header = msgspec.json.decode(part[4 : 4 + size], type=_Header)
@@ -134,6 +131,8 @@ def _apply(part: bytes, tables: Tables) -> int:
     if header.version > VERSION:
         raise StateError(f"the state has layout {header.version}; this version knows up to {VERSION}")
     at = 4 + size
+    entries: list[tuple[Any, ...]] = [*header.tables, *header.changed, *header.gone]
+    touched.update(entry[0] for entry in entries)
 
     def take(length: int) -> pl.DataFrame:
         nonlocal at

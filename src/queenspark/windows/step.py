@@ -45,7 +45,7 @@ class Step:
         self.spec = spec
         table = tables.get
         self._directory = Directory(table("streams"), table("keys"))
-        self._ticks = self._directory.number_streams(_ticks(safe))
+        self._ticks = self._directory.number_streams(ticks_of(safe))
         layout = layout_of(spec)
         mine = self._numbered(records_of(frames, layout.inputs))
         self.dead = pl.DataFrame(schema=DEAD)
@@ -94,7 +94,7 @@ class Step:
         """
         if not was or _highest(-records["created_us"]) + max(was.values()) <= 0:
             return None
-        return self._directory.number_streams(_ticks(was))
+        return self._directory.number_streams(ticks_of(was))
 
     def run(self) -> None:
         """Records, then the tick."""
@@ -293,6 +293,7 @@ def _highest(numbers: pl.Series) -> int:
     return highest if isinstance(highest, int) else 0
 
 
-def _ticks(safe: Mapping[Stream, int]) -> pl.DataFrame:
+def ticks_of(safe: Mapping[Stream, int]) -> pl.DataFrame:
+    """Streams with their safe time."""
     schema = {"stream": pl.Int64, "version": pl.Int32, "safe": pl.Int64}
     return pl.DataFrame([(*stream, at) for stream, at in safe.items()], schema=schema, orient="row")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import polars as pl
@@ -23,12 +23,21 @@ class Open(NamedTuple):
     id: int
 
 
+@lru_cache(maxsize=10_000)
+def _parsed(text: str) -> WindowSpec:
+    return WindowSpec.from_json(text)
+
+
 class Summary:
     """Facts about the tables of one spec, each found out once. Tables never change."""
 
-    def __init__(self, spec: WindowSpec, tables: Mapping[str, pl.DataFrame]) -> None:
-        self._spec = spec
+    def __init__(self, spec: str, tables: Mapping[str, pl.DataFrame]) -> None:
+        self._text = spec
         self._tables = tables
+
+    @cached_property
+    def _spec(self) -> WindowSpec:
+        return _parsed(self._text)
 
     @cached_property
     def numbers(self) -> dict[int, Stream]:
@@ -98,6 +107,8 @@ class Summary:
 
     def due(self, safe: Mapping[Stream, int]) -> bool:
         """Whether one of these ticks does something."""
+        if not self._tables:
+            return False
         return any(
             at <= safe[stream]
             for times in (self.closes, self.forgets)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -38,6 +39,8 @@ class BrokerCatalogue:
     def __init__(self, change: JobChange) -> None:
         self._change = change
         self._known: dict[str, Resolved] = {}
+        #: Samples of queues: looked at once for all statements of a request.
+        self._samples: dict[int, Paths] = {}
 
     def find(self, name: str) -> Relation | None:
         """A relation that was loaded."""
@@ -106,24 +109,32 @@ class BrokerCatalogue:
         ids = await self._change.queue_ids([name])
         if not ids:
             return None
-        payloads = await self._change.newest_payloads(list(ids.values()), SAMPLE)
-        if not payloads:
+        paths = await self._sample(ids[name])
+        if paths is None:
             raise span.error(
                 f"the queue {name} is empty, so its columns are not known; declare them: "
                 f"CREATE STREAM … (column type, …) WITH (queue = '{name}')"
             )
-        return Resolved(Relation(name, "queue", None, sampled_paths(payloads)), (name,))
+        return Resolved(Relation(name, "queue", None, paths), (name,))
 
     async def _rows_of(self, job: Job) -> Relation:
         plan = thaw(job.query)
-        paths = await self._sampled(job, plan) if plan.rows.whole_payload else {}
+        paths: Paths = {}
+        if plan.rows.whole_payload:
+            # As the job has passed them on, else as its source has them.
+            ids = [job.queue_id, *(source.queue_id for source in job.definition.sources)]
+            samples = [await self._sample(queue_id) for queue_id in ids]
+            paths = next((sample for sample in samples if sample is not None), {})
         return job_relation(job.full_name, plan, paths)
 
-    async def _sampled(self, job: Job, plan: Plan) -> Paths:
-        """The paths of whole payloads: as the job has passed them on, else as its sources have them."""
-        own = await self._change.newest_payloads([job.queue_id], SAMPLE)
-        source_ids = [source.queue_id for source in job.definition.sources]
-        return sampled_paths(own or await self._change.newest_payloads(source_ids, SAMPLE))
+    async def _sample(self, queue_id: int) -> Paths | None:
+        """The paths in the newest messages of a queue; None when it is empty."""
+        if queue_id not in self._samples:
+            payloads = await self._change.newest_payloads(queue_id, SAMPLE)
+            if not payloads:
+                return None
+            self._samples[queue_id] = await asyncio.to_thread(sampled_paths, payloads)
+        return self._samples[queue_id]
 
 
 def own_name(name: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ...sql import SqlError
+from ...sql.errors import did_you_mean
 from ...sql.source import Span
 from ...store.definitions import DEFAULT_NAMESPACE, WINDOW_QUEUES
+from ...store.jobs import JobChange
 from ...store.names import name_fault
 
 
@@ -25,6 +27,12 @@ def check_new_name(name: str, span: Span) -> None:
         raise span.error(f"the name {name} {fault}; choose another")
 
 
-def unknown(what: str, name: str, span: Span, hint: str) -> SqlError:
-    """The error about a name that nothing has."""
+async def no_such(change: JobChange, what: str, name: str, span: Span) -> SqlError:
+    """The error about a job or stream that is not there."""
+    names = [job.full_name for job in await change.all()]
+    if what == "stream":
+        names += [declared.name for declared in await change.relations.all()]
+    hint = did_you_mean(name, names)
+    if not hint and what == "stream" and await change.queue_ids([name]):
+        hint = "; it is a queue, which DELETE /api/v1/resources/queues removes"
     return span.error(f"there is no {what} {name}{hint}")

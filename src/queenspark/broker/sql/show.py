@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from ...sql import thaw
@@ -65,10 +66,12 @@ class Shows:
 
 
 async def _streams(change: JobChange) -> list[list[Any]]:
+    jobs = await change.all()
+    plans = await asyncio.to_thread(lambda: [thaw(job.query) for job in jobs])
     found = []
-    for job in await change.all():
+    for job, plan in zip(jobs, plans, strict=True):
         reads = ", ".join(source.queue for source in job.definition.sources)
-        found.append([job.full_name, "job", kind_of_rows(thaw(job.query).updating), reads, job.statement])
+        found.append([job.full_name, "job", kind_of_rows(plan.updating), reads, job.statement])
     for declared in await change.relations.all():
         reads = ", ".join(queues_of(parsed_schema(declared)))
         found.append([declared.name, "schema", kind_of_rows(False), reads, declared.statement])

@@ -165,7 +165,7 @@ class _Step:
             safe = {stream: end.place(stream)[2] for stream in self._alive if stream not in failed}
             was = {stream: start.place(stream)[2] for stream in safe if stream in self._known}
             result = engine.advance(self._before, given.records, safe, was)
-            failed |= getattr(result, "failed", {})
+            failed |= result.failed
             outcome = Outcome(
                 self._definitions,
                 self._batch,

@@ -851,11 +851,17 @@ WHERE f.stream_id = %(stream_id)s HAVING count(*) > 0
 -- name: forget_failures
 DELETE FROM queenspark.stream_failures WHERE stream_id = %(stream_id)s
 
+-- name: queue_taken
+-- Why a queue cannot be that of a job: others push to it, or soon will.
+SELECT 'queue', q.name FROM queenspark.queues q WHERE q.name = %(name)s
+UNION ALL (SELECT 'staged', s.queue FROM queenspark.staged s WHERE s.queue = %(name)s LIMIT 1)
+UNION ALL (SELECT 'dead letters', q.name FROM queenspark.queues q WHERE q.dead_letter_queue = %(name)s LIMIT 1)
+LIMIT 1
+
 -- name: add_job_queue
--- Nothing when there is a queue of that name, or messages for it are staged.
+-- Nothing when a queue of that name has appeared.
 INSERT INTO queenspark.queues (name, retention_enabled, retention_seconds)
-SELECT %(name)s, %(retention_seconds)s > 0, %(retention_seconds)s
-WHERE NOT EXISTS (SELECT 1 FROM queenspark.staged x WHERE x.queue = %(name)s)
+VALUES (%(name)s, %(retention_seconds)s > 0, %(retention_seconds)s)
 ON CONFLICT (name) DO NOTHING RETURNING id
 
 -- name: add_job

@@ -237,6 +237,7 @@ CREATE TABLE queenspark.streams (
     UNIQUE (namespace, name)
 );
 CREATE INDEX streams_name ON queenspark.streams (name);
+CREATE INDEX streams_expiry ON queenspark.streams (expires_at) WHERE expires_at IS NOT NULL;
 
 -- Every change of every stream, append-only; seq order is commit order. The definitions as of a seq are the rows
 -- with the largest seq up to it of each stream and version; without a body and `computing`: deleted.

@@ -10,6 +10,7 @@ ALTER TABLE queenspark.streams
     ADD COLUMN output text NOT NULL DEFAULT 'windows' CHECK (output IN ('windows', 'rows')),
     -- Of a temporary job: it goes when nobody has asked for its rows until then.
     ADD COLUMN expires_at timestamptz;
+CREATE INDEX streams_expiry ON queenspark.streams (expires_at) WHERE expires_at IS NOT NULL;
 
 ALTER TABLE queenspark.stream_dead
     ADD COLUMN reason text,

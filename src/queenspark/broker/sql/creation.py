@@ -1,0 +1,165 @@
+"""CREATE STREAM: jobs, and schemas over queues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ...sql import Relation, SqlError, canonical, parse_one, plan_stream, thaw
+from ...sql.statements import CreateStream, DeclareStream
+from ...store.jobs import How, Job, JobChange, WantedJob
+from .catalogue import job_relation, own_name, queues_of
+from .names import check_new_name, split_name
+from .planner import Planned, Planner, retention_of
+from .replacement import how_it_changes
+from .table import Result
+
+
+class Creation:
+    """Makes and replaces jobs and schemas."""
+
+    def __init__(self, change: JobChange, planner: Planner) -> None:
+        self._change = change
+        self._planner = planner
+
+    async def create(self, statement: CreateStream) -> Result:
+        """Make a job, or make it what the statement says. Raises SqlError."""
+        check_new_name(statement.name, statement.span)
+        if await self._change.relations.find(own_name(statement.name)) is not None:
+            raise statement.span.error(
+                f"{statement.name} is a stream over a queue, without a job; "
+                "DROP it first, or choose another name"
+            )
+        job = await self._change.find(*split_name(statement.name))
+        if job is not None and not statement.replace:
+            raise statement.span.error(
+                f"there is a job {job.full_name} already; use CREATE OR REPLACE STREAM, or DROP it first"
+            )
+        statement = msgspec.structs.replace(statement, name=own_name(statement.name), replace=False)
+        if job is not None and canonical(statement) == job.statement and not await self._is_cut_off(job):
+            return _created(job, changed=False)
+        planned = await self._planner.plan(statement)
+        wanted = await self._planner.wanted(statement.name, statement.query, planned)
+        if job is None:
+            made = await self._change.create(wanted)
+        else:
+            made = await self._replace(job, statement, planned, wanted)
+        return _created(made, changed=True, warnings=planned.plan.warnings)
+
+    async def declare(self, statement: DeclareStream) -> Result:
+        """Declare the columns of queues. Raises SqlError."""
+        check_new_name(statement.name, statement.span)
+        name = own_name(statement.name)
+        if await self._change.find(*split_name(name)) is not None:
+            raise statement.span.error(
+                f"there is a job {name} already; choose another name, or DROP it first"
+            )
+        declared = await self._change.relations.find(name)
+        if declared is not None and not statement.replace:
+            raise statement.span.error(
+                f"there is a stream {name} already; use CREATE OR REPLACE STREAM, or DROP it first"
+            )
+        statement = msgspec.structs.replace(statement, name=name, replace=False)
+        text = canonical(statement)
+        changed = declared is None or declared.statement != text
+        span = statement.options[0].span
+        queues = queues_of(statement)
+        for queue in queues:
+            check_new_name(queue, span)
+        await self._planner.catalogue.refuse_jobs(queues, span)
+        if changed:
+            await self._change.ensure_queues(queues)
+            await self._change.relations.set(name, "schema", text)
+        return {"kind": "declare_stream", "name": name, "changed": changed, "statement": text}
+
+    async def _replace(self, job: Job, statement: CreateStream, planned: Planned, wanted: WantedJob) -> Job:
+        await self._check_cycle(job, statement, planned)
+        await self._check_readers(job, statement, planned)
+        if wanted.retention_seconds is None and retention_of(thaw(job.query)) is not None:
+            wanted = msgspec.structs.replace(wanted, retention_seconds=0)
+        return await self._change.replace(job, wanted, await self._how(job, statement, planned))
+
+    async def _how(self, job: Job, statement: CreateStream, planned: Planned) -> How:
+        old = parse_one(job.statement)
+        assert isinstance(old, CreateStream)
+        names = tuple(source.queue for source in job.definition.sources)
+        if names != planned.source.queues or await self._is_cut_off(job):
+            return "by position"
+        return how_it_changes(old, statement, job.query, planned.frozen)
+
+    async def _is_cut_off(self, job: Job) -> bool:
+        """Whether a queue that a job reads was deleted."""
+        names = [source.queue for source in job.definition.sources]
+        ids = await self._change.queue_ids(names)
+        return any(ids.get(source.queue) != source.queue_id for source in job.definition.sources)
+
+    async def _check_cycle(self, job: Job, statement: CreateStream, planned: Planned) -> None:
+        """Refuse a job that reads its own rows, directly or through others."""
+        jobs = {each.queue: each for each in await self._change.all()}
+        ways: list[tuple[str, tuple[str, ...]]] = [(queue, (queue,)) for queue in planned.source.queues]
+        while ways:
+            queue, way = ways.pop()
+            if queue == job.queue:
+                through = " through " + ", ".join(way[-2::-1]) if len(way) > 1 else ""
+                raise statement.query.source_span.error(
+                    f"{job.full_name} would read its own rows{through}; read another stream"
+                )
+            if queue in jobs:
+                ways += [(each.queue, (*way, each.queue)) for each in jobs[queue].definition.sources]
+
+    async def _check_readers(self, job: Job, statement: CreateStream, planned: Planned) -> None:
+        """Refuse a change after which the jobs that read this one would read something else."""
+        before = job_relation(job.full_name, thaw(job.query), {})
+        after = job_relation(job.full_name, planned.plan, {})
+        if before._replace(delay_us=0) == after._replace(delay_us=0):
+            return
+        for reader in await self._change.readers(job.queue_id):
+            if reader.is_stream or reader.expires_at is not None:
+                continue
+            reason = _change_for(reader, after)
+            if reason is not None:
+                raise statement.span.error(
+                    f"the job {reader.full_name} reads {job.full_name}, and {reason}; "
+                    f"drop {reader.full_name} first, or choose another name for this stream"
+                )
+
+
+class _Only:
+    """A catalogue of one relation."""
+
+    def __init__(self, relation: Relation) -> None:
+        self._relation = relation
+
+    def find(self, name: str) -> Relation | None:
+        """The relation, by its name."""
+        return self._relation if own_name(name) == self._relation.name else None
+
+    def names(self) -> list[str]:
+        """Its name."""
+        return [self._relation.name]
+
+
+def _change_for(reader: Job, after: Relation) -> str | None:
+    """Why a job that reads another one cannot go on after that one's change; None when it can."""
+    statement = parse_one(reader.statement)
+    assert isinstance(statement, CreateStream)
+    before = thaw(reader.query)
+    try:
+        again = plan_stream(statement, _Only(after))
+    except SqlError as error:
+        return f"would fail: {error.message}"
+    if again.records.fields != before.records.fields:
+        return "its columns would have other types"
+    return None
+
+
+def _created(job: Job, *, changed: bool, warnings: Sequence[str] = ()) -> Result:
+    return {
+        "kind": "create_stream",
+        "name": job.full_name,
+        "version": job.version,
+        "changed": changed,
+        "statement": job.statement,
+        "warnings": list(warnings),
+    }

@@ -1,0 +1,77 @@
+"""Plans of queries over what there is in the database."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from ...sql import Plan, freeze, thaw
+from ...sql.duration import short_duration
+from ...sql.statements import CreateStream, Select
+from ...store.jobs import JobChange, WantedJob
+from .catalogue import BrokerCatalogue, Resolved
+from .names import split_name
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """A query as it is kept, its plan, and the relation that it reads."""
+
+    frozen: dict[str, Any]
+    plan: Plan
+    source: Resolved
+
+
+class Planner:
+    """Plans the queries of a request."""
+
+    def __init__(self, change: JobChange) -> None:
+        self._change = change
+        self.catalogue = BrokerCatalogue(change)
+
+    async def plan(self, statement: CreateStream | Select) -> Planned:
+        """Plan a query over what there is now. Raises SqlError."""
+        query = statement.query if isinstance(statement, CreateStream) else statement
+        start_of(query)
+        source = await self.catalogue.load(query.source, query.source_span)
+        # Planning takes some milliseconds, in which others shall be served.
+        frozen = await asyncio.to_thread(freeze, statement, self.catalogue)
+        return Planned(frozen, await asyncio.to_thread(thaw, frozen), source)
+
+    async def wanted(self, name: str, query: Select, planned: Planned) -> WantedJob:
+        """The job that a query asks for; queues of its schema that are not there are made."""
+        if planned.source.schema is not None:
+            await self._change.ensure_queues(planned.source.queues)
+        namespace, own = split_name(name)
+        plan = planned.plan
+        return WantedJob(
+            namespace=namespace,
+            name=own,
+            query=planned.frozen,
+            spec={} if plan.window is None else msgspec.json.decode(plan.window.to_json()),
+            queues=planned.source.queues,
+            start=start_of(query),
+            retention_seconds=retention_of(plan),
+        )
+
+
+def retention_of(plan: Plan) -> int | None:
+    """The retention that a query asks for, in whole seconds."""
+    text = plan.options.get("retention")
+    return None if text is None else -(-(short_duration(text) or 0) // 1_000_000)
+
+
+def start_of(query: Select) -> str:
+    """Where a query begins: earliest, latest or a time in UTC. Raises SqlError."""
+    for option in query.options:
+        if option.name == "start" and option.value not in ("earliest", "latest"):
+            try:
+                time = datetime.fromisoformat(option.value)
+                return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+            except (ValueError, OverflowError) as error:
+                raise option.span.error(f"start is {option.value!r}, which is no time: {error}") from error
+        if option.name == "start":
+            return option.value
+    return "earliest"

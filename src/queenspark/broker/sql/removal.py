@@ -1,0 +1,70 @@
+"""DROP: what it removes, and who stands in the way."""
+
+from __future__ import annotations
+
+from ...sql.statements import DeclareStream, Drop
+from ...store.errors import Refused
+from ...store.jobs import Job, JobChange
+from .catalogue import own_name, parsed_schema
+from .names import no_such, split_name
+from .table import Result
+
+
+class Removal:
+    """Removes jobs and schemas."""
+
+    def __init__(self, change: JobChange) -> None:
+        self._change = change
+
+    async def run(self, statement: Drop) -> Result:
+        """Drop what a statement names. Raises SqlError, or Refused while it is used."""
+        name = own_name(statement.name)
+        done = {"kind": f"drop_{statement.object.lower()}", "name": name}
+        job = await self._change.find(*split_name(name)) if statement.object == "STREAM" else None
+        declared = await self._change.relations.find(name) if statement.object == "STREAM" else None
+        if job is not None:
+            gone = await self.drop(job, cascade=statement.cascade)
+        elif declared is not None:
+            gone = await self._drop_schema(parsed_schema(declared), cascade=statement.cascade)
+        elif statement.if_exists:
+            return {**done, "changed": False, "dropped": []}
+        else:
+            raise await no_such(self._change, statement.object.lower(), name, statement.span)
+        return {**done, "changed": True, "dropped": gone}
+
+    async def drop(self, job: Job, *, cascade: bool) -> list[str]:
+        """Drop a job, with `cascade` also those that read it; the names of all. Raises Refused."""
+        readers = await self._change.readers(job.queue_id)
+        lasting = [reader for reader in readers if reader.expires_at is None]
+        groups = await self._change.groups(job)
+        if not cascade and (lasting or groups):
+            users = [f"{_what(reader)} {reader.full_name}" for reader in lasting]
+            users += [f"the consumer group {group}" for group in groups]
+            raise Refused(f"{job.full_name} is used by {', '.join(users)}; drop these first, or use CASCADE")
+        gone: list[str] = []
+        for reader in readers:
+            if reader.full_name not in gone:
+                gone += await self.drop(reader, cascade=True)
+        await self._change.drop(job)
+        return [*gone, job.full_name] if job.expires_at is None else gone
+
+    async def _drop_schema(self, schema: DeclareStream, *, cascade: bool) -> list[str]:
+        """The queue of a schema stays, and so do temporary jobs, which have planned already."""
+        readers = [
+            job
+            for job in await self._change.all()
+            if job.query["relation"]["kind"] == "schema" and job.query["relation"]["name"] == schema.name
+        ]
+        if readers and not cascade:
+            names = ", ".join(f"the job {reader.full_name}" for reader in readers)
+            raise Refused(f"{schema.name} is used by {names}; drop these first, or use CASCADE")
+        gone: list[str] = []
+        for reader in readers:
+            if reader.full_name not in gone:
+                gone += await self.drop(reader, cascade=True)
+        await self._change.relations.delete(schema.name)
+        return [*gone, schema.name]
+
+
+def _what(reader: Job) -> str:
+    return "the stream of windows" if reader.is_stream else "the job"

@@ -1,0 +1,139 @@
+"""Specs with nothing to do are left out of a step, and nobody can tell."""
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from queenspark.windows import Engine, Result, State, WindowSpec, empty
+from tests.windows.engine_adapter import batches, engine, frame
+from tests.windows.oracle import Tick
+from tests.windows.streams import Input, inputs
+
+CUTS = st.frozensets(st.integers(0, 60), max_size=30)
+EXAMPLES = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+@pytest.fixture(autouse=True)
+def few_empty_windows_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(empty, "MOST", 7)
+
+
+def contents(state: State) -> list[tuple[str, str, list[str]]]:
+    """The tables with names instead of numbers; their order and that of their rows mean nothing."""
+    found = []
+    for spec, tables in state.tables.items():
+        keys = tables["keys"].join(tables["streams"], on="g").drop("g")
+        for name, table in tables.items():
+            if name in ("keys", "streams"):
+                continue
+            named = table.join(keys, on="k").drop("k") if "k" in table.columns else table
+            named = named.join(tables["streams"], on="g").drop("g") if "g" in named.columns else named
+            if not named.is_empty():
+                found.append((spec, name, sorted(map(repr, named.select(sorted(named.columns)).rows()))))
+    return sorted(found)
+
+
+def emitted(result: Result) -> list[str]:
+    return sorted(repr(row) for each in result.rows for row in each.to_dicts())
+
+
+def both(input_: Input, cuts: Sequence[int], *, round_trip: bool) -> Iterator[tuple[Result, Result]]:
+    """Step by step: what comes out when every spec is worked on, and when idle ones are left out."""
+    runner = engine(input_.specs)
+    every: State | None = None
+    lazy: State | None = None
+    was: int | None = None
+    for records, safe in batches(input_.events, cuts):
+        mine = frame(records)
+        stepped = runner.advance(every, mine, safe)
+        skipped = runner.advance(lazy, mine, safe, was)
+        every, lazy, was = stepped.state, skipped.state, safe
+        if round_trip:
+            lazy = State.from_bytes(lazy.to_bytes())
+        yield stepped, skipped
+    nothing = frame([])
+    assert was is not None
+    yield runner.advance(every, nothing, was), runner.advance(lazy, nothing, was)
+
+
+def check(input_: Input, cuts: Sequence[int], *, round_trip: bool) -> None:
+    late: dict[str, dict[tuple[int, int], int]] = {"late": {}, "dropped": {}}
+    for stepped, skipped in both(input_, cuts, round_trip=round_trip):
+        assert emitted(stepped) == emitted(skipped)
+        for name in ("late_log", "dropped", "dead"):
+            found = [sorted(getattr(result, name).rows()) for result in (stepped, skipped)]
+            assert found[0] == found[1]
+        assert stepped.report.open == skipped.report.open
+        assert stepped.report.next_close_us == skipped.report.next_close_us
+        for name, total in late.items():
+            total.update(getattr(skipped.report, name))
+            assert total == getattr(stepped.report, name)
+    # The last step works on every spec, so that what could be forgotten is forgotten.
+    assert contents(stepped.state) == contents(skipped.state)
+
+
+@EXAMPLES
+@given(input_=inputs(), cuts=CUTS, round_trip=st.booleans())
+def test_leaving_idle_specs_out_changes_nothing(
+    input_: Input, cuts: frozenset[int], round_trip: bool
+) -> None:
+    check(input_, sorted(cuts), round_trip=round_trip)
+
+
+@EXAMPLES
+@given(input_=inputs(true_ticks=False), cuts=CUTS, round_trip=st.booleans())
+def test_also_with_records_that_are_older_than_safe_time(
+    input_: Input, cuts: frozenset[int], round_trip: bool
+) -> None:
+    ticks = {index + 1 for index, each in enumerate(input_.events) if isinstance(each, Tick)}
+    check(input_, sorted(ticks | cuts), round_trip=round_trip)
+
+
+MINUTE = 60_000_000
+RECORD = {
+    "stream": pl.Int64, "version": pl.Int32, "key": pl.String, "source": pl.Int32, "txid": pl.Int64,
+    "id": pl.Int64, "created_us": pl.Int64, "event_us": pl.Int64,
+}  # fmt: skip
+
+
+def record(stream: int, at: int, key: str = "a") -> pl.DataFrame:
+    return pl.DataFrame([(stream, 1, key, 1, at, at, at, at)], schema=RECORD, orient="row")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        WindowSpec(kind="tumbling", duration_us=MINUTE),
+        WindowSpec(kind="tumbling", duration_us=MINUTE, clock="event"),
+        WindowSpec(kind="session", gap_us=MINUTE, clock="event"),
+        WindowSpec(kind="group", emission="changes", ttl_us=MINUTE),
+        WindowSpec(kind="rows", size=5, emission="changes", ttl_us=MINUTE),
+        WindowSpec(kind="count", size=5, ttl_us=MINUTE),
+    ],
+    ids=lambda spec: f"{spec.kind}-{spec.clock}",
+)
+def test_what_can_be_forgotten_is_forgotten_in_the_end(spec: WindowSpec) -> None:
+    runner = Engine({(1, 1): spec})
+    state = runner.advance(None, record(1, 0), 0).state
+    tables = ("open", "sealed", "buffer", "groups", "counts", "seen", "empty")
+    was = 0
+    for minute in range(1, 30):
+        state = runner.advance(state, [], minute * MINUTE, was).state
+        was = minute * MINUTE
+    [left] = state.tables.values()
+    assert [name for name in tables if name in left and not left[name].is_empty()] == []
+
+
+def test_an_idle_spec_keeps_its_tables_and_what_is_known_about_them() -> None:
+    specs = {(n, 1): WindowSpec(kind="tumbling", duration_us=n * MINUTE) for n in (10, 20)}
+    runner = Engine(specs)
+    before = runner.advance(None, [record(10, 0), record(20, 0)], 0).state
+    assert before.size()
+    after = runner.advance(before, record(10, 1), 1, 0).state
+    idle, busy = specs[20, 1].to_json(), specs[10, 1].to_json()
+    assert after.tables[idle] is before.tables[idle]
+    assert after.summary(idle) is before.summary(idle)
+    assert after.summary(busy) is not before.summary(busy)
