@@ -119,7 +119,9 @@ def engine_rate(case: Case, frame: pl.DataFrame) -> float:
     began = time.perf_counter()
     for start in range(0, frame.height, BATCH):
         batch = frame[start : start + BATCH]
-        state = engine.advance(state, batch, int(batch["created_us"][-1])).state
+        result = engine.advance(state, batch, int(batch["created_us"][-1]))
+        assert not result.failed
+        state = result.state
     return frame.height / (time.perf_counter() - began)
 
 

@@ -130,6 +130,7 @@ def engine_answer(
         for number in range(buckets):
             mine = [record for record in records if bucket(record, buckets) == number]
             result = runner.advance(states[number], frame(mine), safe_us)
+            assert not result.failed, result.failed
             states[number] = _through_bytes(states[number], result.state) if round_trip else result.state
             given.rows += rows(result.rows)
             given.dead += result.dead.select("stream", "version", "key", "txid", "id").rows()

@@ -64,6 +64,7 @@ def emitted(spec: WindowSpec, log: pl.DataFrame) -> pl.DataFrame:
     rows = []
     for piece, safe_us in batches(log):
         result = engine.advance(state, piece, safe_us)
+        assert not result.failed
         state = State.from_bytes(result.state.to_bytes())
         rows += result.rows
         assert not any(result.report.late.values())

@@ -62,6 +62,8 @@ def both(input_: Input, cuts: Sequence[int], *, round_trip: bool) -> Iterator[tu
 def check(input_: Input, cuts: Sequence[int], *, round_trip: bool) -> None:
     late: dict[str, dict[tuple[int, int], int]] = {"late": {}, "dropped": {}}
     for stepped, skipped in both(input_, cuts, round_trip=round_trip):
+        assert not stepped.failed
+        assert not skipped.failed
         assert emitted(stepped) == emitted(skipped)
         for name in ("late_log", "dropped", "dead"):
             found = [sorted(getattr(result, name).rows()) for result in (stepped, skipped)]

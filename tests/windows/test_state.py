@@ -191,3 +191,19 @@ def test_frames_of_several_streams_have_their_own_inputs() -> None:
     result = Engine(specs).advance(None, [mine[0], mine[1].drop("amount")], 0)
     assert sorted(frame["stream"][0] for frame in result.rows) == [1, 2]
     assert [frame.height for frame in result.rows] == [40, 40]
+
+
+def test_groups_that_are_emitted_at_the_end() -> None:
+    """One row for each key, once; those that emit changes have said it all before."""
+    final = WindowSpec(kind="group", aggregates=AGGREGATES)
+    specs = {(1, 1): final, (2, 1): WindowSpec(kind="group", emission="changes", aggregates=AGGREGATES)}
+    engine = Engine(specs)
+    first = engine.advance(None, batch(0), 40_000)
+    result = engine.advance(State.from_bytes(first.state.to_bytes()), batch(1), 80_000)
+    changes = pl.concat([*first.rows, *result.rows])
+    assert changes["stream"].unique().to_list() == [2]
+    columns = ["key", "count", "total", "newest", "different", "start_us", "window_id"]
+    last = changes.sort("count").unique("key", keep="last").select(columns).sort("key")
+    [rows] = engine.finish(result.state)
+    assert rows["stream"].to_list() == [1, 1, 1]
+    assert rows.select(columns).sort("key").equals(last)

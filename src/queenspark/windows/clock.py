@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from .directory import among, is_only_stream, stream_of
+from .directory import among, is_only_stream, stream_of, whole
 from .layout import KEY, NEVER
 from .runs import of_run, running_max
 from .spec import WindowSpec
 
+_NO_MARKS = pl.DataFrame(schema={"k": pl.Int64, "closed": pl.Int64, "cap": pl.Int64})
 _KEYS = {"k": pl.Int64, "m": pl.Int64, "l": pl.Int64, "c": pl.Int64}
 
 
@@ -29,13 +30,10 @@ class IngestClock:
     def judge(self, records: pl.DataFrame) -> pl.DataFrame:
         """Records with `closed`: where their key was closed when they came."""
         if self.table.height == 1 and is_only_stream(records, self.table["g"][0]):
-            joined = records.with_columns(closed=pl.lit(self.table["closed"][0], dtype=pl.Int64))
-        else:
-            numbered = records.with_columns(g=stream_of(pl.col("k")))
-            joined = numbered.join(self.table, on="g", how="left", maintain_order="left").drop("g")
-        return joined.with_columns(
-            pl.col("closed").fill_null(NEVER), silence=pl.lit(None, dtype=pl.Int64), forget=pl.lit(False)
-        )
+            return records.with_columns(closed=pl.lit(self.table["closed"][0], dtype=pl.Int64))
+        numbered = records.with_columns(g=stream_of(pl.col("k")))
+        joined = numbered.join(self.table, on="g", how="left", maintain_order="left").drop("g")
+        return joined.with_columns(pl.col("closed").fill_null(NEVER))
 
     def pass_(self, records: pl.DataFrame) -> pl.DataFrame | None:
         """Records have been added; nothing closes before the tick."""
@@ -43,6 +41,11 @@ class IngestClock:
 
     def tick(self, streams: pl.DataFrame) -> pl.DataFrame:
         """Safe time has come to `safe` for some streams; all marks."""
+        if streams.height == self.table.height == 1 and streams["g"][0] == self.table["g"][0]:
+            mark = int(streams["safe"][0]) - self._spec.grace_us
+            if mark > self.table["closed"][0]:
+                self.table = self.table.with_columns(pl.Series("closed", [mark], pl.Int64))
+            return self.table
         moved = streams.select("g", closed=pl.col("safe") - self._spec.grace_us)
         self.table = (
             pl.concat([self.table, moved]).group_by("g").agg(pl.col("closed").max())
@@ -73,8 +76,11 @@ class EventClock:
         """
         spec = self._spec
         k = pl.col("k")
-        rows = records if records["k"].is_sorted() else records.sort("k", maintain_order=True)
-        rows = rows.join(among(self.table, records["k"]), on=KEY, how="left", maintain_order="left")
+        rows = records.lazy()
+        if not records["k"].is_sorted():
+            rows = rows.sort("k", maintain_order=True)
+        known = among(self.table, records["k"]).lazy()
+        rows = rows.join(known, on=KEY, how="left", maintain_order="left")
         created = of_run(running_max(pl.col("created"), k).shift(1), k)
         rows = rows.with_columns(silence=pl.col("created") - pl.max_horizontal("l", created))
         silent = (pl.col("silence") >= spec.idle).fill_null(False)
@@ -82,10 +88,11 @@ class EventClock:
         mark = pl.max_horizontal(
             pl.when(silent).then(self._by_silence(pl.col("created"), newest)), pl.col("t") - spec.grace_us
         )
-        return rows.with_columns(
+        rows = rows.with_columns(
             closed=pl.max_horizontal("c", of_run(running_max(mark, k), k)),
             forget=(pl.col("silence") >= spec.keep).fill_null(False),
-        ).drop("m", "l", "c")
+        )
+        return rows.drop("m", "l", "c").collect()
 
     def pass_(self, records: pl.DataFrame) -> pl.DataFrame | None:
         """Records have been added: where their keys are closed now."""
@@ -106,6 +113,8 @@ class EventClock:
     def tick(self, streams: pl.DataFrame) -> pl.DataFrame:
         """Safe time has come to `safe` for some streams; the marks of silent keys."""
         spec = self._spec
+        if not self._any_silent(streams):
+            return _NO_MARKS
         table = self._with_safe(streams)
         silent = (pl.col("safe") - pl.col("l") >= spec.idle).fill_null(False)
         table = table.with_columns(
@@ -117,6 +126,14 @@ class EventClock:
         self.table = table.select(list(_KEYS))
         cap = pl.col("l") + spec.keep - spec.grace_us
         return table.filter("silent").select(*KEY, closed=pl.col("c"), cap=cap)
+
+    def _any_silent(self, streams: pl.DataFrame) -> bool:
+        """Whether a key can be silent, by the oldest of all and the latest safe time."""
+        if self.table.is_empty() or streams.is_empty():
+            return False
+        return whole(streams["safe"].max()) - whole(self.table["l"].min()) >= min(
+            self._spec.idle, self._spec.keep
+        )
 
     def _by_silence(self, now: pl.Expr, newest: pl.Expr) -> pl.Expr:
         """Where a silent key is closed; `newest` is its largest event time."""
@@ -141,6 +158,8 @@ class EventClock:
 
     def forgettable(self, streams: pl.DataFrame) -> pl.DataFrame | None:
         """Keys that have been silent for so long that they may be forgotten."""
+        if not self._any_silent(streams):
+            return None
         return self._with_safe(streams).filter(pl.col("safe") - pl.col("l") >= self._spec.keep).select(KEY)
 
     def forget(self, keys: pl.DataFrame) -> None:

@@ -11,6 +11,7 @@ import polars as pl
 STREAM_BITS = 2**40
 _KEYS = {"k": pl.Int64, "g": pl.Int64, "key": pl.String}
 _STREAMS = {"g": pl.Int64, "stream": pl.Int64, "version": pl.Int32}
+_SMALL = 1_000  # records
 _SLACK = 10_000  # keys without state that may stay before the directory is cleaned
 
 
@@ -47,6 +48,11 @@ class Directory:
     def number_streams(self, streams: pl.DataFrame) -> pl.DataFrame:
         """The streams (stream, version, …) with their numbers `g`; new ones get the next."""
         known = ["stream", "version"]
+        if (
+            streams.height == self.streams.height == 1
+            and streams.select(known).row(0) == self.streams.row(0)[1:]
+        ):
+            return streams.with_columns(self.streams["g"])
         new = streams.select(known).join(self.streams, on=known, how="anti", maintain_order="left")
         if not new.is_empty():
             first = 0 if self.streams.is_empty() else whole(self.streams["g"].max()) + 1
@@ -56,6 +62,8 @@ class Directory:
 
     def number_keys(self, batch: pl.DataFrame) -> pl.DataFrame:
         """The batch with `k` for each record; batch has `g`."""
+        if batch.height < _SMALL:
+            return self._number_few(batch)
         codes = batch["key"].cast(pl.Categorical(pl.Categories.random())).to_physical().cast(pl.Int64)
         one = batch["g"].n_unique() == 1
         local = codes if one else codes * (whole(self.streams["g"].max()) + 1) + batch["g"]
@@ -75,6 +83,18 @@ class Directory:
             "local"
         )
 
+    def _number_few(self, batch: pl.DataFrame) -> pl.DataFrame:
+        """The same with fewer calls, for a few records."""
+        known = self.keys
+        if known.height > 4 * batch.height:
+            known = known.filter(pl.col("key").is_in(batch["key"].implode()))
+        found = batch.join(known, on=["g", "key"], how="left", maintain_order="left")
+        if not found["k"].has_nulls():
+            return found
+        new = found.filter(pl.col("k").is_null()).select("g", "key").unique(maintain_order=True)
+        known = pl.concat([known, self._enter(new).select(list(_KEYS))])
+        return batch.join(known, on=["g", "key"], how="left", maintain_order="left")
+
     def _enter(self, new: pl.DataFrame) -> pl.DataFrame:
         last = 0 if self.keys.is_empty() else whole((self.keys["k"] % STREAM_BITS).max()) + 1
         number = pl.int_range(last, last + new.height, eager=True)
@@ -84,9 +104,9 @@ class Directory:
 
     def name(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with stream, version and key."""
-        return rows.join(among(self.keys, rows["k"]), on="k", how="left", maintain_order="left").join(
-            self.streams, on="g", how="left", maintain_order="left"
-        )
+        known = among(self.keys, rows["k"]).lazy()
+        named = rows.lazy().join(known, on="k", how="left", maintain_order="left")
+        return named.join(self.streams.lazy(), on="g", how="left", maintain_order="left").collect()
 
     def clean(self, used: list[pl.DataFrame]) -> None:
         """Forget keys that no table uses, once there are many."""

@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from .directory import Directory
 from .group import Group
+from .groups import Groups
+from .layout import layout_of
 from .moves import Stream, settled
 from .records import by_group
 from .report import Report
@@ -91,9 +94,22 @@ class Engine:
             failed,
         )
 
+    def finish(self, state: State) -> list[pl.DataFrame]:
+        """The rows of groups that are emitted at the end: when no more records will come."""
+        frames: list[pl.DataFrame] = []
+        for text, spec in self._specs.items():
+            tables = state.tables.get(text)
+            if spec.kind == "group" and tables is not None:
+                directory = Directory(tables["streams"], tables["keys"])
+                groups = Groups(layout_of(spec), directory, tables.get("groups"))
+                groups.finish()
+                frames += groups.emitted.frames
+        return frames
 
-def _concat(schema: Mapping[str, Any], frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    return pl.concat([pl.DataFrame(schema=schema), *(frame for frame in frames if not frame.is_empty())])
+
+def _concat(schema: Mapping[str, Any], frames: Sequence[pl.DataFrame | None]) -> pl.DataFrame:
+    found = [frame for frame in frames if frame is not None and not frame.is_empty()]
+    return pl.concat([pl.DataFrame(schema=schema), *found])
 
 
 def _of(streams: Iterable[Stream], safe_us: Safe) -> dict[Stream, int]:

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import polars as pl
 
+from .directory import whole
 from .functions import columns_of, parts_of
 from .parts import Part, Parts, low_row
 from .runs import running_sum
@@ -44,14 +45,15 @@ class Layout:
     def records(self, batch: pl.DataFrame) -> pl.DataFrame:
         """The batch as part rows in log order, with `t` (the record's time), `created` and `pos`."""
         time = pl.col("created_us" if self.spec.clock == "ingest" else "event_us")
-        return batch.with_columns(
+        numbered = batch.lazy().with_columns(
             pos=pl.col("txid").cast(pl.Int128) * _WORD + pl.col("id"), t=time, created=pl.col("created_us")
-        ).select(
+        )
+        return numbered.select(
             "k", "source", "created", "t", "pos",
             pl.lit(1, dtype=pl.Int64).alias("count"),
             pl.col("pos").alias("first"), pl.col("pos").alias("last"),
             *(part.of_record.alias(part.name) for part in self.parts),
-        )  # fmt: skip
+        ).collect()  # fmt: skip
 
     def merge(self, rows: pl.DataFrame, by: Sequence[str], *more: pl.Expr) -> pl.DataFrame:
         """Part rows merged by some columns."""
@@ -168,7 +170,7 @@ def _window_id(rows: pl.DataFrame, at: str | None) -> pl.Expr:
     """Times in milliseconds; then the version above 1, and a position or what is beyond milliseconds."""
     start, end = pl.col("start"), pl.col("end")
     parts = [pl.format("{}:{}:{}:{}", "stream", "key", start // 1000, end // 1000)]
-    if rows.select((pl.col("version") > 1).any()).item():
+    if whole(rows["version"].max() or 0) > 1:
         later = pl.when(pl.col("version") > 1).then(pl.format(":v{}", "version"))
         parts.append(later.otherwise(pl.lit("")))
     fine = (start % 1000 != 0) | (end % 1000 != 0)

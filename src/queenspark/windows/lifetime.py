@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from .directory import among, stream_of
+from .directory import among, stream_of, whole
 from .layout import KEY
 from .runs import of_run, running_max
 
+_NONE = pl.DataFrame(schema={"k": pl.Int64})
 _SEEN = {"k": pl.Int64, "seen": pl.Int64}
 
 
@@ -25,11 +26,12 @@ class Lifetime:
     def judge(self, records: pl.DataFrame) -> pl.DataFrame:
         """Records by key, with `forget`: whether their key has been silent for too long before them."""
         k = pl.col("k")
-        rows = records if records["k"].is_sorted() else records.sort("k", maintain_order=True)
-        rows = rows.join(among(self.table, records["k"]), on=KEY, how="left", maintain_order="left")
+        rows = records.lazy().sort("k", maintain_order=True)
+        known = among(self.table, records["k"]).lazy()
+        rows = rows.join(known, on=KEY, how="left", maintain_order="left")
         before = pl.max_horizontal("seen", of_run(running_max(pl.col("created"), k).shift(1), k))
         forget = (pl.col("created") - before >= self._ttl).fill_null(False)
-        return rows.with_columns(forget=forget).drop("seen")
+        return rows.with_columns(forget=forget).drop("seen").collect()
 
     def note(self, records: pl.DataFrame) -> None:
         """Records have come."""
@@ -40,6 +42,10 @@ class Lifetime:
 
     def expired(self, streams: pl.DataFrame) -> pl.DataFrame:
         """Keys that are silent for too long at the safe time of their stream."""
+        if self.table.is_empty() or streams.is_empty():
+            return _NONE
+        if whole(streams["safe"].max()) - whole(self.table["seen"].min()) < self._ttl:
+            return _NONE
         numbered = self.table.with_columns(g=stream_of(pl.col("k"))).join(streams, on="g")
         return numbered.filter(pl.col("safe") - pl.col("seen") >= self._ttl).select(KEY)
 

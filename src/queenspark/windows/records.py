@@ -44,17 +44,24 @@ def by_group(
     return found
 
 
-def records_of(frames: Sequence[pl.DataFrame], inputs: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """The columns of records that a spec reads. Raises InputError where they are not of its types."""
+def records_of(
+    frames: Sequence[pl.DataFrame], inputs: Mapping[str, pl.DataType], g: int | None
+) -> pl.DataFrame:
+    """The columns of records that a spec reads, and their stream's number, if they are all of one.
+
+    Raises InputError where they are not of the spec's types.
+    """
+    number = [] if g is None else [pl.lit(g, dtype=pl.Int64).alias("g")]
     if not frames:
         schema: dict[str, pl.DataType] = dict(COLUMNS)
         schema.update(inputs)
-        return pl.DataFrame(schema=schema)
-    return pl.concat([_typed(frame, inputs) for frame in frames])
+        return pl.DataFrame(schema=schema if g is None else schema | {"g": pl.Int64()})
+    typed = [_typed(frame, inputs, number) for frame in frames]
+    return typed[0] if len(typed) == 1 else pl.concat(typed)
 
 
-def _typed(frame: pl.DataFrame, inputs: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    columns: list[pl.Expr] = []
+def _typed(frame: pl.DataFrame, inputs: Mapping[str, pl.DataType], more: list[pl.Expr]) -> pl.DataFrame:
+    columns = list(more)
     for name, kind in inputs.items():
         found = frame.schema.get(name)
         if found is None:

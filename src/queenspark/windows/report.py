@@ -21,10 +21,10 @@ class Report:
         self.dropped_now: dict[Stream, int] = {}
         self.watermark: dict[Stream, int] = {}
         for step in steps:
-            for stream, version, late, dropped in step.named_counters().iter_rows():
-                self.late[stream, version], self.dropped[stream, version] = late, dropped
-            for stream, version, late, dropped in step.named_counters(step.counted()).iter_rows():
-                self.late_now[stream, version], self.dropped_now[stream, version] = late, dropped
+            for stream, (late, dropped) in step.by_stream(step.counters).items():
+                self.late[stream], self.dropped[stream] = late, dropped
+            for stream, (late, dropped) in step.by_stream(step.counted).items():
+                self.late_now[stream], self.dropped_now[stream] = late, dropped
             self.watermark |= step.watermarks()
 
     @cached_property

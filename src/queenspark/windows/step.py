@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import polars as pl
 
 from .clock import EventClock, IngestClock
 from .counts import CountWindows, RowsBuffer
-from .directory import Directory, stream_of
+from .directory import Directory, stream_of, whole
 from .empty import EmptyWindows
 from .groups import Groups
 from .late import Judged
@@ -47,7 +48,12 @@ class Step:
         self._directory = Directory(table("streams"), table("keys"))
         self._ticks = self._directory.number_streams(ticks_of(safe))
         layout = layout_of(spec)
-        mine = self._numbered(records_of(frames, layout.inputs))
+        only = self._ticks["g"][0] if self._ticks.height == 1 else None
+        mine = records_of(frames, layout.inputs, only)
+        if only is None:
+            mine = mine.join(
+                self._ticks.select(*_STREAM, "g"), on=_STREAM, how="inner", maintain_order="left"
+            )
         self.dead = pl.DataFrame(schema=DEAD)
         if spec.clock == "event" and mine["event_us"].has_nulls():
             self.dead = mine.filter(pl.col("event_us").is_null()).select(_DEAD)
@@ -80,19 +86,12 @@ class Step:
                 layout, self._directory, table("open"), table("sealed"), self._records, empty
             )
 
-    def _numbered(self, records: pl.DataFrame) -> pl.DataFrame:
-        """The records with the stream's number `g`."""
-        if self._ticks.height == 1:
-            return records.with_columns(g=pl.lit(self._ticks["g"][0], dtype=pl.Int64))
-        numbers = self._ticks.select(*_STREAM, "g")
-        return records.join(numbers, on=_STREAM, how="inner", maintain_order="left")
-
     def _lie(self, records: pl.DataFrame, was: Mapping[Stream, int]) -> pl.DataFrame | None:
         """The tick before the records, if some of them were created before it.
 
         Otherwise it changes nothing: all that it closes, a record created after it closes as well.
         """
-        if not was or _highest(-records["created_us"]) + max(was.values()) <= 0:
+        if not was or whole(records["created_us"].min()) >= max(was.values()):
             return None
         return self._directory.number_streams(ticks_of(was))
 
@@ -113,8 +112,9 @@ class Step:
         forgettable = self._clock.forgettable(ticks)
         if forgettable is not None and not forgettable.is_empty():
             self._forget(windows, forgettable)
-        marks = self._clock.marks() if isinstance(self._clock, EventClock) else self._clock.table
-        windows.purge(marks)
+        if windows.sealed is not None and not windows.sealed.is_empty():
+            clock = self._clock
+            windows.purge(clock.marks() if isinstance(clock, EventClock) else clock.table)
 
     def _count(self, windows: CountWindows | RowsBuffer | Groups) -> None:
         """Windows without a clock; keys may be forgotten."""
@@ -125,16 +125,22 @@ class Step:
         if self._was is not None:
             self._expire(windows, life, self._was)
         if not self._records.is_empty():
-            judged = life.judge(self._records)
-            numbered = judged.with_columns(epoch=pl.col("forget").cast(pl.Int64).cum_sum().over(KEY))
-            for number in range(_highest(numbered["epoch"]) + 1):
-                part = numbered.filter(pl.col("epoch") == number)
-                returning = part.filter("forget").select(KEY)
-                if not returning.is_empty():
-                    windows.forget(returning)
-                windows.add(part.select(self._records.columns).sort("pos"))
+            self._lives(windows, life.judge(self._records))
             life.note(self._records)
         self._expire(windows, life, self._ticks)
+
+    def _lives(self, windows: CountWindows | RowsBuffer | Groups, judged: pl.DataFrame) -> None:
+        """Cut the records of a key where it is forgotten."""
+        if not judged["forget"].any():
+            windows.add(self._records)
+            return
+        numbered = judged.with_columns(epoch=pl.col("forget").cast(pl.Int64).cum_sum().over(KEY))
+        for number in range(_highest(numbered["epoch"]) + 1):
+            part = numbered.filter(pl.col("epoch") == number)
+            returning = part.filter("forget").select(KEY)
+            if not returning.is_empty():
+                windows.forget(returning)
+            windows.add(part.select(self._records.columns).sort("pos"))
 
     def _expire(
         self, windows: CountWindows | RowsBuffer | Groups, life: Lifetime, ticks: pl.DataFrame
@@ -147,7 +153,7 @@ class Step:
     def _epochs(self, windows: TimeWindows | Sessions) -> None:
         """Cut where a key has been silent for so long that it may be forgotten."""
         judged = self._clock.judge(self._records)
-        if not judged["forget"].any():
+        if self.spec.clock == "ingest" or not judged["forget"].any():
             self._rounds(windows, judged)
             return
         epoch = pl.col("forget").cast(pl.Int64).cum_sum().over(KEY)
@@ -174,10 +180,10 @@ class Step:
 
     def _rounds(self, windows: TimeWindows | Sessions, judged: pl.DataFrame) -> None:
         """Work on the records of each key in order, cut at those that have to be judged by themselves."""
-        judged = judged.with_columns(behind=windows.behind())
-        if not judged["behind"].any():
+        if not judged.select(windows.behind().any()).item():
             self._round(windows, judged)
             return
+        judged = judged.with_columns(behind=windows.behind())
         if isinstance(windows, TimeWindows) and windows.empty is None:
             self._step(windows, judged)
             return
@@ -207,18 +213,18 @@ class Step:
         """Emitted rows."""
         return self.windows.emitted.frames
 
-    def late_log(self) -> pl.DataFrame:
+    def late_log(self) -> pl.DataFrame | None:
         """Late records that were processed with a warning."""
         return self._named([judged.late for judged in self._judged] if self.spec.late == "warn" else [])
 
-    def dropped(self) -> pl.DataFrame:
+    def dropped(self) -> pl.DataFrame | None:
         """Late records that were left out."""
         return self._named([judged.dropped for judged in self._judged])
 
-    def _named(self, frames: list[pl.DataFrame]) -> pl.DataFrame:
+    def _named(self, frames: list[pl.DataFrame]) -> pl.DataFrame | None:
         frames = [frame for frame in frames if not frame.is_empty()]
         if not frames:
-            return pl.DataFrame(schema=LATE_LOG)
+            return None
         return self._directory.name(pl.concat(frames)).select(
             *_STREAM,
             "key",
@@ -228,28 +234,33 @@ class Step:
             closed_us=pl.col("closed"),
         )
 
-    def counted(self) -> pl.DataFrame:
+    @cached_property
+    def counted(self) -> pl.DataFrame | None:
         """Late and dropped records by stream, in this step."""
         counts = [
-            getattr(judged, name).select(
+            frame.select(
                 stream_of(pl.col("k")).alias("g"),
                 late=pl.lit(int(name == "late"), dtype=pl.Int64),
                 dropped=pl.lit(int(name == "dropped"), dtype=pl.Int64),
             )
             for judged in self._judged
-            for name in ("late", "dropped")
+            for name, frame in (("late", judged.late), ("dropped", judged.dropped))
+            if not frame.is_empty()
         ]
-        return _summed([pl.DataFrame(schema=_COUNTERS), *counts])
+        return _summed(counts) if counts else None
 
-    def counters(self) -> pl.DataFrame:
+    @cached_property
+    def counters(self) -> pl.DataFrame | None:
         """Late and dropped records by stream, since the beginning."""
-        before = [] if self._counters is None else [self._counters]
-        return _summed([self.counted(), *before])
+        if self.counted is None:
+            return self._counters
+        return _summed([self.counted] if self._counters is None else [self.counted, self._counters])
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """The tables of the next state."""
         windows = self.windows
-        found: dict[str, pl.DataFrame | None] = {"counters": self.counters()}
+        none = pl.DataFrame(schema=_COUNTERS) if self.counters is None else self.counters
+        found: dict[str, pl.DataFrame | None] = {"counters": none}
         match windows:
             case CountWindows():
                 found |= {"open": windows.open, "counts": windows.counts}
@@ -271,17 +282,21 @@ class Step:
         """How far each stream is closed: with event time, its slowest key."""
         if isinstance(self.windows, CountWindows | RowsBuffer | Groups):
             return {}
-        table = self._clock.table
-        column = "closed" if isinstance(self._clock, IngestClock) else "c"
-        marks = table if column == "closed" else table.with_columns(g=stream_of(pl.col("k")))
-        lowest = marks.group_by("g").agg(pl.col(column).min().alias("mark"))
-        named = lowest.join(self._directory.streams, on="g").select(*_STREAM, "mark")
-        return {(stream, version): mark for stream, version, mark in named.iter_rows()}
+        marks = self._clock.table
+        if isinstance(self._clock, EventClock):
+            marks = marks.group_by(g=stream_of(pl.col("k"))).agg(pl.col("c").min())
+        numbers = self._numbers
+        return {numbers[g]: mark for g, mark in marks.iter_rows()}
 
-    def named_counters(self, counters: pl.DataFrame | None = None) -> pl.DataFrame:
-        """The counters by stream and version."""
-        counters = self.counters() if counters is None else counters
-        return counters.join(self._directory.streams, on="g").select(*_STREAM, "late", "dropped")
+    @cached_property
+    def _numbers(self) -> dict[int, Stream]:
+        return {g: (stream, version) for g, stream, version in self._directory.streams.iter_rows()}
+
+    def by_stream(self, counters: pl.DataFrame | None) -> dict[Stream, tuple[int, int]]:
+        """Late and dropped records by stream and version."""
+        if counters is None:
+            return {}
+        return {self._numbers[g]: (late, dropped) for g, late, dropped in counters.iter_rows()}
 
 
 def _summed(counters: list[pl.DataFrame]) -> pl.DataFrame:

@@ -29,7 +29,7 @@ class TimeWindows(ClosingWindows):
         super().__init__(layout, directory, open_, sealed)
         self._duration, self._slide = layout.spec.duration, layout.spec.slide
         self.empty = empty
-        self._no_rows = records.clear().with_columns(start=pl.col("t"), end=pl.col("t"))
+        self._no_rows = records.clear()
 
     def behind(self) -> pl.Expr:
         """Whether a record has a window that is closed already."""
@@ -40,12 +40,9 @@ class TimeWindows(ClosingWindows):
         """Each row once for each window that contains its time."""
         last = pl.col("t") // self._slide * self._slide
         if self._slide == self._duration:
-            rows = rows.with_columns(start=last)
-        else:
-            first = (pl.col("t") - self._duration) // self._slide * self._slide + self._slide
-            rows = rows.with_columns(start=pl.int_ranges(first, last + self._slide, self._slide)).explode(
-                "start"
-            )
+            return rows.with_columns(start=last, end=last + self._duration)
+        first = (pl.col("t") - self._duration) // self._slide * self._slide + self._slide
+        rows = rows.with_columns(start=pl.int_ranges(first, last + self._slide, self._slide)).explode("start")
         return rows.with_columns(end=pl.col("start") + self._duration)
 
     def add(self, records: pl.DataFrame) -> None:
@@ -56,6 +53,10 @@ class TimeWindows(ClosingWindows):
             self._emit_changes(self._expand(records))
         if self.empty is not None:
             self.empty.note(self._expand(records.select("k", "t", "closed")))
+        if self._slide == self._duration:
+            rows = self._layout.merge(self._expand(records), [*WINDOW, "source"])
+            self.open = append(self.open, rows)
+            return
         pane = gcd(self._duration, self._slide)
         panes = self._layout.merge(records.with_columns(t=pl.col("t") // pane * pane), [*KEY, "t", "source"])
         rows = self._expand(panes).drop("t")
@@ -91,7 +92,7 @@ class TimeWindows(ClosingWindows):
         """The windows that are due, and empty ones: part rows of no source."""
         if empty.is_empty():
             return due
-        shaped = self._no_rows.select(self._columns())
+        shaped = self._no_rows.with_columns(start=pl.col("t"), end=pl.col("t")).select(self._columns())
         return pl.concat([shaped if due is None else due, empty], how="diagonal_relaxed")
 
     def forget(self, keys: pl.DataFrame) -> None:

@@ -13,7 +13,8 @@ from ...sql.source import Span
 from ...sql.statements import DeclareStream
 from ...sql.types import SqlType, from_name
 from ...store.definitions import WINDOW_QUEUES, job_name
-from ...store.jobs import Job, JobChange
+from ...store.job import Job
+from ...store.job_change import JobChange
 from ...store.relations import Declared
 from ...store.streams import check_sources
 from .names import split_name
@@ -90,7 +91,10 @@ class BrokerCatalogue:
         """
         ids = await self._change.queue_ids(queues)
         check_sources(queues, ids)
-        paths: Paths = sampled_paths(await self._change.newest_payloads(list(ids.values()), SAMPLE))
+        payloads = [
+            payload for id_ in ids.values() for payload in await self._change.newest_payloads(id_, SAMPLE)
+        ]
+        paths: Paths = await asyncio.to_thread(sampled_paths, payloads)
         found = Relation(", ".join(queues), "queue", None, paths)
         for name in queues:
             job = await self._change.find(*split_name(name))
@@ -106,9 +110,10 @@ class BrokerCatalogue:
         return found
 
     async def _queue(self, name: str, span: Span) -> Resolved | None:
-        ids = await self._change.queue_ids([name])
+        ids = await self._change.queue_ids([name, own_name(name)])
         if not ids:
             return None
+        name = next(iter(ids))
         paths = await self._sample(ids[name])
         if paths is None:
             raise span.error(

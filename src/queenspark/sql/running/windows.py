@@ -11,7 +11,7 @@ from ..planning.plan import Plan
 from ..types import STRING
 from .messages import MessageDecoder
 from .records import RecordStage
-from .rows import Given, short_id
+from .rows import Given
 
 _PARTITION = "key:_partition"
 
@@ -29,8 +29,6 @@ def shown_windows(plan: Plan, given: Given) -> pl.DataFrame:
     has_values = any(not name.startswith("_") for name in plan.columns)
     return given.rows.with_columns(
         pl.col(_PARTITION if is_keyed_by_partition(plan) else "key").alias("key"),
-        short_id("window_id").alias("window_id"),
-        pl.col("replaces").list.eval(short_id(pl.element())),
         (pl.col("payload") if has_values else pl.lit(None, dtype=pl.String)).alias("values"),
     ).select(*OUTPUT, "values")
 
