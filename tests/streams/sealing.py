@@ -134,7 +134,8 @@ def frame(stream: int, queue_id: int, windows: Sequence[Sealed]) -> pl.DataFrame
         }
         for window in windows
     ]  # fmt: skip
-    return pl.DataFrame(rows, schema=WINDOWS)
+    found = pl.DataFrame(rows, schema=WINDOWS)
+    return found if any(window.values is not None for window in windows) else found.drop("values")
 
 
 def window_id(stream: int, window: Sealed) -> str:

@@ -5,8 +5,10 @@ from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
+import polars as pl
 import pytest
 
+from queenspark.sql.running.records import RecordStage, Taken
 from tests.conftest import StartBroker
 from tests.streams.computing import MINUTE_MS, Computing, at, by_key
 
@@ -274,6 +276,26 @@ def test_what_cannot_be_computed_is_dead(computing: Computing) -> None:
     assert by_key(computing.windows()) == {"ann": [({"total": 3}, [1, 2])]}
     (dead,) = computing.shown("dead")["dead"]
     assert "many" in dead["reason"]
+
+
+def test_a_stream_that_fails_says_why_and_goes_on_when_it_is_defined_again(
+    computing: Computing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computing.push(rec(0, "ann", 1))
+    given = {**KEY, "aggregates": SUM, "window_duration_ms": MINUTE_MS}
+    computing.define(**given)
+
+    def failing(self: RecordStage, messages: pl.DataFrame) -> Taken:
+        raise RuntimeError("no such luck")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RecordStage, "run", failing)
+        computing.drain()
+    assert computing.shown()["lastError"] == "RuntimeError: no such luck"
+    assert computing.define(**given)["version"] == 1
+    assert computing.shown()["lastError"] is None
+    computing.push(rec(1, "ann", 2), rec(61, "ann", 4))
+    assert by_key(computing.windows()) == {"ann": [({"total": 3}, [1, 2])]}
 
 
 def test_a_definition_shows_what_it_computes(computing: Computing) -> None:

@@ -277,7 +277,8 @@ class _Change:
                 body, from_us=current.body.from_us, query=_within(current.body.query, body.query)
             )
             # One that failed tries again: the pipeline notices a new seq, also with the same body.
-            failed = await self._connection.execute(query("forget_failures"), {"stream_id": stream.id})
+            params = {"stream_id": stream.id, "version": None}
+            failed = await self._connection.execute(query("forget_failures"), params)
             if body != current.body or failed.rowcount > 0:
                 await self._versions.add(stream.id, version, body)
         wanted = self._wanted
