@@ -426,6 +426,34 @@ def test_the_messages_of_a_window_are_those_that_it_was_computed_from(
         assert window["key"] == f'["{user}",{str(even).lower()}]'
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pipeline_that_loses_its_checkpoint_gives_no_window_twice(computing: Computing, kind: str) -> None:
+    numbers = iter(range(1, 1000))
+
+    def push() -> None:
+        for _ in range(6):
+            computing.push(*[rec(4 * n, "ab"[n % 2], n) for n in [next(numbers) for _ in range(5)]])
+
+    push()
+    computing.define(**KINDS[kind], **KEY, aggregates=SUM)
+    first = computing.windows()
+    computing.pipeline.begin_again()
+    assert computing.windows() == []
+    push()
+    windows = first + computing.windows()
+    ids = [(window["id"], window["revision"]) for window in windows]
+    assert len(ids) == len(set(ids)) > 5
+    for window in windows:
+        found = [message["data"]["n"] for message in window["messages"]]
+        assert window["aggregates"] == {"total": sum(found)}
+    computing.begin()
+    numbers = iter(range(1, 1000))
+    push()
+    computing.define(**KINDS[kind], **KEY, aggregates=SUM)
+    push()
+    assert by_key(computing.windows()) == by_key(windows)
+
+
 REFUSED = [
     ({"where": "data.n >"}, "where: expected an expression"),
     ({"where": "sum(data.n) > 1"}, "where: the aggregate SUM is not possible in WHERE; use HAVING"),
