@@ -175,6 +175,21 @@ def test_the_last_records_of_a_key(jobs: Jobs) -> None:
     ]  # fmt: skip
 
 
+def test_windows_of_the_last_records_of_a_key(jobs: Jobs) -> None:
+    jobs.run(
+        SCHEMA + "create stream {t} as select user, sum(amount) as s, _count as n from {s} group by user"
+        " window rows(2) having s > 1"
+    )
+    jobs.push("orders", [order("a", 1), order("b", 5), order("a", 2)])
+    jobs.drain()
+    jobs.push("orders", [order("a", 6)])
+    jobs.drain()
+    assert sorted(tuple(row.data.values()) for row in jobs.rows("t")) == [
+        ("a", 3, 2), ("a", 8, 2), ("b", 5, 1),
+    ]  # fmt: skip
+    assert all("_revision" not in row.headers for row in jobs.rows("t"))
+
+
 def test_jobs_over_jobs(jobs: Jobs) -> None:
     jobs.run(
         SCHEMA + "create stream {minutes} as select user, sum(amount) as total from {s} group by user"
