@@ -73,6 +73,37 @@ def test_a_stream_is_defined_and_deleted(queenspark: Command, stream: StreamApi)
     assert queenspark("streams", "show", name).code == 1
 
 
+def test_a_stream_that_computes_is_defined(queenspark: Command, stream: StreamApi) -> None:
+    stream.push({"user": "ann", "amount": 5})
+    name = f"{stream.name}-3"
+    options = ["--source", stream.queue, "--namespace", "tests", "--key", "data.user", "--rows", "5"]
+    given = [
+        "--where",
+        "data.amount > 0",
+        "--aggregate",
+        "total=sum(data.amount)",
+        "--aggregate",
+        "n=count(*)",
+    ]
+    assert queenspark("streams", "define", name, *options, *given, "--having", "total > 1").code == 0
+    shown = queenspark("streams", "show", name, "--json").json()
+    assert (shown["windowType"], shown["windowSizeCount"], shown["emit"]) == ("rows", 5, "changes")
+    assert (shown["key"], shown["where"]) == (["data.user"], "data.amount > 0")
+    assert shown["aggregates"] == {"total": "SUM(data.amount)", "n": "COUNT(*)"}
+    result = queenspark("streams", "define", name, *options, "--aggregate", "total")
+    assert (result.code, "--aggregate is 'total'" in result.err) == (2, True)
+    result = queenspark("streams", "define", name, *options, "--emit", "final")
+    assert "emit must be changes" in result.err
+
+
+def test_aggregates_are_printed(queenspark: Command, stream: StreamApi) -> None:
+    stream.seal(minute("c", 3, values='{"total": 5, "mean": 2.5}'))
+    result = queenspark("windows", stream.name, "--from-beginning", "--key", "c", "--count", "1")
+    assert result.out.rstrip().endswith(": 1 record, total 5, mean 2.5")
+    result = queenspark("windows", stream.name, "--from-beginning", "--key", "c", "--count", "1", "--json")
+    assert result.json()["aggregates"] == {"total": 5, "mean": 2.5}
+
+
 def test_window_queues_are_listed_only_when_asked_for(queenspark: Command, stream: StreamApi) -> None:
     def listed(name: str, *options: str) -> set[str]:
         answer = queenspark("queues", "list", "--search", name, "--json", *options).json()

@@ -25,9 +25,10 @@ def clicks(count: int) -> list[Click]:
     return [Click(f"u{n * n % USERS}", n) for n in range(count)]
 
 
-def statement(number: int, name: str, queue: str) -> str:
-    """A job unlike all others."""
+def statement(number: int, name: str, queue: str, idle: str = "10s") -> str:
+    """A job unlike all others; `idle` is the silence that seals the last windows of a key."""
     source = f"{queue}_s"
+    silence = f" with (idle_timeout = '{idle}')" if number % 5 in (1, 4) else ""
     select = [
         f"select user, n + {number} as v from {source} where n % 7 <> {number % 7}",
         f"select user, sum(n + {number}) as v, count(*) as c from {source} group by user"
@@ -38,11 +39,11 @@ def statement(number: int, name: str, queue: str) -> str:
         f"select user, sum(n) as v, count(*) as c from {source} where n >= {number % 5} group by user"
         f" window tumbling(at, {_seconds(number)}s) emit changes",
     ][number % 5]
-    return f"create stream {name} as {select}"
+    return f"create stream {name} as {select}{silence}"
 
 
-def expected(number: int, records: list[Click]) -> Counter[tuple[Any, ...]]:
-    """The values of all rows of a job, once its records are read."""
+def expected(number: int, records: list[Click], *, is_sealed: bool) -> Counter[tuple[Any, ...]]:
+    """The values of all rows of a job, once its records are read; and the last windows sealed, or not."""
     by_user: dict[str, list[int]] = defaultdict(list)
     for user, n in records:
         by_user[user].append(n)
@@ -59,11 +60,11 @@ def expected(number: int, records: list[Click]) -> Counter[tuple[Any, ...]]:
             for first in range(0, len(values) - size + 1, size):
                 found[user, min(values[first : first + size]) - number, size] += 1
         else:
-            found += _windows(number, user, values)
+            found += _windows(number, user, values, is_sealed)
     return found
 
 
-def _windows(number: int, user: str, values: list[int]) -> Counter[tuple[Any, ...]]:
+def _windows(number: int, user: str, values: list[int], is_sealed: bool) -> Counter[tuple[Any, ...]]:
     found: Counter[tuple[Any, ...]] = Counter()
     is_final = number % 5 == 1
     kept = values if is_final else [value for value in values if value >= number % 5]
@@ -72,7 +73,7 @@ def _windows(number: int, user: str, values: list[int]) -> Counter[tuple[Any, ..
         windows[(BEGIN_MS // 1000 + value) // _seconds(number)].append(value)
     last = max(windows, default=0)
     for window, inside in windows.items():
-        if is_final and window != last:  # the last one is open: nothing later has come
+        if is_final and (is_sealed or window != last):
             found[user, sum(inside) + number * len(inside), len(inside)] += 1
         if not is_final:
             for count in range(1, len(inside) + 1):

@@ -75,7 +75,9 @@ def test_a_thousand_jobs_give_their_own_rows(own: System) -> None:
         for queue in queues:
             own.api.push(queue, *(click.payload() for click in records[first : first + 200]))
 
-    wanted: dict[str, Any] = {f"j{number}": expected(number, records) for number in range(JOBS)}
+    wanted: dict[str, Any] = {
+        f"j{number}": expected(number, records, is_sealed=True) for number in range(JOBS)
+    }
     totals = sum(each.total() for each in wanted.values())
 
     def is_done() -> bool:
@@ -83,7 +85,7 @@ def test_a_thousand_jobs_give_their_own_rows(own: System) -> None:
             "SELECT count(*) FROM queenspark.messages m JOIN queenspark.streams s ON s.queue_id = m.queue_id"
             " WHERE s.name LIKE 'j%%'"
         )
-        return int(own.run(statement)[0][0]) >= totals
+        return int(own.run(statement)[0][0]) >= int(totals)
 
     assert wait_until(is_done, within=900, every=1.0), own.pipeline.log()
     found = defaultdict(list)

@@ -154,7 +154,7 @@ def _exercise(stream: StreamApi) -> None:
     stream.seal(
         stream.over(records, start_us=start, end_us=start + 60_000_000),
         minute("other", 1),
-        minute("third", 1),
+        minute("third", 1, values='{"total": 5}'),
         late=[{**noted[0], "time_us": 0, "closed_us": 1_000_000, "dropped": True}],
         dead=noted[1:2],
         stats=[{**of, "watermark_us": start, "open_windows": 2, "records": 9, "windows": 4}],

@@ -17,8 +17,7 @@ from .paging import OffsetQuery, PageQuery, page_of, paged
 from .sql import Executor, split_name
 from .sql.condition import shown_job, shown_retention
 from .sql.table import kind_of_rows, plan_columns
-from .stream_resources import shown_record
-from .window import shown_time
+from .stream_resources import shown_dead
 
 
 class JobsQuery(PageQuery):
@@ -105,21 +104,7 @@ async def dead(broker: Broker, call: Call) -> Answer:
     """Records and rows that failed, with the reason, the newest first."""
     job = await _job(broker, call.path["name"])
     rows = await broker.store.jobs.dead(job, call.query.limit, call.query.offset)
-    return json({
-        "dead": [
-            {
-                **shown_record(row),
-                "reason": row["reason"],
-                "windowStart": _time(row["start_us"]),
-                "windowEnd": _time(row["end_us"]),
-            }
-            for row in rows
-        ]
-    })  # fmt: skip
-
-
-def _time(microseconds: int | None) -> str | None:
-    return None if microseconds is None else shown_time(microseconds)
+    return json({"dead": [shown_dead(row) for row in rows]})
 
 
 _JOBS = "/api/v1/jobs"

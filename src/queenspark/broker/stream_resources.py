@@ -172,6 +172,7 @@ async def get_stream(broker: Broker, call: Call) -> Answer:
         }
         for row in groups
     ]
+    described["lastError"] = await broker.store.streams.last_error(stream)
     return json(described)
 
 
@@ -290,6 +291,16 @@ def shown_record(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def shown_dead(row: dict[str, Any]) -> dict[str, Any]:
+    """A dead record, or what should have come of a window, as the API names it."""
+    return {
+        **shown_record(row),
+        "reason": row["reason"],
+        "windowStart": None if row["start_us"] is None else shown_time(row["start_us"]),
+        "windowEnd": None if row["end_us"] is None else shown_time(row["end_us"]),
+    }
+
+
 async def late(broker: Broker, call: Call) -> Answer:
     """Records that came when their window was sealed, the newest first."""
     rows = await broker.store.streams.late(await _stream(broker, call), call.query.limit, call.query.offset)
@@ -307,9 +318,9 @@ async def late(broker: Broker, call: Call) -> Answer:
 
 
 async def dead(broker: Broker, call: Call) -> Answer:
-    """Records without a usable event time, the newest first."""
+    """Records that cannot be read, and windows that cannot be computed, the newest first."""
     rows = await broker.store.streams.dead(await _stream(broker, call), call.query.limit, call.query.offset)
-    return json({"dead": [shown_record(row) for row in rows]})
+    return json({"dead": [shown_dead(row) for row in rows]})
 
 
 async def delete(broker: Broker, call: Call) -> Answer:

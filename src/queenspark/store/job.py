@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from .definitions import Body, job_name
+from .definitions import Body, has_windows, job_name
 
 State = Literal["running", "paused", "failed", "finished"]
 How = Literal["in place", "at a boundary", "by position"]
@@ -38,6 +38,11 @@ class Job(msgspec.Struct, frozen=True):
         """The body of a job."""
         assert self.body is not None, f"{self.full_name} is a stream"
         return self.body
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it is a stream of windows, which reads a queue as jobs do."""
+        return self.body is None or has_windows(self.body)
 
     @property
     def query(self) -> dict[str, Any]:

@@ -114,7 +114,7 @@ class Creation:
         if before._replace(delay_us=0) == after._replace(delay_us=0):
             return
         for reader in await self._change.readers(job.queue_id):
-            if reader.body is None or reader.expires_at is not None:
+            if reader.is_stream or reader.expires_at is not None:
                 continue
             reason = _change_for(reader, after)
             if reason is not None:
