@@ -88,8 +88,8 @@ def test_each_statement_clause_and_window_has_an_example() -> None:
         "PAUSE JOB", "RESUME JOB", "RESTART JOB", "SHOW STREAMS", "SHOW JOBS", "SHOW QUEUES",
         "SHOW FUNCTIONS", "DESCRIBE", "DESCRIBE EXTENDED", "EXPLAIN CREATE", "EXPLAIN SELECT", "WHERE",
         "GROUP BY", "HAVING", "EMIT CHANGES", "EMIT FINAL", "LIMIT", "EXPLODE(", "TUMBLING(", "SLIDING(",
-        "SESSION(", "COUNT(2", "ROWS(2", "OVER (ROWS WINDOW BUFFER", "PARTITION BY", "FILTER (WHERE", "grace =",
-        "idle_timeout =", "late =", "keep =", "max_ahead =", "emit_empty =", "ttl =", "on_error =",
+        "SESSION(", "COUNT(2", "ROWS(2", "OVER (ROWS WINDOW BUFFER", "PARTITION BY", "FILTER (WHERE",
+        "grace =", "idle_timeout =", "late =", "keep =", "max_ahead =", "emit_empty =", "ttl =", "on_error =",
         "start =", "retention =", "partition_by =", "queues =",
     ):  # fmt: skip
         assert words in text, f"there is no example with {words}"
