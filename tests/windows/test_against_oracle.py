@@ -72,7 +72,7 @@ def assert_same(expected: Answer, actual: Answer, input_: Input) -> None:
 
 
 def assert_ids_differ(actual: Answer, input_: Input) -> None:
-    """Id and revision tell rows apart, as long as no key is forgotten and comes back; groups have positions."""
+    """Id and revision tell rows apart, as long as no key is forgotten and comes back."""
     names = [
         (row.stream, row.version, row.key, row.window_id or (row.txid, row.id), row.revision)
         for row in actual.rows
