@@ -108,7 +108,8 @@ def inserts(machine: Machine, rows_wanted: int) -> float:
         for first in range(0, rows_wanted, size):
             number = pl.int_range(first, first + size, eager=True)
             frame = pl.DataFrame({"id": number}).select(
-                pl.lit(0).alias("x"), "id", pl.lit(partition).alias("i"), pl.lit("now").alias("c"), pl.lit(queue).alias("q"),
+                pl.lit(0).alias("x"), "id", pl.lit(partition).alias("i"), pl.lit("now").alias("c"),
+                pl.lit(queue).alias("q"),
                 pl.format("9:u{}:1790000000000:1790000060000:{}-{}", "id", "id", "id").alias("t"),
                 pl.format('{{"user":"u{}","total":{},"n":{}}}', "id", "id", "id").alias("p"),
             )  # fmt: skip

@@ -22,8 +22,8 @@ WORDS = [
     (r"\bAwaitable\[((?:[^\[\]]|\[[^\[\]]*\])*)\]", r"\1"),
     (r"\bAsyncIterator\b", "Iterator"),
     (r"\basynccontextmanager\b", "contextmanager"),
-    (r"\b__a(enter|exit)__\b", r"__\1__"),
-    (r"\baclose\b", "close"),
+    (r"\b__a(enter|exit|iter)__\b", r"__\1__"),
+    (r"\ba(close|read|next|iter_bytes)\b", r"\1"),
     (r"\bAsync(?=[A-Z])", ""),
 ]
 

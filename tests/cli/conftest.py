@@ -4,12 +4,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from tests.broker_process import Broker
 from tests.command import Command, Result, commands
 from tests.horizon import wait_for_horizon
+from tests.wire.api import Api
+from tests.wire.sql import Sql
 
 
 @pytest.fixture
@@ -35,3 +38,19 @@ def folder() -> Iterator[Path]:
     """A folder that PostgreSQL's user can reach, unlike pytest's own."""
     with tempfile.TemporaryDirectory(prefix="queenspark-test-", ignore_cleanup_errors=True) as name:
         yield Path(name)
+
+
+@pytest.fixture
+def sql(shared_broker: Broker) -> Iterator[Sql]:
+    """The broker's SQL, and what the pipeline does."""
+    with Api(shared_broker.url, shared_broker.database_url) as api:
+        yield Sql(api)
+
+
+@pytest.fixture
+def clicks(sql: Sql) -> Iterator[str]:
+    """A stream over a queue."""
+    name = f"clicks_{uuid4().hex[:10]}"
+    sql(f"CREATE STREAM {name} (page STRING, ms BIGINT) WITH (queue = '{name}')")
+    yield name
+    sql(f"DROP STREAM IF EXISTS {name} CASCADE")

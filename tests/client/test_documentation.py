@@ -34,6 +34,9 @@ CLASSES = [
     client.DeadLetter,
     client.Outgoing,
     client.Pushed,
+    client.SqlAnswer,
+    client.SqlResult,
+    client.SqlColumn,
 ]
 SAME = {"index", "count", "as_ack", "lease"}
 """What every sequence has, and what is there for other parts of the client."""
@@ -98,6 +101,7 @@ def test_the_examples_run(shared_broker: Broker, stream: StreamApi, tmp_path: Pa
         "300000",
         "{'delivered': 1, 'done': 1}",
         "['anna', 'bert']",
+        "page string",
         "['orders'",
     ):
         assert line in said, said

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from queenspark.sql.expressions.time_text import iso_timestamps, timestamp_of_iso
 from queenspark.sql.payload import Field, PayloadDecoder
 from queenspark.sql.types import (
     BIGINT,
@@ -159,3 +160,20 @@ def test_any_json_gives_a_value_or_an_error(values: list[Any], paths: list[Any],
             assert alone[field.error][0] == together[field.error][number]
             missing = alone[field.column][0] is None and alone[field.error][0] is None
             assert missing == (_walk(value, field.steps) is None)
+
+
+_TIMES = [
+    "2026-01-31T12:00:00Z", "2026-01-31T12:00:00.5Z", "2026-01-31T12:00:00,5Z", "2026-01-31T24:00:00Z",
+    "2026-02-30T12:00:00Z", "2026-01-31T12:00:00.1234567Z", "2026-1-31T12:00:00Z", "2026-01-31T12:0:00Z",
+    "2026-01-31T12:00:60Z", "2026-W05-6T12:00:00Z", "20260131T120000Z12Z", "2026-01-31T12:00:00.Z",
+    "2026-01-31T12:00:00.12+01Z", "2026-01-31 12:00:00+01:00", "2026-01-31", "soon", "", None,
+    "9999-12-31T23:59:59.999999Z", "0001-01-01T00:00:00Z", "0000-01-01T00:00:00Z", "2026-01-31T12:00:00.١Z",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("times", [1, 1000])
+def test_times_are_read_alike_however_many_there_are(times: int) -> None:
+    texts = _TIMES * times
+    column = pl.Series("text", texts, dtype=pl.String).to_frame()
+    slow = column.select(timestamp_of_iso(pl.col("text"))).to_series()
+    assert iso_timestamps(texts).to_list() == slow.to_list()

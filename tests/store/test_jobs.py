@@ -11,7 +11,7 @@ from queenspark.sql.statements import CreateStream
 from queenspark.sql.types import BIGINT
 from queenspark.store.definitions import to_definitions
 from queenspark.store.errors import Refused
-from queenspark.store.jobs import Job, WantedJob
+from queenspark.store.job import Job, WantedJob
 from queenspark.store.page import Page
 from queenspark.store.queries import query
 from queenspark.store.sweeper import Sweeper
@@ -182,6 +182,22 @@ async def test_rows_are_read_in_order_and_only_when_they_are_final(desk: Desk) -
     assert [row.payload for row in rows] == ["1", "2"]
     assert await desk.store.jobs.rows(job, (rows[0].txid, rows[0].id), 10) == rows[1:]
     assert await desk.store.jobs.rows(job, (0, 0), 1) == rows[:1]
+
+
+async def test_large_rows_and_samples_come_a_few_at_a_time(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await desk.store.pusher.push([item("q", str(n), payload="x" * 98) for n in range(5)])
+    job = await create(desk)
+    desk.run("UPDATE queenspark.messages SET queue_id = %s", job.queue_id)
+    monkeypatch.setattr("queenspark.store.jobs._ROWS_BYTES", 250)
+    monkeypatch.setattr("queenspark.store.job_change._SAMPLE_BYTES", 250)
+    assert len(await desk.store.jobs.rows(job, (0, 0), 10)) == 3
+    async with desk.store.jobs.reading() as reading:
+        assert len(await reading.newest_payloads(job.queue_id, 10)) == 3
+        assert len(await reading.newest_payloads(job.queue_id, 2)) == 2
+    monkeypatch.setattr("queenspark.store.jobs._ROWS_BYTES", 1)
+    assert len(await desk.store.jobs.rows(job, (0, 0), 10)) == 1
 
 
 # Retention

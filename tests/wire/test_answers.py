@@ -186,7 +186,8 @@ def jobs(api: Api) -> None:
         "CREATE STREAM countries AS SELECT country FROM orders;"
         "CREATE STREAM schema (a INT) WITH (queue = 'inserted'); INSERT INTO schema VALUES (1);"
         "PAUSE JOB countries; RESUME JOB countries; RESTART JOB countries; DESCRIBE countries; SHOW JOBS;"
-        "EXPLAIN SELECT country FROM orders; DROP STREAM schema"
+        "EXPLAIN SELECT country FROM orders; DROP STREAM schema;"
+        "CREATE OR REPLACE STREAM countries AS SELECT country FROM orders WITH (retention = '1h')"
     )
     sql("SELECT country FROM orders", dryRun=True)
     with sql.select("SELECT country FROM orders", timeout=1) as lines:

@@ -1,10 +1,13 @@
 """Jobs: replaced, paused, resumed, restarted, dropped; their state, and how they are listed."""
 
+import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from tests.wire.api import Json, answered, refused
+from tests.conftest import StartBroker
+from tests.wire.api import Api, Json, answered, refused
 from tests.wire.sql import Sql
 
 MINUTE = 60_000_000
@@ -55,7 +58,7 @@ def test_without_or_replace_a_job_is_not_replaced(sql: Sql, orders: str, tag: st
 def test_options_change_within_the_version(sql: Sql, orders: str, tag: str, options: str, spec: Json) -> None:
     sql(windowed(tag, orders))
     changed = sql.one(windowed(tag, orders, options=options))
-    assert (changed["changed"], changed["version"]) == (True, 1)
+    assert (changed["changed"], changed["version"], changed["how"]) == (True, 1, "in place")
     (_, before), (version, after) = sql.bodies(f"j_{tag}")
     assert version == 1
     assert after["spec"] == {**before["spec"], **spec}
@@ -85,7 +88,8 @@ def test_a_retention_that_was_configured_stays(sql: Sql, orders: str, tag: str) 
 @pytest.mark.parametrize("window", ["TUMBLING(5m)", "SLIDING(5m, 1m)", "SESSION(30s)"])
 def test_a_changed_window_takes_over_at_the_boundary(sql: Sql, orders: str, tag: str, window: str) -> None:
     sql(windowed(tag, orders))
-    assert sql.one(windowed(tag, orders, window, "grace = '1s'"))["version"] == 2
+    changed = sql.one(windowed(tag, orders, window, "grace = '1s'"))
+    assert (changed["version"], changed["how"]) == (2, "at a boundary")
     _, (old_version, old), (version, new) = sql.bodies(f"j_{tag}")
     assert (old_version, version) == (1, 2)
     assert old["until_us"] % MINUTE == 0
@@ -114,7 +118,8 @@ def test_counts_take_over_at_a_position(sql: Sql, orders: str, tag: str) -> None
 )  # fmt: skip
 def test_anything_else_changes_by_position(sql: Sql, orders: str, tag: str, change: Any) -> None:
     sql(windowed(tag, orders))
-    assert sql.one(windowed(tag, orders, **change))["version"] == 2
+    changed = sql.one(windowed(tag, orders, **change))
+    assert (changed["version"], changed["how"]) == (2, "by position")
     _, (_, old), (_, new) = sql.bodies(f"j_{tag}")
     assert old["until"] == new["emits_after"]
     assert (new["emits_after"]["txid"] > head(sql), new["emits_after"]["id"]) == (True, 0)
@@ -285,6 +290,49 @@ def test_a_job_says_how_it_is_doing(sql: Sql, orders: str, tag: str) -> None:
     assert (shown["state"], shown["records_per_second"], shown["dead"]) == ("running", 2.5, 5)
 
 
+def test_a_job_that_holds_retention_says_so(sql: Sql, orders: str, tag: str) -> None:
+    sql.api.configure(orders, retentionSeconds=10)
+    sql(windowed(tag, orders))
+    sql.run(
+        "UPDATE queenspark.messages m SET created_at = m.created_at - interval '110 seconds'"
+        " FROM queenspark.queues q WHERE q.id = m.queue_id AND q.name = %s",
+        orders,
+    )
+    described = sql.one(f"DESCRIBE EXTENDED j_{tag}")["details"]["retention"]
+    assert re.fullmatch(
+        r"messages of its sources are kept beyond their time for 1\d\d s, because the job has not read them",
+        described,
+    )
+    assert sql.job(f"j_{tag}")["retention"]["heldSeconds"] > 99
+
+
+def test_failures_of_an_older_version_stay_until_a_restart(sql: Sql, orders: str, tag: str) -> None:
+    sql(windowed(tag, orders))
+    sql(windowed(tag, orders, where="amount > 2"))
+    stream_id, _, _ = sql.stream(f"j_{tag}")
+    sql.fail(f"j_{tag}", "older", (7, 5))
+    sql.run("UPDATE queenspark.stream_failures SET version = 1 WHERE stream_id = %s", stream_id)
+    sql(windowed(tag, orders, where="amount > 3"))
+    assert sql.body(f"j_{tag}")["emits_after"]["txid"] > 7
+    assert sql.job(f"j_{tag}")["lastError"] == "older"
+    sql(f"RESTART JOB j_{tag}")
+    assert sql.job(f"j_{tag}")["state"] == "running"
+
+
+def test_many_requests_at_once_need_few_connections(module_broker: StartBroker, tag: str) -> None:
+    started = module_broker(pool_size=2)
+    with Api(started.url, started.database_url) as api:
+        api.push(f"q_{tag}", {"a": 1})
+        sql = Sql(api)
+        texts = [f"CREATE STREAM j{n}_{tag} AS SELECT a FROM q_{tag}; SHOW QUEUES" for n in range(10)]
+        texts += ["SHOW QUEUES"] * 10
+        with ThreadPoolExecutor(20) as pool:
+            assert all(pool.map(sql, texts))
+        with ThreadPoolExecutor(10) as pool:
+            same = list(pool.map(sql.post, [f"CREATE STREAM same_{tag} AS SELECT a FROM q_{tag}"] * 10))
+    assert sorted(response.status_code for response in same) == [200] + [400] * 9
+
+
 def test_dead_records_and_rows_have_a_reason(sql: Sql, orders: str, tag: str) -> None:
     sql(windowed(tag, orders))
     stream_id, _, _ = sql.stream(f"j_{tag}")
@@ -341,6 +389,23 @@ def test_a_drop_is_refused_while_others_use_the_rows(sql: Sql, orders: str, tag:
     assert sql.api.read("/api/v1/jobs", search=tag)["total"] == 0
     assert sql.api.get(f"/api/v1/resources/queues/{a}").status_code == 404
     assert sql.api.read("/api/v1/resources/streams", search=tag)["total"] == 0
+
+
+def test_a_job_is_deleted_over_http_with_its_readers(sql: Sql, orders: str, tag: str) -> None:
+    sql(
+        f"CREATE STREAM a_{tag} AS SELECT country FROM {orders};"
+        f"CREATE STREAM b_{tag} AS SELECT country FROM a_{tag}"
+    )
+    deleted = answered(sql.api.delete(f"/api/v1/jobs/a_{tag}", cascade="true"), 200)
+    assert deleted == {"deleted": True, "dropped": [f"b_{tag}", f"a_{tag}"]}
+
+
+def test_a_stream_over_two_dropped_jobs_is_dropped_once(sql: Sql, orders: str, tag: str) -> None:
+    a, b = f"a_{tag}", f"b_{tag}"
+    sql(f"CREATE STREAM {a} AS SELECT country FROM {orders}; CREATE STREAM {b} AS SELECT country FROM {a}")
+    define = {"name": f"w_{tag}", "namespace": "n", "source_queue_names": [a, b]}
+    assert sql.api.post("/api/v1/stream/define", define).status_code == 201
+    assert sql.one(f"DROP STREAM {a} CASCADE")["dropped"] == [f"n.w_{tag}", b, a]
 
 
 def test_a_dropped_job_ends_its_definitions(sql: Sql, orders: str, tag: str) -> None:
@@ -470,10 +535,10 @@ EXPLAINED = [
     ("SELECT * FROM {} WITH (start = 'latest')", "with types from its newest messages, from now on"),
     (COUNT, "  key: none, so one key has all records"),
     (COUNT, "  aggregates since the start, kept for ever"),
-    (f"{COUNT} WITH (ttl = '1h')", "  aggregates since the start, kept until its key is silent for 1h"),
+    (f"{COUNT} WITH (ttl = '1h')", "  aggregates since the start, kept until the key is silent for 1h"),
     (COUNT, "  emitted: one for each record, with the aggregates so far"),
     ("SELECT LAG(amount) OVER (ROWS WINDOW BUFFER 9 ROWS) AS l FROM {}", "  the last 9 records of each key"),
-    (f"{COUNT} WINDOW COUNT(9, 3)", "  windows: 9 records of a key, every 3"),
+    (f"{COUNT} WINDOW COUNT(9, 3)", "  windows: 9 records of a key, every 3, kept for ever"),
     (f"{COUNT} WINDOW COUNT(9)", "  emitted: one for each full window"),
     (f"{COUNT} WINDOW SLIDING(5m, 1m)", "  windows: sliding, 5m long, every 1m"),
     (f"{COUNT} WINDOW SESSION(5m)", "  windows: sessions that end after 5m of silence"),

@@ -1,12 +1,16 @@
 """A SELECT over HTTP: a temporary job whose rows come as lines, and that goes with its reader."""
 
 import signal
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import httpx2
+import psycopg
 import pytest
 
+from queenspark.embedded import EmbeddedPostgres
 from tests.conftest import StartBroker
 from tests.wire.api import Api
 from tests.wire.sql import Sql
@@ -83,6 +87,23 @@ def test_a_select_ends_at_its_timeout(sql: Sql, orders: str) -> None:
     wait_until(lambda: is_gone(sql, queue))
 
 
+def test_a_select_ends_at_its_timeout_also_while_rows_come(sql: Sql, orders: str) -> None:
+    over = threading.Event()
+
+    def emit(queue: str) -> None:
+        with suppress(psycopg.Error):
+            while not over.is_set():
+                sql.emit(queue, '{"country":"DE"}')
+
+    with sql.select(f"SELECT country FROM {orders}", timeout=1500) as lines:
+        next(lines)
+        writer = threading.Thread(target=emit, args=[queue_of(sql, orders)])
+        writer.start()
+        assert list(lines)
+        over.set()
+        writer.join()
+
+
 def test_without_time_a_select_gives_its_columns(sql: Sql, orders: str) -> None:
     body = {"sql": f"SELECT country FROM {orders}", "timeout": 0}
     response = sql.api.http.post("/api/v1/sql", json=body)
@@ -154,6 +175,19 @@ def test_a_failed_query_says_so_in_its_last_line(sql: Sql, orders: str) -> None:
         next(lines)
         sql.fail(queue_of(sql, orders), "out of order")
         assert list(lines) == [{"error": "out of order", "code": "failed"}]
+
+
+def test_a_query_without_its_database_says_so_in_its_last_line(
+    broker: StartBroker, durable_postgres: EmbeddedPostgres
+) -> None:
+    started = broker(database_url=durable_postgres.url)
+    with Api(started.url, started.database_url) as api:
+        api.push("q", {"a": 1})
+        with Sql(api).select("SELECT a FROM q") as lines:
+            next(lines)
+            durable_postgres.stop()
+            (last,) = lines
+            assert (last["code"], last["retryable"]) == ("unavailable", True)
 
 
 def test_a_query_whose_source_is_dropped_ends(sql: Sql, orders: str, tag: str) -> None:

@@ -50,6 +50,9 @@ def test_the_default_namespace_may_be_written(sql: Sql, orders: str, tag: str) -
     assert made["name"] == f"a_{tag}"
     assert made["statement"].startswith(f"CREATE STREAM a_{tag} AS")
     assert sql.job(f"default.a_{tag}")["name"] == f"a_{tag}"
+    sql(f"CREATE STREAM b_{tag} AS SELECT country FROM default.a_{tag}")
+    sql(f"CREATE STREAM c_{tag} AS SELECT country FROM default.{orders}")
+    assert [sql.body(f"{name}_{tag}")["sources"][0]["queue"] for name in "bc"] == [f"a_{tag}", orders]
 
 
 def test_only_the_job_pushes_to_its_queue(sql: Sql, orders: str, tag: str) -> None:

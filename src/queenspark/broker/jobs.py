@@ -8,7 +8,7 @@ import msgspec
 
 from ..sql import thaw
 from ..store.errors import Refused
-from ..store.jobs import Job
+from ..store.job import Job
 from .answers.jobs import JobDeadList, JobDeleted, JobDetail, JobList
 from .broker import Broker
 from .errors import ApiError, not_found

@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from queenspark.cli import dlq, groups, queues, streams
+from queenspark.cli import dlq, groups, jobs, queues, streams
 from queenspark.cli.demo.command import demo
 from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.output import say
@@ -14,6 +14,7 @@ from queenspark.cli.pop import pop
 from queenspark.cli.push import push
 from queenspark.cli.seek import seek
 from queenspark.cli.serve import migrate, serve
+from queenspark.cli.sql import command as sql
 from queenspark.cli.status import status
 from queenspark.cli.tail import tail
 from queenspark.cli.up import up
@@ -47,9 +48,11 @@ app.command(rich_help_panel=USE)(push)
 app.command(rich_help_panel=USE)(pop)
 app.command(rich_help_panel=USE)(tail)
 app.command(rich_help_panel=USE)(windows)
+app.add_typer(sql.app, name="sql", rich_help_panel=USE)
 app.command(rich_help_panel=LOOK)(status)
 app.add_typer(queues.app, name="queues", rich_help_panel=LOOK)
 app.add_typer(streams.app, name="streams", rich_help_panel=LOOK)
+app.add_typer(jobs.app, name="jobs", rich_help_panel=LOOK)
 app.add_typer(groups.app, name="groups", rich_help_panel=LOOK)
 app.add_typer(dlq.app, name="dlq", rich_help_panel=LOOK)
 app.command(rich_help_panel=LOOK)(seek)

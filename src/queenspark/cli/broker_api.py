@@ -1,18 +1,26 @@
 """The broker's HTTP API, as the commands see it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
+
 from queenspark.cli.exits import Exit, Failure
 from queenspark.client.brokers import Brokers
-from queenspark.client.errors import QueenError, Refused, Unavailable, Unreachable
+from queenspark.client.errors import QueenError, Refused, SqlError, Unavailable, Unreachable
+from queenspark.client.sync.lines import Lines
 from queenspark.client.sync.transport import Transport
 from queenspark.settings import Settings
 
 ANSWER_SECONDS = 30.0
 
 Query = Mapping[str, Any]
+
+
+class _SqlAnswered(msgspec.Struct):
+    results: list[msgspec.Raw]
 
 
 class BrokerApi:
@@ -34,6 +42,19 @@ class BrokerApi:
         """The answer to a DELETE."""
         return self._call("DELETE", *path, query=query)
 
+    def sql(
+        self, statements: str, *, dry_run: bool = False, timeout: float | None = None
+    ) -> Lines | list[msgspec.Raw]:
+        """The results of statements as they were sent, or the lines of a SELECT. Raises SqlError too.
+
+        After `timeout` seconds the broker ends a SELECT.
+        """
+        milliseconds = None if timeout is None else round(timeout * 1000)
+        body = {"sql": statements, "dryRun": dry_run, "timeout": milliseconds}
+        with failures():
+            answer = self._transport.call("POST", "sql", body=body, kind=_SqlAnswered, may_be_lines=True)
+        return answer if isinstance(answer, Lines) else list(answer.results)
+
     def health(self) -> tuple[bool, dict[str, Any]]:
         """Whether the broker is well, and what it says about it."""
         answer = self._call("GET", "health", base=(), but=Unavailable)
@@ -51,16 +72,28 @@ class BrokerApi:
 
     def _call(self, method: str, *path: str, but: type[Refused] | None = None, **more: Any) -> Any:
         """The broker's answer, or the refusal of the kind `but`."""
-        try:
-            return self._transport.call(method, *path, **more)
-        except Unreachable as error:
-            raise Failure(f"{_sentence(error)}, or say where it is with --url.", Exit.UNREACHABLE) from None
-        except Refused as refused:
-            if but is not None and isinstance(refused, but):
-                return refused
-            raise Failure(f"The broker refused: {refused}") from None
-        except QueenError as error:
-            raise Failure(_sentence(error)) from None
+        with failures():
+            try:
+                return self._transport.call(method, *path, **more)
+            except Refused as refused:
+                if but is not None and isinstance(refused, but):
+                    return refused
+                raise
+
+
+@contextmanager
+def failures() -> Iterator[None]:
+    """Make one sentence of what goes wrong; an error of a statement is left to those who have its text."""
+    try:
+        yield
+    except SqlError:
+        raise
+    except Unreachable as error:
+        raise Failure(f"{_sentence(error)}, or say where it is with --url.", Exit.UNREACHABLE) from None
+    except Refused as refused:
+        raise Failure(f"The broker refused: {refused}") from None
+    except QueenError as error:
+        raise Failure(_sentence(error)) from None
 
 
 def _sentence(error: QueenError) -> str:

@@ -1,4 +1,4 @@
-"""The client: queues, streams, consumers and transactions over HTTP, asynchronous and synchronous.
+"""The client: queues, streams, consumers, transactions and SQL over HTTP, asynchronous and synchronous.
 
 `aio` is written by hand; `sync` is made from it. The rest knows neither tasks nor threads.
 """
@@ -9,6 +9,7 @@ from .aio.consumer import AsyncConsumer
 from .aio.message import AsyncBatch, AsyncLeasedMessage
 from .aio.queen import AsyncQueen
 from .aio.queue import AsyncQueue
+from .aio.sql import AsyncSqlAnswer
 from .aio.stream import AsyncStream
 from .aio.transaction import AsyncTransaction
 from .aio.window import AsyncWindow
@@ -24,6 +25,7 @@ from .errors import (
     QueenError,
     QueueFull,
     Refused,
+    SqlError,
     TooLarge,
     TransactionRefused,
     Unavailable,
@@ -32,11 +34,13 @@ from .errors import (
 from .events import Event
 from .messages import Message, Messages
 from .outgoing import Outgoing, Pushed
+from .sql_results import SqlColumn, SqlResult
 from .sync.admin import Admin
 from .sync.consumer import Consumer
 from .sync.message import Batch, LeasedMessage
 from .sync.queen import Queen
 from .sync.queue import Queue
+from .sync.sql import SqlAnswer
 from .sync.stream import Stream
 from .sync.transaction import Transaction
 from .sync.window import Window
@@ -49,6 +53,7 @@ __all__ = [
     "AsyncLeasedMessage",
     "AsyncQueen",
     "AsyncQueue",
+    "AsyncSqlAnswer",
     "AsyncStream",
     "AsyncTransaction",
     "AsyncWindow",
@@ -74,6 +79,10 @@ __all__ = [
     "Queue",
     "QueueFull",
     "Refused",
+    "SqlAnswer",
+    "SqlColumn",
+    "SqlError",
+    "SqlResult",
     "Stream",
     "TooLarge",
     "Transaction",

@@ -6,6 +6,7 @@ QueenError
 ├── Unreachable           no broker gave a whole answer
 ├── Refused               the broker answered no
 │   ├── NotFound          there is no such queue, stream, group or message
+│   ├── SqlError          a statement is wrong, or its query failed: line, column
 │   ├── TooLarge          the request or a payload is too large
 │   ├── QueueFull         the queue has reached its max_size; later there may be room
 │   └── Unavailable       the broker cannot answer now, for instance because PostgreSQL is away
@@ -50,6 +51,20 @@ class Refused(QueenError):
 
 class NotFound(Refused):
     """There is no such queue, stream, group or message."""
+
+
+class SqlError(Refused):
+    """A statement is wrong, at this `line` and `column` counted from 1; both are None when a query failed."""
+
+    @property
+    def line(self) -> int | None:
+        """The line of the statements."""
+        return _whole(self.answer.get("line"))
+
+    @property
+    def column(self) -> int | None:
+        """The column of that line."""
+        return _whole(self.answer.get("column"))
 
 
 class TooLarge(Refused):
@@ -106,4 +121,9 @@ def refusal(status: int, answer: dict[str, Any]) -> Refused:
     message = str(answer.get("error") or f"the broker answered with status {status}")
     kinds: dict[int, type[Refused]] = {404: NotFound, 413: TooLarge, 429: QueueFull}
     kind = Unavailable if status >= 500 else kinds.get(status, Refused)
-    return kind(message, status, str(answer.get("code") or "error"), answer)
+    code = str(answer.get("code") or "error")
+    return (SqlError if code == "sql_error" else kind)(message, status, code, answer)
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 import polars as pl
 
-from .expressions.time_text import date_of_text, timestamp_of_iso
+from .expressions.time_text import date_of_text, iso_timestamps
 from .expressions.times import END_US, FIRST_US, from_micros
 from .types import DATE, TIMESTAMP, SqlType
 
@@ -242,11 +242,12 @@ def _column(field: Field, values: list[Any], errors: list[str | None] | None) ->
 
 
 def _times(field: Field, values: list[Any], problems: pl.Series) -> list[pl.Series]:
-    texts = pl.Series(
-        "text", [value if isinstance(value, str) else None for value in values], dtype=pl.String
-    )
-    read = date_of_text if field.type == DATE else timestamp_of_iso
-    found = texts.to_frame().select(read(pl.col("text")).alias(field.column)).to_series()
+    texts = [value if isinstance(value, str) else None for value in values]
+    if field.type == DATE:
+        column = pl.Series("text", texts, dtype=pl.String).to_frame()
+        found = column.select(date_of_text(pl.col("text"))).to_series()
+    else:
+        found = iso_timestamps(texts)
     if field.type == TIMESTAMP:
         micros = pl.Series("us", [_micros(value) for value in values], dtype=pl.Int64)
         found = found.zip_with(

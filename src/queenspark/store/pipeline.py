@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 from .definitions import Definition, to_definitions
 from .log import LogReader, between
 from .position import LARGEST, Position
-from .progress import Place
+from .progress import End, Place, Stream
 from .queries import query
+
+_NO_BUCKET = -1  # for all of them
 
 
 class News(NamedTuple):
@@ -60,6 +62,14 @@ class PipelineStore(LogReader):
             seq, horizon, tick, now, next_close, [tuple(floor) for floor in floors or []],
             [tuple(failure) for failure in failures or []],
         )  # fmt: skip
+
+    def note_failure(self, stream: Stream, end: End, place: Place, error: str) -> None:
+        """Note that nothing can be read for a version of a job."""
+        names = ("txid", "id", "tick")
+        columns = {"stream": [stream[0]], "version": [stream[1]], "error": [error]}
+        columns |= {name: [value] for name, value in zip(names, place, strict=True)}
+        params = {"bucket": _NO_BUCKET, "run": end.run, "batch": end.n}
+        self._do(query("add_failures"), {**params, **columns})
 
     def full_queues(self) -> set[int]:
         """The output queues of jobs that are full."""

@@ -27,6 +27,8 @@ class SqlResult(msgspec.Struct):
     name: str | UnsetType = UNSET
     version: int | UnsetType = UNSET
     changed: bool | UnsetType = UNSET
+    #: How a job that was there before changes.
+    how: Literal["in place", "at a boundary", "by position"] | UnsetType = UNSET
     statement: str | UnsetType = UNSET
     warnings: list[str] | UnsetType = UNSET
     #: How many rows an INSERT has pushed.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -66,12 +66,12 @@ class App:
                 await self._send_lines(send, call, answer)
                 return
         except Exception as error:  # noqa: BLE001 - whatever it is, it is answered
-            answer = self._failed(call, scope, error)
+            answer = self._failed(call, error)
         finally:
             call.close()
         await self._send(send, call, answer)
 
-    def _failed(self, call: Call, scope: Scope, error: Exception) -> Answer:
+    def _failed(self, call: Call, error: Exception) -> Answer:
         if isinstance(error, ApiError):
             return failure(error)
         translated = self._broker.translate(error)
@@ -79,7 +79,7 @@ class App:
         if translated is None:
             request_id = uuid4().hex[:12]
             log.error(
-                "request %s %s failed, reference %s", call.method, scope["path"], request_id, exc_info=error
+                "request %s %s failed, reference %s", call.method, call.url_path, request_id, exc_info=error
             )
             translated = ApiError(500, f"internal error, reference {request_id}")
         return failure(translated, request_id)
@@ -113,10 +113,17 @@ class App:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             while line and not gone.done():
                 await send({"type": "http.response.body", "body": line, "more_body": True})
-                line = await anext(lines, b"")
+                line = await self._next_line(call, lines)
         finally:
             await lines.aclose()
         await send({"type": "http.response.body", "body": b""})
+
+    async def _next_line(self, call: Call, lines: AsyncGenerator[bytes]) -> bytes:
+        """The next line; what goes wrong by now is the last one."""
+        try:
+            return await anext(lines, b"")
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is answered
+            return self._failed(call, error).body + b"\n"
 
     async def _send(self, send: Send, call: Call, answer: Answer) -> None:
         status, body, content_type, more = answer

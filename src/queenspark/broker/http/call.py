@@ -55,11 +55,12 @@ class Call:
 
     __slots__ = (
         "_began", "_gone", "body", "body_bytes", "caller", "header_pairs", "method", "path", "query",
-        "read_to_end", "receive",
+        "read_to_end", "receive", "url_path",
     )  # fmt: skip
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.method: str = scope["method"]
+        self.url_path: str = scope["path"]
         #: Names in lower case, as the server has them.
         self.header_pairs: Sequence[tuple[bytes, bytes]] = scope["headers"]
         self.receive = receive

@@ -13,7 +13,8 @@ from ...sql.source import Span
 from ...sql.statements import DeclareStream
 from ...sql.types import SqlType, from_name
 from ...store.definitions import WINDOW_QUEUES, job_name
-from ...store.jobs import Job, JobChange
+from ...store.job import Job
+from ...store.job_change import JobChange
 from ...store.relations import Declared
 from .names import split_name
 
@@ -83,9 +84,10 @@ class BrokerCatalogue:
                 raise span.error(f"the queue {queue} has the rows of a job, with its columns; read {queue}")
 
     async def _queue(self, name: str, span: Span) -> Resolved | None:
-        ids = await self._change.queue_ids([name])
+        ids = await self._change.queue_ids([name, own_name(name)])
         if not ids:
             return None
+        name = next(iter(ids))
         paths = await self._sample(ids[name])
         if paths is None:
             raise span.error(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from ...store.jobs import Condition, Job
+from ...store.job import Condition, Job
 from ..times import iso
 from ..window import shown_time
 

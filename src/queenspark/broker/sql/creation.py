@@ -8,7 +8,8 @@ import msgspec
 
 from ...sql import Relation, SqlError, canonical, parse_one, plan_stream, thaw
 from ...sql.statements import CreateStream, DeclareStream
-from ...store.jobs import How, Job, JobChange, WantedJob
+from ...store.job import How, Job
+from ...store.job_change import JobChange
 from .catalogue import job_relation, own_name, queues_of
 from .names import check_new_name, split_name
 from .planner import Planned, Planner, retention_of
@@ -41,11 +42,16 @@ class Creation:
             return _created(job, changed=False)
         planned = await self._planner.plan(statement)
         wanted = await self._planner.wanted(statement.name, statement.query, planned)
+        warnings = planned.plan.warnings
         if job is None:
-            made = await self._change.create(wanted)
-        else:
-            made = await self._replace(job, statement, planned, wanted)
-        return _created(made, changed=True, warnings=planned.plan.warnings)
+            return _created(await self._change.create(wanted), changed=True, warnings=warnings)
+        await self._check_cycle(job, statement, planned)
+        await self._check_readers(job, statement, planned)
+        if wanted.retention_seconds is None and retention_of(thaw(job.query)) is not None:
+            wanted = msgspec.structs.replace(wanted, retention_seconds=0)
+        how = await self._how(job, statement, planned)
+        replaced = await self._change.replace(job, wanted, how)
+        return {**_created(replaced, changed=True, warnings=warnings), "how": how}
 
     async def declare(self, statement: DeclareStream) -> Result:
         """Declare the columns of queues. Raises SqlError."""
@@ -72,13 +78,6 @@ class Creation:
             await self._change.ensure_queues(queues)
             await self._change.relations.set(name, "schema", text)
         return {"kind": "declare_stream", "name": name, "changed": changed, "statement": text}
-
-    async def _replace(self, job: Job, statement: CreateStream, planned: Planned, wanted: WantedJob) -> Job:
-        await self._check_cycle(job, statement, planned)
-        await self._check_readers(job, statement, planned)
-        if wanted.retention_seconds is None and retention_of(thaw(job.query)) is not None:
-            wanted = msgspec.structs.replace(wanted, retention_seconds=0)
-        return await self._change.replace(job, wanted, await self._how(job, statement, planned))
 
     async def _how(self, job: Job, statement: CreateStream, planned: Planned) -> How:
         old = parse_one(job.statement)

@@ -6,7 +6,8 @@ from typing import Any
 
 from ...sql import Relation
 from ...sql.statements import Describe
-from ...store.jobs import Condition, JobChange
+from ...store.job import Condition
+from ...store.job_change import JobChange
 from .catalogue import BrokerCatalogue
 from .condition import shown_condition, shown_retention
 from .table import Result, kind_of_rows, table, type_name

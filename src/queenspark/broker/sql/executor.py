@@ -22,7 +22,8 @@ from ...sql.statements import (
     Statement,
 )
 from ...store.errors import Refused
-from ...store.jobs import Job, JobChange
+from ...store.job import Job
+from ...store.job_change import JobChange
 from ...store.push import Item
 from ..broker import Broker
 from .catalogue import own_name, queues_of

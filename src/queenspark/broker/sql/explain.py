@@ -84,18 +84,22 @@ def _windows(plan: Plan, query: Select) -> Iterator[str]:
         return
     yield "state, in the bucket of the key:"
     spec = plan.window
-    if spec is None:
-        ttl = plan.options.get("ttl")
-        kept = f"until its key is silent for {ttl}" if ttl else "for ever"
-        yield f"  aggregates since the start, kept {kept}"
+    if spec is None or spec.kind == "group":
+        yield f"  aggregates since the start, {_kept(plan)}"
     elif spec.kind == "rows":
-        yield f"  the last {spec.rows} records of each key"
+        yield f"  the last {spec.rows} records of each key, {_kept(plan)}"
+    elif spec.kind == "count":
+        yield f"  windows: {_shape(spec)}, {_kept(plan)}"
     else:
         yield f"  windows: {_shape(spec)}"
-        if spec.kind != "count":
-            yield f"  clock: {_clock(plan, query, spec)}"
+        yield f"  clock: {_clock(plan, query, spec)}"
     if plan.aggregates:
         yield f"  aggregates: {', '.join(f'{each.name} {each.type}' for each in plan.aggregates)}"
+
+
+def _kept(plan: Plan) -> str:
+    ttl = plan.options.get("ttl")
+    return f"kept until the key is silent for {ttl}" if ttl else "kept for ever"
 
 
 def _shape(spec: WindowSpec) -> str:

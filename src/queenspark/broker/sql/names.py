@@ -6,7 +6,7 @@ from ...sql import SqlError
 from ...sql.errors import did_you_mean
 from ...sql.source import Span
 from ...store.definitions import DEFAULT_NAMESPACE, WINDOW_QUEUES
-from ...store.jobs import JobChange
+from ...store.job_change import JobChange
 from ...store.names import name_fault
 
 

@@ -11,7 +11,8 @@ import msgspec
 from ...sql import Plan, freeze, thaw
 from ...sql.duration import short_duration
 from ...sql.statements import CreateStream, Select
-from ...store.jobs import JobChange, WantedJob
+from ...store.job import WantedJob
+from ...store.job_change import JobChange
 from .catalogue import BrokerCatalogue, Resolved
 from .names import split_name
 

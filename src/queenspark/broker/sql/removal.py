@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...sql.statements import DeclareStream, Drop
 from ...store.errors import Refused
-from ...store.jobs import Job, JobChange
+from ...store.job import Job
+from ...store.job_change import JobChange
 from .catalogue import own_name, parsed_schema
 from .names import no_such, split_name
 from .table import Result

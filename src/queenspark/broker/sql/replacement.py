@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ...sql.statements import CreateStream, Select
-from ...store.jobs import How
+from ...store.job import How
 
 #: Options that change within a version.
 _IN_PLACE = {"grace", "idle_timeout", "late", "retention", "ttl"}

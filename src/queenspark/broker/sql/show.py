@@ -10,7 +10,7 @@ from ...sql.expressions import FUNCTIONS
 from ...sql.planning.aggregates import AGGREGATES
 from ...sql.statements import Show
 from ...store.counts import Counts
-from ...store.jobs import JobChange
+from ...store.job_change import JobChange
 from ...store.page import Page
 from ...store.queues import Queues
 from .catalogue import parsed_schema, queues_of

@@ -8,12 +8,13 @@ from types import TracebackType
 from typing import Self
 
 from ..brokers import Brokers
-from ..duration import Duration, seconds
+from ..duration import Duration, milliseconds, seconds
 from ..events import Listener
 from .admin import AsyncAdmin
 from .consumer import AsyncConsumer
 from .queue import AsyncQueue
 from .session import AsyncSession
+from .sql import AsyncSqlAnswer, run
 from .stream import AsyncStream
 from .transaction import AsyncTransaction
 from .transport import AsyncTransport
@@ -22,7 +23,7 @@ _URL = "http://127.0.0.1:6632"
 
 
 class AsyncQueen:
-    """A client of Queenspark: queues, streams, consumers and transactions.
+    """A client of Queenspark: queues, streams, consumers, transactions and SQL.
 
     `url` is a broker, or several brokers of one database: when one does not answer, the next is asked.
     Without it, `QUEENSPARK_URL` is, or the broker of `queenspark up` on this machine. `timeout` bounds the
@@ -68,6 +69,21 @@ class AsyncQueen:
     def transaction(self) -> AsyncTransaction:
         """Acks and pushes that happen together or not at all."""
         return AsyncTransaction(self._session.transport)
+
+    async def sql(
+        self,
+        statements: str,
+        *,
+        timeout: Duration | None = None,  # noqa: ASYNC109 - the broker ends the SELECT
+        dry_run: bool = False,
+    ) -> AsyncSqlAnswer:
+        """Run SQL statements, all of them or none; a single SELECT gives its rows as they come.
+
+        A SELECT ends at its LIMIT, after `timeout`, or when the loop over its rows is left. With `dry_run`
+        statements are checked, and nothing is changed.
+        """
+        limit = None if timeout is None else milliseconds("timeout", timeout)
+        return await run(self._session, statements, limit, dry_run)
 
     @property
     def admin(self) -> AsyncAdmin:

@@ -9,12 +9,13 @@ from types import TracebackType
 from typing import Self
 
 from ..brokers import Brokers
-from ..duration import Duration, seconds
+from ..duration import Duration, milliseconds, seconds
 from ..events import Listener
 from .admin import Admin
 from .consumer import Consumer
 from .queue import Queue
 from .session import Session
+from .sql import SqlAnswer, run
 from .stream import Stream
 from .transaction import Transaction
 from .transport import Transport
@@ -23,7 +24,7 @@ _URL = "http://127.0.0.1:6632"
 
 
 class Queen:
-    """A client of Queenspark: queues, streams, consumers and transactions.
+    """A client of Queenspark: queues, streams, consumers, transactions and SQL.
 
     `url` is a broker, or several brokers of one database: when one does not answer, the next is asked.
     Without it, `QUEENSPARK_URL` is, or the broker of `queenspark up` on this machine. `timeout` bounds the
@@ -69,6 +70,21 @@ class Queen:
     def transaction(self) -> Transaction:
         """Acks and pushes that happen together or not at all."""
         return Transaction(self._session.transport)
+
+    def sql(
+        self,
+        statements: str,
+        *,
+        timeout: Duration | None = None,
+        dry_run: bool = False,
+    ) -> SqlAnswer:
+        """Run SQL statements, all of them or none; a single SELECT gives its rows as they come.
+
+        A SELECT ends at its LIMIT, after `timeout`, or when the loop over its rows is left. With `dry_run`
+        statements are checked, and nothing is changed.
+        """
+        limit = None if timeout is None else milliseconds("timeout", timeout)
+        return run(self._session, statements, limit, dry_run)
 
     @property
     def admin(self) -> Admin:

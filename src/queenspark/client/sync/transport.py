@@ -12,11 +12,13 @@ import msgspec
 
 from ..brokers import Brokers, delay
 from ..errors import InvalidValue, QueenError, Unreachable, refusal
+from .lines import Lines
 from .tasks import sleep
 
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _JSON = {"Content-Type": "application/json"}
+_LINES = "application/x-ndjson"
 
 
 class Transport:
@@ -47,11 +49,13 @@ class Transport:
         within: float | None = None,
         repeatable: bool = True,
         retries: int | None = None,
+        may_be_lines: bool = False,
     ) -> Any:
         """The broker's answer as `kind`, None for 204. Retried when it failed in a way that may pass.
 
         `within` replaces the client's timeout; `patience` is how long the broker may take on purpose. What is
-        not `repeatable` is sent again only when it certainly was not carried out.
+        not `repeatable` is sent again only when it certainly was not carried out. With `may_be_lines`, an
+        answer of JSON lines is `Lines`, which the caller closes.
         """
         if self._http.is_closed:
             raise QueenError("the client is closed")
@@ -67,7 +71,7 @@ class Transport:
         while True:
             url = self._brokers.current
             try:
-                response = self._http.request(
+                request = self._http.build_request(
                     method,
                     f"{url}/{where}",
                     params=parameters,
@@ -75,6 +79,13 @@ class Transport:
                     headers=_JSON if content is not None else None,
                     timeout=(self._timeout if within is None else within) + patience,
                 )
+                response = self._http.send(request, stream=may_be_lines)
+                if may_be_lines:
+                    if response.headers.get("Content-Type") == _LINES:
+                        # The next line comes when there is something to say.
+                        request.extensions["timeout"]["read"] = None
+                        return Lines(response, url)
+                    response.read()
                 return _read(response, url, kind)
             except httpx2.InvalidURL as error:
                 raise InvalidValue(f"url is {url!r}: {error}") from None

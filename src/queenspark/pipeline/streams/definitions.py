@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from ...sql import Plan, thaw
-from ...sql.running import engine_spec
+import msgspec
+
+from ...sql import Plan, SqlError, thaw
+from ...sql.running import RecordStage, RowStage, engine_spec
 from ...store.definitions import Definition, spec_of
 from ...store.position import Position
 from ...store.progress import End, Stream
@@ -20,26 +22,55 @@ class Definitions:
         self.seq = seq
         self.by_stream: dict[Stream, Definition] = {(row.stream_id, row.version): row for row in rows}
         self.window_queues = window_queues
+        self._record_stages: dict[Stream, RecordStage] = {}
+        self._row_stages: dict[Stream, RowStage] = {}
 
     @cached_property
     def plans(self) -> dict[Stream, Plan]:
         """What each version that computes does."""
-        return {
-            stream: thaw(row.body.query)
-            for stream, row in self.by_stream.items()
-            if row.body.query is not None
-        }
+        return {stream: plan for stream, plan in self._planned.items() if isinstance(plan, Plan)}
+
+    @cached_property
+    def broken(self) -> dict[Stream, str]:
+        """The versions that cannot be planned, and why: a newer version may have made them."""
+        return {stream: reason for stream, reason in self._planned.items() if isinstance(reason, str)}
+
+    @cached_property
+    def _planned(self) -> dict[Stream, Plan | str]:
+        found: dict[Stream, Plan | str] = {}
+        for stream, row in self.by_stream.items():
+            if row.body.query is None:
+                continue
+            try:
+                found[stream] = thaw(row.body.query)
+            except (SqlError, msgspec.MsgspecError) as error:
+                found[stream] = f"the job cannot be planned: {error}"
+        return found
 
     @cached_property
     def specs(self) -> dict[Stream, WindowSpec]:
         """The windows of every version that has state."""
         found = {}
         for stream, row in self.by_stream.items():
+            if stream in self.broken:
+                continue
             plan = self.plans.get(stream)
             spec = spec_of(row.body) if plan is None else engine_spec(plan)
             if spec is not None:
                 found[stream] = spec
         return found
+
+    def record_stage(self, stream: Stream) -> RecordStage:
+        """The first stage of a version that computes."""
+        if stream not in self._record_stages:
+            self._record_stages[stream] = RecordStage(self.plans[stream], *stream)
+        return self._record_stages[stream]
+
+    def row_stage(self, stream: Stream) -> RowStage:
+        """The last stage of a version that computes."""
+        if stream not in self._row_stages:
+            self._row_stages[stream] = RowStage(self.plans[stream], *stream)
+        return self._row_stages[stream]
 
     @cached_property
     def queue_names(self) -> frozenset[str]:

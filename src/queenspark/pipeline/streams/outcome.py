@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 import polars as pl
 
 from ...sql import Plan
-from ...sql.running import RowStage
 from ...sql.running.rows import Given
 from ...store.progress import Place, Stream
 from ...store.window_sink import Parts
@@ -104,7 +103,7 @@ class Outcome:
         """The rows of one job."""
         if self._definitions.is_silent(stream, self._batch.end):
             return
-        stage = RowStage(plan, *stream)
+        stage = self._definitions.row_stage(stream)
         query = self._definitions.by_stream[stream].body.query or {}
         if plan.kind == "rows":
             records = [each for each in self._given.records if _has(each, stream)]

@@ -8,8 +8,7 @@ import polars as pl
 import pyarrow as pa
 
 from ...formats.window_message import GLOBAL
-from ...sql import Plan
-from ...sql.running import MessageDecoder, RecordStage, reads_headers
+from ...sql.running import MessageDecoder, reads_headers
 from ...store.encryption import Cipher
 from ...store.position import Position
 from ...store.progress import Stream
@@ -60,10 +59,10 @@ class Router:
                 else:
                     routes.append((source.queue_id, *stream, body.partitioned, body.event_time, *bounds))
         self._after = read.after
-        self._plans = definitions.plans
+        self._definitions = definitions
         self._readers: dict[int, _QueueReader] = {}
         streams = {stream for jobs in self._jobs.values() for stream, _ in jobs}
-        self.needs_headers = any(reads_headers(self._plans[stream]) for stream in streams)
+        self.needs_headers = any(reads_headers(definitions.plans[stream]) for stream in streams)
         self._routes = pl.DataFrame(routes, schema=_ROUTE, orient="row")
         self._cut = any(
             (txid, id_) > read.after for txid, id_ in self._routes.select("after_txid", "after_id").rows()
@@ -119,7 +118,7 @@ class Router:
     def _compute(self, queue_id: int, rows: pl.DataFrame, names: pl.Series, parcels: Parcels) -> None:
         """What jobs make of the messages of a queue. A job that fails stops nobody else."""
         if queue_id not in self._readers:
-            self._readers[queue_id] = _QueueReader(self._jobs[queue_id], self._plans, self._after)
+            self._readers[queue_id] = _QueueReader(self._jobs[queue_id], self._definitions, self._after)
         reader = self._readers[queue_id]
         messages = rows.with_columns(
             names.gather(rows["name"]),
@@ -158,21 +157,23 @@ class Router:
 class _QueueReader:
     """The jobs that read a queue, and what they read of its messages."""
 
-    def __init__(self, jobs: list[tuple[Stream, Bounds]], plans: dict[Stream, Plan], after: Position) -> None:
-        self.decoder = MessageDecoder([plans[stream] for stream, _ in jobs])
-        self.jobs = [_Job(stream, plans[stream], bounds, after) for stream, bounds in jobs]
+    def __init__(self, jobs: list[tuple[Stream, Bounds]], definitions: Definitions, after: Position) -> None:
+        self.decoder = MessageDecoder([definitions.plans[stream] for stream, _ in jobs])
+        self.jobs = [_Job(stream, definitions, bounds, after) for stream, bounds in jobs]
 
 
 class _Job:
     """A version that computes, and which messages of a queue are for it."""
 
-    def __init__(self, stream: Stream, plan: Plan, bounds: Bounds, after: Position) -> None:
+    def __init__(self, stream: Stream, definitions: Definitions, bounds: Bounds, after: Position) -> None:
         self.stream = stream
         txid, id_, *ends = bounds
         is_cut = Position(txid or 0, id_ or 0) > after or any(end is not None for end in ends)
         self._bounds = bounds if is_cut else None
-        self._plan = plan
-        self._stage = RecordStage(plan, *stream)
+        self._plan = definitions.plans[stream]
+        query = definitions.by_stream[stream].body.query or {}
+        self._has_rows = query.get("output", "rows") == "rows"
+        self._stage = definitions.record_stage(stream)
 
     def run(self, messages: pl.DataFrame, parcels: Parcels) -> None:
         """Add what comes of the messages."""
@@ -184,6 +185,9 @@ class _Job:
         taken = self._stage.run(messages)
         if not taken.records.is_empty():
             records = self._named(taken.records).rename({"queue_id": "source"})
+            if self._has_rows:
+                # Rows do not say where their records are: the engine need not tell queues apart.
+                records = records.with_columns(source=pl.lit(0, dtype=pl.Int32))
             others = [name for name in records.columns if name not in RECORD]
             parcels.add_records(records.select(*RECORD, *others))
         if not taken.rows.is_empty():

@@ -203,11 +203,14 @@ class StreamsReader(DataSourceStreamReader):
         for stream in [*at.live, *at.behind]:
             body = now.by_stream[stream].body
             is_full = now.window_queues.get(stream[0]) in full
-            if body.query is None or not (body.paused or stream in failed or is_full):
+            is_broken = stream in now.broken
+            if body.query is None or not (body.paused or stream in failed or is_full or is_broken):
                 continue
             place = start.place(stream)
             if stream in at.behind:
                 place = start.behind.get(name_of(stream), (*at.behind[stream], NEVER))
+            if is_broken and stream not in failed:
+                self._store.note_failure(stream, start, place, now.broken[stream])
             if stream in failed and failed[stream][0] == start.run:
                 place = min(place, (failed[stream][1][0], failed[stream][1][1], failed[stream][1][2]))
             held[stream] = place

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import polars as pl
 
 from ..duration import short_duration
+from ..expressions import Compiled
 from ..keys import key_text
 from ..planning.plan import Plan
 from .rows import DEAD, ROW, RowStage, alive, without
@@ -43,22 +45,33 @@ class RecordStage:
         frame = records.condition_program.apply(messages)
         if records.condition is not None:
             frame = alive(frame, [records.condition], dead).filter(records.condition.value)
-        frame = records.program.apply(frame)
-        time = () if records.time is None else (records.time,)
-        frame = alive(frame, [value for _, value in (*records.key, *records.inputs)] + [*time], dead)
+        frame = alive(records.program.apply(frame), self._needed, dead)
         if self._rows is not None:
             given = self._rows.of_records(frame)
             return Taken(_EMPTY, given.rows, pl.concat([*dead, given.dead]))
         frame = self._timed(frame, dead)
+        return Taken(frame.select(self._selected), _NO_ROWS, pl.concat([pl.DataFrame(schema=DEAD), *dead]))
+
+    @cached_property
+    def _needed(self) -> list[Compiled]:
+        """What must be there of each record."""
+        records = self._plan.records
+        time = [] if records.time is None else [records.time]
+        return [value for _, value in (*records.key, *records.inputs)] + time
+
+    @cached_property
+    def _selected(self) -> list[pl.Expr]:
+        """What the engine gets of each record."""
+        records = self._plan.records
         inputs = dict(records.inputs)
         slots = self._slots.inputs if self._slots is not None else {}
         key = key_text([(value.value, value.type) for _, value in records.key])
-        found = frame.select(
-            key.alias("key"), "queue_id", "txid", "id", "created_us", "event_us",
+        return [
+            key.alias("key"),
+            *map(pl.col, ("queue_id", "txid", "id", "created_us", "event_us")),
             *(inputs[name].value.alias(slot) for slot, name in slots.items()),
-            *self.later_columns,
-        )  # fmt: skip
-        return Taken(found, _NO_ROWS, pl.concat([pl.DataFrame(schema=DEAD), *dead]))
+            *map(pl.col, self.later_columns),
+        ]
 
     @property
     def later_columns(self) -> list[str]:

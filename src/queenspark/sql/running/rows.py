@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ import polars as pl
 from ..encoding import json_text, row_text
 from ..expressions import Compiled
 from ..expressions.times import from_micros
-from ..keys import key_values, partition_name, shortened
+from ..keys import LONGEST, key_values, partition_name, shortened
 from ..planning.plan import EXPLODED, Plan
 from ..planning.scope import REVISION
 from ..types import STRING, TIMESTAMP
@@ -39,13 +40,23 @@ class Given(NamedTuple):
 
 
 class RowStage:
-    """The last stage of one plan, for a version of a job."""
+    """The last stage of one plan, for a version of a job. It is made once and used for many batches."""
 
     def __init__(self, plan: Plan, job: int, version: int) -> None:
         self._plan = plan
         self._id = f"{job}:{version}"
         self._version = version
-        self._slots = slots_of(plan)
+        self._values = [column.value for column in plan.rows.columns]
+        self._key_types = [kind.type for _, kind in plan.records.key]
+        slots = slots_of(plan)
+        by_name = {aggregate.name: aggregate for aggregate in plan.aggregates}
+        results = {} if slots is None else {slot: by_name[name] for slot, name in slots.results.items()}
+        self._results = [
+            pl.col(slot).cast(aggregate.type.column).alias(aggregate.name)
+            for slot, aggregate in results.items()
+        ]
+        self._errors = {f"{slot}!": each.error for slot, each in results.items() if each.can_fail}
+        self._by_record = plan.kind != "window" or plan.emission == "changes"
 
     def of_records(self, frame: pl.DataFrame) -> Given:
         """Rows of a plan without state: those of records, with the columns of the first stage."""
@@ -54,96 +65,86 @@ class RowStage:
         dead: list[pl.DataFrame] = []
         if rows.explode is not None:
             frame = self._exploded(frame, rows.explode, dead)
-        frame = alive(frame, [column.value for column in rows.columns], dead)
-        record = pl.format(f"{self._id}:{{}}-{{}}", "txid", "id")
-        if rows.explode is not None:
-            record = pl.format("{}:{}", record, pl.col(_NUMBER))
+        frame = alive(frame, self._values, dead)
         time = pl.col("_event_time") if "_event_time" in frame.columns else from_micros(pl.col("created_us"))
         revision = pl.col(REVISION) if REVISION in frame.columns else None
-        payload = pl.col("payload") if rows.whole_payload else self._payload()
-        found = frame.select(
-            self._partition().alias("key"),
-            payload.alias("payload"),
-            self._headers(time, revision, None).alias("headers"),
-            record.alias("transaction_id"),
-            pl.lit(0, dtype=pl.Int64).alias("order"),
-            "txid",
-            "id",
-        )
+        found = frame.select(*self._row_of_record, self._headers(time, revision, None).alias("headers"))
         return Given(found.select(list(ROW)), _concat(dead))
 
     def of_windows(self, frame: pl.DataFrame) -> Given:
         """Rows of windows and groups, as the engine gives them; its own columns stay beside."""
-        plan = self._plan
-        columns = [
-            values.alias(name)
-            for (name, _), values in zip(
-                plan.records.key,
-                key_values(frame["key"], [kind.type for _, kind in plan.records.key])
-                if plan.records.key
-                else (),
-                strict=True,
-            )
+        keys: list[pl.Series] = []
+        if self._key_types:
+            values = key_values(frame["key"], self._key_types)
+            keys = [
+                value.alias(name) for (name, _), value in zip(self._plan.records.key, values, strict=True)
+            ]
+        return self._finished(frame.with_columns(*keys, *self._window_columns, *self._failures(frame)))
+
+    def of_buffers(self, frame: pl.DataFrame) -> Given:
+        """Rows of OVER: what the engine gives for each record, joined with the record's own columns."""
+        return self._finished(frame.with_columns(*self._results, *self._failures(frame)))
+
+    def _finished(self, frame: pl.DataFrame) -> Given:
+        rows = self._plan.rows
+        frame = _with_short_names(rows.program.apply(frame))
+        dead: list[pl.DataFrame] = []
+        if rows.having is not None:
+            frame = alive(frame, [rows.having], dead).filter(rows.having.value)
+        frame = alive(frame, self._values, dead)
+        return Given(frame.with_columns(self._row_of_window), _concat(dead))
+
+    @cached_property
+    def _row_of_record(self) -> list[pl.Expr]:
+        record = pl.format(f"{self._id}:{{}}-{{}}", "txid", "id")
+        if self._plan.rows.explode is not None:
+            record = pl.format("{}:{}", record, pl.col(_NUMBER))
+        payload = pl.col("payload") if self._plan.rows.whole_payload else self._payload()
+        return [
+            self._partition().alias("key"),
+            payload.alias("payload"),
+            record.alias("transaction_id"),
+            pl.lit(0, dtype=pl.Int64).alias("order"),
+            pl.col("txid"),
+            pl.col("id"),
         ]
-        frame = frame.with_columns(
-            *columns,
-            *self._results(frame),
-            shortened(pl.col("key")).alias("key"),
+
+    @cached_property
+    def _window_columns(self) -> list[pl.Expr]:
+        return [
+            *self._results,
             from_micros(pl.col("start_us")).alias("window_start"),
             from_micros(pl.col("end_us")).alias("window_end"),
             pl.col("count").alias("_count"),
             pl.col("revision").alias(REVISION),
-        )
-        return self._finished(frame, by_record=plan.emission == "changes")
+        ]
 
-    def of_buffers(self, frame: pl.DataFrame) -> Given:
-        """Rows of OVER: what the engine gives for each record, joined with the record's own columns."""
-        frame = frame.with_columns(*self._results(frame), shortened(pl.col("key")).alias("key"))
-        return self._finished(frame, by_record=True)
-
-    def _finished(self, frame: pl.DataFrame, *, by_record: bool) -> Given:
-        rows = self._plan.rows
-        frame = rows.program.apply(frame)
-        dead: list[pl.DataFrame] = []
-        if rows.having is not None:
-            frame = alive(frame, [rows.having], dead)
-            frame = frame.filter(rows.having.value)
-        frame = alive(frame, [column.value for column in rows.columns], dead)
-        if by_record:
-            record = pl.format("{}-{}", "txid", "id")
-            in_window = self._plan.kind == "window"
-            ids = (
-                pl.format("{}:{}", _short_id("window_id"), record)
-                if in_window
-                else (pl.format(f"{self._id}:{{}}", record))
+    @cached_property
+    def _row_of_window(self) -> list[pl.Expr]:
+        plan = self._plan
+        revision = pl.col("revision") if plan.updating else None
+        if self._by_record:
+            job = "{}" if plan.kind == "window" else f"{self._id}"
+            ids = pl.format(
+                f"{job}:{{}}-{{}}", *(["window_id"] if plan.kind == "window" else []), "txid", "id"
             )
-            time, order = pl.col("time_us"), pl.lit(0, dtype=pl.Int64)
+            headers = self._headers(from_micros(pl.col("time_us")), revision, None)
+            place = [pl.lit(0, dtype=pl.Int64).alias("order")]
         else:
-            ids = pl.format("{}:r{}", _short_id("window_id"), "revision")
-            time, order = pl.col("end_us") - 1, pl.col("end_us")
-            frame = frame.with_columns(txid=pl.lit(0, dtype=pl.Int64), id=pl.lit(0, dtype=pl.Int64))
-        revision = pl.col("revision") if self._plan.updating else None
-        replaces = pl.col("replaces") if self._plan.kind == "window" and not by_record else None
-        found = frame.with_columns(
-            self._payload().alias("payload"),
-            self._headers(from_micros(time), revision, replaces).alias("headers"),
-            ids.alias("transaction_id"),
-            order.alias("order"),
-        )
-        return Given(found, _concat(dead))
+            ids = pl.format("{}:r{}", "window_id", "revision")
+            headers = self._headers(from_micros(pl.col("end_us") - 1), revision, pl.col("replaces"))
+            nowhere = [pl.lit(0, dtype=pl.Int64).alias(name) for name in ("txid", "id")]
+            place = [pl.col("end_us").alias("order"), *nowhere]
+        return [
+            self._payload().alias("payload"), headers.alias("headers"), ids.alias("transaction_id"), *place,
+        ]  # fmt: skip
 
-    def _results(self, frame: pl.DataFrame) -> list[pl.Expr]:
-        """The columns of the aggregates by their names, with their errors."""
-        found = []
-        slots = self._slots.results if self._slots is not None else {}
-        by_name = {aggregate.name: aggregate for aggregate in self._plan.aggregates}
-        for slot, name in slots.items():
-            aggregate = by_name[name]
-            found.append(pl.col(slot).cast(aggregate.type.column).alias(name))
-            if aggregate.can_fail:
-                error = pl.col(f"{slot}!") if f"{slot}!" in frame.columns else pl.lit(None, dtype=pl.String)
-                found.append(error.alias(aggregate.error))
-        return found
+    def _failures(self, frame: pl.DataFrame) -> list[pl.Expr]:
+        """The errors of the aggregates by the names of their columns."""
+        return [
+            (pl.col(slot) if slot in frame.columns else pl.lit(None, dtype=pl.String)).alias(name)
+            for slot, name in self._errors.items()
+        ]
 
     def _exploded(self, frame: pl.DataFrame, array: Compiled, dead: list[pl.DataFrame]) -> pl.DataFrame:
         """A row for each element; none for NULL and for an empty array."""
@@ -173,11 +174,21 @@ class RowStage:
         if revision is not None:
             parts += [pl.lit(',"_revision":"'), revision.cast(pl.String).fill_null("1"), pl.lit('"')]
         if replaces is not None:
-            ids = replaces.list.eval(json_text(_short_id(pl.element()), STRING)).list.join(",")
+            ids = replaces.list.eval(json_text(pl.element(), STRING)).list.join(",")
             text = json_text(pl.concat_str([pl.lit("["), ids, pl.lit("]")]), STRING)
             named = pl.concat_str([pl.lit(',"_replaces":'), text])
             parts.append(pl.when(replaces.list.len() > 0).then(named).otherwise(pl.lit("")))
         return pl.concat_str([*parts, pl.lit("}")])
+
+
+def _with_short_names(frame: pl.DataFrame) -> pl.DataFrame:
+    """Keys, and the ids of their windows, as partitions and transaction ids can be."""
+    longest = frame["key"].str.len_bytes().max()
+    if not isinstance(longest, int) or longest <= LONGEST:
+        return frame
+    ids = [pl.col("window_id")] if "window_id" in frame.columns else []
+    replaced = [pl.col("replaces").list.eval(_short_id(pl.element()))] if "replaces" in frame.columns else []
+    return frame.with_columns(shortened(pl.col("key")), *map(_short_id, ids), *replaced)
 
 
 def alive(frame: pl.DataFrame, needed: list[Compiled], dead: list[pl.DataFrame]) -> pl.DataFrame:
@@ -205,12 +216,12 @@ def without(frame: pl.DataFrame, reason: pl.Expr, dead: list[pl.DataFrame]) -> p
     return frame.filter(reasons.is_null())
 
 
-def _short_id(window_id: str | pl.Expr) -> pl.Expr:
+def _short_id(window_id: pl.Expr) -> pl.Expr:
     """A window's id; a hash of it when its key is very long."""
-    text = pl.col(window_id) if isinstance(window_id, str) else window_id
-    long = text.str.len_chars() > _LONGEST_ID
-    hashed = pl.when(long).then(text).map_batches(_hashed, return_dtype=pl.String(), is_elementwise=True)
-    return pl.when(long).then(hashed).otherwise(text)
+    long = window_id.str.len_chars() > _LONGEST_ID
+    only_long = pl.when(long).then(window_id)
+    hashed = only_long.map_batches(_hashed, return_dtype=pl.String(), is_elementwise=True)
+    return pl.when(long).then(hashed).otherwise(window_id)
 
 
 def _hashed(ids: pl.Series) -> pl.Series:

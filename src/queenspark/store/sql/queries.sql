@@ -844,12 +844,14 @@ LEFT JOIN LATERAL (
 WHERE s.id = ANY (%(ids)s) AND (f.error IS NOT NULL OR g.gone IS NOT NULL)
 
 -- name: failed_at
--- The position from which on a failed job has not given out everything.
+-- The position from which on a failed version of a job has not given out everything.
 SELECT (min(ARRAY[f.txid, f.id]))[1], (min(ARRAY[f.txid, f.id]))[2] FROM queenspark.stream_failures f
-WHERE f.stream_id = %(stream_id)s HAVING count(*) > 0
+WHERE f.stream_id = %(stream_id)s AND f.version = %(version)s HAVING count(*) > 0
 
 -- name: forget_failures
-DELETE FROM queenspark.stream_failures WHERE stream_id = %(stream_id)s
+-- Of a version, or of all.
+DELETE FROM queenspark.stream_failures
+WHERE stream_id = %(stream_id)s AND (%(version)s::integer IS NULL OR version = %(version)s)
 
 -- name: queue_taken
 -- Why a queue cannot be that of a job: others push to it, or soon will.
@@ -906,14 +908,24 @@ UPDATE queenspark.streams SET expires_at = clock_timestamp() + make_interval(sec
 WHERE id = %(id)s AND expires_at IS NOT NULL RETURNING id
 
 -- name: read_rows
--- Rows of a queue after a position, in the order of the log; only final ones.
-SELECT m.txid, m.id, m.payload, m.encrypted, m.transaction_id FROM queenspark.messages m
-WHERE m.queue_id = %(queue_id)s AND (m.txid, m.id) > (%(txid)s, %(id)s) AND m.txid < (SELECT horizon())
-ORDER BY m.txid, m.id LIMIT %(limit)s
+-- Rows of a queue after a position, in the order of the log; only final ones. A row that begins after so many bytes is
+-- for the next call.
+SELECT x.txid, x.id, x.payload, x.encrypted, x.transaction_id FROM (
+    SELECT m.*, sum(m.size) OVER (ORDER BY m.txid, m.id) - m.size AS before FROM (
+        SELECT m.txid, m.id, m.payload, m.encrypted, m.transaction_id, octet_length(m.payload) AS size
+        FROM queenspark.messages m
+        WHERE m.queue_id = %(queue_id)s AND (m.txid, m.id) > (%(txid)s, %(id)s) AND m.txid < (SELECT horizon())
+        ORDER BY m.txid, m.id LIMIT %(limit)s) m
+) x WHERE x.before < %(most_bytes)s ORDER BY x.txid, x.id
 
 -- name: newest_payloads
-SELECT m.payload, m.encrypted, m.transaction_id FROM queenspark.messages m
-WHERE m.queue_id = %(queue_id)s ORDER BY m.txid DESC, m.id DESC LIMIT %(limit)s
+-- The newest messages of a queue, fewer when they are large.
+SELECT x.payload, x.encrypted, x.transaction_id FROM (
+    SELECT m.*, sum(m.size) OVER (ORDER BY m.txid DESC, m.id DESC) - m.size AS before FROM (
+        SELECT m.txid, m.id, m.payload, m.encrypted, m.transaction_id, octet_length(m.payload) AS size
+        FROM queenspark.messages m
+        WHERE m.queue_id = %(queue_id)s ORDER BY m.txid DESC, m.id DESC LIMIT %(limit)s) m
+) x WHERE x.before < %(most_bytes)s ORDER BY x.txid DESC, x.id DESC
 
 -- name: relations
 -- What statements have declared: all, or the one of a name.

@@ -1,0 +1,163 @@
+"""`queenspark jobs`: the jobs of SQL, how they are doing, and their dead records."""
+
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from queenspark.cli.broker_api import BrokerApi
+from queenspark.cli.confirm import confirm
+from queenspark.cli.exits import Failure
+from queenspark.cli.noun import noun
+from queenspark.cli.options import AsJson, Limit, Offset, Search, Sort, Url, Yes
+from queenspark.cli.output import out, print_facts, print_json, print_table, records_of, say, say_page
+from queenspark.client.errors import SqlError
+from queenspark.client.sync.lines import Lines
+
+app = noun("List, look at, pause, resume, restart and drop the jobs of SQL.")
+
+JobName = Annotated[str, typer.Argument(metavar="JOB", help="The job's name, NAMESPACE.NAME for most.")]
+
+COLUMNS = [
+    ("job", "fullName"),
+    ("state", "state"),
+    ("version", "version"),
+    ("records/s", "recordsPerSecond"),
+    ("rows/s", "rowsPerSecond"),
+    ("behind, s", "lagSeconds"),
+    ("open", "openWindows"),
+    ("late", "late"),
+    ("dead", "dead"),
+    ("last error", "lastError"),
+]
+ROWS = [("column", "name"), ("type", "type")]
+DEAD = [
+    ("seen", "seenAt"),
+    ("key", "key"),
+    ("window", "windowStart"),
+    ("queue", "queue"),
+    ("partition", "partition"),
+    ("transaction id", "transactionId"),
+    ("reason", "reason"),
+]
+
+
+@app.command("list")
+def list_jobs(
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", metavar="NAME", help="Only jobs of this namespace.")
+    ] = None,
+    search: Search = None,
+    sort: Sort = "name",
+    limit: Limit = 100,
+    offset: Offset = 0,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the jobs (also: just `queenspark jobs`)."""
+    page = {"search": search, "sort": sort, "limit": limit, "offset": offset}
+    with BrokerApi(url) as broker:
+        answer = broker.get("jobs", query={"namespace": namespace, **page})
+    if as_json:
+        return print_json(answer)
+    jobs = records_of(answer, "jobs")
+    if not jobs:
+        return say("There is no such job; create one with `queenspark sql`.")
+    print_table([{**job, "fullName": _full_name(job)} for job in jobs], COLUMNS)
+    return say_page(jobs, answer, offset)
+
+
+@app.command("show")
+def show_job(job: JobName, url: Url = None, as_json: AsJson = False) -> None:
+    """Show everything about one job: its statement, its columns, its rate and lag, its last error."""
+    with BrokerApi(url) as broker:
+        answer = broker.get("jobs", job)
+    if as_json:
+        return print_json(answer)
+    print_facts({name: value for name, value in answer.items() if name != "columns"})
+    out().print()
+    return print_table(records_of(answer, "columns"), ROWS)
+
+
+@app.command("pause")
+def pause_job(job: JobName, url: Url = None, as_json: AsJson = False) -> None:
+    """Pause a job: it keeps its position, and later gives the same rows."""
+    _control(job, "pause", url, as_json)
+
+
+@app.command("resume")
+def resume_job(job: JobName, url: Url = None, as_json: AsJson = False) -> None:
+    """Let a paused job go on from where it was."""
+    _control(job, "resume", url, as_json)
+
+
+@app.command("restart")
+def restart_job(job: JobName, url: Url = None, as_json: AsJson = False) -> None:
+    """Let a failed job try again from where it stopped."""
+    _control(job, "restart", url, as_json)
+
+
+@app.command("drop")
+def drop_job(
+    job: JobName,
+    cascade: Annotated[
+        bool, typer.Option("--cascade", help="Also drop the jobs that read it, and its consumer groups.")
+    ] = False,
+    yes: Yes = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Drop a job with all its rows; refused while others use them, unless with --cascade."""
+    with BrokerApi(url) as broker:
+        broker.get("jobs", job)
+        others = [name for name in _would_drop(broker, job, cascade) if name != job]
+        also = f", and also {', '.join(others)}" if others else ""
+        confirm(f"Drop the job {job} with all its rows{also}?", yes)
+        answer = broker.delete("jobs", job, query={"cascade": cascade})
+    if as_json:
+        return print_json(answer)
+    return say(f"Dropped: {', '.join(answer['dropped'])}.")
+
+
+@app.command("dead")
+def list_dead(
+    job: JobName, limit: Limit = 100, offset: Offset = 0, url: Url = None, as_json: AsJson = False
+) -> None:
+    """List the records and rows of a job that failed, with the reason, the newest first."""
+    with BrokerApi(url) as broker:
+        answer = broker.get("jobs", job, "dead", query={"limit": limit, "offset": offset})
+    if as_json:
+        return print_json(answer)
+    dead = records_of(answer, "dead")
+    if not dead:
+        return say(f"The job {job} has no dead records{' there' if offset else ''}.")
+    print_table(dead, DEAD)
+    return say("See --limit and --offset for more.") if len(dead) == limit else None
+
+
+def _control(job: str, action: str, url: str | None, as_json: bool) -> None:
+    with BrokerApi(url) as broker:
+        answer = broker.post("jobs", job, action)
+    if as_json:
+        return print_json(answer)
+    return say(f"The job {job} is {answer['state']}.")
+
+
+def _full_name(job: dict[str, Any]) -> str:
+    return job["name"] if job["namespace"] == "default" else f"{job['namespace']}.{job['name']}"
+
+
+class _Dropped(msgspec.Struct):
+    dropped: list[str] = []
+
+
+def _would_drop(broker: BrokerApi, job: str, cascade: bool) -> list[str]:
+    """Everything that would go; a refusal names those who use it."""
+    name = ".".join(f"`{part}`" for part in job.split("."))
+    try:
+        answer = broker.sql(f"DROP STREAM {name}{' CASCADE' if cascade else ''}", dry_run=True)
+    except SqlError as error:
+        reason = str(error).replace("use CASCADE", "use --cascade")
+        raise Failure(f"The broker refused: {reason}") from None
+    assert not isinstance(answer, Lines), "DROP is no SELECT"
+    return [name for result in answer for name in msgspec.json.decode(result, type=_Dropped).dropped]

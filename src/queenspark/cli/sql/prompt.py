@@ -1,0 +1,100 @@
+"""The prompt: a statement, what it answers, and the next one."""
+
+from typing import Any
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.enums import DEFAULT_BUFFER
+from prompt_toolkit.filters import has_focus
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+from queenspark.cli.broker_api import BrokerApi
+from queenspark.cli.exits import Failure
+from queenspark.cli.output import out, say
+from queenspark.cli.sql.completion import SqlCompleter
+from queenspark.cli.sql.highlighting import STYLE, SqlLexer
+from queenspark.cli.sql.history import history
+from queenspark.cli.sql.names import Names
+from queenspark.cli.sql.runner import Runner, StatementFailed
+from queenspark.cli.sql.text import is_complete
+
+_PROMPT = "queenspark> "
+_LEAVE = ("exit", "quit")
+_HELP = """\
+End a statement with ; it may have many lines. Tab completes, Ctrl-R searches the history.
+Ctrl-C drops what is typed, or ends a running SELECT. Ctrl-D or exit leaves.
+
+Name the columns of a queue's messages, push some, and read what is counted:
+  CREATE STREAM clicks (page STRING, ms BIGINT) WITH (queue = 'clicks');
+  INSERT INTO clicks VALUES ('home', 12), ('cart', 30);
+  SELECT page, COUNT(*) AS n FROM clicks GROUP BY page EMIT CHANGES;
+
+Create a job, which goes on when you leave and writes its rows to the queue busy:
+  CREATE STREAM busy AS SELECT page, COUNT(*) AS n FROM clicks
+    GROUP BY page WINDOW TUMBLING(1m);
+  PAUSE JOB busy;  RESUME JOB busy;  RESTART JOB busy;  DROP STREAM busy;
+
+Look around:
+  SHOW STREAMS;  SHOW JOBS;  SHOW QUEUES;  SHOW FUNCTIONS;
+  DESCRIBE busy;  DESCRIBE EXTENDED busy;  EXPLAIN SELECT page FROM clicks;"""
+
+
+def converse(broker: BrokerApi, runner: Runner, **terminal: Any) -> None:
+    """Ask for statements and run them until Ctrl-D; `terminal` is another one than the person's."""
+    names = Names(broker)
+    session: PromptSession[str] = PromptSession(
+        [("class:prompt", _PROMPT)],
+        multiline=True,
+        prompt_continuation=lambda width, *_: [("class:continuation", "-> ".rjust(width))],
+        history=history(),
+        completer=SqlCompleter(names),
+        complete_in_thread=True,
+        lexer=SqlLexer(),
+        style=STYLE,
+        include_default_pygments_style=False,
+        key_bindings=_bindings(),
+        **terminal,
+    )
+    say(f"Connected to {broker.url}. End statements with ; or type help.")
+    while True:
+        try:
+            text = session.prompt()
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
+        word = text.strip().rstrip(";").strip().lower()
+        if word in _LEAVE:
+            return
+        if word == "help":
+            out().print(_HELP, soft_wrap=True)
+        elif word:
+            _run(runner, text)
+            names.forget()
+
+
+def _run(runner: Runner, text: str) -> None:
+    try:
+        runner.run(text)
+    except KeyboardInterrupt:
+        say("Cancelled; the broker may have carried it out all the same.")
+    except StatementFailed:
+        pass
+    except Failure as failure:
+        say(str(failure))
+
+
+def _bindings() -> KeyBindings:
+    """Enter ends a statement that has its semicolon; else it begins a new line."""
+    bindings = KeyBindings()
+
+    @bindings.add("enter", filter=has_focus(DEFAULT_BUFFER))
+    def enter(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
+            buffer.complete_state = None
+        elif is_complete(buffer.text) or buffer.text.strip().lower() in ("", "help", *_LEAVE):
+            buffer.validate_and_handle()
+        else:
+            buffer.newline(copy_margin=False)
+
+    return bindings

@@ -1,0 +1,80 @@
+"""SQL statements, and the rows of a SELECT as they come."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Self
+
+from ..sql_results import Row, SqlAnswered, SqlColumn, SqlResult, columns_of, row_reader
+from .lines import AsyncLines
+from .session import AsyncSession
+
+
+class AsyncSqlAnswer:
+    """The answer to statements. Its rows are those of the SELECT as they come, or of the last statement.
+
+    Leaving the loop over the rows of a SELECT, or closing the answer, ends the query.
+    """
+
+    def __init__(
+        self,
+        results: list[SqlResult],
+        columns: list[SqlColumn],
+        lines: AsyncLines | None = None,
+        first: list[bytes] | None = None,
+    ) -> None:
+        #: What each statement did, in their order; empty for a SELECT.
+        self.results = results
+        #: The columns of the rows.
+        self.columns = columns
+        self._lines = lines
+        self._first = first or []
+
+    async def __aiter__(self) -> AsyncIterator[Row]:
+        """The rows. Those of a SELECT can be read once."""
+        if self._lines is None:
+            for row in self.results[-1].rows:
+                yield row
+            return
+        read = row_reader(self.columns)
+        try:
+            lines, self._first = self._first, []
+            while lines or (lines := await self._lines.more()):
+                for line in lines:
+                    yield read(line)
+                lines = []
+        finally:
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the query of a SELECT."""
+        if self._lines is not None:
+            await self._lines.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+async def run(
+    session: AsyncSession, statements: str, timeout_ms: int | None, dry_run: bool
+) -> AsyncSqlAnswer:
+    """Send statements. They are sent again only when they certainly did not arrive."""
+    body = {"sql": statements, "dryRun": dry_run, "timeout": timeout_ms}
+    answer = await session.call(
+        "POST", "sql", body=body, kind=SqlAnswered, repeatable=dry_run, may_be_lines=True
+    )
+    if not isinstance(answer, AsyncLines):
+        results = [result.read() for result in answer.results]
+        return AsyncSqlAnswer(results, results[-1].columns)
+    try:
+        lines = await answer.more()
+        return AsyncSqlAnswer([], columns_of(lines[0] if lines else b""), answer, lines[1:])
+    except BaseException:
+        await answer.aclose()
+        raise

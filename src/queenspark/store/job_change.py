@@ -1,0 +1,238 @@
+"""Jobs and declarations on one connection: to look at, and to change together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from psycopg.rows import dict_row
+
+from .definitions import Body, Cut, job_name, temporary_queue
+from .encryption import Cipher
+from .errors import Refused
+from .job import Condition, How, Job, State, WantedJob, error_of, to_job
+from .queries import query
+from .relations import Relations
+from .versions import Connection, Versions
+
+_SAMPLE_BYTES = 16 * 1024 * 1024  # of messages whose types are looked at
+_TEMPORARY = "%select"  # namespace of temporary jobs
+_TAKEN = {
+    "queue": "there is a queue {queue} already; choose another name, or delete the queue",
+    "staged": "messages for the queue {queue} are staged; choose another name, or end the push maintenance",
+    "dead letters": "{queue} is the deadLetterQueue of {by}; choose another name",
+}
+
+
+class JobChange:
+    """Reads and changes jobs and declarations on one connection."""
+
+    def __init__(self, connection: Connection, cipher: Cipher) -> None:
+        self._connection = connection
+        self._cipher = cipher
+        self.relations = Relations(connection)
+        #: Queues that were made, changed or deleted.
+        self.changed_queues: list[str] = []
+
+    # Looking
+
+    async def find(self, namespace: str, name: str) -> Job | None:
+        """The job of a name, if there is one; temporary ones have no name."""
+        return next(iter(await self._jobs("find_job", namespace=namespace, name=name, temporary=False)), None)
+
+    async def all(self, *, temporary: bool = False) -> list[Job]:
+        """All jobs by name."""
+        return await self._jobs("find_job", namespace=None, name=None, temporary=temporary)
+
+    async def readers(self, queue_id: int) -> list[Job]:
+        """Jobs and streams of windows (without a body) that read a queue."""
+        return await self._jobs("readers", queue_id=queue_id)
+
+    async def expired(self) -> list[Job]:
+        """Temporary jobs whose time is over."""
+        return await self._jobs("expired_jobs")
+
+    async def groups(self, job: Job) -> list[str]:
+        """The consumer groups of a job's rows."""
+        rows = await self._connection.execute(query("group_names"), {"queue_id": job.queue_id})
+        return [row[0] for row in await rows.fetchall()]
+
+    async def queue_ids(self, names: Sequence[str]) -> dict[str, int]:
+        """The ids of those of these queues that exist."""
+        rows = await self._connection.execute(query("queue_ids"), {"names": list(names)})
+        found: dict[str, int] = dict(await rows.fetchall())
+        return {name: found[name] for name in names if name in found}
+
+    async def queue_names(self) -> list[str]:
+        """The names of all queues that people can see."""
+        rows = await self._connection.execute(query("all_queue_names"))
+        return [row[0] for row in await rows.fetchall()]
+
+    async def newest_payloads(self, queue_id: int, limit: int) -> list[str]:
+        """The newest payloads of a queue, at most so many; fewer when they are large."""
+        params = {"queue_id": queue_id, "limit": limit, "most_bytes": _SAMPLE_BYTES}
+        rows = await self._connection.execute(query("newest_payloads"), params)
+        return [
+            self._cipher.decrypt(payload, transaction_id) if encrypted else payload
+            for payload, encrypted, transaction_id in await rows.fetchall()
+        ]
+
+    async def conditions(self, jobs: Sequence[Job]) -> dict[int, Condition]:
+        """What is known of some jobs, by their ids."""
+        params = {"ids": [job.id for job in jobs]}
+        states = await self._by_id("stream_state", params)
+        rates = await self._by_id("stream_rates", params)
+        troubles = await self._by_id("job_troubles", params)
+        found: dict[int, Condition] = {}
+        for job in jobs:
+            if job.id in states:
+                error = error_of(troubles.get(job.id))
+                state: State = "paused" if job.definition.paused else "failed" if error else "running"
+                found[job.id] = Condition(state, error, states[job.id], rates.get(job.id, {}))
+        return found
+
+    # Changing
+
+    async def ensure_queues(self, names: Sequence[str]) -> None:
+        """Make those of these queues that do not exist."""
+        missing = sorted(set(names) - (await self.queue_ids(names)).keys())
+        if missing:
+            await self._connection.execute(query("ensure_queues"), {"names": missing})
+            self.changed_queues += missing
+
+    async def create(self, wanted: WantedJob) -> Job:
+        """Make a job and its queue; Refused when there is a queue or a stream of its name."""
+        namespace, name = wanted.namespace, wanted.name
+        full_name = job_name(namespace, name)
+        rows = await self._connection.execute(query("find_stream"), {"namespace": namespace, "name": name})
+        if await rows.fetchone() is not None:
+            raise Refused(f"there is a stream of windows {full_name}; choose another name")
+        job_id = await self._add(namespace, name, full_name, wanted.retention_seconds or 0, None)
+        await self._begin(job_id, wanted)
+        job = await self.find(namespace, name)
+        assert job is not None
+        return job
+
+    async def create_temporary(self, wanted: WantedJob, seconds: float) -> Job:
+        """Make a job without a name that goes after so many seconds, unless it is renewed."""
+        name = uuid4().hex
+        wanted = msgspec.structs.replace(wanted, namespace=_TEMPORARY, name=name)
+        job_id = await self._add(_TEMPORARY, name, temporary_queue(name), 0, seconds)
+        await self._begin(job_id, wanted)
+        return (await self._jobs("find_job", namespace=_TEMPORARY, name=name, temporary=True))[0]
+
+    async def replace(self, job: Job, wanted: WantedJob, how: How) -> Job:
+        """Make a job what is wanted. A failed one changes by position, from where it failed."""
+        old = job.definition
+        queue_ids = await self._sources(wanted)
+        versions = Versions(self._connection, queue_ids)
+        failed_at = await versions.row("failed_at", stream_id=job.id, version=job.version)
+        version = job.version
+        new = _body(wanted, paused=old.paused)
+        if how == "in place":
+            new = msgspec.structs.replace(old, query=new.query, spec=new.spec)
+            await versions.add(job.id, version, new)
+        else:
+            version += 1
+            if how == "at a boundary" and failed_at is None:
+                await versions.take_over(job.id, version, old, new)
+            else:
+                cut = None if failed_at is None else Cut(*failed_at)
+                await versions.cut_over(job.id, version, old, new, cut)
+                await self._forget_failures(job, job.version)
+        await self._connection.execute(query("change_job"), {"id": job.id, "version": version})
+        if wanted.retention_seconds is not None:
+            params = {"queue_id": job.queue_id, "retention_seconds": wanted.retention_seconds}
+            await self._connection.execute(query("retain_rows"), params)
+        self.changed_queues.append(job.queue)
+        found = await self.find(job.namespace, job.name)
+        assert found is not None
+        return found
+
+    async def pause(self, job: Job) -> bool:
+        """Let a job keep its position and read nothing; whether that is new."""
+        return await self._set_paused(job, paused=True)
+
+    async def resume(self, job: Job) -> bool:
+        """Let a paused job go on; whether it was paused."""
+        return await self._set_paused(job, paused=False)
+
+    async def restart(self, job: Job) -> bool:
+        """Let a failed job try again from where it stopped; whether it had failed."""
+        if not await self._forget_failures(job):
+            return False
+        # A new seq with the same body: the pipeline notices.
+        await self._versions().add(job.id, job.version, job.definition)
+        return True
+
+    async def drop(self, job: Job) -> None:
+        """Delete a job, or a stream, with its queue."""
+        await self._connection.execute(query("end_definitions"), {"stream_id": job.id})
+        await self._connection.execute(query("delete_queue"), {"name": job.queue})
+        await self._connection.execute(query("forget_stream"), {"id": job.id})
+        self.changed_queues.append(job.queue)
+
+    async def _add(
+        self, namespace: str, name: str, queue: str, retention_seconds: int, expires_in: float | None
+    ) -> int:
+        versions = self._versions()
+        if (taken := await versions.row("queue_taken", name=queue)) is not None:
+            raise Refused(_TAKEN[taken[0]].format(queue=queue, by=taken[1]))
+        row = await versions.row("add_job_queue", name=queue, retention_seconds=retention_seconds)
+        if row is None:
+            raise Refused(_TAKEN["queue"].format(queue=queue))
+        self.changed_queues.append(queue)
+        added = await versions.row(
+            "add_job", namespace=namespace, name=name, queue_id=row[0], expires_in=expires_in
+        )
+        assert added is not None
+        return int(added[0])
+
+    async def _begin(self, job_id: int, wanted: WantedJob) -> None:
+        versions = Versions(self._connection, await self._sources(wanted))
+        body = msgspec.structs.replace(_body(wanted), sources=await versions.begin(wanted.start))
+        await versions.add(job_id, 1, body)
+
+    async def _sources(self, wanted: WantedJob) -> dict[str, int]:
+        found = await self.queue_ids(wanted.queues)
+        if missing := [name for name in wanted.queues if name not in found]:
+            raise Refused(f"the queue {missing[0]} does not exist")
+        return found
+
+    async def _set_paused(self, job: Job, *, paused: bool) -> bool:
+        """All versions that still have something to give out stop and go on together."""
+        changed = False
+        versions = self._versions()
+        for definition in await versions.live(job.id):
+            if definition.body.paused != paused:
+                body = msgspec.structs.replace(definition.body, paused=paused)
+                await versions.add(job.id, definition.version, body)
+                changed = True
+        return changed
+
+    async def _forget_failures(self, job: Job, version: int | None = None) -> bool:
+        params = {"stream_id": job.id, "version": version}
+        cursor = await self._connection.execute(query("forget_failures"), params)
+        return cursor.rowcount > 0
+
+    def _versions(self) -> Versions:
+        return Versions(self._connection, {})
+
+    async def _by_id(self, statement: str, params: dict[str, Any]) -> dict[int, dict[str, Any]]:
+        async with self._connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(query(statement), params)
+            return {row["id"]: row for row in await cursor.fetchall()}
+
+    async def _jobs(self, statement: str, /, **params: Any) -> list[Job]:
+        async with self._connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(query(statement), params)
+            return [to_job(row) for row in await cursor.fetchall()]
+
+
+def _body(wanted: WantedJob, *, paused: bool = False) -> Body:
+    return Body(
+        name=wanted.name, namespace=wanted.namespace, partitioned=True, spec=wanted.spec, event_time=None,
+        sources=(), start=wanted.start, query=wanted.query, paused=paused,
+    )  # fmt: skip

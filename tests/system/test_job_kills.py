@@ -1,0 +1,191 @@
+"""Rows of jobs, exactly once, whoever is killed, beside a job that always fails."""
+
+import json
+import random
+import time
+from collections.abc import Iterator
+from threading import Thread
+
+import pytest
+
+from tests.broker_process import Broker
+from tests.postgres_servers import PostgresServer
+from tests.system.load import wait_until
+from tests.system.pipeline_process import PipelineProcess
+from tests.system.system import System
+from tests.system.test_kills import (
+    batches,
+    kill_all,
+    kill_driver,
+    kill_half_pushed,
+    kill_java,
+    kill_uncommitted,
+)
+from tests.wire.api import Api, Json
+from tests.wire.sql import Sql
+
+pytestmark = [pytest.mark.crash]
+
+SEED = 11
+BEGIN_MS = 1_769_860_800_000
+SCHEMA = "create stream clicks (user string, n bigint, at timestamp) with (queue = 'clicks-queue')"
+STATEMENTS = {
+    "kept": "select user, n from clicks where n % 3 = 0 with (partition_by = 'user')",
+    "totals": "select user, count(*) as c, sum(n) as s from clicks group by user window tumbling(at, 5s)"
+    " with (late = 'drop')",
+    "revised": "select user, count(*) as c, max(n) as m from clicks group by user"
+    " window sliding(at, 10s, 5s)",
+    "visits": "select user, count(*) as c, first(n) as f from clicks group by user window session(at, 3s)",
+    "changes": "select user, sum(n) as s from clicks group by user window tumbling(at, 5s) emit changes",
+    "counts": "select user, sum(n) as s, min(n) as m from clicks group by user window count(5)",
+    "groups": "select user, count(*) as c, avg(n) as a from clicks group by user",
+    "buffers": "select user, n, lag(n, 2) over (rows window buffer 5 rows partition by user) as l"
+    " from clicks",
+    "chained": "select window_start as at, sum(c) as c, count(*) as r from totals window tumbling(20s)"
+    " with (keep = '1d')",
+}
+FAILING = "create stream failing as select user, n from clicks"
+
+
+@pytest.fixture(scope="module")
+def victim(system_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """A system whose pipeline is there to be killed."""
+    folder = tmp_path_factory.mktemp("victim")
+    with system_postgres.database() as url:
+        broker = Broker(url, folder / "broker.log")
+        pipeline = PipelineProcess(url, folder / "pipeline")
+        pipeline.start()
+        with Api(broker.url, url) as api:
+            yield System(api, url, pipeline)
+        pipeline.kill()
+        broker.stop()
+
+
+def create(sql: Sql, prefix: str) -> None:
+    """All jobs; those that read another one read that of the same prefix."""
+    for name, query in STATEMENTS.items():
+        sql.one(f"create stream {prefix}{name} as {query.replace('from totals', f'from {prefix}totals')}")
+
+
+def rows(system: System, name: str) -> list[tuple[str, str, str]]:
+    """The rows of a job: partition, payload, revision; with what is there twice."""
+    found = system.run(
+        "SELECT p.name, m.payload, coalesce(m.headers::jsonb ->> '_revision', '') FROM queenspark.messages m"
+        " JOIN queenspark.queues q ON q.id = m.queue_id JOIN queenspark.partitions p ON p.id = m.partition_id"
+        " WHERE q.name = %s",
+        name,
+    )
+    if not name.endswith("chained"):
+        return sorted(found)
+    # Rows of different keys come in any order: batches decide how often a window is revised, not its result.
+    last: dict[str, tuple[int, tuple[str, str, str]]] = {}
+    for row in found:
+        revision, at = int(row[2]), payload(row)["at"]
+        if revision > last.get(at, (0, row))[0]:
+            last[at] = (revision, (row[0], row[1], ""))
+    return sorted(row for _, row in last.values())
+
+
+def payload(row: tuple[str, str, str]) -> Json:
+    """What a row says."""
+    found: Json = json.loads(row[1])
+    return found
+
+
+def clicks(chance: random.Random, first: int, count: int) -> list[Json]:
+    """Clicks of twenty users, two a second; some come late."""
+    return [
+        {"user": f"u{chance.randrange(20)}", "n": n, "at": BEGIN_MS + 500 * n - chance.choice([0, 0, 9_000])}
+        for n in range(first, first + count)
+    ]
+
+
+@pytest.mark.timeout(1800)
+def test_every_row_once_whatever_is_killed(victim: System, full_size: bool) -> None:
+    """Rows are those of the same jobs that read the same records when all is quiet."""
+    chance = random.Random(SEED)
+    kills = [kill_uncommitted, kill_half_pushed]
+    if full_size:
+        kills = [
+            kill_all, kill_half_pushed, kill_driver, kill_uncommitted, kill_java, kill_all, kill_uncommitted,
+            kill_driver, kill_half_pushed, kill_all,
+        ]  # fmt: skip
+    sql = Sql(victim.api)
+    victim.api.configure("clicks-queue")
+    sql(SCHEMA)
+    create(sql, "")
+    sql(FAILING)
+    victim.run(
+        "UPDATE queenspark.definitions"
+        " SET computing = jsonb_set(computing, '{query,select}', '\"SELECT x FROM\"')"
+        " WHERE stream_id = (SELECT id FROM queenspark.streams WHERE name = 'failing')"
+    )
+    pushed = 0
+
+    def push(count: int) -> None:
+        nonlocal pushed
+        for _ in range(count // 50):
+            victim.api.push("clicks-queue", *clicks(chance, pushed, 50), partition=f"p{chance.randrange(3)}")
+            pushed += 50
+            time.sleep(0.05)
+
+    for kill in kills:
+        victim.pipeline.wait_until_leading()
+        before = batches(victim)
+        push(400)
+        wait_until(lambda before=before: batches(victim) != before, within=60)  # type: ignore[misc]
+        push(400)
+        time.sleep(chance.uniform(0, 2))
+        push_more = chance.randrange(4) * 100
+
+        if kill in (kill_half_pushed, kill_uncommitted):
+            # There must be something to push while they wait for it.
+            thread = Thread(target=push, args=(600 + push_more,))
+            thread.start()
+            kill(victim)
+            thread.join()
+        else:
+            kill(victim)
+        victim.pipeline.start()
+    push(200)
+    victim.pipeline.wait_until_leading()
+    create(sql, "calm_")
+
+    def is_done() -> bool:
+        states = {job["name"]: job for job in victim.api.read("/api/v1/jobs", limit=100)["jobs"]}
+        counts = dict(
+            victim.run(
+                "SELECT s.name, sum(t.records) FROM queenspark.streams s JOIN queenspark.stream_stats t"
+                " ON t.stream_id = s.id GROUP BY s.name"
+            )
+        )
+        assert all(state["state"] == "running" for name, state in states.items() if name != "failing"), states
+        return all(
+            counts.get(f"{prefix}{name}") == (pushed if name != "kept" else len(range(0, pushed, 3)))
+            for prefix in ("", "calm_")
+            for name in STATEMENTS
+            if name != "chained"
+        )
+
+    assert wait_until(is_done, within=180, every=0.5), victim.pipeline.log()
+    ends = [{"user": f"u{n}", "n": 0, "at": BEGIN_MS + 10_000_000} for n in range(20)]
+    victim.api.push("clicks-queue", *ends)
+    wait_until(lambda: len(rows(victim, "calm_visits")) == len(rows(victim, "visits")), within=30)
+
+    def same() -> bool:
+        return all(rows(victim, name) == rows(victim, f"calm_{name}") for name in STATEMENTS)
+
+    wait_until(same, within=60, every=1.0)
+    for name in STATEMENTS:
+        assert rows(victim, name) == rows(victim, f"calm_{name}"), name
+        assert rows(victim, name), name
+    values = sorted(row["n"] for row in map(payload, rows(victim, "kept")))
+    assert values == sorted([*range(0, pushed, 3), *([0] * 20)])
+    counted = [sum(row["c"] for row in map(payload, rows(victim, name))) for name in ("totals", "chained")]
+    assert (
+        counted[0] - 20 <= counted[1] <= counted[0]
+    )  # the last windows of totals are still open in the other
+    job = sql.job("failing")
+    assert job["state"] == "failed"
+    assert "cannot be planned" in job["lastError"]
+    assert rows(victim, "failing") == []
