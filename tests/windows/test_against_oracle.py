@@ -74,7 +74,7 @@ def assert_same(expected: Answer, actual: Answer, input_: Input) -> None:
 def assert_ids_differ(actual: Answer, input_: Input) -> None:
     """Id and revision tell rows apart, as long as no key is forgotten and comes back."""
     names = [
-        (row.stream, row.version, row.key, row.window_id, row.revision)
+        (row.stream, row.version, row.key, row.window_id or (row.txid, row.id), row.revision)
         for row in actual.rows
         if input_.specs[row.stream, row.version].clock == "ingest"
     ]

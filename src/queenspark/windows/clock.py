@@ -76,11 +76,8 @@ class EventClock:
         """
         spec = self._spec
         k = pl.col("k")
-        rows = records.lazy()
-        if not records["k"].is_sorted():
-            rows = rows.sort("k", maintain_order=True)
-        known = among(self.table, records["k"]).lazy()
-        rows = rows.join(known, on=KEY, how="left", maintain_order="left")
+        rows = records if records["k"].is_sorted() else records.sort("k", maintain_order=True)
+        rows = rows.join(among(self.table, records["k"]), on=KEY, how="left", maintain_order="left")
         created = of_run(running_max(pl.col("created"), k).shift(1), k)
         rows = rows.with_columns(silence=pl.col("created") - pl.max_horizontal("l", created))
         silent = (pl.col("silence") >= spec.idle).fill_null(False)
@@ -88,11 +85,10 @@ class EventClock:
         mark = pl.max_horizontal(
             pl.when(silent).then(self._by_silence(pl.col("created"), newest)), pl.col("t") - spec.grace_us
         )
-        rows = rows.with_columns(
+        return rows.with_columns(
             closed=pl.max_horizontal("c", of_run(running_max(mark, k), k)),
             forget=(pl.col("silence") >= spec.keep).fill_null(False),
-        )
-        return rows.drop("m", "l", "c").collect()
+        ).drop("m", "l", "c")
 
     def pass_(self, records: pl.DataFrame) -> pl.DataFrame | None:
         """Records have been added: where their keys are closed now."""

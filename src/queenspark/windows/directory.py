@@ -104,9 +104,8 @@ class Directory:
 
     def name(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with stream, version and key."""
-        known = among(self.keys, rows["k"]).lazy()
-        named = rows.lazy().join(known, on="k", how="left", maintain_order="left")
-        return named.join(self.streams.lazy(), on="g", how="left", maintain_order="left").collect()
+        named = rows.join(among(self.keys, rows["k"]), on="k", how="left", maintain_order="left")
+        return named.join(self.streams, on="g", how="left", maintain_order="left")
 
     def clean(self, used: list[pl.DataFrame]) -> None:
         """Forget keys that no table uses, once there are many."""

@@ -45,7 +45,7 @@ class Layout:
     def records(self, batch: pl.DataFrame) -> pl.DataFrame:
         """The batch as part rows in log order, with `t` (the record's time), `created` and `pos`."""
         time = pl.col("created_us" if self.spec.clock == "ingest" else "event_us")
-        numbered = batch.lazy().with_columns(
+        numbered = batch.with_columns(
             pos=pl.col("txid").cast(pl.Int128) * _WORD + pl.col("id"), t=time, created=pl.col("created_us")
         )
         return numbered.select(
@@ -53,7 +53,7 @@ class Layout:
             pl.lit(1, dtype=pl.Int64).alias("count"),
             pl.col("pos").alias("first"), pl.col("pos").alias("last"),
             *(part.of_record.alias(part.name) for part in self.parts),
-        ).collect()  # fmt: skip
+        )  # fmt: skip
 
     def merge(self, rows: pl.DataFrame, by: Sequence[str], *more: pl.Expr) -> pl.DataFrame:
         """Part rows merged by some columns."""

@@ -27,8 +27,11 @@ def in_runs(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     if not rows["w"].is_sorted():
         rows = rows.sort("w", maintain_order=True)
     begins = (pl.col("w") != pl.col("w").shift(1)).fill_null(True)
-    row = pl.int_range(pl.len(), dtype=pl.Int64)
-    return rows.with_columns(w=begins.cum_sum(), row=row, first_row=pl.when(begins).then(row).forward_fill())
+    return rows.with_columns(
+        w=begins.cum_sum(),
+        row=pl.int_range(pl.len(), dtype=pl.Int64),
+        first_row=pl.when(begins).then(pl.int_range(pl.len(), dtype=pl.UInt32)).forward_fill(),
+    )
 
 
 def running_sum(column: pl.Expr) -> pl.Expr:

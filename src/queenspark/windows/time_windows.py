@@ -54,8 +54,9 @@ class TimeWindows(ClosingWindows):
         if self.empty is not None:
             self.empty.note(self._expand(records.select("k", "t", "closed")))
         if self._slide == self._duration:
-            rows = self._layout.merge(self._expand(records), [*WINDOW, "source"])
-            self.open = append(self.open, rows)
+            start = pl.col("t") // self._slide * self._slide
+            rows = self._layout.merge(records.with_columns(start=start), [*KEY, "start", "source"])
+            self.open = append(self.open, rows.with_columns(end=pl.col("start") + self._duration))
             return
         pane = gcd(self._duration, self._slide)
         panes = self._layout.merge(records.with_columns(t=pl.col("t") // pane * pane), [*KEY, "t", "source"])
