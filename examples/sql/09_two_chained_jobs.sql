@@ -17,11 +17,13 @@ GROUP BY service
 WINDOW TUMBLING(at, 1m)
 WITH (late = 'drop');
 
+-- The last minute comes after ten seconds of silence, so the hours wait longer than that.
 CREATE STREAM request_hours AS
 SELECT service, SUM(requests) AS requests, MAX_BY(minute, requests) AS busiest, MAX(slowest) AS slowest
 FROM request_minutes
 GROUP BY service
-WINDOW TUMBLING(1h);
+WINDOW TUMBLING(1h)
+WITH (idle_timeout = '20s');
 
 -- rows of request_hours
 -- {"service": "search", "requests": 2, "busiest": "2026-01-31T12:10:00.000000Z", "slowest": 90}
