@@ -102,7 +102,7 @@ def define_stream(
         float | None, typer.Option(metavar="SECONDS", help="How long a consumer has for a window; 60.")
     ] = None,
     window_retention: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="How long windows are kept; for ever.")
+        float | None, typer.Option(metavar="SECONDS", help="How long windows are kept; default: no limit.")
     ] = None,
     event_time: Annotated[
         str | None, typer.Option(metavar="PATH", help="Where in the payload the time is; the creation time.")
