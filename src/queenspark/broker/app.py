@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     ack,
     active_windows,
+    explanations,
     groups,
     jobs,
     messages,
@@ -26,7 +27,7 @@ def routes() -> list[Route]:
     """Every route of the API."""
     modules = (
         push, pop, ack, queues, groups, messages, stream_definition, streams, stream_resources,
-        active_windows, statements, jobs, system,
+        active_windows, statements, jobs, explanations, system,
     )  # fmt: skip
     found = [route for module in modules for route in module.ROUTES]
     return [*found, openapi.route(found)]
