@@ -112,3 +112,18 @@ def test_a_job_without_sealed_windows_gives_rows_with_each_record(jobs: Jobs, mo
     assert answer["next"] is None
     assert [reason["code"] for reason in answer["reasons"]] == ["no_windows"]
     assert answer["sealed"]["windows"] == 1
+
+
+def test_the_open_windows_of_a_job_that_was_put_back_are_found(jobs: Jobs) -> None:
+    jobs.run(f"{COUNTS} WINDOW COUNT(5)")
+    jobs.drain()
+    stream_id, _, version = jobs.sql.stream(jobs.name("counts"))
+    jobs.sql.run(FAILURE, 0, 1, 1, "out of order", stream_id)
+    jobs.sql.run(
+        "UPDATE queenspark.progress SET state = jsonb_set(state, ARRAY['behind', %s], '[0, 0, 0]')",
+        f"{stream_id}:{version}",
+    )
+    answer = explain(jobs)
+    assert answer["reasons"][0]["code"] == "failed"
+    assert "retention" not in codes(jobs)
+    assert (answer["next"]["key"], answer["next"]["records"]) == ("FR", 1)

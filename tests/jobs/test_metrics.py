@@ -17,8 +17,8 @@ RATES = (
 )
 EXPECTED = {
     "watermark_seconds": 1500, "open_windows": 2, "records_total": 9, "rows_total": 4,
-    "late_records_total": 3, "dropped_records_total": 2, "dead_total": 1, "records_per_second": 20, "rows_per_second": 2,
-    "retention_held_seconds": 0,
+    "late_records_total": 3, "dropped_records_total": 2, "dead_total": 1, "records_per_second": 20,
+    "rows_per_second": 2, "retention_held_seconds": 0,
 }  # fmt: skip
 LEAD = "UPDATE queenspark.pipeline SET holder = 'me', expires_at = now() + interval '1 hour'"
 

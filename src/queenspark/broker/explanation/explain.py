@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
+from ...sql import SqlError
 from ...store.definitions import Body, spec_of
+from ...store.errors import Refused
 from ...store.standing import Standing
 from ...windows import WindowSpec
 from ..broker import Broker
@@ -13,13 +16,15 @@ from ..window import shown_time
 from .case import Case, Reason
 from .next_window import NextWindow, next_window
 from .reasons import reasons
-from .records import open_records
+from .records import OpenRecords, open_records
+
+log = logging.getLogger("queenspark.broker")
 
 
 async def explain(broker: Broker, standing: Standing) -> dict[str, Any]:
     """Why the next window is not sealed yet, as the API names it."""
     spec = _sealing(standing.definition.body)
-    opened = None if spec is None else await open_records(broker, standing)
+    opened = None if spec is None else await _opened(broker, standing)
     found = None
     if spec is not None and opened is not None and standing.place is not None:
         found = next_window(standing.definition.body, spec, opened.frame, standing.place[2])
@@ -35,6 +40,15 @@ async def explain(broker: Broker, standing: Standing) -> dict[str, Any]:
         "next": None if found is None else _shown_window(found),
         "reasons": [_shown_reason(reason) for reason in reasons(case)],
     }
+
+
+async def _opened(broker: Broker, standing: Standing) -> OpenRecords | None:
+    """The records of open windows; None also when this broker cannot read them."""
+    try:
+        return await open_records(broker, standing)
+    except (Refused, SqlError) as error:  # it has no key, or is of an older version than the statement
+        log.warning("open windows of stream %d: %s", standing.definition.stream_id, error)
+        return None
 
 
 def _sealing(body: Body) -> WindowSpec | None:

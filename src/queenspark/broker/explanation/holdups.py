@@ -13,6 +13,7 @@ from .case import Case, Reason, counted
 _TAKE_OVER_SECONDS = 10.0  # a standby has taken over by then
 _BEHIND_SECONDS = 5.0
 _HELD_SECONDS = 1.0  # transactions of brokers and pipelines are shorter
+_SAFE_SECONDS = 3.0  # safe time is always about a second behind
 
 
 def of_pipeline(case: Case) -> Iterator[Reason]:
@@ -72,7 +73,7 @@ def of_log(case: Case) -> Iterator[Reason]:
     is_held = bool(hidden) or case.is_safe_time_missing
     if is_held and case.holder is not None and (case.holder["seconds"] or 0.0) >= _HELD_SECONDS:
         yield open_transaction(case, case.holder)
-    elif case.is_safe_time_missing:
+    elif case.is_safe_time_missing and _is_safe_time_late(standing):
         yield _safe_time(case)
     times = [source.unread_since for source in standing.sources if source.unread_since is not None]
     if times and (standing.is_behind or _age(standing, min(times)) >= _BEHIND_SECONDS):
@@ -97,6 +98,10 @@ def open_transaction(case: Case, holder: dict[str, Any]) -> Reason:
         text += f", and hides {counted(hidden, 'message')} that came since"
     fix = f"end it in its application, or with SELECT pg_terminate_backend({holder['pid']})"
     return Reason("open_transaction", text, fix, case.standing.now - timedelta(seconds=seconds))
+
+
+def _is_safe_time_late(standing: Standing) -> bool:
+    return standing.safe_time is None or _age(standing, standing.safe_time) >= _SAFE_SECONDS
 
 
 def _safe_time(case: Case) -> Reason:

@@ -45,6 +45,7 @@ async def open_records(broker: Broker, standing: Standing) -> OpenRecords | None
     if not standing.open_windows or first is None or place is None:
         return None
     end = place[:2] if body.until is None else min(place[:2], (body.until.txid, body.until.id))
+    end = max(end, first)  # a job that failed is put back to before its open windows
     ranges = [
         Range(source.queue_id, *max(first, (source.txid, source.id + 1)), *end) for source in body.sources
     ]
