@@ -151,3 +151,16 @@ def test_an_unknown_stream_is_an_error(queenspark: Command) -> None:
     result = queenspark("windows", "no-such-stream")
     assert result.code == 1
     assert "Stream not found" in result.err
+
+
+def test_a_stream_is_explained_in_a_few_lines(queenspark: Command, stream: StreamApi) -> None:
+    with_a_leader = "UPDATE queenspark.pipeline SET holder = 'me', expires_at = now() + interval '1 hour'"
+    stream.run(with_a_leader.replace("+", "-"))
+    first, second, reason, fix, *_ = queenspark("streams", "explain", stream.name).out.splitlines()
+    assert first.startswith(f"The stream {stream.name}: ")
+    assert second == "Next window: none is known."
+    assert reason.startswith("1. No pipeline is leading since ")
+    assert fix == "   What to do: start one with `queenspark pipeline`, or everything with `queenspark up`."
+    answer = queenspark("streams", "explain", stream.name, "--json").json()
+    assert answer["reasons"][0]["code"] == "no_pipeline"
+    assert queenspark("streams", "explain", "nobody").code == 1

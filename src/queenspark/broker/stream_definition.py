@@ -30,7 +30,7 @@ from .times import parse_time
 
 
 async def define(broker: Broker, call: Call) -> Answer:
-    """Make a stream, or make it what is wanted."""
+    """Create a stream, or redefine it."""
     request: StreamDefinition = call.body
     check_name("name", request.name)
     check_name("namespace", request.namespace)
@@ -102,7 +102,7 @@ ROUTES = [
         "POST",
         "/api/v1/stream/define",
         define,
-        "Make a stream, or make it what is wanted",
+        "Create a stream, or redefine it",
         Right.STREAM_ADMIN,
         {201: StreamDefined},
         body=StreamDefinition,

@@ -1,4 +1,4 @@
-"""`queenspark streams`: list, look at, define, move and delete streams."""
+"""`queenspark streams`: list, look at, explain, define, move and delete streams."""
 
 from typing import Annotated, Any
 
@@ -6,13 +6,14 @@ import typer
 
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.confirm import confirm
+from queenspark.cli.explain import print_explanation
 from queenspark.cli.noun import noun
 from queenspark.cli.options import AsJson, Limit, Namespace, Offset, Search, Sort, StreamName, Url, Yes
 from queenspark.cli.output import out, print_facts, print_json, print_table, records_of, say, say_page
 from queenspark.cli.seek import timestamp
 from queenspark.formats.definition import FIELDS, to_wire
 
-app = noun("List, look at, define, move and delete streams.")
+app = noun("List, look at, explain, define, move and delete streams.")
 
 COLUMNS = [
     ("stream", "name"),
@@ -77,6 +78,16 @@ def show_stream(
     return None
 
 
+@app.command("explain")
+def explain_stream(
+    stream: StreamName, namespace: Namespace = None, url: Url = None, as_json: AsJson = False
+) -> None:
+    """Say why the next window of a stream is not sealed yet, and what to do; the most likely reason first."""
+    with BrokerApi(url) as broker:
+        answer = broker.get("resources", "streams", stream, "explain", query={"namespace": namespace})
+    return print_json(answer) if as_json else print_explanation("stream", stream, answer)
+
+
 @app.command("define")
 def define_stream(
     stream: StreamName,
@@ -122,7 +133,7 @@ def define_stream(
         float | None, typer.Option(metavar="SECONDS", help="How long a consumer has for a window; 60.")
     ] = None,
     window_retention: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="How long windows are kept; for ever.")
+        float | None, typer.Option(metavar="SECONDS", help="How long windows are kept; default: no limit.")
     ] = None,
     event_time: Annotated[
         str | None, typer.Option(metavar="PATH", help="Where in the payload the time is; the creation time.")

@@ -65,7 +65,7 @@ class WantedJob(msgspec.Struct, frozen=True, kw_only=True):
     spec: dict[str, Any]
     queues: tuple[str, ...]
     start: str = "earliest"
-    #: How long its rows are kept, 0: for ever; None: as its queue is configured.
+    #: How long its rows are kept, 0: without limit; None: as its queue is configured.
     retention_seconds: int | None = None
 
 

@@ -81,7 +81,7 @@ class Streams:
         self._reading = asyncio.Lock()
 
     async def define(self, wanted: Wanted) -> Stream:
-        """Make a stream, or make it what is wanted: within its version where that is possible."""
+        """Create a stream, or redefine it: within its version where that is possible."""
         async with self._database.connection() as connection, connection.transaction():
             await connection.execute(query("lock_definitions"))
             change = _Change(connection, wanted, await _queue_ids(connection, wanted.queues))
@@ -262,7 +262,7 @@ class _Change:
         await versions.add(stream_id, 1, self._body(await versions.begin(start), start))
 
     async def apply(self, stream: Stream, current: Definition) -> None:
-        """Make an existing stream what is wanted."""
+        """Redefine an existing stream."""
         version = stream.version
         body = self._body(await self._versions.kept(current.body.sources), current.body.start)
         if self._wanted.reset:

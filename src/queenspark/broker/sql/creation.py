@@ -25,7 +25,7 @@ class Creation:
         self._planner = planner
 
     async def create(self, statement: CreateStream) -> Result:
-        """Make a job, or make it what the statement says. Raises SqlError."""
+        """Create a job, or redefine it as the statement says. Raises SqlError."""
         check_new_name(statement.name, statement.span)
         if await self._change.relations.find(own_name(statement.name)) is not None:
             raise statement.span.error(

@@ -89,7 +89,7 @@ class Stream:
         return self._with(lease=milliseconds("lease_timeout", duration))
 
     def window_retention(self, duration: Duration) -> Self:
-        """How long sealed windows are kept, delivered or not (default: for ever)."""
+        """How long sealed windows are kept, delivered or not (default: no limit)."""
         return self._with(retention=milliseconds("window_retention", duration))
 
     def event_time(self, path: str) -> Self:
@@ -113,7 +113,7 @@ class Stream:
         return self._with(start=where if where in ("earliest", "latest") else as_time("start", where))
 
     def define(self, *, reset: bool = False) -> Self:
-        """Make the stream, or make it what is wanted. With `reset` history is windowed anew."""
+        """Create the stream, or redefine it. With `reset`, history is windowed again."""
         if not self._definition.get("source_queue_names"):
             raise InvalidValue("sources is missing: stream(name).sources([queue, …])")
         body = {"name": self.name, "namespace": self.namespace, **self._definition, "reset": reset}
