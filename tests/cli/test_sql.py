@@ -70,7 +70,9 @@ def test_a_list_is_a_table(queenspark: Command, clicks: str) -> None:
     assert result.out.splitlines()[0].split() == ["name", "kind", "rows", "reads", "statement"]
     (line,) = [line for line in result.out.splitlines() if line.startswith(clicks)]
     assert line.split()[1:4] == ["schema", "append", clicks]
-    assert line.endswith(f"CREATE STREAM {clicks} (page STRING, ms BIGINT) WITH (queue = '{clicks}')")
+    assert line.rstrip().endswith(
+        f"CREATE STREAM {clicks} (page STRING, ms BIGINT) WITH (queue = '{clicks}')"
+    )
     assert "\x1b" not in result.out
 
 
