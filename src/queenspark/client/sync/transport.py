@@ -143,7 +143,7 @@ def _read(response: httpx2.Response, url: str, kind: Any) -> Any:
 
 def _no_answer(url: str, error: httpx2.RequestError) -> str:
     if isinstance(error, httpx2.TimeoutException):
-        return f"the broker at {url} did not answer in time: look whether it is well"
+        return f"the broker at {url} did not answer in time: check its health"
     reason = str(error) or type(error).__name__
     return f"no broker answers at {url} ({reason}): start one with `queenspark up`"
 
