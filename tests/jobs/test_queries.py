@@ -93,6 +93,8 @@ def test_late_records_can_be_dropped(jobs: Jobs) -> None:
     assert [row.data["total"] for row in jobs.rows("t")] == [1, 10]
     assert "_revision" not in jobs.rows("t")[0].headers
     assert jobs.job("t")["dropped"] == 1
+    (late,) = jobs.api.read(f"/api/v1/jobs/{jobs.name('t')}/late")["late"]
+    assert (late["dropped"], late["time"]) == (True, "2026-01-31T12:00:02.000Z")
 
 
 def test_changes_of_a_window(jobs: Jobs) -> None:
@@ -133,6 +135,17 @@ def test_sessions(jobs: Jobs) -> None:
     jobs.push("orders", [order("a", 5, 80)])
     jobs.drain()
     assert [tuple(row.data.values()) for row in jobs.rows("t")] == [("a", 3, 1, 3), ("a", 1, 4, 4)]
+
+
+def test_sessions_cannot_be_counted_by_their_first_revisions(jobs: Jobs) -> None:
+    jobs.run(SCHEMA + "create stream {t} as select count(*) as n from {s} window session(at, 10s)")
+    reason = jobs.refused(
+        "create stream {u} as select sum(n) as n from {t} where _revision = 1 window count(2)"
+    )
+    assert reason.endswith("create it with late = 'drop'")
+    assert "not of sessions" in jobs.refused("create stream {u} as select n, _revision as r from {t}")
+    reason = jobs.refused("create stream {u} as select sum(n) as n from {t} window count(2)")
+    assert reason.endswith("create it with late = 'drop'")
 
 
 def test_count_windows(jobs: Jobs) -> None:

@@ -136,8 +136,11 @@ def test_a_job_over_rows_of_another_waits_for_them() -> None:
     found = plan("select count(*) from dropped window tumbling(1m)")
     assert found.window is not None
     assert (found.window.clock, found.window.grace_us) == ("event", 15_000_000)
-    assert found.warnings == ("grace defaults to 15s: the rows of dropped come that long after their time",)
-    assert not plan("select count(*) from dropped window tumbling(1m) with (grace = '1s')").warnings
+    assert found.window.idle == 25_000_000
+    reason = "the rows of dropped come that long after their time"
+    assert found.warnings == (f"grace defaults to 15s: {reason}", f"idle_timeout defaults to 25s: {reason}")
+    options = "grace = '1s', idle_timeout = '20s'"
+    assert not plan(f"select count(*) from dropped window tumbling(1m) with ({options})").warnings
 
 
 def test_equal_aggregates_are_one_whatever_they_are_called() -> None:

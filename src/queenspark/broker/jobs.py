@@ -10,6 +10,7 @@ from ..sql import thaw
 from ..store.errors import Refused
 from ..store.job import Job
 from .answers.jobs import JobDeadList, JobDeleted, JobDetail, JobList
+from .answers.streams import LateRecords
 from .broker import Broker
 from .errors import ApiError, not_found
 from .http import Answer, Call, Right, Route, json
@@ -17,7 +18,7 @@ from .paging import OffsetQuery, PageQuery, page_of, paged
 from .sql import Executor, split_name
 from .sql.condition import shown_job, shown_retention
 from .sql.table import kind_of_rows, plan_columns
-from .stream_resources import shown_dead
+from .stream_resources import shown_dead, shown_late
 
 
 class JobsQuery(PageQuery):
@@ -108,6 +109,13 @@ async def dead(broker: Broker, call: Call) -> Answer:
     return json({"dead": [shown_dead(row) for row in rows]})
 
 
+async def late(broker: Broker, call: Call) -> Answer:
+    """Records that came when their window was sealed, the newest first."""
+    job = await find_job(broker, call.path["name"])
+    rows = await broker.store.jobs.late(job, call.query.limit, call.query.offset)
+    return json({"late": [shown_late(row) for row in rows]})
+
+
 JOBS = "/api/v1/jobs"
 
 ROUTES = [
@@ -131,6 +139,15 @@ ROUTES = [
         "Records and rows that failed",
         Right.STREAM_READ,
         {200: JobDeadList},
+        query=OffsetQuery,
+    ),
+    Route(
+        "GET",
+        f"{JOBS}/:name/late",
+        late,
+        "Late records of a job",
+        Right.STREAM_READ,
+        {200: LateRecords},
         query=OffsetQuery,
     ),
     Route(

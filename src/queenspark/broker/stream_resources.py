@@ -262,20 +262,20 @@ def shown_dead(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def shown_late(row: dict[str, Any]) -> dict[str, Any]:
+    """A late record, as the API names it."""
+    return {
+        **shown_record(row),
+        "time": shown_time(row["time_us"]),
+        "closedUpTo": shown_time(row["closed_us"]),
+        "dropped": row["dropped"],
+    }
+
+
 async def late(broker: Broker, call: Call) -> Answer:
     """Records that came when their window was sealed, the newest first."""
     rows = await broker.store.streams.late(await stream_of(broker, call), call.query.limit, call.query.offset)
-    return json({
-        "late": [
-            {
-                **shown_record(row),
-                "time": shown_time(row["time_us"]),
-                "closedUpTo": shown_time(row["closed_us"]),
-                "dropped": row["dropped"],
-            }
-            for row in rows
-        ]
-    })  # fmt: skip
+    return json({"late": [shown_late(row) for row in rows]})
 
 
 async def dead(broker: Broker, call: Call) -> Answer:

@@ -366,5 +366,7 @@ def _over(cursor: Cursor) -> Over:
     rows = cursor.whole_number("the size of the buffer", 1, MOST_ROWS)
     cursor.expect("ROWS")
     partition_by = expressions(cursor) if cursor.takes("PARTITION", "BY") else ()
+    if cursor.sees("ORDER"):
+        raise cursor.error("ORDER BY is not supported in OVER: records come in the order of the log")
     cursor.expect(")")
     return Over(rows=rows, partition_by=partition_by, span=span)

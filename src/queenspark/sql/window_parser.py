@@ -11,6 +11,7 @@ from .tree import Node
 
 _KINDS = ("TUMBLING", "SLIDING", "HOPPING", "SESSION", "COUNT", "ROWS")
 MOST_RECORDS = 1_000_000_000
+_EXAMPLES = {"TUMBLING": "1h", "SESSION": "30s", "SLIDING": "1h, 5m", "HOPPING": "1h, 5m"}
 
 
 def window(cursor: Cursor) -> Window:
@@ -44,12 +45,16 @@ def _counted(cursor: Cursor, kind: str, span: Span) -> Window:
 
 def _timed(cursor: Cursor, kind: str, span: Span) -> Window:
     time: Node | None = None
+    if cursor.sees("SIZE"):
+        raise cursor.error(f"sizes are written without a name here: {kind}({_EXAMPLES[kind]})")
     if not _sees_duration(cursor):
         time = expression(cursor)
         cursor.expect(",")
     names = {"TUMBLING": "the length of the window", "SESSION": "the gap of the session"}
     size = cursor.duration(names.get(kind, "the length of the window"))
     if kind == "TUMBLING" or kind == "SESSION":
+        if cursor.sees(","):
+            raise cursor.error(f"the time comes before the size: {kind}(at, {_EXAMPLES[kind]})")
         return Window(kind="TUMBLING" if kind == "TUMBLING" else "SESSION", size=size, time=time, span=span)
     cursor.expect(",")
     at = cursor.span

@@ -68,9 +68,16 @@ class Jobs:
 
     async def dead(self, job: Job, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
         """Records and rows that failed, with the reason, the newest first."""
+        return await self._records("list_dead", job, limit, offset)
+
+    async def late(self, job: Job, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
+        """Late records, the newest first."""
+        return await self._records("list_late", job, limit, offset)
+
+    async def _records(self, name: str, job: Job, limit: int, offset: int) -> list[dict[str, Any]]:
         queue_ids = [source.queue_id for source in job.definition.sources]
         params = {"id": job.id, "queue_ids": queue_ids, "limit": limit, "offset": offset}
-        return await self._database.records("list_dead", params)
+        return await self._database.records(name, params)
 
     async def rows(self, job: Job, after: tuple[int, int], limit: int) -> list[Row]:
         """Rows of a job after a position, in the order of the log; fewer when they are large."""

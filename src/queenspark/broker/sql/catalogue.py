@@ -171,13 +171,15 @@ def job_relation(name: str, plan: Plan, paths: Paths) -> Relation:
     """The rows of a job as a relation: their columns, whether later ones replace earlier ones, and delays."""
     upstream = plan.relation
     final = plan.kind == "window" and plan.emission == "final"
+    # A session that takes in others is a first revision, too: revisions do not tell which rows are replaced.
+    counts = final and plan.window is not None and plan.window.kind != "session"
     return Relation(
         name,
         "stream",
         None if plan.rows.whole_payload else plan.columns,
         paths,
         updating=plan.updating,
-        revisions=final or (plan.kind == "stateless" and upstream.revisions),
+        revisions=counts or (plan.kind == "stateless" and upstream.revisions),
         has_event_time=True,
         delay_us=_delay(plan) if final else upstream.delay_us,
     )

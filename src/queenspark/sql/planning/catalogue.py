@@ -22,7 +22,7 @@ class Relation(NamedTuple):
     paths: Mapping[Path, SqlType] = {}
     #: Whether later rows replace earlier ones.
     updating: bool = False
-    #: Whether its rows have revisions: those of final windows.
+    #: Whether the first revisions of its rows have no record twice: those of final windows, but for sessions.
     revisions: bool = False
     #: Whether its rows carry a time of their own.
     has_event_time: bool = False

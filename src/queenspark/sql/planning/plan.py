@@ -30,6 +30,7 @@ from .options import check_options, window_spec
 from .refusals import Emission, Kind, Shape, check_shape
 from .scope import RecordScope
 
+_IDLE_US = 10_000_000
 #: The column of an exploded array's elements.
 EXPLODED = "exploded"
 
@@ -230,13 +231,16 @@ def _default_grace(shape: Shape, options: dict[str, str], *, event_time: bool) -
     window, delay = shape.query.window, shape.relation.delay_us
     if window is None or window.kind in COUNTED or not event_time or window.time is not None or not delay:
         return ()
-    if "grace" in options:
-        return ()
-    options["grace"] = duration_text(-(-delay // 1_000) * 1_000)
-    return (
-        f"grace defaults to {options['grace']}: "
-        f"the rows of {shape.relation.name} come that long after their time",
-    )
+    reason = f"the rows of {shape.relation.name} come that long after their time"
+    warnings = []
+    if "grace" not in options:
+        options["grace"] = duration_text(-(-delay // 1_000) * 1_000)
+        warnings.append(f"grace defaults to {options['grace']}: {reason}")
+    if "idle_timeout" not in options:
+        # The other job waits for silence first; its last rows come after that.
+        options["idle_timeout"] = duration_text(-(-delay // 1_000) * 1_000 + _IDLE_US)
+        warnings.append(f"idle_timeout defaults to {options['idle_timeout']}: {reason}")
+    return tuple(warnings)
 
 
 def _record_rows(shape: Shape, scope: RecordScope, inputs: Inputs) -> Rows:

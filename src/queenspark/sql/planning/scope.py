@@ -120,7 +120,10 @@ class RecordScope:
         if below:
             raise path.span.error(f"{name} has nothing below it")
         if name == REVISION and not self._relation.revisions:
-            raise path.span.error("_revision is only in the rows of windows that are emitted FINAL")
+            raise path.span.error(
+                "_revision is only in the rows of windows that are emitted FINAL, not of sessions;"
+                " see _headers._revision"
+            )
         self.pseudo[name] = None
         return Compiled(pl.col(name), BIGINT if name == REVISION else PSEUDO[name])
 
