@@ -35,7 +35,9 @@ WINDOWS = "windows"
 """The window engine: in a process of its own, with one thread for polars."""
 STREAMS = "streams"
 """Windows over queues: with the broker and Spark in processes of their own."""
-NAMES = [*MEASUREMENTS, WINDOWS, STREAMS]
+JOBS = "jobs"
+"""SQL jobs over a queue: with the broker and Spark in processes of their own."""
+NAMES = [*MEASUREMENTS, WINDOWS, STREAMS, JOBS]
 
 
 def bench(
@@ -68,6 +70,9 @@ def bench(
     if STREAMS in chosen:
         size = ["--messages", "400000", "--seconds", "5"] if quick else []
         subprocess.run([sys.executable, "-m", "bench.streams", *size], check=True)
+    if JOBS in chosen:
+        size = ["--messages", "400000", "--some", "100000"] if quick else []
+        subprocess.run([sys.executable, "-m", "bench.jobs", *size], check=True)
 
 
 def _measure_queue(names: list[str], seconds: float, console: Console) -> list[Figure]:
