@@ -6,8 +6,11 @@ Run by `make bench`. Every figure is of rows that were checked; beside it stands
 import io
 import sys
 import time
+from collections.abc import Callable
+from itertools import count
 from typing import Annotated, Any
 
+import httpx2
 import polars as pl
 import psycopg
 import typer
@@ -82,8 +85,8 @@ def changes(machine: Machine, queue: str, messages: int, window: str, rows_each:
     began = time.monotonic()
     job = create(machine, name, queue, f"WINDOW {window} EMIT CHANGES")
     rate = messages / (wait_for_records(machine, job, messages) - began)
-    ((count, _, _),) = rows(machine, name)
-    assert count == messages * rows_each, f"{count} rows, not {messages * rows_each}"
+    ((found, _, _),) = rows(machine, name)
+    assert found == messages * rows_each, f"{found} rows, not {messages * rows_each}"
     return rate
 
 
@@ -128,6 +131,74 @@ def inserts(machine: Machine, rows_wanted: int) -> float:
         return rows_wanted / (time.monotonic() - began)
 
 
+def neighbours(machine: Machine, total: int) -> tuple[float, float]:
+    """With so many idle jobs: seconds from a push to its row, and of the pipeline's work for it; medians."""
+    with psycopg.connect(machine.database_url, options=SEARCH_PATH) as connection:
+        statement = "SELECT count(*) FROM queenspark.streams WHERE name LIKE 'idle%'"
+        (there,) = connection.execute(statement).fetchone() or (0,)
+    for first in range(there, total, 50):
+        sql(
+            machine,
+            ";".join(
+                f"CREATE STREAM idle_{n} AS SELECT user, SUM(amount * {n}) AS total FROM idle_s GROUP BY user"
+                f" WINDOW TUMBLING({1 + n}s)"
+                for n in range(first, min(first + 50, total))
+            ),
+        )
+    delays, work = [], []
+    with psycopg.connect(machine.database_url, autocommit=True, options=SEARCH_PATH) as connection:
+        for number in range(30):
+            name = f"p{number}-{total}"
+            began = time.monotonic()
+            item = {"queue": "lone", "payload": {"user": name, "amount": 1.0}}
+            post(machine, "/api/v1/push", {"items": [item]})
+            while not connection.execute(LAST, {"row": f'{{"user":"{name}"%'}).fetchone():
+                time.sleep(0.005)
+            delays.append(time.monotonic() - began)
+            (seconds,) = connection.execute("SELECT sum(seconds) FROM queenspark.progress").fetchone() or (0,)
+            work.append(float(seconds))
+    return sorted(delays)[len(delays) // 2], sorted(work)[len(work) // 2]
+
+
+LAST = """SELECT 1 FROM queenspark.messages m JOIN queenspark.streams s ON s.queue_id = m.queue_id
+WHERE s.name = 'lone_job' AND m.payload LIKE %(row)s"""
+
+
+def pops(machine: Machine, seconds: float, until: Callable[[], bool] | None = None) -> list[float]:
+    """Seconds of a push and the pop of it, on a queue that no job reads; for so long, or until it is so."""
+    found = []
+    over = time.monotonic() + seconds
+    with httpx2.Client(base_url=machine.url, timeout=60.0) as client:
+        while time.monotonic() < over and not (until is not None and until()):
+            began = time.monotonic()
+            body = {"items": [{"queue": "other", "payload": 1}]}
+            client.post("/api/v1/push", json=body).raise_for_status()
+            popped = client.get("/api/v1/pop/queue/other", params={"autoAck": "true", "wait": "true"})
+            popped.raise_for_status()
+            assert popped.json()["messages"]
+            found.append(time.monotonic() - began)
+            time.sleep(0.01)
+    return sorted(found)
+
+
+def beside_catch_up(machine: Machine, queue: str, messages: int) -> tuple[list[float], list[float]]:
+    """The same while nothing happens, and while a job with changes catches up with a backlog."""
+    post(machine, "/api/v1/configure", {"queue": "other"})
+    pops(machine, 3.0)
+    idle = pops(machine, 20.0)
+    job = create(machine, "catching_up", queue, "WINDOW TUMBLING(1m) EMIT CHANGES")
+
+    def is_done() -> bool:
+        with psycopg.connect(machine.database_url, options=SEARCH_PATH) as connection:
+            statement = "SELECT coalesce(sum(records), 0) FROM queenspark.stream_stats WHERE stream_id = %s"
+            (records,) = connection.execute(statement, (job,)).fetchone() or (0,)
+        return bool(records >= messages)
+
+    checks = count(1)
+    busy = pops(machine, 300.0, lambda: next(checks) % 20 == 0 and is_done())
+    return idle, busy
+
+
 def decoding(messages: int) -> float:
     """Payloads a second that are decoded to the two fields of the jobs, on one core."""
     texts = pl.Series(
@@ -141,6 +212,10 @@ def decoding(messages: int) -> float:
     for first in range(0, messages, 100_000):
         decoder.columns(texts.slice(first, 100_000))
     return messages / (time.perf_counter() - began)
+
+
+def _p99(found: list[float]) -> float:
+    return found[int(len(found) * 0.99)]
 
 
 def main(
@@ -164,9 +239,10 @@ def main(
         progress.status("measuring jobs"),
         running_pipeline(machine),
     ):
-        for queue, count in (("backlog", messages), ("some", some), ("few", 5_000)):
-            fill(machine, queue, count, 16, PAYLOAD)
+        for queue, size in (("backlog", messages), ("some", some), ("few", 5_000), ("lone", 0), ("idle", 0)):
+            fill(machine, queue, size, 16, PAYLOAD)
             sql(machine, SCHEMA.format(queue=queue))
+        sql(machine, "CREATE STREAM lone_job AS SELECT user, amount FROM lone_s")
         rates = totals(machine, "backlog", messages)
         what = f"totals by a key of the payload, {messages:,} messages, {KEYS:,} keys, final"
         measured = f"{rates[RUNS // 2]:,.0f} /s ({rates[0]:,.0f} to {rates[-1]:,.0f})"
@@ -178,6 +254,13 @@ def main(
         rate = changes(machine, "few", 5_000, "SLIDING(20m, 1m)", 20)
         what = "a row for each record and window: 5,000 records, 100,000 rows"
         row(what, f"{rate:,.0f} records/s", f"{20 * rate:,.0f} rows/s", "28,809 records/s")
+        idle, busy = beside_catch_up(machine, "some", some)
+        what = "push and pop on another queue while a job with changes catches up, p99"
+        row(what, f"{1000 * _p99(busy):.0f} ms", f"idle: {1000 * _p99(idle):.0f} ms", "twice")
+        for total in (0, 10, 100, 1_000):
+            delay, work = neighbours(machine, total)
+            what = f"from a push to its row, beside {total:,} idle jobs"
+            row(what, f"{1000 * delay:.0f} ms", f"work: {1000 * work:.0f} ms", "as alone")
     console.print(table)
 
 

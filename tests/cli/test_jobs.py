@@ -88,3 +88,15 @@ def test_dead_records_are_listed_with_their_reasons(queenspark: Command, sql: Sq
     page = queenspark("jobs", "dead", job, "--limit", "1", "--offset", "1", "--json").json()["dead"]
     assert len(page) == 1
     assert queenspark("jobs", "dead", "no_such_job").code == 1
+
+
+def test_a_job_is_explained(queenspark: Command, sql: Sql, clicks: str) -> None:
+    sql(
+        f"CREATE STREAM {clicks}_job AS SELECT page, COUNT(*) AS n FROM {clicks}"
+        " GROUP BY page WINDOW TUMBLING(1m)"
+    )
+    sql(f"PAUSE JOB {clicks}_job")
+    lines = queenspark("jobs", "explain", f"{clicks}_job").out.splitlines()
+    assert any(line.endswith(f"jobs resume {clicks}_job`.") for line in lines)
+    answer = queenspark("jobs", "explain", f"{clicks}_job", "--json").json()
+    assert "paused" in [reason["code"] for reason in answer["reasons"]]

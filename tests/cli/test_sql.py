@@ -10,6 +10,7 @@ from threading import Thread
 
 import pytest
 
+from queenspark.cli.sql.hint import no_rows_hint
 from tests.broker_process import Broker, clean_environment, free_port
 from tests.client.proxy import Fault, Proxy
 from tests.command import Command
@@ -69,7 +70,9 @@ def test_a_list_is_a_table(queenspark: Command, clicks: str) -> None:
     assert result.out.splitlines()[0].split() == ["name", "kind", "rows", "reads", "statement"]
     (line,) = [line for line in result.out.splitlines() if line.startswith(clicks)]
     assert line.split()[1:4] == ["schema", "append", clicks]
-    assert line.endswith(f"CREATE STREAM {clicks} (page STRING, ms BIGINT) WITH (queue = '{clicks}')")
+    assert line.rstrip().endswith(
+        f"CREATE STREAM {clicks} (page STRING, ms BIGINT) WITH (queue = '{clicks}')"
+    )
     assert "\x1b" not in result.out
 
 
@@ -211,3 +214,18 @@ def test_a_select_that_breaks_off_is_an_error(
         result = command("sql", "-c", f"SELECT page FROM {clicks}")
     assert result.code == 4
     assert "broke off" in result.err
+
+
+def test_without_a_pipeline_the_hint_says_so(sql: Sql, shared_broker: Broker) -> None:
+    lead = "UPDATE queenspark.pipeline SET holder = 'me', expires_at = now() + interval '1 hour'"
+    report = "INSERT INTO queenspark.pipeline_stats (key, value) VALUES ('streams', '{\"error\": \"full\"}')"
+    sql.run("DELETE FROM queenspark.pipeline_stats")
+    sql.run(lead.replace("+", "-"))
+    eventually(lambda: "no pipeline is leading" in no_rows_hint(shared_broker.url))
+    sql.run(lead)
+    eventually(lambda: "nothing matches so far, or the windows" in no_rows_hint(shared_broker.url))
+    sql.run(report)
+    eventually(lambda: no_rows_hint(shared_broker.url).endswith("is restarted: full"))
+    sql.run("DELETE FROM queenspark.pipeline_stats")
+    sql.run("UPDATE queenspark.pipeline SET holder = NULL, expires_at = NULL")
+    assert "the pipeline is starting or not running" in no_rows_hint(f"http://127.0.0.1:{free_port()}")

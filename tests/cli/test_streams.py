@@ -73,6 +73,37 @@ def test_a_stream_is_defined_and_deleted(queenspark: Command, stream: StreamApi)
     assert queenspark("streams", "show", name).code == 1
 
 
+def test_a_stream_that_computes_is_defined(queenspark: Command, stream: StreamApi) -> None:
+    stream.push({"user": "ann", "amount": 5})
+    name = f"{stream.name}-3"
+    options = ["--source", stream.queue, "--namespace", "tests", "--key", "data.user", "--rows", "5"]
+    given = [
+        "--where",
+        "data.amount > 0",
+        "--aggregate",
+        "total=sum(data.amount)",
+        "--aggregate",
+        "n=count(*)",
+    ]
+    assert queenspark("streams", "define", name, *options, *given, "--having", "total > 1").code == 0
+    shown = queenspark("streams", "show", name, "--json").json()
+    assert (shown["windowType"], shown["windowSizeCount"], shown["emit"]) == ("rows", 5, "changes")
+    assert (shown["key"], shown["where"]) == (["data.user"], "data.amount > 0")
+    assert shown["aggregates"] == {"total": "SUM(data.amount)", "n": "COUNT(*)"}
+    result = queenspark("streams", "define", name, *options, "--aggregate", "total")
+    assert (result.code, "--aggregate is 'total'" in result.err) == (2, True)
+    result = queenspark("streams", "define", name, *options, "--emit", "final")
+    assert "emit must be changes" in result.err
+
+
+def test_aggregates_are_printed(queenspark: Command, stream: StreamApi) -> None:
+    stream.seal(minute("c", 3, values='{"total": 5, "mean": 2.5}'))
+    result = queenspark("windows", stream.name, "--from-beginning", "--key", "c", "--count", "1")
+    assert result.out.rstrip().endswith(": 1 record, total 5, mean 2.5")
+    result = queenspark("windows", stream.name, "--from-beginning", "--key", "c", "--count", "1", "--json")
+    assert result.json()["aggregates"] == {"total": 5, "mean": 2.5}
+
+
 def test_window_queues_are_listed_only_when_asked_for(queenspark: Command, stream: StreamApi) -> None:
     def listed(name: str, *options: str) -> set[str]:
         answer = queenspark("queues", "list", "--search", name, "--json", *options).json()
@@ -120,3 +151,16 @@ def test_an_unknown_stream_is_an_error(queenspark: Command) -> None:
     result = queenspark("windows", "no-such-stream")
     assert result.code == 1
     assert "Stream not found" in result.err
+
+
+def test_a_stream_is_explained_in_a_few_lines(queenspark: Command, stream: StreamApi) -> None:
+    with_a_leader = "UPDATE queenspark.pipeline SET holder = 'me', expires_at = now() + interval '1 hour'"
+    stream.run(with_a_leader.replace("+", "-"))
+    first, second, reason, fix, *_ = queenspark("streams", "explain", stream.name).out.splitlines()
+    assert first.startswith(f"The stream {stream.name}: ")
+    assert second == "Next window: none is known."
+    assert reason.startswith("1. No pipeline is leading since ")
+    assert fix == "   What to do: start one with `queenspark pipeline`, or everything with `queenspark up`."
+    answer = queenspark("streams", "explain", stream.name, "--json").json()
+    assert answer["reasons"][0]["code"] == "no_pipeline"
+    assert queenspark("streams", "explain", "nobody").code == 1

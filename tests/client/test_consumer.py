@@ -8,6 +8,7 @@ import pytest
 
 from queenspark import Consumer, Event, InvalidValue, LeaseLost, Queen, Window
 from tests.client.conftest import SOON, lease, sealed
+from tests.streams.sealing import minute
 from tests.streams.stream_api import StreamApi
 
 
@@ -233,3 +234,10 @@ def test_the_messages_of_a_window_have_their_headers(consumer: Consumer, stream:
     window = polled(consumer)
     assert [message.headers for message in window.messages] == [{"tenant": "north"}, {}]
     assert window.values("headers.tenant") == ["north"]
+
+
+def test_a_window_has_what_the_stream_computes(queen: Queen, stream: StreamApi) -> None:
+    stream.seal(minute("p", 1, values='{"total": 5, "mean": null}'), minute("q", 1))
+    consumer = queen.consumer(stream.name, "g")
+    found = {window.key: window.aggregates for _ in range(2) if (window := consumer.poll(messages=False))}
+    assert found == {"p": {"total": 5, "mean": None}, "q": {}}

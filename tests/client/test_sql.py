@@ -1,6 +1,7 @@
 """SQL through the client: results of statements, rows of a SELECT as they come, errors with their place."""
 
 import asyncio
+import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -9,8 +10,12 @@ from uuid import uuid4
 import pytest
 
 from queenspark import AsyncQueen, Queen, QueenError, SqlColumn, SqlError, Unreachable
+from queenspark.broker.sql.rows import HEARTBEAT_SECONDS
+from queenspark.client.aio import transport as aio_transport
+from queenspark.client.sync import transport
 from tests.broker_process import Broker
 from tests.client.proxy import CUT_AFTER, Fault, Proxy
+from tests.conftest import StartBroker
 from tests.wire.api import Api
 from tests.wire.deadline import eventually
 from tests.wire.sql import Sql
@@ -172,3 +177,49 @@ def test_the_asynchronous_client_reads_rows_too(shared_broker: Broker, sql: Sql,
             assert described == ["page", "at", "price", "n"]
 
     asyncio.run(main())
+
+
+def test_a_quiet_select_is_not_taken_for_a_lost_broker(
+    queen: Queen, sql: Sql, clicks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "SILENCE_SECONDS", 1.5 * HEARTBEAT_SECONDS)
+    assert list(queen.sql(f"SELECT page FROM {clicks}", timeout=f"{2.2 * HEARTBEAT_SECONDS}s")) == []
+    ended(sql)
+
+
+def test_a_broker_that_vanished_is_noticed(broker: StartBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "SILENCE_SECONDS", 0.5)
+    monkeypatch.setattr(aio_transport, "SILENCE_SECONDS", 0.5)
+    frozen = broker()
+    with Queen(frozen.url) as queen:
+        queen.queue("q").push({"a": 1})
+        answer = queen.sql("SELECT a FROM q")
+        frozen.process.send_signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(Unreachable, match="sends nothing any more"):
+                list(answer)
+        finally:
+            frozen.process.send_signal(signal.SIGCONT)
+
+    async def read() -> None:
+        async with AsyncQueen(frozen.url) as queen:
+            answer = await queen.sql("SELECT a FROM q")
+            frozen.process.send_signal(signal.SIGSTOP)
+            try:
+                with pytest.raises(Unreachable, match="sends nothing any more"):
+                    [row async for row in answer]
+            finally:
+                frozen.process.send_signal(signal.SIGCONT)
+
+    asyncio.run(read())
+
+
+def test_a_broker_that_stops_says_so(broker: StartBroker) -> None:
+    stopping = broker()
+    with Queen(stopping.url) as queen:
+        queen.queue("q").push({"a": 1})
+        answer = queen.sql("SELECT a FROM q")
+        stopping.process.send_signal(signal.SIGTERM)
+        with pytest.raises(SqlError, match="the broker is stopping; run the query again") as error:
+            list(answer)
+        assert error.value.code == "unavailable"

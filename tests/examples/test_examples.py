@@ -159,13 +159,28 @@ PRINTED = {
         after: 11:00, 2 messages, 26 °C on average
         after: 12:00, 1 messages, 24 °C on average
     """,
+    "27_payload_key": """
+        10:00 ann: 2 orders, 21.50 in all
+        10:00 ben: 1 orders, 30.00 in all
+        10:01 ann: 1 orders, 25.00 in all
+    """,
+    "28_live_view": """
+        ann: 6.0 over 1
+        ann: 7.0 over 2
+        ann: 8.5 over 2
+        ben: 5.0 over 1
+        goal 1: red 1, blue 0
+        goal 2: red 1, blue 1
+        goal 3: red 2, blue 1
+        goal 4: red 3, blue 1
+    """,
 }
 
 #: Windows of different keys have no order between them, so these lines may come in any.
 ANY_ORDER = {
     "03_partitioned_chat", "06_session", "08_consumer_groups", "11_stream_join",
     "12_order_lifecycle", "13_sessionization", "14_fraud_alerts", "19_chat_translation",
-    "20_device_telemetry", "25_pyspark",
+    "20_device_telemetry", "25_pyspark", "27_payload_key", "28_live_view",
 }  # fmt: skip
 
 #: Run a second time on the same system, where the first run has left its queues and streams.

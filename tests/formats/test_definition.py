@@ -59,7 +59,8 @@ def test_what_is_shown_is_what_was_asked_for() -> None:
         "partitioned": True, "windowType": "sliding", "windowDurationMs": 60_000, "windowSlideMs": 1500,
         "windowGapMs": None, "windowSizeCount": None, "windowSlideCount": None, "windowGracePeriodMs": 30_000,
         "windowLeaseTimeoutMs": 60_000, "windowRetentionMs": 5000, "eventTime": None, "late": "drop",
-        "idleTimeoutMs": None, "emitEmpty": False,
+        "idleTimeoutMs": None, "emitEmpty": False, "key": (), "where": None, "aggregates": {}, "having": None,
+        "emit": "final",
     }  # fmt: skip
 
 
@@ -78,6 +79,21 @@ def test_a_version_is_made_by_its_shape() -> None:
     assert before != shape({"kind": "tumbling", "duration_us": 6}, body())
     assert before != shape({"kind": "tumbling", "duration_us": 5}, body(partitioned=False))
     assert before != shape({"kind": "tumbling", "duration_us": 5}, body(event_time="at"))
+    assert before != shape({"kind": "tumbling", "duration_us": 5, "emission": "changes"}, body())
+    for computed in ({"key": ["a"]}, {"where": "a"}, {"aggregates": {"n": "COUNT(*)"}}, {"having": "n > 1"}):
+        assert before != shape({"kind": "tumbling", "duration_us": 5}, body(**computed))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"key": ["a"]}, {"where": "a"}, {"aggregates": {"n": "COUNT(*)"}}, {"having": "n > 1"},
+     {"emit": "changes"}, {"window_type": "rows"}],
+    ids=lambda more: next(iter(more)),
+)  # fmt: skip
+def test_a_stream_with_expressions_computes(more: dict[str, object]) -> None:
+    given = {"name": "s", "namespace": "ns", "source_queue_names": ["q"], "emit": "final"}
+    assert not msgspec.convert(given, StreamDefinition).computes
+    assert msgspec.convert({**given, **more}, StreamDefinition).computes
 
 
 def test_errors_of_the_spec_speak_of_the_wire() -> None:

@@ -9,14 +9,20 @@ from tests.jobs.system import Jobs
 from tests.sql.judge import Judge
 
 
-@pytest.fixture
-def jobs(broker: StartBroker) -> Iterator[Jobs]:
-    """Jobs on a broker of their own, with two buckets."""
-    own = broker()
+@pytest.fixture(scope="module")
+def module_jobs(module_broker: StartBroker) -> Iterator[Jobs]:
+    """A broker and a pipeline with two buckets, for all tests of a file."""
+    own = module_broker()
     found = Jobs(own.url, own.database_url)
-    found.begin()
     yield found
     found.close()
+
+
+@pytest.fixture
+def jobs(module_jobs: Jobs) -> Jobs:
+    """The same, with names that no other test has used."""
+    module_jobs.begin()
+    return module_jobs
 
 
 @pytest.fixture(scope="module")

@@ -209,6 +209,33 @@ def test_a_replaced_job_gives_each_row_once(jobs: Jobs) -> None:
     assert len(jobs.rows("totals")) >= len(latest)
 
 
+def test_a_job_that_counts_from_now_on_has_whole_windows(jobs: Jobs) -> None:
+    create(jobs, "totals")
+    jobs.push("q", records(0, 60))
+    jobs.drain()
+    found = jobs.run(
+        "create or replace stream {totals} as select user, sum(n) as s, count(*) as c from {s} group by user"
+        " window count(4)"
+    )
+    assert found[0]["how"] == "by position"
+    jobs.drain()
+    before = len(jobs.rows("totals"))
+    jobs.push("q", records(60, 60))
+    jobs.drain()
+    rows = jobs.rows("totals")
+    by_user: dict[str, list[int]] = {}
+    for record in [*records(0, 60), *records(60, 60)]:
+        by_user.setdefault(str(record["user"]), []).append(int(str(record["n"])))
+    wanted = [
+        (user, sum(numbers[first : first + 4]))
+        for user, numbers in by_user.items()
+        for first in range(0, len(numbers) - 3, 4)
+        if numbers[first + 3] >= 60
+    ]
+    assert sorted((row.data["user"], row.data["s"]) for row in rows[before:]) == sorted(wanted)
+    assert {row.headers["_version"] for row in rows[before:]} == {"2"}
+
+
 def test_jobs_over_a_queue_that_is_deleted_fail(jobs: Jobs) -> None:
     create(jobs, "kept")
     jobs.push("q", records(0, 10))

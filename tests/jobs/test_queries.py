@@ -17,10 +17,10 @@ def test_a_filter_and_its_columns(jobs: Jobs) -> None:
     jobs.push("orders", [order("cid", 100)], partition="p2")
     jobs.drain()
     rows = jobs.rows("large")
-    assert [(row.partition, row.data) for row in rows] == [
-        ("p1", {"user": "bob", "twice": 22}), ("p1", {"user": None, "twice": 24}),
-        ("p2", {"user": "cid", "twice": 200}),
+    assert [row.data for row in rows if row.partition == "p1"] == [
+        {"user": "bob", "twice": 22}, {"user": None, "twice": 24},
     ]  # fmt: skip
+    assert [row.data for row in rows if row.partition == "p2"] == [{"user": "cid", "twice": 200}]
     assert len({row.id for row in rows}) == 3
     assert {row.headers["_version"] for row in rows} == {"1"}
     assert all(row.headers["_event_time"].endswith("Z") for row in rows)
@@ -33,7 +33,7 @@ def test_rows_can_have_another_partition(jobs: Jobs) -> None:
     )
     jobs.push("orders", [order("ann", 5), order(None, 6)])
     jobs.drain()
-    assert [row.partition for row in jobs.rows("by")] == ['["ann",5]', "[null,6]"]
+    assert sorted(row.partition for row in jobs.rows("by")) == ['["ann",5]', "[null,6]"]
 
 
 def test_everything_as_it_is(jobs: Jobs) -> None:
@@ -175,6 +175,21 @@ def test_the_last_records_of_a_key(jobs: Jobs) -> None:
     ]  # fmt: skip
 
 
+def test_windows_of_the_last_records_of_a_key(jobs: Jobs) -> None:
+    jobs.run(
+        SCHEMA + "create stream {t} as select user, sum(amount) as s, _count as n from {s} group by user"
+        " window rows(2) having s > 1"
+    )
+    jobs.push("orders", [order("a", 1), order("b", 5), order("a", 2)])
+    jobs.drain()
+    jobs.push("orders", [order("a", 6)])
+    jobs.drain()
+    assert sorted(tuple(row.data.values()) for row in jobs.rows("t")) == [
+        ("a", 3, 2), ("a", 8, 2), ("b", 5, 1),
+    ]  # fmt: skip
+    assert all("_revision" not in row.headers for row in jobs.rows("t"))
+
+
 def test_jobs_over_jobs(jobs: Jobs) -> None:
     jobs.run(
         SCHEMA + "create stream {minutes} as select user, sum(amount) as total from {s} group by user"
@@ -225,3 +240,19 @@ def test_an_overflow_is_a_dead_row(jobs: Jobs, amount: int) -> None:
     assert jobs.data("t") == [{"user": "b", "s": 3}]
     (dead,) = jobs.dead("t")
     assert "does not fit into BIGINT" in dead["reason"]
+
+
+def test_revisions_come_in_their_order(jobs: Jobs) -> None:
+    jobs.run(SCHEMA + "create stream {t} as select count(*) as n from {s} window tumbling(at, 1m)")
+    jobs.push("orders", [order("a", 1, 0), order("a", 1, 300), *(order("a", 1, n) for n in range(1, 12))])
+    jobs.drain()
+    found = [(row.data["n"], row.headers["_revision"]) for row in jobs.rows("t")]
+    assert found == [(n, str(n)) for n in range(1, 13)]
+
+
+def test_a_merged_session_comes_after_those_that_it_replaces(jobs: Jobs) -> None:
+    jobs.run(SCHEMA + "create stream {t} as select count(*) as n from {s} window session(at, 30s)")
+    jobs.push("orders", [order("a", 1, 0), order("a", 1, 40), order("a", 1, 300), order("a", 1, 20)])
+    jobs.drain()
+    assert [row.data["n"] for row in jobs.rows("t")] == [1, 1, 3]
+    assert "_replaces" in jobs.rows("t")[-1].headers

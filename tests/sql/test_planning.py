@@ -81,6 +81,7 @@ def test_a_refusal_says_where_and_why(marked: str, expected: str) -> None:
         ("select lag(id) over (rows window buffer 5 rows) from orders", "rows", "changes", False),
         ("select count(*) from orders window count(10)", "window", "final", False),
         ("select count(*) from orders window count(10) emit changes", "window", "changes", True),
+        ("select count(*) from orders window rows(10)", "window", "changes", False),
         ("select count(*) from orders window tumbling(1m)", "window", "final", True),
         ("select count(*) from orders window tumbling(1m) with (late = 'drop')", "window", "final", False),
         ("select count(*) from orders window session(at, 1m)", "window", "final", True),
@@ -113,6 +114,10 @@ def test_columns_and_their_types(text: str, expected: str) -> None:
                     idle_us=30_000_000, keep_us=3_600_000_000, emission="changes")),
         ("window session(at, 30s)", WindowSpec(kind="session", gap_us=30_000_000, clock="event")),
         ("window count(100, 50)", WindowSpec(kind="count", size=100, step=50)),
+        ("window count(at, 100)", WindowSpec(kind="count", size=100, clock="event")),
+        ("window rows(5)", WindowSpec(kind="rows", size=5, emission="changes")),
+        ("window rows(at, 5) emit changes",
+         WindowSpec(kind="rows", size=5, emission="changes", clock="event")),
         ("group by id with (ttl = 1h)", WindowSpec(kind="group", emission="changes", ttl_us=3_600_000_000)),
     ],
 )  # fmt: skip

@@ -8,9 +8,11 @@ import polars as pl
 import psycopg
 import pytest
 
+from queenspark.store import window_sink
 from queenspark.store.definitions import window_queue
 from queenspark.store.errors import DatabaseUnavailable, LostLeadership
 from queenspark.store.pipeline import PipelineStore
+from queenspark.store.window_sink import WindowSink
 from tests.store.desk import Desk
 from tests.streams.sealing import MINUTE, Pipeline, Sealed, minute
 
@@ -282,3 +284,31 @@ async def test_many_windows_are_quick(desk: Desk, queue_id: int, pipeline: Pipel
     ids = pl.Series([row[0] for row in desk.run("SELECT id FROM queenspark.messages ORDER BY txid, id")])
     assert ids.is_sorted()
     assert ids.n_unique() == count
+
+
+async def test_many_windows_are_pushed_in_parts_and_each_once(
+    desk: Desk, queue_id: int, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window_sink, "_CHUNK_ROWS", 2)
+    pipeline.seal(7, queue_id, minute("a", 1))
+    append = WindowSink._append
+    calls = 0
+
+    def failing(self: WindowSink, *args: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise RuntimeError("no such luck")
+        return append(self, *args)
+
+    rows = [minute("a", number) for number in range(2, 7)]
+    with monkeypatch.context() as patch:
+        patch.setattr(WindowSink, "_append", failing)
+        with pytest.raises(RuntimeError):
+            pipeline.seal(7, queue_id, *rows)
+    assert len(windows(desk)) == 5
+    assert pipeline.seal(7, queue_id, *rows, batch=pipeline.batch) == 1
+    assert pipeline.seal(7, queue_id, *rows, batch=pipeline.batch) == 0
+    assert windows(desk) == [
+        ("a", f"7:a:{number * 60_000}:{(number + 1) * 60_000}:r1") for number in range(1, 7)
+    ]

@@ -17,7 +17,7 @@ WINDOWS: dict[str, Any] = {
         "source": pl.Int32, "first_txid": pl.Int64, "first_id": pl.Int64, "last_txid": pl.Int64,
         "last_id": pl.Int64,
     })),
-    "replaces": pl.List(pl.String),
+    "replaces": pl.List(pl.String), "values": pl.String,
 }  # fmt: skip
 LATE = {
     "stream": pl.Int64, "version": pl.Int32, "key": pl.String, "txid": pl.Int64, "id": pl.Int64,
@@ -58,6 +58,7 @@ class Sealed:
     version: int = 1
     replaces: Sequence[str] = ()
     suffix: str = ""
+    values: str | None = None
 
 
 def minute(key: str, number: int, **more: Any) -> Sealed:
@@ -129,11 +130,12 @@ def frame(stream: int, queue_id: int, windows: Sequence[Sealed]) -> pl.DataFrame
                  "last_id": last[1]}
                 for queue, first, last in window.sources
             ],
-            "replaces": list(window.replaces),
+            "replaces": list(window.replaces), "values": window.values,
         }
         for window in windows
     ]  # fmt: skip
-    return pl.DataFrame(rows, schema=WINDOWS)
+    found = pl.DataFrame(rows, schema=WINDOWS)
+    return found if any(window.values is not None for window in windows) else found.drop("values")
 
 
 def window_id(stream: int, window: Sealed) -> str:

@@ -29,7 +29,7 @@ from tests.wire.api import Api, answered, push_operation, refused
         ({"source_queue_names": [1]}, "source_queue_names must be an array"),
         ({"source_queue_names": ["windows:a/b"]}, "source_queue_names: windows:a/b is a window queue"),
         ({"partitioned": "yes"}, "partitioned"),
-        ({"window_type": "hopping"}, "window_type must be tumbling, sliding, session or count"),
+        ({"window_type": "hopping"}, "window_type must be tumbling, sliding, session, count or rows"),
         ({"window_duration_ms": 0}, "window_duration_ms is 0; it must be at least 1"),
         ({"window_retention_ms": 0}, "window_retention_ms must be from 1 to 2000000000000"),
         ({"window_duration_ms": -60000}, "window_duration_ms is -60000; it must be at least 1"),

@@ -116,4 +116,4 @@ class Sql:
         with self.api.http.stream("POST", "/api/v1/sql", json={"sql": sql, **more}) as response:
             assert response.status_code == 200, response.read()
             assert response.headers["content-type"] == "application/x-ndjson"
-            yield (msgspec.json.decode(line) for line in response.iter_lines())
+            yield (msgspec.json.decode(line) for line in response.iter_lines() if line)

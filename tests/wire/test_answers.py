@@ -1,5 +1,6 @@
 """Every route answers what the OpenAPI document says: no field is missing, wrong or undocumented."""
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -154,7 +155,7 @@ def _exercise(stream: StreamApi) -> None:
     stream.seal(
         stream.over(records, start_us=start, end_us=start + 60_000_000),
         minute("other", 1),
-        minute("third", 1),
+        minute("third", 1, values='{"total": 5}'),
         late=[{**noted[0], "time_us": 0, "closed_us": 1_000_000, "dropped": True}],
         dead=noted[1:2],
         stats=[{**of, "watermark_us": start, "open_windows": 2, "records": 9, "windows": 4}],
@@ -174,9 +175,21 @@ def _exercise(stream: StreamApi) -> None:
     api.read("/api/v1/resources/streams")
     api.read("/api/v1/resources/streams/stats")
     stream.resource()
+    assert stream.resource("explain")["reasons"]
+    _explained(stream)
     for kind in ("consumers", "windows", "late", "dead"):
         assert stream.resource(kind)[kind]
     answered(api.delete(f"/api/v1/resources/streams/{stream.name}"), 200)
+
+
+def _explained(stream: StreamApi) -> None:
+    """Let an open window be the next one."""
+    (record,) = stream.push({"at": "2026-01-01T00:00:02Z"})
+    txid, id_ = record.position
+    opened = {"open_windows": 1, "open_txid": txid, "open_id": id_}
+    state = json.dumps({"txid": txid, "id": id_, "tick": record.created_us, "seq": 1_000_000})
+    stream.seal(stats=[{"stream": stream.id, "version": 1, **opened}], state=state)
+    assert stream.resource("explain")["next"]["key"] == "p"
 
 
 def jobs(api: Api) -> None:
@@ -200,6 +213,7 @@ def jobs(api: Api) -> None:
     )
     api.read("/api/v1/jobs")
     sql.job("countries")
+    assert api.read("/api/v1/jobs/countries/explain")["reasons"]
     for action in ("pause", "resume", "restart"):
         answered(api.post(f"/api/v1/jobs/countries/{action}"), 200)
     assert api.read("/api/v1/jobs/countries/dead")["dead"]

@@ -10,6 +10,7 @@ import httpx2
 import psycopg
 import pytest
 
+from queenspark.broker.sql.rows import HEARTBEAT_SECONDS
 from queenspark.embedded import EmbeddedPostgres
 from tests.conftest import StartBroker
 from tests.wire.api import Api
@@ -167,7 +168,17 @@ def test_a_broker_that_stops_ends_its_selects(module_broker: StartBroker, tag: s
         with sql.select(f"SELECT a FROM q_{tag}") as lines:
             next(lines)
             stopping.process.send_signal(signal.SIGTERM)
-            assert list(lines) == []
+            assert list(lines) == [
+                {"error": "the broker is stopping; run the query again", "code": "unavailable"}
+            ]
+
+
+def test_an_empty_line_comes_every_few_seconds_without_rows(sql: Sql, orders: str) -> None:
+    body = {"sql": f"SELECT country FROM {orders}", "timeout": 2.4 * HEARTBEAT_SECONDS * 1000}
+    with sql.api.http.stream("POST", "/api/v1/sql", json=body) as response:
+        columns, *rest = response.iter_lines()
+    assert columns.startswith('{"columns"')
+    assert rest == ["", ""]
 
 
 def test_a_failed_query_says_so_in_its_last_line(sql: Sql, orders: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from . import (
     ack,
+    active_windows,
+    explanations,
     groups,
     jobs,
     messages,
@@ -24,8 +26,8 @@ from .http import Admit, App, Cors, Route, admit_everybody
 def routes() -> list[Route]:
     """Every route of the API."""
     modules = (
-        push, pop, ack, queues, groups, messages, stream_definition, streams, stream_resources, statements,
-        jobs, system,
+        push, pop, ack, queues, groups, messages, stream_definition, streams, stream_resources,
+        active_windows, statements, jobs, explanations, system,
     )  # fmt: skip
     found = [route for module in modules for route in module.ROUTES]
     return [*found, openapi.route(found)]

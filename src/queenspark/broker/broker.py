@@ -253,6 +253,7 @@ class Broker:
             held_by = (str(holder["pid"]), holder["application"], holder["state"])
             metrics.horizon_held.labels(*held_by).set(holder["seconds"] or 0)
         await self._measure_streams()
+        await self._measure_jobs()
 
     async def _measure_streams(self) -> None:
         streams = self.store.streams
@@ -279,9 +280,20 @@ class Broker:
             queries,
         )
 
+    async def _measure_jobs(self) -> None:
+        jobs, _ = await self.store.jobs.page(Page())
+        conditions = await self.store.jobs.conditions(jobs) if jobs else {}
+        self.metrics.jobs.update(
+            {
+                (job.namespace, job.name): {**_measured(found.progress, found.rates), "state": found.state}
+                for job in jobs
+                if (found := conditions.get(job.id)) is not None
+            }
+        )
+
 
 def _measured(state: dict[str, Any], rates: dict[str, Any]) -> dict[str, Any]:
-    """The state of a stream with times as seconds, and its rates."""
+    """The progress of a stream or job with times as seconds, and its rates."""
     return {
         **state,
         "watermark": _seconds(state["watermark_us"]),

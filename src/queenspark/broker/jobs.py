@@ -17,8 +17,7 @@ from .paging import OffsetQuery, PageQuery, page_of, paged
 from .sql import Executor, split_name
 from .sql.condition import shown_job, shown_retention
 from .sql.table import kind_of_rows, plan_columns
-from .stream_resources import shown_record
-from .window import shown_time
+from .stream_resources import shown_dead
 
 
 class JobsQuery(PageQuery):
@@ -33,7 +32,8 @@ class DropQuery(msgspec.Struct):
     cascade: bool = False
 
 
-async def _job(broker: Broker, name: str) -> Job:
+async def find_job(broker: Broker, name: str) -> Job:
+    """The job of a name, or 404."""
     async with broker.store.jobs.reading() as reading:
         job = await reading.find(*split_name(name))
     if job is None:
@@ -57,7 +57,7 @@ async def get_job(broker: Broker, call: Call) -> Answer:
 
 
 async def _detail(broker: Broker, name: str) -> dict[str, Any]:
-    job = await _job(broker, name)
+    job = await find_job(broker, name)
     condition = (await broker.store.jobs.conditions([job])).get(job.id)
     if condition is None:
         raise not_found(f"job {name} does not exist")
@@ -103,34 +103,20 @@ async def delete(broker: Broker, call: Call) -> Answer:
 
 async def dead(broker: Broker, call: Call) -> Answer:
     """Records and rows that failed, with the reason, the newest first."""
-    job = await _job(broker, call.path["name"])
+    job = await find_job(broker, call.path["name"])
     rows = await broker.store.jobs.dead(job, call.query.limit, call.query.offset)
-    return json({
-        "dead": [
-            {
-                **shown_record(row),
-                "reason": row["reason"],
-                "windowStart": _time(row["start_us"]),
-                "windowEnd": _time(row["end_us"]),
-            }
-            for row in rows
-        ]
-    })  # fmt: skip
+    return json({"dead": [shown_dead(row) for row in rows]})
 
 
-def _time(microseconds: int | None) -> str | None:
-    return None if microseconds is None else shown_time(microseconds)
-
-
-_JOBS = "/api/v1/jobs"
+JOBS = "/api/v1/jobs"
 
 ROUTES = [
-    Route("GET", _JOBS, list_jobs, "A page of the jobs", Right.STREAM_READ, {200: JobList}, query=JobsQuery),
-    Route("GET", f"{_JOBS}/:name", get_job, "One job", Right.STREAM_READ, {200: JobDetail}),
+    Route("GET", JOBS, list_jobs, "A page of the jobs", Right.STREAM_READ, {200: JobList}, query=JobsQuery),
+    Route("GET", f"{JOBS}/:name", get_job, "One job", Right.STREAM_READ, {200: JobDetail}),
     *(
         Route(
             "POST",
-            f"{_JOBS}/:name/{action.lower()}",
+            f"{JOBS}/:name/{action.lower()}",
             _control(action),
             f"{action.capitalize()} a job",
             Right.STREAM_ADMIN,
@@ -140,7 +126,7 @@ ROUTES = [
     ),
     Route(
         "GET",
-        f"{_JOBS}/:name/dead",
+        f"{JOBS}/:name/dead",
         dead,
         "Records and rows that failed",
         Right.STREAM_READ,
@@ -149,7 +135,7 @@ ROUTES = [
     ),
     Route(
         "DELETE",
-        f"{_JOBS}/:name",
+        f"{JOBS}/:name",
         delete,
         "Delete a job",
         Right.STREAM_ADMIN,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.registry import Collector
 
+from .job_metrics import JobMetrics
 from .stream_metrics import StreamMetrics
 
 
@@ -66,6 +67,8 @@ class Metrics:
         self.streams = StreamMetrics()
         self.registry.register(self.streams)
         self._in_json.append(self.streams)
+        self.jobs = JobMetrics()
+        self.registry.register(self.jobs)
 
     def _counter(self, name: str, text: str) -> Counter:
         counter = Counter(f"queenspark_{name}", text, registry=self.registry)

@@ -25,11 +25,12 @@ from .broker import Broker
 from .errors import bad_request
 from .http import Answer, Call, Right, Route, json
 from .limits import check_name
+from .stream_query import computed
 from .times import parse_time
 
 
 async def define(broker: Broker, call: Call) -> Answer:
-    """Make a stream, or make it what is wanted."""
+    """Create a stream, or redefine it."""
     request: StreamDefinition = call.body
     check_name("name", request.name)
     check_name("namespace", request.namespace)
@@ -43,18 +44,21 @@ async def define(broker: Broker, call: Call) -> Answer:
                 f"source_queue_names: {queue} is a window queue and cannot be a source;"
                 " push results to a regular queue and use that as the source"
             )
+    spec, event_time = _spec(request), _path(request.event_time)
+    computing = await computed(broker, request) if request.computes else None
     stream = await broker.store.streams.define(
         Wanted(
             namespace=request.namespace,
             name=request.name,
             queues=tuple(dict.fromkeys(request.source_queue_names)),
             partitioned=request.partitioned,
-            spec=_spec(request),
-            event_time=_path(request.event_time),
+            spec=spec,
+            event_time=event_time,
             lease_timeout_ms=request.window_lease_timeout_ms,
             window_retention_ms=request.window_retention_ms,
             start=_start(request.start),
             reset=request.reset,
+            **({} if computing is None else computing._asdict()),
         )
     )
     broker.bus.forget(stream.queue)
@@ -66,6 +70,8 @@ def _spec(request: StreamDefinition) -> dict[str, Any]:
     """The windows that a request asks for, or 400 that names the field as the wire does."""
     if request.window_duration_ms is None and request.window_type in ("tumbling", "sliding"):
         request.window_duration_ms = DURATION_MS
+    if request.emit is None and request.window_type == "rows":
+        request.emit = "changes"
     try:
         spec = WindowSpec(clock="ingest" if request.event_time is None else "event", **to_spec(request))
     except SpecError as error:
@@ -96,13 +102,18 @@ ROUTES = [
         "POST",
         "/api/v1/stream/define",
         define,
-        "Make a stream, or make it what is wanted",
+        "Create a stream, or redefine it",
         Right.STREAM_ADMIN,
         {201: StreamDefined},
         body=StreamDefinition,
         messages={
-            "window_type": "window_type must be tumbling, sliding, session or count",
+            "window_type": "window_type must be tumbling, sliding, session, count or rows",
             "late": "late must be process, warn or drop",
+            "emit": "emit must be final or changes",
+            "key": 'key must be an array of expressions, such as ["data.userId"]',
+            "where": "where must be a condition, such as data.amount > 0",
+            "aggregates": "aggregates must be an object of expressions by name",
+            "having": "having must be a condition, such as total > 10",
             "window_lease_timeout_ms": f"window_lease_timeout_ms must be from 1 to {LONGEST_LEASE_MS}",
             "window_retention_ms": f"window_retention_ms must be from 1 to {LONGEST_RETENTION_MS}",
             "source_queue_names": "source_queue_names must be an array of queue names",

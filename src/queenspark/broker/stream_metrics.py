@@ -97,10 +97,10 @@ class StreamMetrics(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """All families, also those without a sample."""
-        yield from _families("stream", STREAMS, _STREAM, self._streams)
-        yield from _families("bucket", BUCKETS, _BUCKET, self._buckets)
+        yield from families("stream", STREAMS, _STREAM, self._streams)
+        yield from families("bucket", BUCKETS, _BUCKET, self._buckets)
         pipeline = {**{family.column: 0.0 for family in PIPELINE.values()}, **self._pipeline}
-        yield from _families("pipeline", PIPELINE, (), [((), pipeline)])
+        yield from families("pipeline", PIPELINE, (), [((), pipeline)])
         yield _histograms(
             "pipeline_batch_duration_seconds", "Time of a batch of each query", ["query"], self._queries
         )
@@ -109,12 +109,13 @@ class StreamMetrics(Collector):
         )
 
 
-def _families(
+def families(
     noun: str,
     families: Mapping[str, Family],
     labels: Sequence[str],
     rows: Sequence[tuple[tuple[str, ...], Row]],
 ) -> Iterable[Metric]:
+    """Metrics about a noun: a sample of each for every row, which comes with its labels."""
     for name, family in families.items():
         metric = family.kind(f"queenspark_{noun}_{name}", family.text, labels=labels)
         for values, row in rows:

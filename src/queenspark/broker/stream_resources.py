@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
-from msgspec import Meta
 
 from ..formats.definition import shown
-from ..formats.window_message import decode
 from ..store.definitions import STREAMS_QUERY, Body, spec_of
 from ..store.page import Page
 from ..store.streams import Stream
 from .answers.streams import (
-    ActiveWindows,
     DeadRecords,
     LateRecords,
     StreamConsumers,
@@ -28,9 +25,7 @@ from .http import Answer, Call, Right, Route, json
 from .paging import OffsetQuery, PageQuery, page_of, paged
 from .streams import find_stream
 from .times import iso
-from .window import shown_time, shown_window
-
-_MOST_SKIPPED = 10_000  # windows are found anew for each page
+from .window import shown_time
 
 _MOST_GROUPS = 10_000  # of all streams of a page
 
@@ -59,16 +54,8 @@ class KeysQuery(RecordsQuery):
     search: str | None = None
 
 
-class WindowsQuery(NamespaceQuery, rename="camel"):
-    """Which windows of a stream."""
-
-    consumer_group: str | None = None
-    state: Literal["leased", "retrying", "waiting", "dead"] | None = None
-    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
-    offset: Annotated[int, Meta(ge=0, le=_MOST_SKIPPED)] = 0
-
-
-async def _stream(broker: Broker, call: Call) -> Stream:
+async def stream_of(broker: Broker, call: Call) -> Stream:
+    """The stream that a call names."""
     return await find_stream(broker, call.path["stream"], call.query.namespace)
 
 
@@ -159,7 +146,7 @@ async def list_streams(broker: Broker, call: Call) -> Answer:
 
 async def get_stream(broker: Broker, call: Call) -> Answer:
     """One stream, with the lag of its groups."""
-    stream = await _stream(broker, call)
+    stream = await stream_of(broker, call)
     (described,) = await _described(broker, [stream])
     groups, _ = await broker.store.groups.page(Page(), queue_ids=[stream.queue_id])
     described["groups"] = [
@@ -172,6 +159,7 @@ async def get_stream(broker: Broker, call: Call) -> Answer:
         }
         for row in groups
     ]
+    described["lastError"] = await broker.store.streams.last_error(stream)
     return json(described)
 
 
@@ -233,7 +221,7 @@ async def stats(broker: Broker, _: Call) -> Answer:
 
 async def consumers(broker: Broker, call: Call) -> Answer:
     """The keys of each group, with the last window that it answered."""
-    stream = await _stream(broker, call)
+    stream = await stream_of(broker, call)
     query: KeysQuery = call.query
     rows = await broker.store.streams.consumers(stream, Page(query.limit, query.offset, search=query.search))
     return json({
@@ -250,32 +238,6 @@ async def consumers(broker: Broker, call: Call) -> Answer:
     })  # fmt: skip
 
 
-async def windows(broker: Broker, call: Call) -> Answer:
-    """Windows that groups have not answered, with their state."""
-    query: WindowsQuery = call.query
-    stream = await _stream(broker, call)
-    rows = await broker.store.streams.active_windows(
-        stream, query.consumer_group, query.state, query.limit, query.offset
-    )
-    return json({"windows": [_window(row) for row in rows]})
-
-
-def _window(row: dict[str, Any]) -> dict[str, Any]:
-    return shown_window(
-        decode(row["payload"]),
-        state=row["state"],
-        consumerGroup=row["group"],
-        attempts=row["attempts"],
-        error=row["error"],
-        sealedAt=iso(row["sealed_at"]),
-        leaseHolder=row["lease_holder"],
-        leasedAt=iso(row["leased_at"]),
-        leaseExpiresAt=iso(row["lease_expires_at"]),
-        availableAt=iso(row["available_at"]),
-        failedAt=iso(row["failed_at"]),
-    )
-
-
 def shown_record(row: dict[str, Any]) -> dict[str, Any]:
     """A late or dead record, as the API names it."""
     return {
@@ -290,9 +252,19 @@ def shown_record(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def shown_dead(row: dict[str, Any]) -> dict[str, Any]:
+    """A dead record, or what should have come of a window, as the API names it."""
+    return {
+        **shown_record(row),
+        "reason": row["reason"],
+        "windowStart": None if row["start_us"] is None else shown_time(row["start_us"]),
+        "windowEnd": None if row["end_us"] is None else shown_time(row["end_us"]),
+    }
+
+
 async def late(broker: Broker, call: Call) -> Answer:
     """Records that came when their window was sealed, the newest first."""
-    rows = await broker.store.streams.late(await _stream(broker, call), call.query.limit, call.query.offset)
+    rows = await broker.store.streams.late(await stream_of(broker, call), call.query.limit, call.query.offset)
     return json({
         "late": [
             {
@@ -307,25 +279,25 @@ async def late(broker: Broker, call: Call) -> Answer:
 
 
 async def dead(broker: Broker, call: Call) -> Answer:
-    """Records without a usable event time, the newest first."""
-    rows = await broker.store.streams.dead(await _stream(broker, call), call.query.limit, call.query.offset)
-    return json({"dead": [shown_record(row) for row in rows]})
+    """Records that cannot be read, and windows that cannot be computed, the newest first."""
+    rows = await broker.store.streams.dead(await stream_of(broker, call), call.query.limit, call.query.offset)
+    return json({"dead": [shown_dead(row) for row in rows]})
 
 
 async def delete(broker: Broker, call: Call) -> Answer:
     """Delete a stream with its windows and groups; its source queues stay."""
-    stream = await _stream(broker, call)
+    stream = await stream_of(broker, call)
     existed = await broker.store.streams.delete(stream)
     broker.bus.forget(stream.queue)
     return json({"deleted": True, "name": stream.name, "namespace": stream.namespace, "existed": existed})
 
 
-_STREAMS = "/api/v1/resources/streams"
+STREAMS = "/api/v1/resources/streams"
 
 ROUTES = [
     Route(
         "GET",
-        _STREAMS,
+        STREAMS,
         list_streams,
         "A page of the streams",
         Right.STREAM_READ,
@@ -334,7 +306,7 @@ ROUTES = [
     ),
     Route(
         "GET",
-        f"{_STREAMS}/stats",
+        f"{STREAMS}/stats",
         stats,
         "Counts over all streams, and the pipeline",
         Right.STREAM_READ,
@@ -342,7 +314,7 @@ ROUTES = [
     ),
     Route(
         "GET",
-        f"{_STREAMS}/:stream",
+        f"{STREAMS}/:stream",
         get_stream,
         "One stream",
         Right.STREAM_READ,
@@ -351,7 +323,7 @@ ROUTES = [
     ),
     Route(
         "GET",
-        f"{_STREAMS}/:stream/consumers",
+        f"{STREAMS}/:stream/consumers",
         consumers,
         "How far its groups are",
         Right.STREAM_READ,
@@ -360,17 +332,7 @@ ROUTES = [
     ),
     Route(
         "GET",
-        f"{_STREAMS}/:stream/windows",
-        windows,
-        "Windows that groups have not answered",
-        Right.STREAM_READ,
-        {200: ActiveWindows},
-        query=WindowsQuery,
-        messages={"state": "state must be leased, retrying, waiting or dead"},
-    ),
-    Route(
-        "GET",
-        f"{_STREAMS}/:stream/late",
+        f"{STREAMS}/:stream/late",
         late,
         "Late records",
         Right.STREAM_READ,
@@ -379,7 +341,7 @@ ROUTES = [
     ),
     Route(
         "GET",
-        f"{_STREAMS}/:stream/dead",
+        f"{STREAMS}/:stream/dead",
         dead,
         "Records without an event time",
         Right.STREAM_READ,
@@ -388,7 +350,7 @@ ROUTES = [
     ),
     Route(
         "DELETE",
-        f"{_STREAMS}/:stream",
+        f"{STREAMS}/:stream",
         delete,
         "Delete a stream",
         Right.STREAM_ADMIN,

@@ -9,16 +9,17 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from ..formats.window_message import Range, WindowMessage
-from ..store.definitions import Body, spec_of
+from ..store.definitions import Body
 from ..store.headers import from_text
 from ..store.hydration import Record, Wish
-from ..windows.membership import Members
 from .broker import Broker
 from .errors import bad_request
+from .membership import Membership, membership
 from .times import iso_us
 
 _SMALL = 200  # records
 _PART = 2000  # records read at a time where not all of them are in the window
+_SCATTERED_PART = 10_000  # the same where most of them can be in others
 _LAST_US = 253_402_300_799_999_999  # the end of the year 9999
 
 
@@ -76,32 +77,43 @@ async def _records(
     broker: Broker, window: WindowMessage, body: Body, limit: int | None, after: Cursor | None
 ) -> list[Record]:
     """The window's records, one more than `limit` where there is one."""
-    members = Members.of(
-        spec_of(body), body.event_time, body.partitioned, window.key, (window.start, window.end)
-    )
+    chosen = membership(body, window)
     dropped: set[Cursor] = set()
-    if members.leaves_out:
+    if chosen.members.leaves_out:
         async with broker.large_reads:
-            dropped = await broker.store.hydration.dropped(window.stream, window.version, window.key)
+            dropped = await broker.store.hydration.dropped(window.stream, window.version, chosen.noted_key)
     ranges = _after(window.sources, after)
-    if limit is None:
-        wish = Wish(ranges, members)
+    if limit is None and not chosen.is_scattered:
+        wish = Wish(ranges, chosen.members)
         if window.count <= _SMALL:  # it is read together with those that are polled at the same time
             (records,) = await broker.window_reads.run([wish])
         else:
             async with broker.large_reads:
                 (records,) = await broker.store.hydration.read([wish])
-        return _only(members, records, dropped)
+        return await _only(broker, chosen, records, dropped)
+    wanted = window.count if limit is None else limit + 1
     found: list[Record] = []
-    part = limit + 1 if members.path is None and not dropped else max(limit + 1, _PART)
-    while ranges and len(found) <= limit:
+    if chosen.is_exact and not dropped:
+        part = wanted
+    else:
+        part = max(limit or 0, _SCATTERED_PART if chosen.is_scattered else _PART)
+    while ranges and len(found) < wanted:
         async with broker.large_reads:
-            next_part = await broker.store.hydration.page(Wish(ranges, members), part)
-        found += _only(members, next_part, dropped)
+            next_part = await broker.store.hydration.page(Wish(ranges, chosen.members), part)
+        found += await _only(broker, chosen, next_part, dropped)
         if len(next_part) < part:
             break
         ranges = _after(ranges, (next_part[-1].txid, next_part[-1].id))
-    return found[: limit + 1]
+    return found[:wanted]
+
+
+async def _only(
+    broker: Broker, chosen: Membership, records: list[Record], dropped: set[Cursor]
+) -> list[Record]:
+    names: dict[int, tuple[str, str]] = {}
+    if chosen.reader is not None:
+        names = await broker.store.catalog.names_of({record.partition_id for record in records})
+    return await chosen.only(records, dropped, names)
 
 
 def _after(ranges: Sequence[Range], cursor: Cursor | None) -> list[Range]:
@@ -116,12 +128,6 @@ def _after(ranges: Sequence[Range], cursor: Cursor | None) -> list[Range]:
         for each in ranges
     ]
     return [each for each in cut if (each.first_txid, each.first_id) <= (each.last_txid, each.last_id)]
-
-
-def _only(members: Members, records: list[Record], dropped: set[Cursor]) -> list[Record]:
-    positions = [(record.txid, record.id) for record in records]
-    inside = members.contain(positions, [record.payload for record in records], dropped)
-    return [record for record, is_there in zip(records, inside, strict=True) if is_there]
 
 
 def _shown(record: Record, partition: str, queue: str) -> WindowRecord:
@@ -156,5 +162,6 @@ def shown_window(window: WindowMessage, **more: Any) -> dict[str, Any]:
         "revision": window.revision,
         "version": window.version,
         "replaces": window.replaces,
+        **({} if window.values is None else {"aggregates": Raw(window.values.encode())}),
         **more,
     }

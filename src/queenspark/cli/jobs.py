@@ -8,13 +8,14 @@ import typer
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.confirm import confirm
 from queenspark.cli.exits import Failure
+from queenspark.cli.explain import print_explanation
 from queenspark.cli.noun import noun
 from queenspark.cli.options import AsJson, Limit, Offset, Search, Sort, Url, Yes
 from queenspark.cli.output import out, print_facts, print_json, print_table, records_of, say, say_page
 from queenspark.client.errors import SqlError
 from queenspark.client.sync.lines import Lines
 
-app = noun("List, look at, pause, resume, restart and drop the jobs of SQL.")
+app = noun("List, look at, explain, pause, resume, restart and drop the jobs of SQL.")
 
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="The job's name, NAMESPACE.NAME for most.")]
 
@@ -77,6 +78,14 @@ def show_job(job: JobName, url: Url = None, as_json: AsJson = False) -> None:
     print_facts({name: value for name, value in answer.items() if name != "columns"})
     out().print()
     return print_table(records_of(answer, "columns"), ROWS)
+
+
+@app.command("explain")
+def explain_job(job: JobName, url: Url = None, as_json: AsJson = False) -> None:
+    """Say why the next window of a job is not sealed yet, or no row comes; the most likely reason first."""
+    with BrokerApi(url) as broker:
+        answer = broker.get("jobs", job, "explain")
+    return print_json(answer) if as_json else print_explanation("job", job, answer)
 
 
 @app.command("pause")

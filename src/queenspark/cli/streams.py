@@ -1,4 +1,4 @@
-"""`queenspark streams`: list, look at, define, move and delete streams."""
+"""`queenspark streams`: list, look at, explain, define, move and delete streams."""
 
 from typing import Annotated, Any
 
@@ -6,13 +6,14 @@ import typer
 
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.confirm import confirm
+from queenspark.cli.explain import print_explanation
 from queenspark.cli.noun import noun
 from queenspark.cli.options import AsJson, Limit, Namespace, Offset, Search, Sort, StreamName, Url, Yes
 from queenspark.cli.output import out, print_facts, print_json, print_table, records_of, say, say_page
 from queenspark.cli.seek import timestamp
 from queenspark.formats.definition import FIELDS, to_wire
 
-app = noun("List, look at, define, move and delete streams.")
+app = noun("List, look at, explain, define, move and delete streams.")
 
 COLUMNS = [
     ("stream", "name"),
@@ -77,6 +78,16 @@ def show_stream(
     return None
 
 
+@app.command("explain")
+def explain_stream(
+    stream: StreamName, namespace: Namespace = None, url: Url = None, as_json: AsJson = False
+) -> None:
+    """Say why the next window of a stream is not sealed yet, and what to do; the most likely reason first."""
+    with BrokerApi(url) as broker:
+        answer = broker.get("resources", "streams", stream, "explain", query={"namespace": namespace})
+    return print_json(answer) if as_json else print_explanation("stream", stream, answer)
+
+
 @app.command("define")
 def define_stream(
     stream: StreamName,
@@ -85,6 +96,23 @@ def define_stream(
     partitioned: Annotated[
         bool, typer.Option("--partitioned/--global", help="Windows for each partition name, or over all.")
     ] = False,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="EXPRESSION", help="What the key is, as data.userId; give several."),
+    ] = None,
+    where: Annotated[
+        str | None, typer.Option(metavar="CONDITION", help="Which records count, as 'data.amount > 0'.")
+    ] = None,
+    aggregate: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=EXPRESSION", help="What to compute of a window; give several."),
+    ] = None,
+    having: Annotated[
+        str | None, typer.Option(metavar="CONDITION", help="Which windows come out, as 'total > 10'.")
+    ] = None,
+    emit: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="When windows come out: final, or changes.")
+    ] = None,
     tumbling: Annotated[float | None, typer.Option(metavar="SECONDS", help="Tumbling windows.")] = None,
     sliding: Annotated[float | None, typer.Option(metavar="SECONDS", help="Sliding windows.")] = None,
     slide: Annotated[
@@ -95,6 +123,9 @@ def define_stream(
     ] = None,
     count: Annotated[int | None, typer.Option(metavar="N", help="Windows of N records.")] = None,
     step: Annotated[int | None, typer.Option(metavar="N", help="Records between two such windows.")] = None,
+    rows: Annotated[
+        int | None, typer.Option(metavar="N", help="With each record the last N of its key.")
+    ] = None,
     grace: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="How long to wait for stragglers; 30.")
     ] = None,
@@ -102,7 +133,7 @@ def define_stream(
         float | None, typer.Option(metavar="SECONDS", help="How long a consumer has for a window; 60.")
     ] = None,
     window_retention: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="How long windows are kept; for ever.")
+        float | None, typer.Option(metavar="SECONDS", help="How long windows are kept; default: no limit.")
     ] = None,
     event_time: Annotated[
         str | None, typer.Option(metavar="PATH", help="Where in the payload the time is; the creation time.")
@@ -124,18 +155,23 @@ def define_stream(
     as_json: AsJson = False,
 ) -> None:
     """Define a stream, or redefine it with these options; options that are not given take their defaults."""
-    kinds = {"sliding": sliding, "session": session, "count": count}
+    kinds = {"sliding": sliding, "session": session, "count": count, "rows": rows}
     kind = next((name for name, value in kinds.items() if value is not None), "tumbling")
     given: dict[str, Any] = {
         "name": stream,
         "namespace": namespace,
         "sources": source,
         "partitioned": partitioned,
+        "key": key,
+        "where": where,
+        "aggregates": _by_name(aggregate or []),
+        "having": having,
+        "emit": emit,
         "kind": kind,
         "duration": sliding if sliding is not None else tumbling,
         "slide": slide,
         "gap": session,
-        "size": count,
+        "size": count if count is not None else rows,
         "step": step,
         "grace": grace,
         "lease": lease,
@@ -152,6 +188,17 @@ def define_stream(
     if as_json:
         return print_json(answer)
     return say(f"The stream {stream} is defined, version {answer['version']}.")
+
+
+def _by_name(given: list[str]) -> dict[str, str]:
+    """Expressions that are given as NAME=EXPRESSION."""
+    found = {}
+    for each in given:
+        name, equals, expression = each.partition("=")
+        if not (equals and name.strip() and expression.strip()):
+            raise typer.BadParameter(f"--aggregate is {each!r}: write it as total='sum(data.amount)'")
+        found[name.strip()] = expression.strip()
+    return found
 
 
 def _in_milliseconds(given: dict[str, Any]) -> dict[str, Any]:

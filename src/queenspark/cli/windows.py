@@ -45,6 +45,7 @@ def _shown(message: dict[str, Any]) -> dict[str, Any]:
         "revision": window.revision,
         "version": window.version,
         "id": window.id,
+        **({} if window.values is None else {"aggregates": msgspec.json.decode(window.values)}),
     }
 
 
@@ -56,7 +57,8 @@ def _print_window(message: dict[str, Any]) -> None:
     window = _shown(message)
     again = f", revision {window['revision']}" if window["revision"] > 1 else ""
     records = "record" if window["count"] == 1 else "records"
-    text = f"{window['start']} to {window['end']}: {window['count']} {records}{again}"
+    values = "".join(f", {name} {value}" for name, value in window.get("aggregates", {}).items())
+    text = f"{window['start']} to {window['end']}: {window['count']} {records}{values}{again}"
     out().print(window["sealedAt"], window["key"], text, soft_wrap=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -72,6 +73,7 @@ class SealedWindow(msgspec.Struct, rename="camel", kw_only=True):
     transaction_id: str
     messages: list[Message] | None = None  # left out when they were not wanted
     replaces: list[str] = []
+    aggregates: dict[str, Any] = {}
     next_cursor: str | None = None
 
 

@@ -3,6 +3,9 @@
 `StreamDefinition` is the body of POST /api/v1/stream/define. The annotation of each field says how the other
 sides name it: the engine's spec, what the API shows, the client and the command line. A new field is a line
 here; whoever uses the field finds it by its name.
+
+`key`, `where`, `aggregates` and `having` are SQL expressions over a message (docs/sql.md). A stream with one
+of them, with `emit` or with rows windows computes: see `StreamDefinition.computes`.
 """
 
 from __future__ import annotations
@@ -54,7 +57,7 @@ class StreamDefinition(msgspec.Struct):
     source_queue_names: Annotated[list[str], Names(name="sources", place="request", shown=None)] = []
     partitioned: Annotated[bool, Names(place="body", is_shape=True)] = False
     window_type: Annotated[
-        Literal["tumbling", "sliding", "session", "count"], Names(name="kind", is_shape=True)
+        Literal["tumbling", "sliding", "session", "count", "rows"], Names(name="kind", is_shape=True)
     ] = "tumbling"
     window_duration_ms: Annotated[
         Whole | None,
@@ -80,8 +83,19 @@ class StreamDefinition(msgspec.Struct):
     late: Annotated[Literal["process", "warn", "drop"], Names()] = "process"
     idle_timeout_ms: Annotated[Whole | None, Names(name="idle", kept="idle_us", is_duration=True)] = None
     emit_empty: Annotated[bool, Names()] = False
+    key: Annotated[list[str], Names(place="body", is_shape=True)] = []
+    where: Annotated[str | None, Names(place="body", is_shape=True)] = None
+    aggregates: Annotated[dict[str, str], Names(place="body", is_shape=True)] = {}
+    having: Annotated[str | None, Names(place="body", is_shape=True)] = None
+    emit: Annotated[Literal["final", "changes"] | None, Names(kept="emission", is_shape=True)] = None
     start: Annotated[str | None, Names(place="request", shown=None)] = None
     reset: Annotated[bool, Names(place="request", shown=None)] = False
+
+    @property
+    def computes(self) -> bool:
+        """Whether its windows are more than messages of a partition, cut by time or number."""
+        expressions = (self.key, self.where, self.aggregates, self.having)
+        return any(expressions) or self.window_type == "rows" or self.emit == "changes"
 
 
 class Field(msgspec.Struct, frozen=True):

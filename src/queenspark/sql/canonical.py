@@ -7,6 +7,7 @@ from functools import singledispatch
 from .duration import duration_text
 from .expression_text import expression_text, type_text
 from .statements import (
+    COUNTED,
     Column,
     ControlJob,
     CreateSink,
@@ -148,7 +149,7 @@ def _item(item: Item | Star) -> str:
 
 
 def _window(window: Window) -> str:
-    if window.kind == "COUNT":
+    if window.kind in COUNTED:
         sizes = [str(size) for size in (window.size, window.step) if size is not None]
     else:
         sizes = [duration_text(size) for size in (window.size, window.step) if size is not None]

@@ -6,8 +6,9 @@ type gives an error in that row and for that path only, with the declaration tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Context, Decimal, InvalidOperation
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -56,7 +57,7 @@ class PayloadDecoder:
             for name in field.steps[:-1]:
                 level = level.setdefault(str(name), {})
             level[str(field.steps[-1])] = _leaf(field.type)
-        self._decode = msgspec.json.Decoder(_struct(tree) | None).decode
+        self._decode: Callable[[Any], Any] = msgspec.json.Decoder(_struct(tree) | None).decode
 
     def columns(self, payloads: pl.Series) -> pl.DataFrame:
         """For each field its values and its errors. Missing values are NULL."""
@@ -79,8 +80,8 @@ class PayloadDecoder:
     def _rows(self, texts: list[str | None]) -> tuple[list[Any], list[int]]:
         """The decoded payloads, and the numbers of those that do not have the wanted types."""
         try:
-            return [None if text is None else self._decode(text) for text in texts], []
-        except (msgspec.MsgspecError, UnicodeError):
+            return [*map(self._decode, texts)], []
+        except (msgspec.MsgspecError, UnicodeError, TypeError):  # the last one for a payload that is NULL
             pass
         rows: list[Any] = []
         unusual: list[int] = []
@@ -170,7 +171,10 @@ def _at(rows: list[Any], field: Field) -> tuple[list[Any], list[str | None] | No
         if kind is None:
             return [None] * len(rows), None
         name = f"f{kind.names.index(step)}"
-        rows = [None if row is None else getattr(row, name) for row in rows]
+        try:
+            rows = [*map(attrgetter(name), rows)]
+        except AttributeError:
+            rows = [None if row is None else getattr(row, name) for row in rows]
     if field.type.name in ("DECIMAL", "JSON", "ARRAY"):
         return _from_raw(field, [None if row is None else bytes(row) for row in rows])
     return rows, None
@@ -227,7 +231,11 @@ def _decimal(raw: bytes, kind: SqlType) -> Decimal:
 
 def _column(field: Field, values: list[Any], errors: list[str | None] | None) -> list[pl.Series]:
     """The values and errors of a field as columns; times are read here, all at once."""
-    problems = pl.Series(field.error, errors or [None] * len(values), dtype=pl.String)
+    problems = (
+        pl.Series(field.error, errors, dtype=pl.String)
+        if errors is not None
+        else pl.repeat(None, len(values), dtype=pl.String, eager=True).alias(field.error)
+    )
     if field.type in (TIMESTAMP, DATE):
         return _times(field, values, problems)
     try:

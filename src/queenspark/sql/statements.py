@@ -10,7 +10,9 @@ import msgspec
 from .source import NOWHERE, Span
 from .tree import Node, TypeName
 
-WindowKind = Choice["TUMBLING", "SLIDING", "SESSION", "COUNT"]
+WindowKind = Choice["TUMBLING", "SLIDING", "SESSION", "COUNT", "ROWS"]
+#: Windows by the number of records, whatever the time.
+COUNTED = ("COUNT", "ROWS")
 Emit = Choice["CHANGES", "FINAL"]
 Object = Choice["STREAM", "SOURCE", "SINK"]
 
@@ -47,7 +49,7 @@ class Item(Part, frozen=True, kw_only=True):
 
 
 class Window(Part, frozen=True, kw_only=True):
-    """`WINDOW TUMBLING(…)`; sizes are microseconds, or records for COUNT."""
+    """`WINDOW TUMBLING(…)`; sizes are microseconds, or records for COUNT and ROWS."""
 
     kind: WindowKind
     size: int

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from .cursor import Cursor
-from .expression_parser import expression
+from .expression_parser import MOST_ROWS, expression
 from .source import Span
-from .statements import Window
+from .statements import COUNTED, Window
+from .tokens import Kind
 from .tree import Node
 
-_KINDS = ("TUMBLING", "SLIDING", "HOPPING", "SESSION", "COUNT")
-_MOST_RECORDS = 1_000_000_000
+_KINDS = ("TUMBLING", "SLIDING", "HOPPING", "SESSION", "COUNT", "ROWS")
+MOST_RECORDS = 1_000_000_000
 
 
 def window(cursor: Cursor) -> Window:
@@ -18,20 +19,27 @@ def window(cursor: Cursor) -> Window:
     span = cursor.span
     kind = cursor.choice(_KINDS, "a kind of window")
     cursor.expect("(")
-    found = _count(cursor, span) if kind == "COUNT" else _timed(cursor, kind, span)
+    found = _counted(cursor, kind, span) if kind in COUNTED else _timed(cursor, kind, span)
     cursor.expect(")")
     return found
 
 
-def _count(cursor: Cursor, span: Span) -> Window:
-    size = cursor.whole_number("the number of records", 1, _MOST_RECORDS)
+def _counted(cursor: Cursor, kind: str, span: Span) -> Window:
+    time: Node | None = None
+    if not cursor.at(Kind.NUMBER) and not cursor.sees_any((")", ",")):
+        time = expression(cursor)
+        cursor.expect(",")
+    if kind == "ROWS":
+        size = cursor.whole_number("the number of records", 1, MOST_ROWS)
+        return Window(kind="ROWS", size=size, time=time, span=span)
+    size = cursor.whole_number("the number of records", 1, MOST_RECORDS)
     step = None
     if cursor.takes(","):
         at = cursor.span
-        step = cursor.whole_number("the step", 1, _MOST_RECORDS)
+        step = cursor.whole_number("the step", 1, MOST_RECORDS)
         if step > size:
             raise at.error(f"the step ({step}) must not be larger than the number of records ({size})")
-    return Window(kind="COUNT", size=size, step=step, span=span)
+    return Window(kind="COUNT", size=size, step=step, time=time, span=span)
 
 
 def _timed(cursor: Cursor, kind: str, span: Span) -> Window:

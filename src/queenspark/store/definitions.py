@@ -59,6 +59,11 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     until: Cut | None = None
     #: What it computes: a kept query (sql/planning/frozen.py). None: windows over whole messages.
     query: dict[str, Any] | None = None
+    #: What a stream of windows was asked to compute, in canonical SQL; the query is made of it.
+    key: tuple[str, ...] = ()
+    where: str | None = None
+    aggregates: dict[str, str] = {}
+    having: str | None = None
     #: Whether it keeps its position and reads nothing.
     paused: bool = False
     #: It gives out nothing before it has read up to this position: the version before it does.
@@ -73,6 +78,11 @@ class Definition(msgspec.Struct, frozen=True):
     version: int
     body: Body
     created_at: datetime
+
+
+def has_windows(body: Body) -> bool:
+    """Whether its output is windows of messages, not rows."""
+    return body.query is None or body.query.get("output") == "windows"
 
 
 def spec_of(body: Body) -> WindowSpec:

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from .definitions import Body, job_name
+from .definitions import Body, has_windows, job_name
 
 State = Literal["running", "paused", "failed", "finished"]
 How = Literal["in place", "at a boundary", "by position"]
@@ -40,6 +40,11 @@ class Job(msgspec.Struct, frozen=True):
         return self.body
 
     @property
+    def is_stream(self) -> bool:
+        """Whether it is a stream of windows, which reads a queue as jobs do."""
+        return self.body is None or has_windows(self.body)
+
+    @property
     def query(self) -> dict[str, Any]:
         """What it computes, as it is kept."""
         assert self.definition.query is not None
@@ -60,7 +65,7 @@ class WantedJob(msgspec.Struct, frozen=True, kw_only=True):
     spec: dict[str, Any]
     queues: tuple[str, ...]
     start: str = "earliest"
-    #: How long its rows are kept, 0: for ever; None: as its queue is configured.
+    #: How long its rows are kept, 0: without limit; None: as its queue is configured.
     retention_seconds: int | None = None
 
 

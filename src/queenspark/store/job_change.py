@@ -124,7 +124,7 @@ class JobChange:
         return (await self._jobs("find_job", namespace=_TEMPORARY, name=name, temporary=True))[0]
 
     async def replace(self, job: Job, wanted: WantedJob, how: How) -> Job:
-        """Make a job what is wanted. A failed one changes by position, from where it failed."""
+        """Redefine a job. A failed one changes by position, from where it failed."""
         old = job.definition
         queue_ids = await self._sources(wanted)
         versions = Versions(self._connection, queue_ids)

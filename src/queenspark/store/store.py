@@ -20,6 +20,7 @@ from .messages import Messages
 from .news import tell_of_pushes
 from .push import Item, Pushed, Pusher
 from .queues import Queues
+from .standing import Standings
 from .streams import Streams
 from .sweeper import Sweeper
 from .traces import Traces
@@ -52,6 +53,7 @@ class Store:
         )
         self.streams = Streams(self.database, self.catalog)
         self.jobs = Jobs(self.database, self.catalog, self.cipher)
+        self.standings = Standings(self.database)
         self.hydration = Hydration(self.database, self.cipher)
         self.dead_letters = DeadLetters(self.database, self.cipher)
         self.messages = Messages(self.database, self.cipher)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -61,6 +62,12 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     window_retention_ms: int | None = None
     start: str | None = None
     reset: bool = False
+    #: What it computes, as in Body.
+    query: dict[str, Any] | None = None
+    key: tuple[str, ...] = ()
+    where: str | None = None
+    aggregates: dict[str, str] = {}
+    having: str | None = None
 
 
 class Streams:
@@ -74,7 +81,7 @@ class Streams:
         self._reading = asyncio.Lock()
 
     async def define(self, wanted: Wanted) -> Stream:
-        """Make a stream, or make it what is wanted: within its version where that is possible."""
+        """Create a stream, or redefine it: within its version where that is possible."""
         async with self._database.connection() as connection, connection.transaction():
             await connection.execute(query("lock_definitions"))
             change = _Change(connection, wanted, await _queue_ids(connection, wanted.queues))
@@ -169,6 +176,11 @@ class Streams:
         """Records without a usable event time, the newest first."""
         return await self._records("list_dead", stream, limit, offset)
 
+    async def last_error(self, stream: Stream) -> str | None:
+        """Why a stream that computes has stopped; None while it goes on."""
+        rows = await self._database.records("job_troubles", {"ids": [stream.id]})
+        return rows[0]["error"] if rows else None
+
     async def rates(self, stream_ids: list[int] | None = None) -> list[dict[str, Any]]:
         """Rates of each stream over the last minute, as the pipeline measured them."""
         return await self._database.records("stream_rates", {"ids": stream_ids})
@@ -250,7 +262,7 @@ class _Change:
         await versions.add(stream_id, 1, self._body(await versions.begin(start), start))
 
     async def apply(self, stream: Stream, current: Definition) -> None:
-        """Make an existing stream what is wanted."""
+        """Redefine an existing stream."""
         version = stream.version
         body = self._body(await self._versions.kept(current.body.sources), current.body.start)
         if self._wanted.reset:
@@ -261,8 +273,13 @@ class _Change:
             new = self._body((), current.body.start)
             await self._versions.take_over(stream.id, version, current.body, new)
         else:
-            body = msgspec.structs.replace(body, from_us=current.body.from_us)
-            if body != current.body:
+            body = msgspec.structs.replace(
+                body, from_us=current.body.from_us, query=_within(current.body.query, body.query)
+            )
+            # One that failed tries again: the pipeline notices a new seq, also with the same body.
+            params = {"stream_id": stream.id, "version": None}
+            failed = await self._connection.execute(query("forget_failures"), params)
+            if body != current.body or failed.rowcount > 0:
                 await self._versions.add(stream.id, version, body)
         wanted = self._wanted
         await self._connection.execute(
@@ -291,17 +308,28 @@ class _Change:
         wanted = self._wanted
         return Body(
             name=wanted.name, namespace=wanted.namespace, partitioned=wanted.partitioned, spec=wanted.spec,
-            event_time=wanted.event_time, sources=sources, start=start,
+            event_time=wanted.event_time, sources=sources, start=start, query=wanted.query, key=wanted.key,
+            where=wanted.where, aggregates=wanted.aggregates, having=wanted.having,
         )  # fmt: skip
+
+
+def _within(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A query that changes within a version: the types that its messages were read with stay."""
+    return new if old is None or new is None else {**new, "relation": old["relation"]}
 
 
 async def _queue_ids(connection: Connection, names: tuple[str, ...]) -> dict[str, int]:
     """The ids of source queues by name, in the order in which they were named; or Refused."""
     rows = await connection.execute(query("queue_ids"), {"names": list(names)})
     found = {str(name): int(id_) for name, id_ in await rows.fetchall()}
+    check_sources(names, found)
+    return {name: found[name] for name in names}
+
+
+def check_sources(names: Sequence[str], found: Collection[str]) -> None:
+    """Refuse source queues that do not exist."""
     if missing := [name for name in dict.fromkeys(names) if name not in found]:
         raise Refused(
             f"source_queue_names: {', '.join(missing)} {'does' if len(missing) == 1 else 'do'} not exist;"
             " a push or /api/v1/configure makes a queue"
         )
-    return {name: found[name] for name in names}

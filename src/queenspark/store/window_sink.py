@@ -107,6 +107,14 @@ class WindowSink:
         place = _Bucket(epoch, bucket, buckets)
         with self._connection() as connection:
             rows, pushed, queues = parts.rows, 0, set[str]()
+            windows = parts.windows
+            # A session must not be read before its dropped records are noted, with the last of the batch.
+            while parts.late.is_empty() and windows.height > _CHUNK_ROWS:
+                some = self._push_windows(connection, place, end, windows.head(_CHUNK_ROWS))
+                if some is None:
+                    break
+                pushed, windows = pushed + some[0], windows.slice(_CHUNK_ROWS)
+                self._notify(connection, some)
             chunks = -(-rows.height // _CHUNK_ROWS)
             for number in range(chunks - 1):
                 chunk = rows.slice(number * _CHUNK_ROWS, _CHUNK_ROWS)
@@ -123,12 +131,12 @@ class WindowSink:
                     return Pushed(0, _failed(connection, bucket, end))
                 is_past = before is not None and before.run != end.run and end.live <= before.live
                 if is_past and before is not None:
-                    windows, rows = (_unknown(connection, each, before) for each in (parts.windows, rows))
+                    windows, rows = (_unknown(connection, each, before) for each in (windows, rows))
                     found = [self._append(connection, windows), self._append_rows(connection, rows)]
                 else:
                     if before is None or before.run != end.run:
                         last = rows
-                    found = [self._append(connection, parts.windows), self._append_rows(connection, last)]
+                    found = [self._append(connection, windows), self._append_rows(connection, last)]
                     self._note(connection, "add_late", parts.late, _LATE)
                     self._note(connection, "add_dropped", parts.late, _LATE, kinds=list(LEAVES_OUT))
                     self._note(connection, "add_dead", parts.dead, _DEAD)
@@ -141,6 +149,21 @@ class WindowSink:
                 pushed += count
                 self._notify(connection, (count, set(names)))
         return Pushed(pushed, None)
+
+    def _push_windows(
+        self, connection: Connection, place: _Bucket, end: Progress, windows: pl.DataFrame
+    ) -> tuple[int, set[str]] | None:
+        """Push some of the windows of a batch, so that no transaction holds the horizon back for long.
+
+        When the batch is run again, those that are there are known by their ids. None as for `_push_chunk`.
+        """
+        with connection.transaction():
+            self._check_epoch(connection, place.epoch)
+            before = _before(connection, place.bucket, place.buckets)
+            if before is None or before.run != end.run or end.n <= before.n:
+                return None
+            count, queues = self._append(connection, windows)
+        return count, set(queues)
 
     def _push_chunk(
         self, connection: Connection, place: _Bucket, end: Progress, number: int, rows: pl.DataFrame

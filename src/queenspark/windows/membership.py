@@ -1,8 +1,10 @@
 """Which records belong to a version of a stream, and which of those to a window.
 
 All parts ask here: the router and the window processor for frames of a batch, the broker for the records that
-it has read for a window, the store when one version of a stream takes over from another. The SQL functions
-`messages_between` and `window_records` apply `Members.created`; nothing else of it is in SQL.
+it has read for a window, the store when one version of a stream takes over from another. Keys, conditions and
+times that are computed come from the plan's first stage (`sql.running`), in the pipeline and in the broker
+alike. The SQL functions `messages_between` and `window_records` apply `Members.partition` and
+`Members.created`; nothing else of it is in SQL.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import polars as pl
 
 from .event_time import event_times
 from .layout import NEVER
-from .spec import WindowSpec
+from .spec import COUNTED, WindowSpec
 
 OVER = NEVER
 """The end of a version of which nothing more comes out."""
@@ -107,7 +109,7 @@ def handover(old: WindowSpec, new: WindowSpec, now_us: int) -> Handover:
     up to the next boundary of its grid, and the new one begins at or before it: at the boundary of its own
     grid, or with sessions at once. Records in between are in a window of each version.
     """
-    if "count" in (old.kind, new.kind):
+    if any(spec.kind in COUNTED for spec in (old, new)):
         return Handover(by_position=True)
     boundary = (now_us // old.duration + 1) * old.duration if old.duration else now_us
     return Handover(
@@ -123,6 +125,14 @@ def aligned(spec: WindowSpec, time_us: int) -> int:
 
 
 # A window
+
+
+def is_in_window(spec: WindowSpec, span: Span) -> pl.Expr:
+    """Whether a record, of those of the window's key between its positions, has a time that is in it."""
+    if spec.kind in COUNTED:
+        return pl.lit(True)
+    time = pl.col("created_us" if spec.clock == "ingest" else "event_us")
+    return (time >= span[0]) & (time < span[1])
 
 
 class Members(NamedTuple):
@@ -142,7 +152,7 @@ class Members(NamedTuple):
     @classmethod
     def of(cls, spec: WindowSpec, path: str | None, partitioned: bool, key: str, span: Span) -> Members:
         """The records of a window; `path` is where the event time is, `span` the window's start and end."""
-        counted = spec.kind in ("count", "rows")
+        counted = spec.kind in COUNTED
         return cls(
             partition=key if partitioned else None,
             created=None if counted or path is not None else span,

@@ -48,13 +48,18 @@ class LocalPipeline:
     """Runs batches until there is nothing to do; can be made to forget everything but its checkpoint."""
 
     def __init__(
-        self, url: str, buckets: Sequence[int] = (0, 1), max_rows: int = 1000, epoch: int = 0
+        self,
+        url: str,
+        buckets: Sequence[int] = (0, 1),
+        max_rows: int = 1000,
+        epoch: int = 0,
+        encryption_key: bytes | None = None,
     ) -> None:
         self._url = url
         self._buckets = tuple(buckets)
         self._epoch = epoch
         self._limit = ReadMaxRows(max_rows)
-        self._options = StreamsOptions(url, self._buckets, max_rows)
+        self._options = StreamsOptions(url, self._buckets, max_rows, encryption_key)
         self.begin_again()
 
     def begin_again(self) -> None:

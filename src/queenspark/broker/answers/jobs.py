@@ -7,6 +7,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from .streams import DeadRecord
+
 State = Literal["running", "paused", "failed", "finished"]
 
 
@@ -103,23 +105,7 @@ class JobDeleted(msgspec.Struct):
     dropped: list[str]
 
 
-class JobDead(msgspec.Struct, rename="camel"):
-    """A record that failed, or a row: that has the window which it was to come from."""
-
-    key: str
-    version: int
-    message_id: str
-    queue: str | None
-    partition: str | None
-    transaction_id: str | None
-    created_at: str | None
-    seen_at: str
-    reason: str | None
-    window_start: str | None
-    window_end: str | None
-
-
 class JobDeadList(msgspec.Struct):
     """Dead records and rows of a job, the newest first."""
 
-    dead: list[JobDead]
+    dead: list[DeadRecord]

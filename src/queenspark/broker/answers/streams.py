@@ -36,7 +36,10 @@ class Window(msgspec.Struct, rename="camel"):
 
 
 class LeasedWindow(Window):
-    """A window with its lease and its messages (unless `messages` was false); `nextCursor` leads to more."""
+    """A window with its lease and its messages (unless `messages` was false); `nextCursor` leads to more.
+
+    `aggregates` are there when the stream computes some.
+    """
 
     stream: str
     namespace: str
@@ -48,6 +51,7 @@ class LeasedWindow(Window):
     retry_count: int
     messages: list[WindowRecord] | UnsetType = UNSET
     next_cursor: str | UnsetType = UNSET
+    aggregates: dict[str, Any] | UnsetType = UNSET
 
 
 class Polled(msgspec.Struct):
@@ -155,9 +159,10 @@ class StreamGroup(msgspec.Struct, rename="camel"):
 
 
 class StreamDetail(StreamSummary, kw_only=True):
-    """A stream with its groups."""
+    """A stream with its groups; `lastError` says why one that computes has stopped."""
 
     groups: list[StreamGroup]
+    last_error: str | None
 
 
 class StreamProgress(Progress):
@@ -241,6 +246,7 @@ class ActiveWindow(Window):
     lease_expires_at: str | None
     available_at: str | None
     failed_at: str | None
+    aggregates: dict[str, Any] | UnsetType = UNSET
 
 
 class ActiveWindows(msgspec.Struct):
@@ -249,8 +255,8 @@ class ActiveWindows(msgspec.Struct):
     windows: list[ActiveWindow]
 
 
-class DeadRecord(msgspec.Struct, rename="camel"):
-    """A record without a usable event time."""
+class SourceRecord(msgspec.Struct, rename="camel"):
+    """A record of a source, as far as it is still there."""
 
     key: str
     version: int
@@ -262,13 +268,24 @@ class DeadRecord(msgspec.Struct, rename="camel"):
     seen_at: str
 
 
+class DeadRecord(SourceRecord):
+    """A record that cannot be read, or what should have come of a window.
+
+    `reason` is null for a record without a usable event time. A window has its times, and no message.
+    """
+
+    reason: str | None
+    window_start: str | None
+    window_end: str | None
+
+
 class DeadRecords(msgspec.Struct):
     """A page of records."""
 
     dead: list[DeadRecord]
 
 
-class LateRecord(DeadRecord):
+class LateRecord(SourceRecord):
     """A record that came when its window was sealed."""
 
     time: str

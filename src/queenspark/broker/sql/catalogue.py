@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ...sql import Plan, Relation, parse_one, thaw
@@ -16,6 +16,7 @@ from ...store.definitions import WINDOW_QUEUES, job_name
 from ...store.job import Job
 from ...store.job_change import JobChange
 from ...store.relations import Declared
+from ...store.streams import check_sources
 from .names import split_name
 
 SAMPLE = 1000
@@ -82,6 +83,31 @@ class BrokerCatalogue:
         for queue in queues:
             if await self._change.find(*split_name(queue)) is not None:
                 raise span.error(f"the queue {queue} has the rows of a job, with its columns; read {queue}")
+
+    async def messages(self, queues: Sequence[str]) -> Relation:
+        """The messages of some queues as one relation, with types from a sample of all; Refused without one.
+
+        Rows of a single job have the types of its columns.
+        """
+        ids = await self._change.queue_ids(queues)
+        check_sources(queues, ids)
+        payloads = [
+            payload for id_ in ids.values() for payload in await self._change.newest_payloads(id_, SAMPLE)
+        ]
+        paths: Paths = await asyncio.to_thread(sampled_paths, payloads)
+        found = Relation(", ".join(queues), "queue", None, paths)
+        for name in queues:
+            job = await self._change.find(*split_name(name))
+            if job is not None:
+                rows = job_relation(name, thaw(job.query), {})
+                columns: Paths = {(column,): kind for column, kind in (rows.columns or {}).items()}
+                alone = len(queues) == 1
+                found = found._replace(
+                    paths={**paths, **columns} if alone else paths,
+                    updating=found.updating or rows.updating,
+                    revisions=alone and rows.revisions,
+                )
+        return found
 
     async def _queue(self, name: str, span: Span) -> Resolved | None:
         ids = await self._change.queue_ids([name, own_name(name)])

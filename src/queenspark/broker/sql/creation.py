@@ -25,7 +25,7 @@ class Creation:
         self._planner = planner
 
     async def create(self, statement: CreateStream) -> Result:
-        """Make a job, or make it what the statement says. Raises SqlError."""
+        """Create a job, or redefine it as the statement says. Raises SqlError."""
         check_new_name(statement.name, statement.span)
         if await self._change.relations.find(own_name(statement.name)) is not None:
             raise statement.span.error(
@@ -114,7 +114,7 @@ class Creation:
         if before._replace(delay_us=0) == after._replace(delay_us=0):
             return
         for reader in await self._change.readers(job.queue_id):
-            if reader.body is None or reader.expires_at is not None:
+            if reader.is_stream or reader.expires_at is not None:
                 continue
             reason = _change_for(reader, after)
             if reason is not None:

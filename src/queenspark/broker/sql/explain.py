@@ -99,7 +99,7 @@ def _windows(plan: Plan, query: Select) -> Iterator[str]:
 
 def _kept(plan: Plan) -> str:
     ttl = plan.options.get("ttl")
-    return f"kept until the key is silent for {ttl}" if ttl else "kept for ever"
+    return f"kept until the key is silent for {ttl}" if ttl else "kept without limit"
 
 
 def _shape(spec: WindowSpec) -> str:

@@ -68,4 +68,4 @@ class Removal:
 
 
 def _what(reader: Job) -> str:
-    return "the stream of windows" if reader.body is None else "the job"
+    return "the stream of windows" if reader.is_stream else "the job"

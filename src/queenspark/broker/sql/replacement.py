@@ -11,6 +11,7 @@ from ...store.job import How
 
 #: Options that change within a version.
 _IN_PLACE = {"grace", "idle_timeout", "late", "retention", "ttl"}
+_COUNTED = {"COUNT", "ROWS"}
 
 
 def how_it_changes(
@@ -23,6 +24,8 @@ def how_it_changes(
     if one == other:
         return "in place"
     if one.window is None or other.window is None or one.window.time != other.window.time:
+        return "by position"
+    if _COUNTED & {one.window.kind, other.window.kind}:  # their windows have no common boundary in time
         return "by position"
     same = one == msgspec.structs.replace(other, window=one.window)
     return "at a boundary" if same else "by position"

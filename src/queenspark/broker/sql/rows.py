@@ -24,6 +24,10 @@ log = logging.getLogger("queenspark.broker")
 LEASE_SECONDS = 15.0
 """How long a temporary job stays after its reader was last seen."""
 
+HEARTBEAT_SECONDS = 3.0
+"""After this much silence an empty line is sent, so that a reader notices a broker that has vanished."""
+
+_STOPPING = {"error": "the broker is stopping; run the query again", "code": "unavailable"}
 _RENEW_SECONDS = 2.0
 _BATCH = 1000
 _SHORTEST_PAUSE = 0.005
@@ -36,7 +40,10 @@ _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 async def rows_of(
     broker: Broker, job: Job, plan: Plan, limit: int | None, seconds: float | None, gone: asyncio.Task[Any]
 ) -> AsyncGenerator[bytes]:
-    """The lines of a SELECT: its columns, then its rows. At the end the job is removed."""
+    """The lines of a SELECT: its columns, then its rows; empty ones while there are none.
+
+    When it ends before its time, the last line says why. At the end the job is removed.
+    """
     keeping = asyncio.create_task(_keep(broker, job))
     try:
         heads = plan_columns(plan)
@@ -44,12 +51,18 @@ async def rows_of(
         names = None if plan.rows.whole_payload else [name for name, _ in heads]
         async with aclosing(_rows(broker, job, limit, seconds, {gone, keeping})) as batches:
             async for rows in batches:
-                yield b"".join(_shown(row, names) for row in rows)
+                yield b"".join(_shown(row, names) for row in rows) or b"\n"
         if keeping.done() and not gone.done():
             yield _line(keeping.result())
+    except _Stopping:
+        yield _line(_STOPPING)
     finally:
         keeping.cancel()
         broker.background(_remove(broker, job))
+
+
+class _Stopping(Exception):
+    """The broker stops."""
 
 
 async def _keep(broker: Broker, job: Job) -> dict[str, str]:
@@ -66,18 +79,28 @@ async def _keep(broker: Broker, job: Job) -> dict[str, str]:
 async def _rows(
     broker: Broker, job: Job, limit: int | None, seconds: float | None, ends: set[asyncio.Task[Any]]
 ) -> AsyncGenerator[list[Row]]:
-    """Rows until the limit, the end of the time, or one of the ends."""
+    """Rows until the limit, the end of the time, or one of the ends; none of them after a silence.
+
+    A broker that stops is `_Stopping`.
+    """
     deadline = math.inf if seconds is None else time.monotonic() + seconds
     left = math.inf if limit is None else limit
     after = (0, 0)
     pause = _SHORTEST_PAUSE
+    silent_since = time.monotonic()
     with broker.followers.following(job.queue) as follower:
-        while left and not broker.followers.closed:
+        while left:
+            if broker.followers.closed:
+                raise _Stopping
             rows = await broker.store.jobs.rows(job, after, int(min(left, _BATCH)))
             if rows:
                 after = rows[-1].txid, rows[-1].id
                 left -= len(rows)
                 yield rows
+                silent_since = time.monotonic()
+            elif time.monotonic() >= silent_since + HEARTBEAT_SECONDS:
+                yield []
+                silent_since = time.monotonic()
             rest = deadline - time.monotonic()
             if rest <= 0 or any(end.done() for end in ends):
                 return

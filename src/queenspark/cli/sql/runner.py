@@ -12,6 +12,7 @@ import msgspec
 
 from queenspark.cli.broker_api import BrokerApi, failures
 from queenspark.cli.output import err, out, say
+from queenspark.cli.sql.hint import no_rows_hint
 from queenspark.cli.sql.live import LiveRows
 from queenspark.cli.sql.problem import shown_problem
 from queenspark.cli.sql.results import counted, print_result, row_of
@@ -69,7 +70,7 @@ class Runner:
         with closing(lines), failures(), handlers_kept():
             on_stop(_stop)
             try:
-                _print_json_lines(lines) if self._as_json else _print_live(lines)
+                _print_json_lines(lines) if self._as_json else _print_live(lines, self._broker.url)
             except KeyboardInterrupt:
                 return False
         return True
@@ -82,14 +83,14 @@ def _print_json_lines(lines: Lines) -> None:
             _write_line(line)
 
 
-def _print_live(lines: Lines) -> None:
+def _print_live(lines: Lines, url: str) -> None:
     first = lines.more()
     columns = columns_of(first[0] if first else b"")
     shown = LiveRows(columns, out())
     count = 0
     try:
         say("Rows are printed as they come; Ctrl-C ends it.")
-        with _hint_after(_PATIENCE) as hint:
+        with _hint_after(_PATIENCE, url) as hint:
             found = first[1:]
             while found or (found := lines.more()):
                 hint.cancel()
@@ -114,12 +115,9 @@ def _check(line: bytes) -> None:
 
 
 @contextmanager
-def _hint_after(seconds: float) -> Iterator[threading.Timer]:
+def _hint_after(seconds: float, url: str) -> Iterator[threading.Timer]:
     """After some time without a row, tell a person why there may be none."""
-    hint = threading.Timer(
-        seconds,
-        lambda: say("No rows yet: nothing matches so far, or the pipeline is starting or not running."),
-    )
+    hint = threading.Timer(seconds, lambda: say(no_rows_hint(url)))
     hint.daemon = True
     if sys.stderr.isatty():
         hint.start()

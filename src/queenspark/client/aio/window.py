@@ -60,7 +60,7 @@ class AsyncWindow:
 
     @property
     def key(self) -> str:
-        """The partition's name, or `__GLOBAL__`."""
+        """The partition's name, the value of the stream's key expressions, or `__GLOBAL__`."""
         return self._sealed.key
 
     @property
@@ -82,6 +82,11 @@ class AsyncWindow:
     def count(self) -> int:
         """How many messages it has."""
         return self._sealed.count
+
+    @property
+    def aggregates(self) -> dict[str, Any]:
+        """What the stream computes of it, by name; empty when it computes nothing."""
+        return self._sealed.aggregates
 
     @property
     def revision(self) -> int:

@@ -9,7 +9,10 @@ from ..errors import QueenError, Unreachable
 
 
 class Lines:
-    """Lines of JSON as they come. To close it is to leave: the broker sends no more."""
+    """Lines of JSON as they come, without empty ones, by which the broker says that it is there.
+
+    Closing it leaves: the broker sends no more.
+    """
 
     def __init__(self, response: httpx2.Response, url: str) -> None:
         self._response = response
@@ -26,6 +29,9 @@ class Lines:
                 *lines, self._rest = (self._rest + chunk).split(b"\n")
                 if lines := [line for line in lines if line]:
                     return lines
+        except httpx2.TimeoutException:
+            text = f"the broker at {self._url} sends nothing any more: check its health, and run it again"
+            raise Unreachable(text, maybe_done=True) from None
         except httpx2.RequestError as error:
             text = f"the broker at {self._url} broke off ({str(error) or type(error).__name__}): run it again"
             raise Unreachable(text, maybe_done=True) from None

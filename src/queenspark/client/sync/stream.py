@@ -36,6 +36,26 @@ class Stream:
         """Windows for each partition name by itself; else one for all messages together."""
         return self._with(partitioned=on)
 
+    def key(self, *expressions: str) -> Self:
+        """Windows for each value of these expressions, such as `data.userId`, in place of the partition."""
+        return self._with(key=list(expressions))
+
+    def where(self, condition: str) -> Self:
+        """Count only messages for which this is true, such as `data.amount > 0`."""
+        return self._with(where=condition)
+
+    def aggregate(self, **expressions: str) -> Self:
+        """Compute these for each window, such as `total="sum(data.amount)"`; more calls add more."""
+        return self._with(aggregates={**self._definition.get("aggregates", {}), **expressions})
+
+    def having(self, condition: str) -> Self:
+        """Deliver only windows for which this is true of the aggregates, such as `total > 10`."""
+        return self._with(having=condition)
+
+    def emit(self, when: Literal["final", "changes"]) -> Self:
+        """Deliver a window once it is sealed (`final`, the default), or after each message (`changes`)."""
+        return self._with(emit=when)
+
     def tumbling_time(self, duration: Duration) -> Self:
         """Windows of this length, one after the other."""
         return self._window("tumbling", duration=milliseconds("duration", duration))
@@ -56,6 +76,10 @@ class Stream:
         """Windows of so many messages of a key, a new one every `slide` messages (default: `size`)."""
         return self._window("count", size=size, step=slide)
 
+    def rows(self, size: int) -> Self:
+        """With each message a window of the last messages of its key, so many of them."""
+        return self._window("rows", size=size)
+
     def grace_period(self, duration: Duration) -> Self:
         """How long after its end a window waits for late messages (default: 30 s)."""
         return self._with(grace=milliseconds("grace_period", duration))
@@ -65,7 +89,7 @@ class Stream:
         return self._with(lease=milliseconds("lease_timeout", duration))
 
     def window_retention(self, duration: Duration) -> Self:
-        """How long sealed windows are kept, delivered or not (default: for ever)."""
+        """How long sealed windows are kept, delivered or not (default: no limit)."""
         return self._with(retention=milliseconds("window_retention", duration))
 
     def event_time(self, path: str) -> Self:
@@ -89,7 +113,7 @@ class Stream:
         return self._with(start=where if where in ("earliest", "latest") else as_time("start", where))
 
     def define(self, *, reset: bool = False) -> Self:
-        """Make the stream, or make it what is wanted. With `reset` history is windowed anew."""
+        """Create the stream, or redefine it. With `reset`, history is windowed again."""
         if not self._definition.get("source_queue_names"):
             raise InvalidValue("sources is missing: stream(name).sources([queue, …])")
         body = {"name": self.name, "namespace": self.namespace, **self._definition, "reset": reset}
@@ -130,7 +154,7 @@ class Stream:
         return found
 
     def dead_messages(self, *, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
-        """Messages without a usable event time, the newest first."""
+        """Messages that could not be read, and windows that could not be computed, the newest first."""
         found: list[dict[str, Any]] = (self._get("dead", limit=limit, offset=offset))["dead"]
         return found
 

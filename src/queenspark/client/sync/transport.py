@@ -19,6 +19,8 @@ _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _JSON = {"Content-Type": "application/json"}
 _LINES = "application/x-ndjson"
+SILENCE_SECONDS = 30.0
+"""A broker that sends lines sends one at least every few seconds; after this silence it is taken for lost."""
 
 
 class Transport:
@@ -82,8 +84,7 @@ class Transport:
                 response = self._http.send(request, stream=may_be_lines)
                 if may_be_lines:
                     if response.headers.get("Content-Type") == _LINES:
-                        # The next line comes when there is something to say.
-                        request.extensions["timeout"]["read"] = None
+                        request.extensions["timeout"]["read"] = SILENCE_SECONDS
                         return Lines(response, url)
                     response.read()
                 return _read(response, url, kind)
@@ -142,7 +143,7 @@ def _read(response: httpx2.Response, url: str, kind: Any) -> Any:
 
 def _no_answer(url: str, error: httpx2.RequestError) -> str:
     if isinstance(error, httpx2.TimeoutException):
-        return f"the broker at {url} did not answer in time: look whether it is well"
+        return f"the broker at {url} did not answer in time: check its health"
     reason = str(error) or type(error).__name__
     return f"no broker answers at {url} ({reason}): start one with `queenspark up`"
 

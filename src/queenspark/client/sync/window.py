@@ -61,7 +61,7 @@ class Window:
 
     @property
     def key(self) -> str:
-        """The partition's name, or `__GLOBAL__`."""
+        """The partition's name, the value of the stream's key expressions, or `__GLOBAL__`."""
         return self._sealed.key
 
     @property
@@ -83,6 +83,11 @@ class Window:
     def count(self) -> int:
         """How many messages it has."""
         return self._sealed.count
+
+    @property
+    def aggregates(self) -> dict[str, Any]:
+        """What the stream computes of it, by name; empty when it computes nothing."""
+        return self._sealed.aggregates
 
     @property
     def revision(self) -> int:

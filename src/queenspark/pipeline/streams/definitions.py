@@ -8,7 +8,7 @@ import msgspec
 
 from ...sql import Plan, SqlError, thaw
 from ...sql.running import RecordStage, RowStage, engine_spec
-from ...store.definitions import Definition, spec_of
+from ...store.definitions import Definition, has_windows, spec_of
 from ...store.position import Position
 from ...store.progress import End, Stream
 from ...windows import WindowSpec
@@ -83,7 +83,7 @@ class Definitions:
 
     def _goes_on(self, stream: Stream, start: End) -> bool:
         body = self.by_stream[stream].body
-        if body.query is not None and body.until is not None:
+        if not has_windows(body) and body.until is not None:
             return start.place(stream)[:2] < (body.until.txid, body.until.id)
         spec = self.specs.get(stream)
         return spec is None or not is_over(spec, body.until_us, start.tick)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 import polars as pl
 
 from ...sql import Plan
+from ...sql.keys import shortened
+from ...sql.running import shown_windows
 from ...sql.running.rows import Given
 from ...store.progress import Place, Stream
 from ...store.window_sink import Parts
@@ -113,7 +115,7 @@ class Outcome:
             given = stage.of_windows(self._in_version(frame))
         self._note_dead(stream, plan, given)
         if query.get("output") == "windows":
-            self._windows.append(given.rows.rename({"payload": "values"}).select(*WINDOW_COLUMNS, "values"))
+            self._windows.append(shown_windows(plan, given))
         else:
             self._rows.append(given.rows.select(list(ROWS)))
 
@@ -170,9 +172,11 @@ class Outcome:
         result = self._result
         position = ["stream", "version", "txid", "id"]
         warned = result.late_log.join(result.dropped, on=position, how="anti")
-        return pl.concat(
-            [warned.with_columns(dropped=pl.lit(False)), result.dropped.with_columns(dropped=pl.lit(True))]
-        )
+        found = [
+            warned.with_columns(dropped=pl.lit(False)),
+            result.dropped.with_columns(dropped=pl.lit(True)),
+        ]
+        return pl.concat(found).with_columns(shortened(pl.col("key")))
 
     def _failures(self) -> pl.DataFrame:
         """Jobs that failed, with the place that their state is as of."""

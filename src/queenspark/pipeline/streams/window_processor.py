@@ -165,6 +165,9 @@ class _Step:
             safe = {stream: end.place(stream)[2] for stream in self._alive if stream not in failed}
             was = {stream: start.place(stream)[2] for stream in safe if stream in self._known}
             result = engine.advance(self._before, given.records, safe, was)
+            for stream, reason in result.failed.items():
+                if self._definitions.by_stream[stream].body.query is None:
+                    raise RuntimeError(f"the windows of stream {stream[0]} failed: {reason}")
             failed |= result.failed
             outcome = Outcome(
                 self._definitions,

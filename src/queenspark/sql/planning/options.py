@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...windows import SpecError, WindowSpec
 from ...windows.spec import Clock
 from ..duration import short_duration
-from ..statements import Option
+from ..statements import COUNTED, Option
 from .refusals import Shape
 
 _ALWAYS = {"on_error", "start", "retention"}
@@ -15,7 +15,7 @@ _TIMED = {"grace", "idle_timeout", "late", "keep", "max_ahead"}
 def check_options(shape: Shape, *, event_time: bool) -> dict[str, str]:
     """The options by name. Raises SqlError for one without a meaning."""
     window = shape.query.window
-    timed = window is not None and window.kind != "COUNT"
+    timed = window is not None and window.kind not in COUNTED
     known = set(_ALWAYS)
     if shape.kind == "stateless":
         known.add("partition_by")
@@ -23,7 +23,7 @@ def check_options(shape: Shape, *, event_time: bool) -> dict[str, str]:
         known |= _TIMED if event_time else {"grace", "late", "keep"}
     if timed and window is not None and window.kind != "SESSION" and shape.emission == "final":
         known.add("emit_empty")
-    if shape.kind in ("unwindowed", "rows") or (window is not None and window.kind == "COUNT"):
+    if shape.kind in ("unwindowed", "rows") or (window is not None and window.kind in COUNTED):
         known.add("ttl")
     for option in shape.query.options:
         if option.name not in known:
@@ -57,6 +57,8 @@ def window_spec(shape: Shape, options: dict[str, str], *, event_time: bool) -> W
     window = shape.query.window
     if window is None:
         return None
+    if window.kind == "ROWS":
+        return WindowSpec(kind="rows", size=window.size, emission="changes", clock=clock, ttl_us=ttl)
     if window.kind == "COUNT":
         return WindowSpec(
             kind="count", size=window.size, step=window.step, emission=shape.emission, clock=clock, ttl_us=ttl

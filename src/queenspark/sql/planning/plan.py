@@ -21,7 +21,7 @@ from ..expressions.conversion import widened
 from ..expressions.logic import truth
 from ..payload import Field
 from ..source import Span
-from ..statements import CreateStream, Item, Select, Star, Window
+from ..statements import COUNTED, CreateStream, Item, Select, Star, Window
 from ..tree import Call, Node, Path, with_paths
 from ..types import DATE, INTERVAL, NULL, STRING, TIMESTAMP, SqlType, common, from_name
 from .catalogue import Catalogue, Relation
@@ -228,7 +228,7 @@ def _time(window: Window | None, scope: RecordScope, program: Program) -> Compil
 def _default_grace(shape: Shape, options: dict[str, str], *, event_time: bool) -> tuple[str, ...]:
     """Rows of another job come as late as it emits them: wait for them, unless the query says otherwise."""
     window, delay = shape.query.window, shape.relation.delay_us
-    if window is None or window.kind == "COUNT" or not event_time or window.time is not None or not delay:
+    if window is None or window.kind in COUNTED or not event_time or window.time is not None or not delay:
         return ()
     if "grace" in options:
         return ()

@@ -34,20 +34,21 @@ class Shape(NamedTuple):
     @property
     def emission(self) -> Emission:
         """Whether each record or each finished window gives a row."""
-        if self.kind == "window":
-            return "changes" if self.query.emit == "CHANGES" else "final"
+        window = self.query.window
+        if window is not None and self.kind == "window":
+            return "changes" if self.query.emit == "CHANGES" or window.kind == "ROWS" else "final"
         return "final" if self.query.emit == "FINAL" else "changes"
 
     @property
     def updating(self) -> bool:
         """Whether later rows replace earlier ones."""
-        if self.kind == "rows":
+        window = self.query.window
+        if self.kind == "rows" or (window is not None and window.kind == "ROWS"):
             return False
         if self.kind == "stateless":
             return self.relation.updating and not _first_revisions(self.query.where)
         if self.emission == "changes":
             return True
-        window = self.query.window
         if window is None or window.kind == "COUNT":
             return False
         return all(option.name != "late" or option.value != "drop" for option in self.query.options)
@@ -135,6 +136,10 @@ def _check_window(shape: Shape) -> None:
     window = shape.query.window
     if window is None:
         return
+    if window.kind == "ROWS" and shape.query.emit == "FINAL":
+        raise shape.query.emit_span.error(
+            "ROWS windows have no end: every record gives its row; use EMIT CHANGES"
+        )
     if window.kind == "SESSION" and shape.emission == "changes":
         raise shape.query.emit_span.error(
             "SESSION with EMIT CHANGES is not possible: its cost grows with the square of a session; "

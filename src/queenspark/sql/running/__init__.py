@@ -4,6 +4,7 @@ from .messages import MESSAGE, MessageDecoder, reads_headers
 from .records import RecordStage, Taken
 from .rows import Given, RowStage
 from .slots import engine_spec, slots_of
+from .windows import WindowReader, shown_windows
 
 __all__ = [
     "MESSAGE",
@@ -12,7 +13,9 @@ __all__ = [
     "RecordStage",
     "RowStage",
     "Taken",
+    "WindowReader",
     "engine_spec",
     "reads_headers",
+    "shown_windows",
     "slots_of",
 ]

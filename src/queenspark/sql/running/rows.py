@@ -133,8 +133,11 @@ class RowStage:
         else:
             ids = pl.format("{}:r{}", "window_id", "revision")
             headers = self._headers(from_micros(pl.col("end_us") - 1), revision, pl.col("replaces"))
-            nowhere = [pl.lit(0, dtype=pl.Int64).alias(name) for name in ("txid", "id")]
-            place = [pl.col("end_us").alias("order"), *nowhere]
+            is_session = plan.window is not None and plan.window.kind == "session"
+            # A session comes after those within it, which it replaces; revisions come in their order.
+            inner_first = -pl.col("start_us") if is_session else pl.lit(0, dtype=pl.Int64)
+            revisions = pl.col("revision").cast(pl.Int64)
+            place = [pl.col("end_us").alias("order"), inner_first.alias("txid"), revisions.alias("id")]
         return [
             self._payload().alias("payload"), headers.alias("headers"), ids.alias("transaction_id"), *place,
         ]  # fmt: skip

@@ -1215,6 +1215,64 @@ SELECT p.holder, p.epoch, coalesce(p.expires_at > clock_timestamp(), false) AS a
        coalesce((SELECT jsonb_object_agg(x.key, x.value) FROM queenspark.pipeline_stats x), '{}') AS stats
 FROM queenspark.pipeline p
 
+-- name: standing
+-- Who leads the pipeline, how far it has read for a version of a stream ("id:version"), and what moves its clock.
+SELECT clock_timestamp() AS now, h.horizon,
+       (SELECT l.at FROM queenspark.looks l WHERE l.txid < h.horizon ORDER BY l.at DESC LIMIT 1) AS safe_time,
+       p.holder, p.epoch, p.expires_at AS led_until, coalesce(p.expires_at > clock_timestamp(), false) AS is_led,
+       greatest((SELECT max(x.at) FROM queenspark.pipeline_stats x),
+                (SELECT max(x.updated_at) FROM queenspark.progress x)) AS heard_at,
+       (SELECT x.value FROM queenspark.pipeline_stats x WHERE x.key = %(query)s) AS report,
+       r.seq AS known_seq, r.behind ? %(stream)s AS is_behind,
+       coalesce(r.behind -> %(stream)s, jsonb_build_array(r.txid, r.id, r.tick)) AS place
+FROM queenspark.pipeline p CROSS JOIN (SELECT horizon() AS horizon OFFSET 0) h
+LEFT JOIN (
+    -- The bucket that is least far.
+    SELECT x.txid, x.id, x.tick, x.seq, x.behind FROM queenspark.progress x ORDER BY x.txid, x.id, x.batch LIMIT 1
+) r ON true
+
+-- name: version_totals
+-- What each version of a stream has counted, and the earliest record of its open windows.
+SELECT a.version, sum(a.open_windows)::bigint AS open_windows, sum(a.records)::bigint AS records,
+       sum(a.windows)::bigint AS windows, sum(a.dead)::bigint AS dead, min(a.watermark_us) AS watermark_us,
+       min(ARRAY[a.open_txid, a.open_id]) FILTER (WHERE a.open_txid IS NOT NULL) AS first_open
+FROM queenspark.stream_stats a WHERE a.stream_id = %(stream_id)s GROUP BY a.version ORDER BY a.version
+
+-- name: source_standing
+-- Of each source after a position: how many messages wait to be read, up to a limit, since when, and how many of them
+-- are not below the horizon yet.
+SELECT s.queue_id, EXISTS (SELECT 1 FROM queenspark.queues q WHERE q.id = s.queue_id) AS is_there,
+       EXISTS (SELECT 1 FROM queenspark.messages m WHERE m.queue_id = s.queue_id) AS has_messages,
+       u.unread, u.unread_since, u.hidden
+FROM unnest(%(queue_ids)s::integer[], %(txids)s::bigint[], %(ids)s::bigint[]) AS s(queue_id, txid, id)
+CROSS JOIN (SELECT horizon() AS horizon OFFSET 0) h
+CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE x.txid < h.horizon) AS unread,
+           min(x.created_at) FILTER (WHERE x.txid < h.horizon) AS unread_since,
+           count(*) FILTER (WHERE x.txid >= h.horizon) AS hidden
+    FROM (
+        SELECT m.txid, m.created_at FROM queenspark.messages m
+        WHERE m.queue_id = s.queue_id AND (m.txid, m.id) > (s.txid, s.id)
+        ORDER BY m.txid, m.id LIMIT %(most)s) x
+) u
+
+-- name: output_standing
+-- When a stream or job gave out its newest window or row, and what stops it: since when it is paused, and its newest
+-- failure.
+SELECT (SELECT m.created_at FROM queenspark.messages m WHERE m.queue_id = s.queue_id
+        ORDER BY m.txid DESC, m.id DESC LIMIT 1) AS newest_at,
+       (SELECT min(d.created_at) FROM queenspark.definitions d
+        WHERE d.stream_id = s.id AND d.version = %(version)s AND d.seq > coalesce((
+            SELECT max(x.seq) FROM queenspark.definitions x
+            WHERE x.stream_id = s.id AND x.version = %(version)s
+              AND (x.computing ->> 'paused')::boolean IS NOT TRUE), 0)) AS paused_since,
+       f.error, f.at AS failed_at, s.queue_id, q.name AS queue, q.max_size
+FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+LEFT JOIN LATERAL (
+    SELECT x.error, x.at FROM queenspark.stream_failures x WHERE x.stream_id = s.id ORDER BY x.at DESC, x.bucket LIMIT 1
+) f ON true
+WHERE s.id = %(stream_id)s
+
 -- name: pipeline_news
 -- What the streams query has to know before a batch. Every message created before the tick lies below the horizon.
 SELECT (SELECT coalesce(max(seq), 0) FROM queenspark.definitions),

@@ -1,0 +1,66 @@
+"""GET /api/v1/resources/streams/:stream/windows: windows that consumer groups have not acknowledged."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from ..formats.window_message import decode
+from .answers.streams import ActiveWindows
+from .broker import Broker
+from .http import Answer, Call, Right, Route, json
+from .stream_resources import STREAMS, NamespaceQuery, stream_of
+from .times import iso
+from .window import shown_window
+
+_MOST_SKIPPED = 10_000  # windows are found anew for each page
+
+
+class WindowsQuery(NamespaceQuery, rename="camel"):
+    """Which windows of a stream."""
+
+    consumer_group: str | None = None
+    state: Literal["leased", "retrying", "waiting", "dead"] | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+    offset: Annotated[int, Meta(ge=0, le=_MOST_SKIPPED)] = 0
+
+
+async def windows(broker: Broker, call: Call) -> Answer:
+    """Windows that groups have not acknowledged, with their state."""
+    query: WindowsQuery = call.query
+    stream = await stream_of(broker, call)
+    rows = await broker.store.streams.active_windows(
+        stream, query.consumer_group, query.state, query.limit, query.offset
+    )
+    return json({"windows": [_window(row) for row in rows]})
+
+
+def _window(row: dict[str, Any]) -> dict[str, Any]:
+    return shown_window(
+        decode(row["payload"]),
+        state=row["state"],
+        consumerGroup=row["group"],
+        attempts=row["attempts"],
+        error=row["error"],
+        sealedAt=iso(row["sealed_at"]),
+        leaseHolder=row["lease_holder"],
+        leasedAt=iso(row["leased_at"]),
+        leaseExpiresAt=iso(row["lease_expires_at"]),
+        availableAt=iso(row["available_at"]),
+        failedAt=iso(row["failed_at"]),
+    )
+
+
+ROUTES = [
+    Route(
+        "GET",
+        f"{STREAMS}/:stream/windows",
+        windows,
+        "Windows that groups have not acknowledged",
+        Right.STREAM_READ,
+        {200: ActiveWindows},
+        query=WindowsQuery,
+        messages={"state": "state must be leased, retrying, waiting or dead"},
+    ),
+]

@@ -1,0 +1,66 @@
+"""Why the next window of a stream or job is not sealed yet."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Code = Literal[
+    "no_pipeline", "pipeline_failing", "not_started", "source_gone", "paused", "failed", "output_full",
+    "open_transaction", "safe_time", "behind", "grace", "watermark", "count", "sealing", "nothing_open",
+    "no_records", "dead_records", "no_windows", "retention", "unknown",
+]  # fmt: skip
+
+
+class SealedSoFar(msgspec.Struct, rename="camel"):
+    """How many windows or rows were given out, when the last one, the watermark, and what is still open."""
+
+    windows: int
+    last_at: str | None
+    watermark: str | None
+    open_windows: int
+
+
+class NextWindow(msgspec.Struct, rename="camel"):
+    """The open window that ends first; one of a number of records has no `end` and no `sealedAtAbout`."""
+
+    key: str
+    start: str
+    end: str | None
+    records: int
+    newest_time: str
+    sealed_at_about: str | None
+
+
+class Reason(msgspec.Struct):
+    """A reason, what to do, since when it holds, and when it passes by itself, where that is known."""
+
+    code: Code
+    text: str
+    fix: str
+    since: str | None
+    until: str | None
+
+
+class Explanation(msgspec.Struct):
+    """The next window, if one is open and can be told, and the reasons, the most likely first."""
+
+    version: int
+    sealed: SealedSoFar
+    next: NextWindow | None
+    reasons: list[Reason]
+
+
+class StreamExplanation(Explanation):
+    """The explanation of a stream."""
+
+    stream: str
+    namespace: str
+
+
+class JobExplanation(Explanation):
+    """The explanation of a job."""
+
+    job: str
+    namespace: str

@@ -1,0 +1,80 @@
+"""An explanation: where a stream or job stands, its next window, and the reasons why it is not sealed."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from ...sql import SqlError
+from ...store.definitions import Body, spec_of
+from ...store.errors import Refused
+from ...store.standing import Standing
+from ...windows import WindowSpec
+from ..broker import Broker
+from ..times import iso
+from ..window import shown_time
+from .case import Case, Reason
+from .next_window import NextWindow, next_window
+from .reasons import reasons
+from .records import OpenRecords, open_records
+
+log = logging.getLogger("queenspark.broker")
+
+
+async def explain(broker: Broker, standing: Standing) -> dict[str, Any]:
+    """Why the next window is not sealed yet, as the API names it."""
+    spec = _sealing(standing.definition.body)
+    opened = None if spec is None else await _opened(broker, standing)
+    found = None
+    if spec is not None and opened is not None and standing.place is not None:
+        found = next_window(standing.definition.body, spec, opened.frame, standing.place[2])
+    case = Case(standing, spec, opened, found, await broker.store.clock.holder())
+    return {
+        "version": standing.definition.version,
+        "sealed": {
+            "windows": standing.windows,
+            "lastAt": iso(standing.output.newest_at),
+            "watermark": None if standing.watermark_us is None else shown_time(standing.watermark_us),
+            "openWindows": standing.open_windows,
+        },
+        "next": None if found is None else _shown_window(found),
+        "reasons": [_shown_reason(reason) for reason in reasons(case)],
+    }
+
+
+async def _opened(broker: Broker, standing: Standing) -> OpenRecords | None:
+    """The records of open windows; None also when this broker cannot read them."""
+    try:
+        return await open_records(broker, standing)
+    except (Refused, SqlError) as error:  # it has no key, or is of an older version than the statement
+        log.warning("open windows of stream %d: %s", standing.definition.stream_id, error)
+        return None
+
+
+def _sealing(body: Body) -> WindowSpec | None:
+    """The windows of a version, if it has some that are sealed."""
+    if not body.spec:
+        return None
+    spec = spec_of(body)
+    return None if spec.kind in ("rows", "group") or spec.emission == "changes" else spec
+
+
+def _shown_window(window: NextWindow) -> dict[str, Any]:
+    return {
+        "key": window.key,
+        "start": shown_time(window.start_us),
+        "end": None if window.end_us is None else shown_time(window.end_us),
+        "records": window.records,
+        "newestTime": shown_time(window.newest_us),
+        "sealedAtAbout": None if window.due_us is None else shown_time(window.due_us),
+    }
+
+
+def _shown_reason(reason: Reason) -> dict[str, Any]:
+    return {
+        "code": reason.code,
+        "text": reason.text,
+        "fix": reason.fix,
+        "since": iso(reason.since),
+        "until": iso(reason.until),
+    }

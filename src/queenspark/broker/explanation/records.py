@@ -1,0 +1,93 @@
+"""The records of the open windows of a stream, read from the log again.
+
+The pipeline keeps its open windows in Spark's state, which a broker cannot see. What it says in the database
+is how many there are and the position of their first record; from there on the log has the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+import polars as pl
+
+from ...formats.window_message import GLOBAL, Range
+from ...sql import thaw
+from ...sql.running import MESSAGE, MessageDecoder, RecordStage
+from ...store.definitions import Body
+from ...store.hydration import Record, Wish
+from ...store.standing import Standing
+from ...windows.event_time import event_times
+from ...windows.membership import Members
+from ..broker import Broker
+
+MOST_READ = 10_000
+"""Records that are looked at."""
+
+_ALL = Members(partition=None, created=None, path=None, time=(0, 0), leaves_out=False)
+_COLUMNS = ["key", "txid", "id", "created_us", "time_us"]
+
+
+class OpenRecords(NamedTuple):
+    """Records from the first of an open window on, as far as the pipeline has read, in log order."""
+
+    #: Columns key, txid, id, created_us and time_us, the time that windows are cut by.
+    frame: pl.DataFrame
+    #: Whether all of them were looked at.
+    is_complete: bool
+    #: Whether the first of them is no longer in the log.
+    is_first_gone: bool
+
+
+async def open_records(broker: Broker, standing: Standing) -> OpenRecords | None:
+    """The records of open windows, and others that came after them; None when no window is open."""
+    first, place, body = standing.first_open, standing.place, standing.definition.body
+    if not standing.open_windows or first is None or place is None:
+        return None
+    end = place[:2] if body.until is None else min(place[:2], (body.until.txid, body.until.id))
+    end = max(end, first)  # a job that failed is put back to before its open windows
+    ranges = [
+        Range(source.queue_id, *max(first, (source.txid, source.id + 1)), *end) for source in body.sources
+    ]
+    async with broker.large_reads:
+        found = await broker.store.hydration.page(Wish(ranges, _ALL), MOST_READ + 1)
+    is_first_gone = not found or (found[0].txid, found[0].id) != first
+    names = await broker.store.catalog.names_of({record.partition_id for record in found})
+    partitions = [names.get(record.partition_id, ("", ""))[0] for record in found]
+    read = _of_job if body.query is not None else _of_stream
+    frame = await asyncio.to_thread(read, standing, found[:MOST_READ], partitions[:MOST_READ])
+    return OpenRecords(frame.select(_COLUMNS), len(found) <= MOST_READ, is_first_gone)
+
+
+def _of_stream(standing: Standing, records: list[Record], partitions: list[str]) -> pl.DataFrame:
+    """Records of a stream of whole messages; without those that have no event time."""
+    body = standing.definition.body
+    frame = _messages(body, records, partitions)
+    key = pl.col("partition") if body.partitioned else pl.lit(GLOBAL)
+    if body.event_time is None:
+        return frame.with_columns(key=key, time_us=pl.col("created_us"))
+    times = event_times(frame["payload"], body.event_time).alias("time_us")
+    return frame.with_columns(times, key=key).drop_nulls("time_us")
+
+
+def _of_job(standing: Standing, records: list[Record], partitions: list[str]) -> pl.DataFrame:
+    """Records that pass the condition of a job's statement, with its key and its time."""
+    definition = standing.definition
+    assert definition.body.query is not None
+    plan = thaw(definition.body.query)
+    messages = MessageDecoder([plan]).decode(_messages(definition.body, records, partitions))
+    taken = RecordStage(plan, definition.stream_id, definition.version).run(messages).records
+    time = "event_us" if plan.window is not None and plan.window.clock == "event" else "created_us"
+    return taken.with_columns(time_us=pl.col(time))
+
+
+def _messages(body: Body, records: list[Record], partitions: list[str]) -> pl.DataFrame:
+    queues = {source.queue_id: source.queue for source in body.sources}
+    rows = [
+        (
+            record.queue_id, record.txid, record.id, record.created_us, queues[record.queue_id], partition,
+            record.transaction_id, record.payload, record.headers,
+        )
+        for record, partition in zip(records, partitions, strict=True)
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=MESSAGE, orient="row")

@@ -1,0 +1,49 @@
+"""Metrics of jobs, as the database has them: the same on every broker. Temporary jobs have none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import get_args
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from ..store.job import State
+from .stream_metrics import Family, Row, families
+
+_JOB = ("namespace", "job_name")  # Prometheus has a label `job` of its own
+
+JOBS = {
+    "watermark_seconds": Family(GaugeMetricFamily, "Watermark, as seconds since the epoch", "watermark"),
+    "lag_seconds": Family(GaugeMetricFamily, "Age of the oldest message that was not read yet", "lag"),
+    "open_windows": Family(GaugeMetricFamily, "Windows that are not sealed yet", "open_windows"),
+    "records": Family(CounterMetricFamily, "Records that passed its condition", "records"),
+    "rows": Family(CounterMetricFamily, "Rows that it gave out", "windows"),
+    "late_records": Family(CounterMetricFamily, "Records that came when their window was sealed", "late"),
+    "dropped_records": Family(CounterMetricFamily, "Late records that were left out", "dropped"),
+    "dead": Family(CounterMetricFamily, "Records and rows that failed", "dead"),
+    "retention_held_seconds": Family(GaugeMetricFamily, "How long retention has been held back", "held"),
+    "records_per_second": Family(GaugeMetricFamily, "Records that are processed", "processed"),
+    "rows_per_second": Family(GaugeMetricFamily, "Rows that it gives out", "sealed"),
+}
+
+
+class JobMetrics(Collector):
+    """What was measured last."""
+
+    def __init__(self) -> None:
+        self._jobs: Mapping[tuple[str, str], Row] = {}
+
+    def update(self, jobs: Mapping[tuple[str, str], Row]) -> None:
+        """Show these from now on: jobs by namespace and name. A row has its `state` too."""
+        self._jobs = jobs
+
+    def collect(self) -> Iterable[Metric]:
+        """All families, also those without a sample."""
+        yield from families("job", JOBS, _JOB, [*self._jobs.items()])
+        state = GaugeMetricFamily("queenspark_job_state", "1 for the state of a job", labels=(*_JOB, "state"))
+        for labels, row in self._jobs.items():
+            for name in get_args(State):
+                state.add_metric((*labels, name), float(row["state"] == name))
+        yield state

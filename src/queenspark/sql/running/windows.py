@@ -1,0 +1,58 @@
+"""Windows of a plan whose output is windows: as consumers see them, and which records are in one."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ...windows.membership import Span, is_in_window
+from ...windows.spec import OUTPUT
+from ..keys import key_text, shortened
+from ..planning.plan import Plan
+from ..types import STRING
+from .messages import MessageDecoder
+from .records import RecordStage
+from .rows import Given
+
+_PARTITION = "key:_partition"
+
+
+def is_keyed_by_partition(plan: Plan) -> bool:
+    """Whether the key of its windows is the name of the partition, and nothing else."""
+    return [name for name, _ in plan.records.key] == [_PARTITION]
+
+
+def shown_windows(plan: Plan, given: Given) -> pl.DataFrame:
+    """The windows of a row stage, with the text of their aggregates in `values`.
+
+    The name of a partition is the key as it is, also where the key of a row would be written as JSON.
+    """
+    has_values = any(not name.startswith("_") for name in plan.columns)
+    return given.rows.with_columns(
+        pl.col(_PARTITION if is_keyed_by_partition(plan) else "key").alias("key"),
+        (pl.col("payload") if has_values else pl.lit(None, dtype=pl.String)).alias("values"),
+    ).select(*OUTPUT, "values")
+
+
+class WindowReader:
+    """Finds the records of a plan's windows among messages, as the pipeline did."""
+
+    def __init__(self, plan: Plan) -> None:
+        assert plan.window is not None
+        self._spec = plan.window
+        self._decoder = MessageDecoder([plan])
+        self._stage = RecordStage(plan, 0, 0)
+        self.by_partition = is_keyed_by_partition(plan)
+
+    def engine_key(self, key: str) -> str:
+        """The key of a window as the engine knows it, and the log of late records."""
+        if not self.by_partition:
+            return key
+        return str(pl.select(shortened(key_text([(pl.lit(key), STRING)]))).item())
+
+    def inside(self, messages: pl.DataFrame, key: str, span: Span) -> set[tuple[int, int]]:
+        """The positions of those messages that are in the window of a key from a time up to another."""
+        records = self._stage.run(self._decoder.decode(messages)).records
+        mine = records.filter(
+            shortened(pl.col("key")) == self.engine_key(key), is_in_window(self._spec, span)
+        )
+        return set(mine.select("txid", "id").rows())
