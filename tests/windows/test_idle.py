@@ -157,3 +157,33 @@ def test_an_idle_spec_keeps_its_tables_and_what_is_known_about_them() -> None:
     assert after.tables[idle] is before.tables[idle]
     assert after.summary(idle) is before.summary(idle)
     assert after.summary(busy) is not before.summary(busy)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        WindowSpec(kind="tumbling", duration_us=MINUTE, late="drop"),
+        WindowSpec(kind="session", gap_us=MINUTE, late="drop"),
+        WindowSpec(kind="tumbling", duration_us=MINUTE, clock="event", late="drop", keep_us=10 * MINUTE),
+        WindowSpec(kind="group", emission="changes", ttl_us=10 * MINUTE),
+        WindowSpec(kind="rows", size=5, emission="changes", ttl_us=10 * MINUTE),
+    ],
+    ids=lambda spec: f"{spec.kind}-{spec.clock}",
+)
+def test_a_tick_that_was_left_out_counts_for_records_that_are_older(spec: WindowSpec) -> None:
+    """Key b keeps the spec from being due when a is closed or can be forgotten."""
+    runner = Engine({(1, 1): spec})
+    before = runner.advance(None, [record(1, 0), record(1, 5 * MINUTE, "b")], 6 * MINUTE + 1).state
+    late = record(1, 9 * MINUTE)
+    later = 12 * MINUTE
+    answers = []
+    for was in (None, 6 * MINUTE + 1):
+        state = runner.advance(before, [], later, was).state
+        skipped = state.tables[spec.to_json()] is before.tables[spec.to_json()]
+        assert skipped == (was is not None)
+        result = runner.advance(state, late, later, None if was is None else later)
+        last = runner.advance(result.state, [], later, None)
+        answers.append(
+            ([emitted(each) for each in (result, last)], contents(last.state), result.report.dropped)
+        )
+    assert answers[0] == answers[1]
