@@ -239,7 +239,8 @@ def test_every_example_is_tested() -> None:
 
 def test_every_example_is_listed() -> None:
     rows = re.findall(r"^\| \[`(.+?)`\]\((.+?)\) \|", (FOLDER / "README.md").read_text(), re.MULTILINE)
-    assert rows == [(path.name, path.name) for path in FILES.values()]
+    programs = [row for row in rows if row[0].endswith(".py")]
+    assert programs == [(path.name, path.name) for path in FILES.values()]
 
 
 @pytest.mark.parametrize("name", FILES)

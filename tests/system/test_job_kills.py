@@ -24,7 +24,7 @@ from tests.system.test_kills import (
 from tests.wire.api import Api, Json
 from tests.wire.sql import Sql
 
-pytestmark = [pytest.mark.crash]
+pytestmark = [pytest.mark.crash, pytest.mark.long]  # tests/jobs/test_control.py has a small version
 
 SEED = 11
 BEGIN_MS = 1_769_860_800_000
@@ -101,15 +101,13 @@ def clicks(chance: random.Random, first: int, count: int) -> list[Json]:
 
 
 @pytest.mark.timeout(1800)
-def test_every_row_once_whatever_is_killed(victim: System, full_size: bool) -> None:
+def test_every_row_once_whatever_is_killed(victim: System) -> None:
     """Rows are those of the same jobs that read the same records when all is quiet."""
     chance = random.Random(SEED)
-    kills = [kill_uncommitted, kill_half_pushed]
-    if full_size:
-        kills = [
-            kill_all, kill_half_pushed, kill_driver, kill_uncommitted, kill_java, kill_all, kill_uncommitted,
-            kill_driver, kill_half_pushed, kill_all,
-        ]  # fmt: skip
+    kills = [
+        kill_all, kill_half_pushed, kill_driver, kill_uncommitted, kill_java, kill_all, kill_uncommitted,
+        kill_driver, kill_half_pushed, kill_all,
+    ]  # fmt: skip
     sql = Sql(victim.api)
     victim.api.configure("clicks-queue")
     sql(SCHEMA)
@@ -182,9 +180,7 @@ def test_every_row_once_whatever_is_killed(victim: System, full_size: bool) -> N
     values = sorted(row["n"] for row in map(payload, rows(victim, "kept")))
     assert values == sorted([*range(0, pushed, 3), *([0] * 20)])
     counted = [sum(row["c"] for row in map(payload, rows(victim, name))) for name in ("totals", "chained")]
-    assert (
-        counted[0] - 20 <= counted[1] <= counted[0]
-    )  # the last windows of totals are still open in the other
+    assert 0.9 * counted[0] < counted[1] <= counted[0]  # the last window of the other is still open
     job = sql.job("failing")
     assert job["state"] == "failed"
     assert "cannot be planned" in job["lastError"]
