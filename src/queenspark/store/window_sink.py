@@ -44,7 +44,7 @@ _COPIED_ROWS = (
 _LATE = ("stream", "version", "key", "txid", "id", "time_us", "closed_us", "dropped")
 _DEAD = ("stream", "version", "key", "txid", "id", "reason", "start_us", "end_us")
 _FAILURES = ("stream", "version", "txid", "id", "tick", "error")
-_CHUNK_ROWS = 10_000
+_CHUNK_ROWS = 2_000
 _STATS = (
     "stream", "version", "watermark_us", "open_windows", "open_txid", "open_id", "records", "windows", "late",
     "dropped", "dead",
