@@ -217,6 +217,12 @@ def jobs(api: Api) -> None:
     for action in ("pause", "resume", "restart"):
         answered(api.post(f"/api/v1/jobs/countries/{action}"), 200)
     assert api.read("/api/v1/jobs/countries/dead")["dead"]
+    sql.run(
+        "INSERT INTO queenspark.stream_late (stream_id, version, key, txid, id, time_us, closed_us, dropped)"
+        " VALUES (%s, 1, 'k', 1, 1, 0, 1, true)",
+        sql.stream("countries")[0],
+    )
+    assert api.read("/api/v1/jobs/countries/late")["late"]
     answered(api.delete("/api/v1/jobs/countries"), 200)
 
 
