@@ -2,6 +2,7 @@
 
 import json
 import time
+from itertools import count
 from typing import Any
 
 import polars as pl
@@ -11,8 +12,8 @@ import pytest
 from queenspark.store import window_sink
 from queenspark.store.definitions import window_queue
 from queenspark.store.errors import DatabaseUnavailable, LostLeadership
+from queenspark.store.log_writer import LogWriter
 from queenspark.store.pipeline import PipelineStore
-from queenspark.store.window_sink import WindowSink
 from tests.store.desk import Desk
 from tests.streams.sealing import MINUTE, Pipeline, Sealed, minute
 
@@ -276,39 +277,85 @@ async def test_a_parked_listener_hears_of_it(desk: Desk, queue_id: int, pipeline
 
 
 async def test_many_windows_are_quick(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
-    count = 20_000
-    rows = [minute(f"k{n % 2000}", n // 2000, sources=[(1, (n, n), (n, n))]) for n in range(count)]
+    many = 20_000
+    rows = [minute(f"k{n % 2000}", n // 2000, sources=[(1, (n, n), (n, n))]) for n in range(many)]
     began = time.monotonic()
-    assert pipeline.seal(7, queue_id, *rows) == count
+    assert pipeline.seal(7, queue_id, *rows) == many
     assert time.monotonic() - began < 20
     ids = pl.Series([row[0] for row in desk.run("SELECT id FROM queenspark.messages ORDER BY txid, id")])
     assert ids.is_sorted()
-    assert ids.n_unique() == count
+    assert ids.n_unique() == many
 
 
-async def test_many_windows_are_pushed_in_parts_and_each_once(
-    desk: Desk, queue_id: int, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", ["windows", "rows"])
+async def test_a_large_batch_is_pushed_in_parts_and_each_of_them_once(
+    desk: Desk, queue_id: int, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
+    """Also when a part is consumed and removed before the batch is run again."""
     monkeypatch.setattr(window_sink, "_CHUNK_ROWS", 2)
-    pipeline.seal(7, queue_id, minute("a", 1))
-    append = WindowSink._append
+
+    def push(numbers: range, batch: int) -> int:
+        if kind == "windows":
+            # The engine gives keys in any order, but the windows of a key in theirs.
+            some = [minute(f"k{number % 2}", number) for number in numbers]
+            some.sort(key=lambda window: window.key, reverse=next(runs) % 2 == 1)
+            return pipeline.seal(7, queue_id, *some, batch=batch)
+        rows = [
+            {"stream": 7, "version": 1, "queue_id": queue_id, "key": f"k{number % 2}",
+             "transaction_id": f"7:1:{number}", "payload": "{}", "headers": "{}"}
+            for number in numbers
+        ]  # fmt: skip
+        pipeline.batch = batch
+        return pipeline.push(rows=rows)
+
+    runs = count()
+    push(range(1, 2), 1)
+    write = getattr(LogWriter, kind)
     calls = 0
 
-    def failing(self: WindowSink, *args: Any) -> Any:
+    def failing(self: LogWriter, *args: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls == 3:
             raise RuntimeError("no such luck")
-        return append(self, *args)
+        return write(self, *args)
 
-    rows = [minute("a", number) for number in range(2, 7)]
     with monkeypatch.context() as patch:
-        patch.setattr(WindowSink, "_append", failing)
+        patch.setattr(LogWriter, kind, failing)
+        with pytest.raises(RuntimeError):
+            push(range(2, 7), 2)
+    before = windows(desk)
+    assert len(before) == 5
+    desk.run("DELETE FROM queenspark.messages WHERE transaction_id = %s", before[1][1])
+    assert push(range(2, 7), 2) == 1
+    assert push(range(2, 7), 2) == 0
+    assert len(windows(desk)) == 5
+    assert before[1] not in windows(desk)
+
+
+async def test_parts_of_another_size_push_everything_once(
+    desk: Desk, queue_id: int, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A version that cuts batches otherwise runs the batch again."""
+    rows = [minute("a", number) for number in range(2, 9)]
+    pipeline.seal(7, queue_id, minute("a", 1))
+    write = LogWriter.windows
+    calls = 0
+
+    def failing(self: LogWriter, *args: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise RuntimeError("no such luck")
+        return write(self, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(window_sink, "_CHUNK_ROWS", 3)
+        patch.setattr(LogWriter, "windows", failing)
         with pytest.raises(RuntimeError):
             pipeline.seal(7, queue_id, *rows)
-    assert len(windows(desk)) == 5
-    assert pipeline.seal(7, queue_id, *rows, batch=pipeline.batch) == 1
-    assert pipeline.seal(7, queue_id, *rows, batch=pipeline.batch) == 0
+    monkeypatch.setattr(window_sink, "_CHUNK_ROWS", 2)
+    assert pipeline.seal(7, queue_id, *rows, batch=pipeline.batch) == 4
     assert windows(desk) == [
-        ("a", f"7:a:{number * 60_000}:{(number + 1) * 60_000}:r1") for number in range(1, 7)
+        ("a", f"7:a:{number * 60_000}:{(number + 1) * 60_000}:r1") for number in range(1, 9)
     ]

@@ -58,8 +58,8 @@ class Progress(End, frozen=True, kw_only=True):
     next_close: int | None = None
     records: int = 0
     seconds: float = 0.0
-    #: How many parts of the rows of the batch after this one are pushed already.
-    chunks: int = 0
+    #: How many windows and rows of the batch after this one are pushed already.
+    pushed: int = 0
 
 
 def to_progress(state: dict[str, Any]) -> Progress:

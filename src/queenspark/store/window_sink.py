@@ -17,30 +17,17 @@ import msgspec
 import polars as pl
 import psycopg
 
-from ..formats.window_message import is_same, payload
 from ..windows.membership import LEAVES_OUT
 from .database import OPTIONS
 from .errors import DatabaseUnavailable, LostLeadership
+from .log_writer import NOTHING, Connection, LogWriter, Written
 from .news import pack
 from .progress import End, Progress, Stream, name_of, to_progress
-from .push import BLOCK
 from .queries import query
 
-Connection = psycopg.Connection[tuple[Any, ...]]
-
-_MOST_KEYS = 500_000  # partition ids kept before starting over
-_COPY_ROWS = 20_000
-_TIMES = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # what seek can name: the years 1 to 9999
-_KNOWN = {"queue_id": pl.Int64, "key": pl.String, "partition_id": pl.Int64}
 _COUNTED = {
     "stream": pl.Int64, "version": pl.Int32, "key": pl.String, "from_txid": pl.Int64, "from_id": pl.Int64,
 }  # fmt: skip
-_COPIED = (
-    "txid", "id", "partition_id", "created_at", "queue_id", "transaction_id", "payload", "window_end",
-)  # fmt: skip
-_COPIED_ROWS = (
-    "txid", "id", "partition_id", "created_at", "queue_id", "transaction_id", "payload", "headers",
-)  # fmt: skip
 _LATE = ("stream", "version", "key", "txid", "id", "time_us", "closed_us", "dropped")
 _DEAD = ("stream", "version", "key", "txid", "id", "reason", "start_us", "end_us")
 _FAILURES = ("stream", "version", "txid", "id", "tick", "error")
@@ -88,13 +75,36 @@ class _Bucket(NamedTuple):
         connection.execute(query("set_progress"), params)
 
 
+class _Chunk(NamedTuple):
+    """A part of a batch for one transaction; `first` is the number of windows and rows before it."""
+
+    first: int
+    windows: pl.DataFrame
+    rows: pl.DataFrame
+
+    @property
+    def end(self) -> int:
+        """The number of windows and rows up to its end."""
+        return self.first + self.windows.height + self.rows.height
+
+    def without(self, streams: pl.DataFrame) -> _Chunk:
+        """Without what is of some streams and versions."""
+
+        def others(frame: pl.DataFrame) -> pl.DataFrame:
+            if frame.is_empty():
+                return frame
+            return frame.join(streams, on=["stream", "version"], how="anti", maintain_order="left")
+
+        return self._replace(windows=others(self.windows), rows=others(self.rows))
+
+
 class WindowSink:
-    """Pushes the windows of one task's buckets. Connects at the first push; close it in the end."""
+    """Pushes the windows and rows of one task's buckets. Connects at the first push; close it in the end."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._opened: Connection | None = None
-        self._known = pl.DataFrame(schema=_KNOWN)
+        self._log = LogWriter()
         self._me = uuid4().hex[:8]
 
     def push(self, epoch: int, bucket: int, buckets: int, end: Progress, parts: Parts) -> Pushed:
@@ -105,38 +115,27 @@ class WindowSink:
         leader's.
         """
         place = _Bucket(epoch, bucket, buckets)
+        chunks = _chunks(parts)
         with self._connection() as connection:
-            rows, pushed, queues = parts.rows, 0, set[str]()
-            windows = parts.windows
-            # A session must not be read before its dropped records are noted, with the last of the batch.
-            while parts.late.is_empty() and windows.height > _CHUNK_ROWS:
-                some = self._push_windows(connection, place, end, windows.head(_CHUNK_ROWS))
-                if some is None:
+            new = 0
+            for chunk in chunks[:-1]:
+                written = self._push_chunk(connection, place, end, chunk)
+                if written is None:  # all of it goes with the last one
                     break
-                pushed, windows = pushed + some[0], windows.slice(_CHUNK_ROWS)
-                self._notify(connection, some)
-            chunks = -(-rows.height // _CHUNK_ROWS)
-            for number in range(chunks - 1):
-                chunk = rows.slice(number * _CHUNK_ROWS, _CHUNK_ROWS)
-                more = self._push_chunk(connection, place, end, number, chunk)
-                if more is None:
-                    break
-                pushed, queues = pushed + more[0], queues | more[1]
-                self._notify(connection, more)
-            last = rows.slice(max(0, chunks - 1) * _CHUNK_ROWS)
+                new += self._told(connection, written)
             with connection.transaction():
                 self._check_epoch(connection, epoch)
                 before = _before(connection, bucket, buckets)
                 if before is not None and before.run == end.run and end.n <= before.n:
                     return Pushed(0, _failed(connection, bucket, end))
-                is_past = before is not None and before.run != end.run and end.live <= before.live
-                if is_past and before is not None:
-                    windows, rows = (_unknown(connection, each, before) for each in (windows, rows))
-                    found = [self._append(connection, windows), self._append_rows(connection, rows)]
+                goes_on = before is not None and before.run == end.run
+                rest = chunks[-1] if goes_on else _Chunk(0, parts.windows, parts.rows)
+                is_past = before is not None and not goes_on and end.live <= before.live
+                if before is not None and is_past:
+                    rest = rest.without(_known(connection, before))
+                    written = self._write(connection, rest)
                 else:
-                    if before is None or before.run != end.run:
-                        last = rows
-                    found = [self._append(connection, windows), self._append_rows(connection, last)]
+                    written = self._write(connection, rest)
                     self._note(connection, "add_late", parts.late, _LATE)
                     self._note(connection, "add_dropped", parts.late, _LATE, kinds=list(LEAVES_OUT))
                     self._note(connection, "add_dead", parts.dead, _DEAD)
@@ -144,31 +143,12 @@ class WindowSink:
                     failed = {"bucket": bucket, "run": end.run, "batch": end.n}
                     self._note(connection, "add_failures", parts.failures, _FAILURES, **failed)
                     place.note(connection, end)
-            # Outside of the transaction, like a push: commits with notifications wait for each other.
-            for count, names in found:
-                pushed += count
-                self._notify(connection, (count, set(names)))
-        return Pushed(pushed, None)
-
-    def _push_windows(
-        self, connection: Connection, place: _Bucket, end: Progress, windows: pl.DataFrame
-    ) -> tuple[int, set[str]] | None:
-        """Push some of the windows of a batch, so that no transaction holds the horizon back for long.
-
-        When the batch is run again, those that are there are known by their ids. None as for `_push_chunk`.
-        """
-        with connection.transaction():
-            self._check_epoch(connection, place.epoch)
-            before = _before(connection, place.bucket, place.buckets)
-            if before is None or before.run != end.run or end.n <= before.n:
-                return None
-            count, queues = self._append(connection, windows)
-        return count, set(queues)
+            return Pushed(new + self._told(connection, written), None)
 
     def _push_chunk(
-        self, connection: Connection, place: _Bucket, end: Progress, number: int, rows: pl.DataFrame
-    ) -> tuple[int, set[str]] | None:
-        """Push some of the rows of a batch, so that no transaction holds the horizon back for long.
+        self, connection: Connection, place: _Bucket, end: Progress, chunk: _Chunk
+    ) -> Written | None:
+        """Push a part of a batch, and note that it is there.
 
         None when that is not possible: the bucket has noted nothing in this run yet, or the whole batch.
         """
@@ -177,17 +157,23 @@ class WindowSink:
             before = _before(connection, place.bucket, place.buckets)
             if before is None or before.run != end.run or end.n <= before.n:
                 return None
-            if number < before.chunks:
-                return 0, set()
-            count, queues = self._append_rows(connection, rows)
-            place.note(connection, msgspec.structs.replace(before, chunks=number + 1))
-        return count, set(queues)
+            if before.pushed >= chunk.end:
+                return NOTHING
+            written = self._write(connection, chunk)
+            place.note(connection, msgspec.structs.replace(before, pushed=chunk.end))
+        return written
 
-    def _notify(self, connection: Connection, pushed: tuple[int, set[str]]) -> None:
-        count, queues = pushed
-        if count:
-            for text in pack(self._me, sorted(queues)):
+    def _write(self, connection: Connection, chunk: _Chunk) -> Written:
+        windows = self._log.windows(connection, chunk.windows)
+        rows = self._log.rows(connection, chunk.rows)
+        return Written(windows.new + rows.new, windows.queues | rows.queues)
+
+    def _told(self, connection: Connection, written: Written) -> int:
+        """Wake those who wait, after the commit: commits with notifications wait for each other."""
+        if written.new:
+            for text in pack(self._me, sorted(written.queues)):
                 connection.execute(query("notify"), {"message": text})
+        return written.new
 
     def counted_from(self, bucket: int, buckets: int, end: End, streams: pl.DataFrame) -> pl.DataFrame:
         """Where keys of count windows go on in a run that begins again: stream, version, key, txid, id.
@@ -221,7 +207,7 @@ class WindowSink:
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
-        known = self._known
+        known = self._log.copy()
         try:
             if self._opened is None or self._opened.closed:
                 self._opened = psycopg.connect(
@@ -230,7 +216,7 @@ class WindowSink:
                 self._opened.execute("SELECT check_generation()")
             yield self._opened
         except BaseException as error:
-            self._known = known  # partitions that were made in a transaction that failed do not exist
+            self._log = known
             if not isinstance(error, psycopg.OperationalError):
                 raise
             self.close()
@@ -240,76 +226,6 @@ class WindowSink:
         row = connection.execute(query("share_epoch")).fetchone()
         if row is None or row[0] != epoch:
             raise LostLeadership(f"epoch {epoch} has ended; the pipeline's is {row[0] if row else 'unknown'}")
-
-    def _append(self, connection: Connection, windows: pl.DataFrame) -> tuple[int, list[str]]:
-        """Insert the windows; how many are new, and their queues. Deleted streams get nothing."""
-        windows, queues = self._held(connection, windows)
-        if windows.is_empty():
-            return 0, []
-        txid, created_at = connection.execute(query("begin_windows")).fetchone() or (0, "")
-        rows = self._with_partitions(connection, windows).with_columns(
-            id=self._ids(connection, windows.height),
-            txid=pl.lit(txid, dtype=pl.Int64),
-            created_at=pl.lit(created_at),
-        )
-        try:
-            with connection.transaction():
-                _copy(connection, _messages(rows), "copy_windows", _COPIED)
-        except psycopg.errors.UniqueViolation:
-            rows = _revised(connection, rows)
-            _copy(connection, _messages(rows), "copy_windows", _COPIED)
-        return rows.height, list(queues.values())
-
-    def _append_rows(self, connection: Connection, rows: pl.DataFrame) -> tuple[int, list[str]]:
-        """Insert rows of jobs, without those that are there already; how many are new, and their queues."""
-        rows, queues = self._held(connection, rows)
-        if rows.is_empty():
-            return 0, []
-        txid, created_at = connection.execute(query("begin_windows")).fetchone() or (0, "")
-        messages = self._with_partitions(connection, rows).with_columns(
-            id=self._ids(connection, rows.height),
-            txid=pl.lit(txid, dtype=pl.Int64),
-            created_at=pl.lit(created_at),
-        ).sort("partition_id", "transaction_id")  # fmt: skip
-        try:
-            with connection.transaction():
-                _copy(connection, messages, "copy_rows", _COPIED_ROWS)
-        except psycopg.errors.UniqueViolation:
-            messages = _new_rows(connection, messages)
-            _copy(connection, messages, "copy_rows", _COPIED_ROWS)
-        return messages.height, list(queues.values())
-
-    def _held(self, connection: Connection, frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[int, str]]:
-        """What goes to queues that exist; they cannot be deleted before this transaction ends."""
-        if frame.is_empty():
-            return frame, {}
-        ids = frame["queue_id"].unique().to_list()
-        found = connection.execute(query("hold_window_queues"), {"ids": ids}).fetchall()
-        queues = {int(queue_id): str(name) for queue_id, name in found}
-        return frame.filter(pl.col("queue_id").is_in(list(queues))).cast({"queue_id": pl.Int64}), queues
-
-    def _with_partitions(self, connection: Connection, windows: pl.DataFrame) -> pl.DataFrame:
-        on = ["queue_id", "key"]
-        missing = windows.select(on).unique().join(self._known, on=on, how="anti").sort(on)
-        if not missing.is_empty():
-            params = {"queue_ids": missing["queue_id"].to_list(), "names": missing["key"].to_list()}
-            found = connection.execute(query("find_partitions"), params).fetchall()
-            if len(found) < missing.height:
-                connection.execute(query("ensure_partitions"), params)
-                found = connection.execute(query("find_partitions"), params).fetchall()
-            if self._known.height > _MOST_KEYS:
-                self._known = self._known.join(windows, on=on, how="semi")
-            self._known = pl.concat([self._known, pl.DataFrame(found, schema=_KNOWN, orient="row")])
-        return windows.join(self._known, on=on, how="left", maintain_order="left")
-
-    def _ids(self, connection: Connection, count: int) -> pl.Series:
-        """So many new ids, rising."""
-        blocks = connection.execute(query("take_blocks"), {"count": -(-count // BLOCK)}).fetchall()
-        numbers = pl.Series([row[0] for row in blocks], dtype=pl.Int64).sort()
-        ids = pl.DataFrame({"first": numbers * BLOCK}).select(
-            pl.int_ranges(pl.col("first"), pl.col("first") + BLOCK).explode()
-        )
-        return ids.to_series().head(count)
 
     def _note(
         self,
@@ -329,47 +245,11 @@ def _before(connection: Connection, bucket: int, buckets: int) -> Progress | Non
     return to_progress(row[1]) if row is not None and row[0] == buckets else None
 
 
-def _unknown(connection: Connection, windows: pl.DataFrame, before: Progress) -> pl.DataFrame:
-    """The windows that an earlier run cannot have pushed, although it came this far."""
-    if windows.is_empty():
-        return windows
-    known = _known(connection, before)
-    return windows.join(known, on=["stream", "version"], how="anti", maintain_order="left")
-
-
 def _known(connection: Connection, before: Progress) -> pl.DataFrame:
     """The streams and versions that an earlier run had come this far with."""
     found = connection.execute(query("versions_as_of"), {"seq": before.seq}).fetchall()
     done = [(stream, version) for stream, version in found if name_of((stream, version)) not in before.behind]
     return pl.DataFrame(done, schema={"stream": pl.Int64, "version": pl.Int32}, orient="row")
-
-
-def _messages(rows: pl.DataFrame) -> pl.DataFrame:
-    """Windows as rows of the log, in the order in which everybody inserts: no two sinks can deadlock."""
-    end = pl.from_epoch(pl.col("end_us").clip(*_TIMES), "us").dt.to_string("%Y-%m-%d %H:%M:%S%.6f+00")
-    return rows.with_columns(
-        transaction_id=pl.format("{}:r{}", "window_id", "revision"),
-        payload=payload(rows.columns),
-        window_end=end,
-    ).sort("partition_id", "transaction_id")
-
-
-def _copy(connection: Connection, messages: pl.DataFrame, statement: str, columns: tuple[str, ...]) -> None:
-    with connection.cursor() as cursor, cursor.copy(query(statement)) as copy:
-        for part in messages.select(columns).iter_slices(_COPY_ROWS):
-            copy.write(part.write_csv(include_header=False, quote_style="non_numeric"))
-
-
-def _new_rows(connection: Connection, messages: pl.DataFrame) -> pl.DataFrame:
-    """Rows without those of which the log has the id. Values may differ in the last digit of a double."""
-    params = {
-        "partition_ids": messages["partition_id"].to_list(),
-        "transaction_ids": messages["transaction_id"].to_list(),
-    }
-    found = connection.execute(query("same_rows"), params).fetchall()
-    known = pl.DataFrame(found, schema={"n": pl.Int64}, orient="row")
-    numbered = messages.with_row_index("n", offset=1).cast({"n": pl.Int64})
-    return numbered.join(known, on="n", how="anti", maintain_order="left").drop("n")
 
 
 def _failed(connection: Connection, bucket: int, end: End) -> dict[Stream, str]:
@@ -379,35 +259,22 @@ def _failed(connection: Connection, bucket: int, end: End) -> dict[Stream, str]:
     return {(int(stream), int(version)): str(error) for stream, version, error in found}
 
 
-def _revised(connection: Connection, rows: pl.DataFrame) -> pl.DataFrame:
-    """Windows without those that the log has already; others of which it has the id get its next revision.
+def _chunks(parts: Parts) -> list[_Chunk]:
+    """A batch in parts of bounded size, at least one: a long transaction holds the horizon back for all.
 
-    The first happens when the pipeline rebuilds its state from the log, the second when a key was forgotten
-    and came back.
+    The same parts whenever the batch is run. A session must not be read before its dropped records are noted,
+    with the last part; so windows stay together when there are some.
     """
-    messages = _messages(rows).sort("id")
-    params = {
-        "partition_ids": messages["partition_id"].to_list(),
-        "transaction_ids": messages["transaction_id"].to_list(),
-    }
-    found = connection.execute(query("same_windows"), params).fetchall()
-    same = pl.DataFrame(found, schema={"n": pl.Int64, "there": pl.String}, orient="row")
-    messages = messages.with_row_index("n", offset=1).cast({"n": pl.Int64}).join(same, on="n", how="left")
-    is_new = [
-        there is None or not is_same(there, text)
-        for there, text in messages.select("there", "payload").iter_rows()
-    ]
-    messages = messages.filter(pl.Series(is_new, dtype=pl.Boolean))
-    twice = pl.col("transaction_id").is_duplicated()
-    window = ["partition_id", "window_id"]
-    taken = messages.filter(pl.col("there").is_not_null() | twice).select(window).unique()
-    params = {"partition_ids": taken["partition_id"].to_list(), "window_ids": taken["window_id"].to_list()}
-    found = connection.execute(query("last_revisions"), params).fetchall()
-    last = {int(n): int(revision) for n, revision in found}
-    taken = taken.with_columns(
-        last=pl.Series([last.get(n, 0) for n in range(1, taken.height + 1)], dtype=pl.Int64)
-    )
-    number = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over(window)
-    revision = pl.coalesce(pl.col("last") + number, pl.col("revision"))
-    messages = messages.sort("id").join(taken, on=window, how="left", maintain_order="left")
-    return messages.with_columns(revision=revision).select(rows.columns)
+    windows, rows = parts.windows, parts.rows
+    found: list[_Chunk] = []
+    first = 0
+    if windows.height > _CHUNK_ROWS and parts.late.is_empty():
+        # Those of a key come in their order; keys come in any, unless they are sorted.
+        windows = windows.sort("queue_id", "key", maintain_order=True)
+        while windows.height > _CHUNK_ROWS:
+            found.append(_Chunk(first, windows.head(_CHUNK_ROWS), rows.clear()))
+            windows, first = windows.slice(_CHUNK_ROWS), found[-1].end
+    while rows.height > _CHUNK_ROWS:
+        found.append(_Chunk(first, windows.clear(), rows.head(_CHUNK_ROWS)))
+        rows, first = rows.slice(_CHUNK_ROWS), found[-1].end
+    return [*found, _Chunk(first, windows, rows)]

@@ -1,0 +1,181 @@
+"""Windows and rows into the log, by COPY, within a transaction of the window sink."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import polars as pl
+import psycopg
+
+from ..formats.window_message import is_same, payload
+from .push import BLOCK
+from .queries import query
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+_MOST_KEYS = 500_000  # partition ids kept before starting over
+_COPY_ROWS = 20_000
+_TIMES = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # what seek can name: the years 1 to 9999
+_KNOWN = {"queue_id": pl.Int64, "key": pl.String, "partition_id": pl.Int64}
+_WINDOW = (
+    "txid", "id", "partition_id", "created_at", "queue_id", "transaction_id", "payload", "window_end",
+)  # fmt: skip
+_ROW = ("txid", "id", "partition_id", "created_at", "queue_id", "transaction_id", "payload", "headers")
+
+
+class Written(NamedTuple):
+    """How many windows or rows are new, and the queues that they went to."""
+
+    new: int
+    queues: set[str]
+
+
+NOTHING = Written(0, set())
+
+
+class LogWriter:
+    """Writes windows and rows, in the order in which they are given. It knows partitions by their names."""
+
+    def __init__(self) -> None:
+        self._known = pl.DataFrame(schema=_KNOWN)
+
+    def copy(self) -> LogWriter:
+        """One that knows as much, to go back to: partitions that a failed transaction made do not exist."""
+        other = LogWriter()
+        other._known = self._known
+        return other
+
+    def windows(self, connection: Connection, windows: pl.DataFrame) -> Written:
+        """Insert windows; those that are there are left out or revised, and deleted streams get nothing."""
+        windows, queues = _held(connection, windows)
+        if windows.is_empty():
+            return NOTHING
+        rows = self._placed(connection, windows)
+        try:
+            with connection.transaction():
+                _copy(connection, _messages(rows), "copy_windows", _WINDOW)
+        except psycopg.errors.UniqueViolation:
+            rows = _revised(connection, rows)
+            _copy(connection, _messages(rows), "copy_windows", _WINDOW)
+        return Written(rows.height, queues)
+
+    def rows(self, connection: Connection, rows: pl.DataFrame) -> Written:
+        """Insert rows of jobs, without those that are there already; deleted jobs get nothing."""
+        rows, queues = _held(connection, rows)
+        if rows.is_empty():
+            return NOTHING
+        messages = self._placed(connection, rows).sort("partition_id", "transaction_id")
+        try:
+            with connection.transaction():
+                _copy(connection, messages, "copy_rows", _ROW)
+        except psycopg.errors.UniqueViolation:
+            messages = _new_rows(connection, messages)
+            _copy(connection, messages, "copy_rows", _ROW)
+        return Written(messages.height, queues)
+
+    def _placed(self, connection: Connection, frame: pl.DataFrame) -> pl.DataFrame:
+        """With their positions, partitions and time."""
+        txid, created_at = connection.execute(query("begin_windows")).fetchone() or (0, "")
+        return self._with_partitions(connection, frame).with_columns(
+            id=_ids(connection, frame.height),
+            txid=pl.lit(txid, dtype=pl.Int64),
+            created_at=pl.lit(created_at),
+        )
+
+    def _with_partitions(self, connection: Connection, frame: pl.DataFrame) -> pl.DataFrame:
+        on = ["queue_id", "key"]
+        missing = frame.select(on).unique().join(self._known, on=on, how="anti").sort(on)
+        if not missing.is_empty():
+            params = {"queue_ids": missing["queue_id"].to_list(), "names": missing["key"].to_list()}
+            found = connection.execute(query("find_partitions"), params).fetchall()
+            if len(found) < missing.height:
+                connection.execute(query("ensure_partitions"), params)
+                found = connection.execute(query("find_partitions"), params).fetchall()
+            if self._known.height > _MOST_KEYS:
+                self._known = self._known.join(frame, on=on, how="semi")
+            self._known = pl.concat([self._known, pl.DataFrame(found, schema=_KNOWN, orient="row")])
+        return frame.join(self._known, on=on, how="left", maintain_order="left")
+
+
+def _held(connection: Connection, frame: pl.DataFrame) -> tuple[pl.DataFrame, set[str]]:
+    """What goes to queues that exist; they cannot be deleted before this transaction ends."""
+    if frame.is_empty():
+        return frame, set()
+    ids = frame["queue_id"].unique().to_list()
+    found = connection.execute(query("hold_window_queues"), {"ids": ids}).fetchall()
+    queues = {int(queue_id): str(name) for queue_id, name in found}
+    return frame.filter(pl.col("queue_id").is_in(list(queues))).cast({"queue_id": pl.Int64}), set(
+        queues.values()
+    )
+
+
+def _ids(connection: Connection, count: int) -> pl.Series:
+    """So many new ids, rising."""
+    blocks = connection.execute(query("take_blocks"), {"count": -(-count // BLOCK)}).fetchall()
+    numbers = pl.Series([row[0] for row in blocks], dtype=pl.Int64).sort()
+    ids = pl.DataFrame({"first": numbers * BLOCK}).select(
+        pl.int_ranges(pl.col("first"), pl.col("first") + BLOCK).explode()
+    )
+    return ids.to_series().head(count)
+
+
+def _messages(rows: pl.DataFrame) -> pl.DataFrame:
+    """Windows as rows of the log, in the order in which everybody inserts: no two sinks can deadlock."""
+    end = pl.from_epoch(pl.col("end_us").clip(*_TIMES), "us").dt.to_string("%Y-%m-%d %H:%M:%S%.6f+00")
+    return rows.with_columns(
+        transaction_id=pl.format("{}:r{}", "window_id", "revision"),
+        payload=payload(rows.columns),
+        window_end=end,
+    ).sort("partition_id", "transaction_id")
+
+
+def _copy(connection: Connection, messages: pl.DataFrame, statement: str, columns: tuple[str, ...]) -> None:
+    with connection.cursor() as cursor, cursor.copy(query(statement)) as copy:
+        for part in messages.select(columns).iter_slices(_COPY_ROWS):
+            copy.write(part.write_csv(include_header=False, quote_style="non_numeric"))
+
+
+def _new_rows(connection: Connection, messages: pl.DataFrame) -> pl.DataFrame:
+    """Rows without those of which the log has the id. Values may differ in the last digit of a double."""
+    params = {
+        "partition_ids": messages["partition_id"].to_list(),
+        "transaction_ids": messages["transaction_id"].to_list(),
+    }
+    found = connection.execute(query("same_rows"), params).fetchall()
+    known = pl.DataFrame(found, schema={"n": pl.Int64}, orient="row")
+    numbered = messages.with_row_index("n", offset=1).cast({"n": pl.Int64})
+    return numbered.join(known, on="n", how="anti", maintain_order="left").drop("n")
+
+
+def _revised(connection: Connection, rows: pl.DataFrame) -> pl.DataFrame:
+    """Windows without those that the log has already; others of which it has the id get its next revision.
+
+    The first happens when the pipeline rebuilds its state from the log, the second when a key was forgotten
+    and came back.
+    """
+    messages = _messages(rows).sort("id")
+    params = {
+        "partition_ids": messages["partition_id"].to_list(),
+        "transaction_ids": messages["transaction_id"].to_list(),
+    }
+    found = connection.execute(query("same_windows"), params).fetchall()
+    same = pl.DataFrame(found, schema={"n": pl.Int64, "there": pl.String}, orient="row")
+    messages = messages.with_row_index("n", offset=1).cast({"n": pl.Int64}).join(same, on="n", how="left")
+    is_new = [
+        there is None or not is_same(there, text)
+        for there, text in messages.select("there", "payload").iter_rows()
+    ]
+    messages = messages.filter(pl.Series(is_new, dtype=pl.Boolean))
+    twice = pl.col("transaction_id").is_duplicated()
+    window = ["partition_id", "window_id"]
+    taken = messages.filter(pl.col("there").is_not_null() | twice).select(window).unique()
+    params = {"partition_ids": taken["partition_id"].to_list(), "window_ids": taken["window_id"].to_list()}
+    found = connection.execute(query("last_revisions"), params).fetchall()
+    last = {int(n): int(revision) for n, revision in found}
+    taken = taken.with_columns(
+        last=pl.Series([last.get(n, 0) for n in range(1, taken.height + 1)], dtype=pl.Int64)
+    )
+    number = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over(window)
+    revision = pl.coalesce(pl.col("last") + number, pl.col("revision"))
+    messages = messages.sort("id").join(taken, on=window, how="left", maintain_order="left")
+    return messages.with_columns(revision=revision).select(rows.columns)
