@@ -4,7 +4,6 @@ Run by `make bench`. Every figure is of rows that were checked; beside it stands
 """
 
 import io
-import sys
 import time
 from collections.abc import Callable
 from itertools import count
@@ -14,10 +13,9 @@ import httpx2
 import polars as pl
 import psycopg
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from bench.machine import Machine, running_machine
+from bench.sheet import Sheet
 from bench.streams import fill, post, running_pipeline, wait_for_records, wait_until
 from queenspark.sql.payload import Field, PayloadDecoder
 from queenspark.sql.types import DOUBLE, STRING
@@ -223,20 +221,11 @@ def main(
     some: Annotated[int, typer.Option(help="Size of the backlog where each record gives a row.")] = CHANGES,
 ) -> None:
     """Measure and print."""
-    table = Table(title="SQL jobs on this machine, with PostgreSQL, the broker and Spark on the same cores")
-    table.add_column("what")
-    for heading in ("measured", "beside it", "aim"):
-        table.add_column(heading, justify="right")
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    progress = Console(stderr=True)
-
-    def row(what: str, measured: str, beside: str, aim: str) -> None:
-        table.add_row(what, measured, beside, aim)
-        progress.print(f"{what}: {measured} {beside}")
-
+    sheet = Sheet("SQL jobs on this machine, with PostgreSQL, the broker and Spark on the same cores")
+    row = sheet.row
     with (
         running_machine() as machine,
-        progress.status("measuring jobs"),
+        sheet.progress.status("measuring jobs"),
         running_pipeline(machine),
     ):
         for queue, size in (("backlog", messages), ("some", some), ("few", 5_000), ("lone", 0), ("idle", 0)):
@@ -261,7 +250,7 @@ def main(
             delay, work = neighbours(machine, total)
             what = f"from a push to its row, beside {total:,} idle jobs"
             row(what, f"{1000 * delay:.0f} ms", f"work: {1000 * work:.0f} ms", "as alone")
-    console.print(table)
+    sheet.show()
 
 
 if __name__ == "__main__":

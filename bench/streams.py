@@ -18,11 +18,10 @@ from typing import Annotated, Any
 import httpx2
 import psycopg
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from bench.cpu import tree_seconds
 from bench.machine import Machine, running_machine
+from bench.sheet import Sheet
 from bench.wrk import WrkError, run_wrk
 from queenspark.cli.pipeline_process import PipelineProcess
 from queenspark.settings import Settings
@@ -242,19 +241,10 @@ def main(
     seconds: Annotated[float, typer.Option(help="How long each measurement lasts.")] = 20.0,
 ) -> None:
     """Measure and print."""
-    table = Table(title="Streams on this machine, with PostgreSQL, the broker and Spark on the same cores")
-    table.add_column("what")
-    for heading in ("measured", "beside it", "aim"):
-        table.add_column(heading, justify="right")
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    progress = Console(stderr=True)
-
-    def row(what: str, measured: str, beside: str, aim: str) -> None:
-        table.add_row(what, measured, beside, aim)
-        progress.print(f"{what}: {measured} {beside}")
-
+    sheet = Sheet("Streams on this machine, with PostgreSQL, the broker and Spark on the same cores")
+    row = sheet.row
     with running_machine() as machine:
-        with progress.status("measuring streams"), running_pipeline(machine) as pipeline:
+        with sheet.progress.status("measuring streams"), running_pipeline(machine) as pipeline:
             rates = drain(machine, messages)
             found = delays(machine, seconds)
             middle, most = found[len(found) // 2], found[int(len(found) * 0.99)]
@@ -276,7 +266,7 @@ def main(
         what = f"draining {messages:,} messages, {KEYS:,} keys"
         measured = f"{rates[DRAINS // 2]:,.0f} /s ({rates[0]:,.0f} to {rates[-1]:,.0f})"
         row(what, measured, f"plain Spark: {plain:,.0f} /s", "375,000 /s")
-    console.print(table)
+    sheet.show()
 
 
 if __name__ == "__main__":

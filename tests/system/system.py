@@ -1,14 +1,18 @@
 """A broker and a pipeline over one database, and streams of one's own in it."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import psycopg
 
+from tests.broker_process import Broker
+from tests.postgres_servers import PostgresServer
 from tests.system.pipeline_process import PipelineProcess
 from tests.windows.oracle import Record, Row, Spec, Tick, answer
 from tests.wire.api import Api, Json, answered
@@ -16,6 +20,19 @@ from tests.wire.api import Api, Json, answered
 GLOBAL = "__GLOBAL__"
 FAR_AWAY = 10**15  # microseconds
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@contextmanager
+def own_system(server: PostgresServer, folder: Path, **settings: Any) -> Iterator["System"]:
+    """A broker and a pipeline of the test's own, to be killed or filled; gone afterwards."""
+    with server.database() as url:
+        broker = Broker(url, folder / "broker.log", **settings)
+        pipeline = PipelineProcess(url, folder / "pipeline")
+        pipeline.start()
+        with Api(broker.url, url) as api:
+            yield System(api, url, pipeline)
+        pipeline.kill()
+        broker.stop()
 
 
 def microseconds(text: str) -> int:

@@ -8,11 +8,9 @@ from threading import Thread
 
 import pytest
 
-from tests.broker_process import Broker
 from tests.postgres_servers import PostgresServer
 from tests.system.load import wait_until
-from tests.system.pipeline_process import PipelineProcess
-from tests.system.system import System
+from tests.system.system import System, own_system
 from tests.system.test_kills import (
     batches,
     kill_all,
@@ -21,7 +19,7 @@ from tests.system.test_kills import (
     kill_java,
     kill_uncommitted,
 )
-from tests.wire.api import Api, Json
+from tests.wire.api import Json
 from tests.wire.sql import Sql
 
 pytestmark = [pytest.mark.crash, pytest.mark.long]  # tests/jobs/test_control.py has a small version
@@ -50,15 +48,8 @@ FAILING = "create stream failing as select user, n from clicks"
 @pytest.fixture(scope="module")
 def victim(system_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """A system whose pipeline is there to be killed."""
-    folder = tmp_path_factory.mktemp("victim")
-    with system_postgres.database() as url:
-        broker = Broker(url, folder / "broker.log")
-        pipeline = PipelineProcess(url, folder / "pipeline")
-        pipeline.start()
-        with Api(broker.url, url) as api:
-            yield System(api, url, pipeline)
-        pipeline.kill()
-        broker.stop()
+    with own_system(system_postgres, tmp_path_factory.mktemp("victim")) as system:
+        yield system
 
 
 def create(sql: Sql, prefix: str) -> None:

@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.broker_process import Broker
 from tests.jobs.many import SCHEMA, clicks, expected, statement, values
 from tests.postgres_servers import PostgresServer
 from tests.system.load import wait_until
-from tests.system.pipeline_process import PipelineProcess
-from tests.system.system import System
-from tests.wire.api import Api
+from tests.system.system import System, own_system
 from tests.wire.sql import Sql
 
 pytestmark = [pytest.mark.long]
@@ -25,15 +22,8 @@ JOBS, QUEUES, MESSAGES = 1_000, 100, 100_000
 @pytest.fixture(scope="module")
 def own(system_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """A system with nothing in it."""
-    folder = tmp_path_factory.mktemp("jobs")
-    with system_postgres.database() as url:
-        broker = Broker(url, folder / "broker.log")
-        pipeline = PipelineProcess(url, folder / "pipeline")
-        pipeline.start()
-        with Api(broker.url, url) as api:
-            yield System(api, url, pipeline)
-        pipeline.kill()
-        broker.stop()
+    with own_system(system_postgres, tmp_path_factory.mktemp("jobs")) as system:
+        yield system
 
 
 def delay(system: System, queue: str, name: str) -> float:

@@ -13,7 +13,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.broker_process import Broker
 from tests.postgres_servers import PostgresServer
 from tests.processes import descendants, gone
 from tests.system.load import (
@@ -24,10 +23,10 @@ from tests.system.load import (
     fingerprint,
     wait_until,
 )
-from tests.system.pipeline_process import PipelineProcess, send
-from tests.system.system import Stream, System, as_rows, oracle_rows
+from tests.system.pipeline_process import send
+from tests.system.system import Stream, System, as_rows, oracle_rows, own_system
 from tests.windows.oracle import Aggregate, Record, Row
-from tests.wire.api import Api, Json
+from tests.wire.api import Json
 
 pytestmark = [pytest.mark.crash]
 
@@ -42,15 +41,10 @@ COUNT_KEPT = (
 @pytest.fixture(scope="module")
 def victim(system_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """A system whose pipeline is there to be killed; retention runs all the time."""
-    folder = tmp_path_factory.mktemp("victim")
-    with system_postgres.database() as url:
-        broker = Broker(url, folder / "broker.log", retention_interval_seconds=0.5)
-        pipeline = PipelineProcess(url, folder / "pipeline")
-        pipeline.start()
-        with Api(broker.url) as api:
-            yield System(api, url, pipeline)
-        pipeline.kill()
-        broker.stop()
+    with own_system(
+        system_postgres, tmp_path_factory.mktemp("victim"), retention_interval_seconds=0.5
+    ) as system:
+        yield system
 
 
 def define_all_kinds(system: System, *, scale: int, tag: str = "") -> list[Stream]:

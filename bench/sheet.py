@@ -1,0 +1,26 @@
+"""A table of figures, each told as soon as it is measured."""
+
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+
+class Sheet:
+    """Rows of what was measured, what stands beside it, and the aim."""
+
+    def __init__(self, title: str) -> None:
+        self._table = Table(title=title)
+        self._table.add_column("what")
+        for heading in ("measured", "beside it", "aim"):
+            self._table.add_column(heading, justify="right")
+        self.progress = Console(stderr=True)
+
+    def row(self, what: str, measured: str, beside: str, aim: str) -> None:
+        """Add a figure."""
+        self._table.add_row(what, measured, beside, aim)
+        self.progress.print(f"{what}: {measured} {beside}")
+
+    def show(self) -> None:
+        """Print the table."""
+        Console(width=None if sys.stdout.isatty() else 120).print(self._table)
