@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-WORKERS ?= 2
+WORKERS ?= 3
 ARGS ?=
 LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11 \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
@@ -28,10 +28,10 @@ up: $(READY) ## start the queue on this machine (ARGS="--port 7000 --data-dir da
 	@exec $(BIN)/queenspark up $(ARGS)
 
 test: $(READY) ## run the fast test suite (ARGS="tests/cli -k push")
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m 'not long' $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m 'not long' $(ARGS)
 
 test-long: $(READY) ## run every test at full size
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --full-size $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --full-size $(ARGS)
 
 check: $(READY) ## check format, lint, types and import contracts
 	@$(BIN)/python tools/sync_client.py --check

@@ -23,11 +23,16 @@ from tests.wire.api import Api
 
 StartBroker = Callable[..., Broker]
 
-#: Where the tests are that start Spark.
-WITH_SPARK = (
-    "tests/system/", "tests/examples/", "tests/pipeline/", "tests/cli/test_demo.py", "tests/cli/test_up.py",
-    "tests/sql/test_against_spark.py",
-)  # fmt: skip
+#: Tests that start Spark, by the worker that runs them: one system for the first, one session for the second.
+WITH_SPARK = {
+    "system": ("tests/system/", "tests/examples/"),
+    "spark": (
+        "tests/pipeline/",
+        "tests/cli/test_demo.py",
+        "tests/cli/test_up.py",
+        "tests/sql/test_against_spark.py",
+    ),
+}
 BROKERS = pytest.StashKey[list[Broker]]()
 
 
@@ -47,20 +52,27 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("database", versions, indirect=True)
 
 
-class SparkInOneWorker(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
-    """Files go to whichever worker is free; those that start Spark go to one, so that two do not collide.
+def scope_of(nodeid: str) -> str:
+    """The tests that stay on one worker: those of a file, or those that share a Spark."""
+    file, _, _ = nodeid.partition("::")
+    return next((name for name, files in WITH_SPARK.items() if file.startswith(files)), file)
 
-    They are most, so they begin first, and the other worker takes everything else meanwhile.
-    """
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that need Spark: they take longest."""
+    items.sort(key=lambda item: scope_of(item.nodeid) not in WITH_SPARK)
+
+
+class SparkInFewWorkers(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
+    """Scopes go to whichever worker is free."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file, _, _ = nodeid.partition("::")
-        return "spark" if file.startswith(WITH_SPARK) else file
+        return scope_of(nodeid)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SparkInOneWorker:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SparkInFewWorkers:
     """Let xdist use it."""
-    return SparkInOneWorker(config, log)
+    return SparkInFewWorkers(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -162,7 +174,8 @@ def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """One broker for all tests that keep to queues of their own (see `queue`), on a server of its own."""
     with temporary_postgres(durable=False, quiet=True) as postgres:
         migrate(postgres.url)
-        started = Broker(postgres.url, tmp_path_factory.mktemp("shared-broker") / "broker.log")
+        log = tmp_path_factory.mktemp("shared-broker") / "broker.log"
+        started = Broker(postgres.url, log, stats_interval_seconds=1)
         yield started
         started.stop()
 

@@ -247,6 +247,7 @@ def test_everything_killed_at_once_comes_back(up: StartUp, command: Command, que
     assert running.end()[0] == 0
 
 
+@pytest.mark.long
 def test_a_child_that_fails_at_once_every_time_ends_it_with_the_reason(up: StartUp, folder: Path) -> None:
     missing = folder / "no-such-file"
     running = up(pipeline=True, spark_properties=missing).wait_until_up()

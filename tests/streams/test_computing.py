@@ -426,7 +426,12 @@ def test_the_messages_of_a_window_are_those_that_it_was_computed_from(
         assert window["key"] == f'["{user}",{str(even).lower()}]'
 
 
-@pytest.mark.parametrize("kind", KINDS)
+LIKE_ANOTHER = ("sliding", "rows", "count changes")
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.long] * (kind in LIKE_ANOTHER)) for kind in KINDS]
+)
 def test_a_pipeline_that_loses_its_checkpoint_gives_no_window_twice(computing: Computing, kind: str) -> None:
     numbers = iter(range(1, 1000))
 

@@ -1,17 +1,17 @@
 """The engine and the oracle agree row for row, whatever comes in and however it is cut."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from itertools import product
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event
 from hypothesis import strategies as st
 
 from queenspark.windows import empty, state
 from tests.windows.engine_adapter import differences, engine_answer
 from tests.windows.oracle import Aggregate, Aligned, Answer, Event, Record, Spec, Tick, Value, answer
+from tests.windows.properties import run_property
 from tests.windows.streams import MS, Clock, Emission, Input, LatePolicy, inputs, specs
 
 pytestmark = pytest.mark.timeout(1_200)  # hypothesis may take minutes to make a failing example small
@@ -53,19 +53,6 @@ def small_tables_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "_LARGE", 2)
 
 
-def check(examples: int, property_: Callable[..., None], **strategies: st.SearchStrategy[object]) -> None:
-    """Run a property as a hypothesis test with this many examples."""
-    settings(
-        max_examples=examples,
-        deadline=None,
-        suppress_health_check=[
-            HealthCheck.too_slow,
-            HealthCheck.data_too_large,
-            HealthCheck.large_base_example,
-        ],
-    )(given(**strategies)(property_))()
-
-
 def assert_same(expected: Answer, actual: Answer, input_: Input) -> None:
     found = differences(expected, actual, input_.specs)
     assert not found, "\n".join(found[:20])
@@ -93,8 +80,8 @@ def test_every_kind_emission_policy_and_clock(
         assert_ids_differ(actual, input_)
 
     subject = specs(kind, emission, late, clock)
-    check(
-        240 if full_size else 10,
+    run_property(
+        240 if full_size else 5,
         property_,
         input_=inputs(subject),
         cuts=CUTS,
@@ -113,8 +100,8 @@ def test_ticks_that_lie(clock: Clock, full_size: bool) -> None:
         assert_same(answer(input_.specs, input_.events), actual, input_)
 
     subject = specs(clock=clock)
-    check(
-        1_000 if full_size else 40,
+    run_property(
+        1_000 if full_size else 15,
         property_,
         input_=inputs(subject, true_ticks=False),
         cuts=CUTS,
@@ -132,7 +119,9 @@ def test_same_input_cut_differently(full_size: bool) -> None:
         assert_same(whole, pieces, input_)
         assert_same(whole, one_by_one, input_)
 
-    check(1_000 if full_size else 40, property_, input_=inputs(), cuts=CUTS, buckets=st.integers(1, 16))
+    run_property(
+        1_000 if full_size else 15, property_, input_=inputs(), cuts=CUTS, buckets=st.integers(1, 16)
+    )
 
 
 def test_changes_come_in_the_order_of_the_log(full_size: bool) -> None:
@@ -149,7 +138,7 @@ def test_changes_come_in_the_order_of_the_log(full_size: bool) -> None:
                 assert newest >= last.get(key, newest)
                 last[key] = newest
 
-    check(1_000 if full_size else 40, property_, input_=inputs(specs(emission="changes")), cuts=CUTS)
+    run_property(1_000 if full_size else 15, property_, input_=inputs(specs(emission="changes")), cuts=CUTS)
 
 
 def without_empty_windows(spec: Spec) -> Spec:
@@ -167,8 +156,8 @@ def test_report_of_open_windows_and_their_next_close(kind: str, full_size: bool)
         assert actual.next_close_us == expected.next_close_us
 
     finals = specs(kind, "final").map(without_empty_windows)
-    check(
-        1_000 if full_size else 20,
+    run_property(
+        1_000 if full_size else 8,
         property_,
         input_=inputs(finals, others=finals),
         cuts=CUTS,

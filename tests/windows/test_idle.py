@@ -6,16 +6,15 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from queenspark.windows import Engine, Open, Result, State, WindowSpec, empty
 from tests.windows.engine_adapter import batches, engine, frame
 from tests.windows.oracle import Tick
+from tests.windows.properties import run_property
 from tests.windows.streams import Input, inputs
 
 CUTS = st.frozensets(st.integers(0, 60), max_size=30)
-EXAMPLES = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @pytest.fixture(autouse=True)
@@ -95,21 +94,25 @@ def check(input_: Input, cuts: Sequence[int], *, round_trip: bool) -> None:
     assert contents(stepped.state) == contents(skipped.state)
 
 
-@EXAMPLES
-@given(input_=inputs(), cuts=CUTS, round_trip=st.booleans())
-def test_leaving_idle_specs_out_changes_nothing(
-    input_: Input, cuts: frozenset[int], round_trip: bool
-) -> None:
-    check(input_, sorted(cuts), round_trip=round_trip)
+def test_leaving_idle_specs_out_changes_nothing(full_size: bool) -> None:
+    def property_(input_: Input, cuts: frozenset[int], round_trip: bool) -> None:
+        check(input_, sorted(cuts), round_trip=round_trip)
+
+    run_property(200 if full_size else 15, property_, input_=inputs(), cuts=CUTS, round_trip=st.booleans())
 
 
-@EXAMPLES
-@given(input_=inputs(true_ticks=False), cuts=CUTS, round_trip=st.booleans())
-def test_also_with_records_that_are_older_than_safe_time(
-    input_: Input, cuts: frozenset[int], round_trip: bool
-) -> None:
-    ticks = {index + 1 for index, each in enumerate(input_.events) if isinstance(each, Tick)}
-    check(input_, sorted(ticks | cuts), round_trip=round_trip)
+def test_also_with_records_that_are_older_than_safe_time(full_size: bool) -> None:
+    def property_(input_: Input, cuts: frozenset[int], round_trip: bool) -> None:
+        ticks = {index + 1 for index, each in enumerate(input_.events) if isinstance(each, Tick)}
+        check(input_, sorted(ticks | cuts), round_trip=round_trip)
+
+    run_property(
+        200 if full_size else 15,
+        property_,
+        input_=inputs(true_ticks=False),
+        cuts=CUTS,
+        round_trip=st.booleans(),
+    )
 
 
 MINUTE = 60_000_000

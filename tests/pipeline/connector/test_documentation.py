@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from queenspark.pipeline.connector.messages import SCHEMA
 from queenspark.pipeline.connector.options import READ_OPTIONS, WRITE_OPTIONS
 from tests.pipeline.queues import Queues
@@ -18,6 +20,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.long
 def test_the_examples_print_what_the_page_says(queues: Queues, tmp_path: Path) -> None:
     settings = {"QUEENSPARK_DATABASE_URL": queues.url, "QUEENSPARK_SPARK_MASTER": "local[2]"}
     done = subprocess.run(
