@@ -139,8 +139,9 @@ class JobChange:
             if how == "at a boundary" and failed_at is None:
                 await versions.take_over(job.id, version, old, new)
             else:
-                cut = None if failed_at is None else Cut(*failed_at)
-                await versions.cut_over(job.id, version, old, new, cut)
+                await versions.cut_over(
+                    job.id, version, old, new, None if failed_at is None else Cut(*failed_at)
+                )
                 await self._forget_failures(job, job.version)
         await self._connection.execute(query("change_job"), {"id": job.id, "version": version})
         if wanted.retention_seconds is not None:

@@ -647,6 +647,11 @@ SELECT u.n::integer
 FROM unnest(%(partition_ids)s::bigint[], %(transaction_ids)s::text[]) WITH ORDINALITY u(partition_id, transaction_id, n)
 JOIN queenspark.messages m ON m.partition_id = u.partition_id AND m.transaction_id = u.transaction_id
 
+-- name: rows_since
+-- The ids, of some, that rows of a queue have after a transaction, in whichever partition.
+SELECT m.transaction_id FROM queenspark.messages m
+WHERE m.queue_id = %(queue_id)s AND m.txid > %(after)s AND m.transaction_id = ANY (%(transaction_ids)s::text[])
+
 -- name: same_windows
 -- Windows of which the log has a message with that transaction id.
 SELECT u.n::integer, m.payload
