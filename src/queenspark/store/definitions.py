@@ -83,6 +83,8 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool = False
     #: It gives out nothing before it has read up to this position: the version before it does.
     emits_after: Cut | None = None
+    #: Why the version began, when nobody asked for it; for people.
+    notice: str | None = None
     #: Rows that the version before may have given out, where that one had failed.
     repeats: Repeats | None = None
 

@@ -25,6 +25,7 @@ from ...store.position import LARGEST, Position
 from ...store.progress import Place, Stream, name_of
 from ...windows.layout import NEVER
 from .definitions import Definitions
+from .lost_state import begin_versions
 from .offset import Batch, Offset
 from .routing import Router
 from .stream_plan import Range, Starts, cohorts, live_start, ranges, starts
@@ -124,6 +125,8 @@ class StreamsReader(DataSourceStreamReader):
         deadline = time.monotonic() + WAIT_SECONDS
         pause = _LOOK_SECONDS
         self._store.listen()
+        if before.n == 0:
+            begin_versions(self._store, before.run)
         while True:
             news = self._store.news(before.run)
             end = self._next(before, news, most)
