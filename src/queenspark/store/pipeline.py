@@ -141,6 +141,10 @@ class PipelineStore(LogReader):
         for stream, version, seq, at in self._rows(query("versions_begun")):
             yield (stream, version), (seq, at)
 
+    def take_steps(self) -> list[Stream]:
+        """The jobs that workers computed when they died; they are forgotten."""
+        return [(stream, version) for stream, version in self._rows(query("take_steps"))]
+
     def look(self) -> None:
         """Note the time, so that safe time can move."""
         self._do(query("look"), {"every": 0.0})

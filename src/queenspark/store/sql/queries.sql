@@ -779,7 +779,11 @@ INSERT INTO queenspark.definitions (stream_id, version, body)
 SELECT DISTINCT d.stream_id, d.version, NULL::jsonb FROM queenspark.definitions d WHERE d.stream_id = %(stream_id)s
 
 -- name: now_us
-SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, frontier()
+-- The time, and the frontier: everything that was read lies before it. Not after this very transaction, if it writes:
+-- rows that it inserts come after the jobs that it creates.
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+       least(frontier(), (SELECT generation::bigint << 48 FROM queenspark.system)
+                         | pg_current_xact_id_if_assigned()::text::bigint)
 
 -- name: position_at
 SELECT a.txid, a.id
@@ -1327,6 +1331,18 @@ SELECT r.queue_id, r.txid, r.id, r.at FROM queenspark.removals r
 -- The first row of each version.
 SELECT DISTINCT ON (d.stream_id, d.version) d.stream_id, d.version, d.seq, d.created_at
 FROM queenspark.definitions d ORDER BY d.stream_id, d.version, d.seq
+
+-- name: steps
+SELECT 1 FROM queenspark.steps LIMIT 1
+
+-- name: add_step
+INSERT INTO queenspark.steps (stream_id, version) VALUES (%(stream_id)s, %(version)s)
+
+-- name: forget_steps
+DELETE FROM queenspark.steps
+
+-- name: take_steps
+DELETE FROM queenspark.steps RETURNING stream_id, version
 
 -- name: limited_output_queues
 SELECT q.id, q.max_size FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id

@@ -376,6 +376,14 @@ CREATE TABLE queenspark.stream_failures (
     PRIMARY KEY (stream_id, version, bucket)
 );
 
+-- The job that a worker of the pipeline computes, while the pipeline looks for one that kills its workers.
+CREATE TABLE queenspark.steps (
+    stream_id integer NOT NULL,
+    version integer NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (stream_id, version)
+);
+
 -- What SQL statements have declared beside jobs: schemas over queues, and sources and sinks outside.
 CREATE TABLE queenspark.relations (
     name text PRIMARY KEY,

@@ -1,5 +1,6 @@
 -- oldest: 0002
--- What retention has removed: how far the history of a queue is not complete, and what jobs have not read of it.
+-- What retention has removed: how far the history of a queue is not complete, and what jobs have not read of it. And which
+-- job kills workers.
 
 CREATE TABLE queenspark.removals (
     queue_id integer PRIMARY KEY,
@@ -30,3 +31,11 @@ $$;
 
 CREATE TRIGGER messages_removed AFTER DELETE ON queenspark.messages
 REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION queenspark.note_removed();
+
+-- The job that a worker of the pipeline computes, while the pipeline looks for one that kills its workers.
+CREATE TABLE queenspark.steps (
+    stream_id integer NOT NULL,
+    version integer NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (stream_id, version)
+);
