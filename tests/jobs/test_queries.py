@@ -269,3 +269,14 @@ def test_a_merged_session_comes_after_those_that_it_replaces(jobs: Jobs) -> None
     jobs.drain()
     assert [row.data["n"] for row in jobs.rows("t")] == [1, 1, 3]
     assert "_replaces" in jobs.rows("t")[-1].headers
+
+
+def test_a_job_from_now_on_has_rows_that_its_own_request_inserts(jobs: Jobs) -> None:
+    jobs.run("create stream {s} (n bigint) with (queue = '{q}'); insert into {s} values (1)")
+    jobs.drain()
+    jobs.run(
+        "create stream {other} (n bigint) with (queue = '{o}');"
+        "create stream {now} as select n from {s} with (start = 'latest'); insert into {s} values (2), (3)"
+    )
+    jobs.drain()
+    assert [row["n"] for row in jobs.data("now")] == [2, 3]

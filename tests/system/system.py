@@ -29,10 +29,12 @@ def own_system(server: PostgresServer, folder: Path, **settings: Any) -> Iterato
         broker = Broker(url, folder / "broker.log", **settings)
         pipeline = PipelineProcess(url, folder / "pipeline")
         pipeline.start()
-        with Api(broker.url, url) as api:
-            yield System(api, url, pipeline)
-        pipeline.kill()
-        broker.stop()
+        try:
+            with Api(broker.url, url) as api:
+                yield System(api, url, pipeline)
+        finally:
+            pipeline.kill()
+            broker.stop()
 
 
 def microseconds(text: str) -> int:

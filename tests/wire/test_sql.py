@@ -376,6 +376,41 @@ def test_what_is_not_available_yet(sql: Sql, statement: str, what: str) -> None:
     assert (line, column) == (2, 1 if statement.startswith("CREATE") else 9)
 
 
+def test_rows_of_insert_are_part_of_the_transaction(sql: Sql, tag: str) -> None:
+    """When they cannot be pushed, nothing of the request is there; also not the queue that it would make."""
+    sql.run(
+        f"CREATE FUNCTION refuse_{tag}() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$BEGIN RAISE EXCEPTION 'the disk is full'; END$$"
+    )
+    sql.run(
+        f"CREATE TRIGGER refuse_{tag} BEFORE INSERT ON queenspark.messages FOR EACH ROW"
+        f" WHEN (NEW.payload LIKE '%%poison_{tag}%%') EXECUTE FUNCTION refuse_{tag}()"
+    )
+    statements = (
+        f"CREATE STREAM s_{tag} (a STRING) WITH (queue = 'q_{tag}'); INSERT INTO s_{tag} VALUES ('fine');"
+        f"CREATE STREAM j_{tag} AS SELECT a FROM s_{tag}; INSERT INTO s_{tag} VALUES ('{{}}_{tag}')"
+    )
+    try:
+        assert sql.post(statements.format("poison")).status_code >= 500
+    finally:
+        sql.run(f"DROP TRIGGER refuse_{tag} ON queenspark.messages; DROP FUNCTION refuse_{tag}")
+    assert not sql.run("SELECT 1 FROM queenspark.queues WHERE name LIKE %s", f"%{tag}")
+    assert not sql.run("SELECT 1 FROM queenspark.relations WHERE name LIKE %s", f"%{tag}")
+    assert not sql.run("SELECT 1 FROM queenspark.messages WHERE payload LIKE %s", f"%{tag}%")
+    kinds = [result["kind"] for result in sql(statements.format("good"))]
+    assert kinds == ["declare_stream", "insert", "create_stream", "insert"]
+    found = sql.api.take(f"q_{tag}", batch=10)
+    assert [message["data"] for message in found] == [{"a": "fine"}, {"a": f"good_{tag}"}]
+
+
+def test_a_dry_run_inserts_nothing(sql: Sql, tag: str) -> None:
+    statements = f"CREATE STREAM s_{tag} (a INT) WITH (queue = 'q_{tag}'); INSERT INTO s_{tag} VALUES (1)"
+    assert sql.post(statements, dryRun=True).status_code == 200
+    assert not sql.run("SELECT 1 FROM queenspark.queues WHERE name = %s", f"q_{tag}")
+    sql(statements)
+    assert len(sql.api.take(f"q_{tag}", batch=10)) == 1
+
+
 def test_inserts_are_checked(sql: Sql, orders: str, tag: str) -> None:
     sql(f"CREATE STREAM s_{tag} (a INT, b STRING) WITH (queue = 'q_{tag}')")
     message, line, column = sql.refused(f"INSERT INTO s_{tag} VALUES (1, 'x'),\n  ('x', 'y')")

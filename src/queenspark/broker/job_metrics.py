@@ -23,6 +23,9 @@ JOBS = {
     "late_records": Family(CounterMetricFamily, "Records that came when their window was sealed", "late"),
     "dropped_records": Family(CounterMetricFamily, "Late records that were left out", "dropped"),
     "dead": Family(CounterMetricFamily, "Records and rows that failed", "dead"),
+    "removed_records": Family(
+        CounterMetricFamily, "Records that retention removed before they were read", "removed"
+    ),
     "retention_held_seconds": Family(GaugeMetricFamily, "How long retention has been held back", "held"),
     "records_per_second": Family(GaugeMetricFamily, "Records that are processed", "processed"),
     "rows_per_second": Family(GaugeMetricFamily, "Rows that it gives out", "sealed"),

@@ -67,6 +67,7 @@ async def _detail(broker: Broker, name: str) -> dict[str, Any]:
         **shown_job(job, condition),
         "columns": [{"name": column, "type": kind} for column, kind in plan_columns(plan)],
         "rows": kind_of_rows(plan.updating),
+        "notice": job.definition.notice,
         "sources": [source.queue for source in job.definition.sources],
         "retention": shown_retention(condition),
     }

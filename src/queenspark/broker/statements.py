@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from ..retry import repeat
 from ..sql import parse
 from ..sql.statements import Select, Statement
+from ..store.errors import ChangedMeanwhile
 from .answers.jobs import SqlAnswered
 from .broker import Broker
 from .errors import bad_request
@@ -20,6 +23,7 @@ from .sql.executor import READ_ONLY
 from .sql.rows import LEASE_SECONDS, rows_of
 
 _MOST_STATEMENTS = 1000
+_PAUSES = (0.0,) * 4  # when a queue was reconfigured while rows were inserted
 
 
 class SqlRequest(msgspec.Struct, rename="camel"):
@@ -47,7 +51,8 @@ async def run(broker: Broker, call: Call) -> Answer | Lines:
     first = statements[0]
     if isinstance(first, Select) and not request.dry_run:
         return await _select(broker, call, first, request.timeout)
-    return json({"results": await _results(broker, statements, dry_run=request.dry_run)})
+    once = partial(_results, broker, statements, dry_run=request.dry_run)
+    return json({"results": await repeat(once, (ChangedMeanwhile,), _PAUSES)})
 
 
 async def _results(broker: Broker, statements: list[Statement], *, dry_run: bool) -> list[object]:
@@ -62,7 +67,7 @@ async def _results(broker: Broker, statements: list[Statement], *, dry_run: bool
         for queue in change.changed_queues:
             broker.bus.forget(queue)
         if executor.items:
-            await broker.appender.append(executor.items)
+            await broker.appender.wake({item.queue for item in executor.items})
     return results
 
 

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence, Set
+from typing import Any
 from uuid import UUID
+
+from psycopg import AsyncConnection
 
 from .catalog import Catalog, refuse_rows
 from .delivery import Ack, Acked
@@ -63,6 +66,16 @@ class Appender:
         done = await self._transactions.run(items, acks, required_leases, staging=staging)
         await self._wake({item.queue for item in items})
         return done
+
+    async def append_within(
+        self, connection: AsyncConnection[tuple[Any, ...]], items: Sequence[Item]
+    ) -> None:
+        """Append items within a transaction of the caller's, who has checked them and wakes others later."""
+        await self._transactions.append(connection, items, staging=await self._is_staging())
+
+    async def wake(self, queues: Set[str]) -> None:
+        """Wake those who wait for messages of these queues, after the commit."""
+        await self._wake(queues)
 
     async def check(self, items: Sequence[Item]) -> None:
         """Raise what `append` would: Refused for the queues of jobs, QueueFull for full ones."""

@@ -141,3 +141,17 @@ class Database:
         """Run a named statement and return how many rows it touched."""
         async with self.connection() as connection:
             return (await connection.execute(query(name), params)).rowcount
+
+
+class OneConnection(Database):
+    """A connection that somebody has, as a database: whatever is asked is part of its transaction."""
+
+    def __init__(self, url: str, connection: AsyncConnection[tuple[Any, ...]]) -> None:
+        self.url = url
+        self.pool_size = 1
+        self._connection = connection
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConnection[tuple[Any, ...]]]:
+        """That connection."""
+        yield self._connection

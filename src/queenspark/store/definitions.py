@@ -31,6 +31,21 @@ class Cut(msgspec.Struct, frozen=True):
     id: int
 
 
+class Repeats(msgspec.Struct, frozen=True):
+    """Until when a version may compute rows that an earlier one has given out already.
+
+    That one failed in some buckets while others went on, so no single position divides the two. A batch that
+    begins before the position or the time looks for rows of the versions from `first` on, which are in the
+    log after the transaction `after`.
+    """
+
+    txid: int
+    id: int
+    us: int
+    first: int
+    after: int
+
+
 class Source(msgspec.Struct, frozen=True):
     """A queue that a stream reads, from after a position."""
 
@@ -68,6 +83,10 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool = False
     #: It gives out nothing before it has read up to this position: the version before it does.
     emits_after: Cut | None = None
+    #: Why the version began, when nobody asked for it; for people.
+    notice: str | None = None
+    #: Rows that the version before may have given out, where that one had failed.
+    repeats: Repeats | None = None
 
 
 class Definition(msgspec.Struct, frozen=True):

@@ -41,5 +41,9 @@ class ChangedMeanwhile(StoreError):
     """A queue or group was deleted or reconfigured while a statement used what was known of it."""
 
 
+class WorkerDied(StoreError):
+    """Another worker of the pipeline died while it computed a job; this one must not hide which job it was."""
+
+
 class LostLeadership(StoreError):
     """Another pipeline process leads now: what this one wanted to write is not written."""

@@ -30,7 +30,7 @@ class JobChange:
     """Reads and changes jobs and declarations on one connection."""
 
     def __init__(self, connection: Connection, cipher: Cipher) -> None:
-        self._connection = connection
+        self.connection = connection
         self._cipher = cipher
         self.relations = Relations(connection)
         #: Queues that were made, changed or deleted.
@@ -56,24 +56,24 @@ class JobChange:
 
     async def groups(self, job: Job) -> list[str]:
         """The consumer groups of a job's rows."""
-        rows = await self._connection.execute(query("group_names"), {"queue_id": job.queue_id})
+        rows = await self.connection.execute(query("group_names"), {"queue_id": job.queue_id})
         return [row[0] for row in await rows.fetchall()]
 
     async def queue_ids(self, names: Sequence[str]) -> dict[str, int]:
         """The ids of those of these queues that exist."""
-        rows = await self._connection.execute(query("queue_ids"), {"names": list(names)})
+        rows = await self.connection.execute(query("queue_ids"), {"names": list(names)})
         found: dict[str, int] = dict(await rows.fetchall())
         return {name: found[name] for name in names if name in found}
 
     async def queue_names(self) -> list[str]:
         """The names of all queues that people can see."""
-        rows = await self._connection.execute(query("all_queue_names"))
+        rows = await self.connection.execute(query("all_queue_names"))
         return [row[0] for row in await rows.fetchall()]
 
     async def newest_payloads(self, queue_id: int, limit: int) -> list[str]:
         """The newest payloads of a queue, at most so many; fewer when they are large."""
         params = {"queue_id": queue_id, "limit": limit, "most_bytes": _SAMPLE_BYTES}
-        rows = await self._connection.execute(query("newest_payloads"), params)
+        rows = await self.connection.execute(query("newest_payloads"), params)
         return [
             self._cipher.decrypt(payload, transaction_id) if encrypted else payload
             for payload, encrypted, transaction_id in await rows.fetchall()
@@ -99,14 +99,14 @@ class JobChange:
         """Make those of these queues that do not exist."""
         missing = sorted(set(names) - (await self.queue_ids(names)).keys())
         if missing:
-            await self._connection.execute(query("ensure_queues"), {"names": missing})
+            await self.connection.execute(query("ensure_queues"), {"names": missing})
             self.changed_queues += missing
 
     async def create(self, wanted: WantedJob) -> Job:
         """Make a job and its queue; Refused when there is a queue or a stream of its name."""
         namespace, name = wanted.namespace, wanted.name
         full_name = job_name(namespace, name)
-        rows = await self._connection.execute(query("find_stream"), {"namespace": namespace, "name": name})
+        rows = await self.connection.execute(query("find_stream"), {"namespace": namespace, "name": name})
         if await rows.fetchone() is not None:
             raise Refused(f"there is a stream of windows {full_name}; choose another name")
         job_id = await self._add(namespace, name, full_name, wanted.retention_seconds or 0, None)
@@ -127,7 +127,7 @@ class JobChange:
         """Redefine a job. A failed one changes by position, from where it failed."""
         old = job.definition
         queue_ids = await self._sources(wanted)
-        versions = Versions(self._connection, queue_ids)
+        versions = Versions(self.connection, queue_ids)
         failed_at = await versions.row("failed_at", stream_id=job.id, version=job.version)
         version = job.version
         new = _body(wanted, paused=old.paused)
@@ -139,13 +139,14 @@ class JobChange:
             if how == "at a boundary" and failed_at is None:
                 await versions.take_over(job.id, version, old, new)
             else:
-                cut = None if failed_at is None else Cut(*failed_at)
-                await versions.cut_over(job.id, version, old, new, cut)
+                await versions.cut_over(
+                    job.id, version, old, new, None if failed_at is None else Cut(*failed_at)
+                )
                 await self._forget_failures(job, job.version)
-        await self._connection.execute(query("change_job"), {"id": job.id, "version": version})
+        await self.connection.execute(query("change_job"), {"id": job.id, "version": version})
         if wanted.retention_seconds is not None:
             params = {"queue_id": job.queue_id, "retention_seconds": wanted.retention_seconds}
-            await self._connection.execute(query("retain_rows"), params)
+            await self.connection.execute(query("retain_rows"), params)
         self.changed_queues.append(job.queue)
         found = await self.find(job.namespace, job.name)
         assert found is not None
@@ -169,9 +170,9 @@ class JobChange:
 
     async def drop(self, job: Job) -> None:
         """Delete a job, or a stream, with its queue."""
-        await self._connection.execute(query("end_definitions"), {"stream_id": job.id})
-        await self._connection.execute(query("delete_queue"), {"name": job.queue})
-        await self._connection.execute(query("forget_stream"), {"id": job.id})
+        await self.connection.execute(query("end_definitions"), {"stream_id": job.id})
+        await self.connection.execute(query("delete_queue"), {"name": job.queue})
+        await self.connection.execute(query("forget_stream"), {"id": job.id})
         self.changed_queues.append(job.queue)
 
     async def _add(
@@ -191,7 +192,7 @@ class JobChange:
         return int(added[0])
 
     async def _begin(self, job_id: int, wanted: WantedJob) -> None:
-        versions = Versions(self._connection, await self._sources(wanted))
+        versions = Versions(self.connection, await self._sources(wanted))
         body = msgspec.structs.replace(_body(wanted), sources=await versions.begin(wanted.start))
         await versions.add(job_id, 1, body)
 
@@ -214,19 +215,19 @@ class JobChange:
 
     async def _forget_failures(self, job: Job, version: int | None = None) -> bool:
         params = {"stream_id": job.id, "version": version}
-        cursor = await self._connection.execute(query("forget_failures"), params)
+        cursor = await self.connection.execute(query("forget_failures"), params)
         return cursor.rowcount > 0
 
     def _versions(self) -> Versions:
-        return Versions(self._connection, {})
+        return Versions(self.connection, {})
 
     async def _by_id(self, statement: str, params: dict[str, Any]) -> dict[int, dict[str, Any]]:
-        async with self._connection.cursor(row_factory=dict_row) as cursor:
+        async with self.connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(query(statement), params)
             return {row["id"]: row for row in await cursor.fetchall()}
 
     async def _jobs(self, statement: str, /, **params: Any) -> list[Job]:
-        async with self._connection.cursor(row_factory=dict_row) as cursor:
+        async with self.connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(query(statement), params)
             return [to_job(row) for row in await cursor.fetchall()]
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
@@ -313,6 +314,14 @@ class LogReader:
             if (translated := translate(error)) is not None:
                 raise translated from error
             raise
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """What `_rows` does within is one transaction."""
+        self._rows("SELECT 1")  # connects
+        assert self._lookups is not None
+        with self._lookups.transaction():
+            yield
 
     def _lookup(self, statement: str, params: dict[str, Any] | None, binary: bool) -> list[tuple[Any, ...]]:
         if self._lookups is None or self._lookups.closed:

@@ -72,6 +72,10 @@ class Maintenance:
         async with self._database.connection() as connection:
             return await self.insert(connection, items)
 
+    def knowing(self, catalog: Catalog) -> Maintenance:
+        """One that knows other queues and partitions."""
+        return Maintenance(self._database, catalog, self._pusher, self._cipher)
+
     async def insert(self, connection: AsyncConnection[Any], items: Sequence[Item]) -> list[Pushed] | None:
         """The same on a given connection."""
         known = self._catalog.queues

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, NamedTuple
 
-from .definitions import Definition, to_definitions
+import msgspec
+
+from .definitions import Body, Definition, to_definitions
 from .log import LogReader, between
 from .position import LARGEST, Position
-from .progress import End, Place, Stream
+from .progress import End, Place, Progress, Stream, to_progress
 from .queries import query
 
 _NO_BUCKET = -1  # for all of them
@@ -51,6 +55,38 @@ class Leader(NamedTuple):
     is_mine: bool
 
 
+class DefinitionChange:
+    """Ends and begins versions, within a transaction."""
+
+    def __init__(
+        self, do: Callable[[str, dict[str, Any]], None], begun: Mapping[Stream, tuple[int, datetime]]
+    ) -> None:
+        self._do = do
+        self._begun = begun
+
+    def begun(self, stream: Stream) -> int:
+        """The change of the definitions with which a version began."""
+        return self._begun[stream][0]
+
+    def begun_at(self, stream: Stream) -> datetime:
+        """When a version began."""
+        return self._begun[stream][1]
+
+    def end(self, stream: Stream) -> None:
+        """Let a version end: nothing more is read for it."""
+        self._add(stream, None)
+        self._do(query("forget_failures"), {"stream_id": stream[0], "version": stream[1]})
+
+    def begin(self, stream: Stream, body: Body) -> None:
+        """Begin the next version of a job."""
+        self._add(stream, msgspec.json.encode(body).decode())
+        self._do(query("change_job"), {"id": stream[0], "version": stream[1]})
+
+    def _add(self, stream: Stream, computing: str | None) -> None:
+        params = {"stream_id": stream[0], "version": stream[1], "body": None, "computing": computing}
+        self._do(query("add_definition"), params)
+
+
 class PipelineStore(LogReader):
     """The log, the definitions of streams and the pipeline's own rows."""
 
@@ -79,6 +115,35 @@ class PipelineStore(LogReader):
             if backlog >= most:
                 full.add(int(queue_id))
         return full
+
+    def earlier_progress(self, run: str) -> list[Progress]:
+        """How far the buckets of earlier runs have come."""
+        return [to_progress(state) for (state,) in self._rows(query("earlier_progress"), {"run": run})]
+
+    def removals(self) -> list[tuple[int, int, int, datetime]]:
+        """The last position that was removed from each queue, and when: queue, txid, id, time."""
+        return [(queue, txid, id_, at) for queue, txid, id_, at in self._rows(query("removals"))]
+
+    def failed_at(self, stream: Stream) -> Position | None:
+        """The position from which on a failed version of a job has not given out everything."""
+        params = {"stream_id": stream[0], "version": stream[1]}
+        found = self._rows(query("failed_at"), params)
+        return Position(*found[0]) if found else None
+
+    @contextmanager
+    def changing_definitions(self) -> Iterator[DefinitionChange]:
+        """One transaction over definitions, in which nobody else changes them."""
+        with self._transaction():
+            self._do(query("lock_definitions"), {})
+            yield DefinitionChange(self._do, dict(self._begun()))
+
+    def _begun(self) -> Iterator[tuple[Stream, tuple[int, datetime]]]:
+        for stream, version, seq, at in self._rows(query("versions_begun")):
+            yield (stream, version), (seq, at)
+
+    def take_steps(self) -> list[Stream]:
+        """The jobs that workers computed when they died; they are forgotten."""
+        return [(stream, version) for stream, version in self._rows(query("take_steps"))]
 
     def look(self) -> None:
         """Note the time, so that safe time can move."""

@@ -97,6 +97,12 @@ class Pusher:
         self._cipher = cipher
         self.ids = Ids(database)
 
+    def knowing(self, catalog: Catalog) -> Pusher:
+        """One that knows other queues and partitions, and takes its ids from the same blocks."""
+        other = Pusher(self._database, catalog, self._cipher)
+        other.ids = self.ids
+        return other
+
     async def push(self, items: Sequence[Item]) -> list[Pushed]:
         """Append the items, all or nothing; returns when they are on disk."""
         if not items:

@@ -74,7 +74,7 @@ class Sweeper:
             }
             ages = [int(str(age)) for age in ((retention if enabled else 0), ttl) if age]
             if ages:
-                removed += await self._repeat(connection, "sweep_old", {**params, "seconds": min(ages)})
+                removed += await self._sweep_old(connection, {**params, "seconds": min(ages)})
             if enabled and completed:
                 params["seconds"] = int(str(completed))
                 removed += await self._sweep_completed(connection, queue_id, params)
@@ -104,6 +104,31 @@ class Sweeper:
                 break
         return removed
 
+    async def _sweep_old(
+        self, connection: AsyncConnection[tuple[object, ...]], params: dict[str, object]
+    ) -> int:
+        removed = 0
+        for _ in range(_MOST_BATCHES):
+            count, *_ = await self._delete(connection, "sweep_old", {**params, "limit": self._batch}) or (0,)
+            removed += count
+            if not count:
+                break
+        return removed
+
+    async def _delete(
+        self, connection: AsyncConnection[tuple[object, ...]], name: str, params: dict[str, object]
+    ) -> tuple[int, ...] | None:
+        """Delete a batch, and note what jobs had not read of it; how many it had, and what is beside that."""
+        async with connection.transaction():
+            row = await (await connection.execute(query(name), params)).fetchone()
+            if row is None:
+                return None
+            count, txids, ids, *more = row
+            if txids is not None:
+                unread = {"queue_id": params["queue_id"], "txids": txids, "ids": ids}
+                await connection.execute(query("note_unread"), unread)
+        return tuple(int(str(value)) for value in (count, *more))
+
     async def _sweep_completed(
         self, connection: AsyncConnection[tuple[object, ...]], queue_id: int, params: dict[str, object]
     ) -> int:
@@ -112,11 +137,11 @@ class Sweeper:
         for _ in range(_MOST_BATCHES):
             txid, id_ = self._positions.get(queue_id, (0, 0))
             params |= {"txid": txid, "id": id_, "limit": self._batch}
-            row = await (await connection.execute(query("sweep_completed"), params)).fetchone()
-            if row is None:
+            found = await self._delete(connection, "sweep_completed", params)
+            if found is None:
                 self._positions.pop(queue_id, None)
                 break
-            count, txid, id_ = (int(str(value)) for value in row)
+            count, txid, id_ = found
             removed += count
             self._positions[queue_id] = (txid, id_)
         return removed

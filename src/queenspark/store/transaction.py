@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 from uuid import UUID
+
+from psycopg import AsyncConnection
 
 from ..retry import repeat
 from .catalog import Catalog
-from .database import Database
+from .database import Database, OneConnection
 from .delivery import Ack, Acked, Deliverer
 from .errors import ChangedMeanwhile, TransactionRefused
 from .maintenance import Maintenance
@@ -51,6 +54,22 @@ class Transactions:
         ids = await self._pusher.ids.take(len(items)) if items else []
         once = partial(self._run, items, ids, acks, required_leases, staging)
         return await repeat(once, (ChangedMeanwhile,), _PAUSES)
+
+    async def append(
+        self, connection: AsyncConnection[tuple[Any, ...]], items: Sequence[Item], *, staging: bool = False
+    ) -> None:
+        """Append items within a transaction of the caller's, also to queues that it has made.
+
+        Raises ChangedMeanwhile when that transaction is to be tried again.
+        """
+        complete(items)
+        ids = await self._pusher.ids.take(len(items))
+        # What this transaction has made may never be: nobody else may know it.
+        catalog = Catalog(OneConnection(self._database.url, connection))
+        await catalog.resolve({item.place for item in items})
+        if staging and await self._maintenance.knowing(catalog).insert(connection, items) is not None:
+            return
+        await self._pusher.knowing(catalog).insert(connection, items, ids)
 
     async def _run(
         self,

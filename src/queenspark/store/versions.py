@@ -9,7 +9,7 @@ import msgspec
 from psycopg import AsyncConnection
 
 from ..windows.membership import OVER, handover
-from .definitions import Body, Cut, Definition, Source, spec_of, to_definitions
+from .definitions import Body, Cut, Definition, Repeats, Source, spec_of, to_definitions
 from .queries import query
 
 Connection = AsyncConnection[tuple[Any, ...]]
@@ -69,16 +69,24 @@ class Versions:
         await self.add(stream_id, version, begun)
 
     async def cut_over(
-        self, stream_id: int, version: int, old: Body, new: Body, cut: Cut | None = None
+        self, stream_id: int, version: int, old: Body, new: Body, failed_at: Cut | None = None
     ) -> None:
-        """End a version at a position (default: the frontier of now); the next one emits after it.
+        """End a version at the frontier of now, or where it failed; the next one emits from there on.
 
         The next version reads from its own start, so that it has the state of all records when it begins.
         """
-        _, frontier = await self.now()
-        cut = cut or Cut(frontier, 0)
-        begun = msgspec.structs.replace(new, sources=await self.begin(new.start, frontier), emits_after=cut)
-        await self.add(stream_id, version - 1, msgspec.structs.replace(old, until=cut))
+        now_us, frontier = await self.now()
+        until = emits_after = failed_at or Cut(frontier, 0)
+        repeats = None
+        if failed_at is not None:
+            # A version that failed before it emitted anything has not given out what the one before it has.
+            emits_after = max(failed_at, old.emits_after or failed_at, key=lambda cut: (cut.txid, cut.id))
+            known = old.repeats or Repeats(0, 0, 0, first=version - 1, after=emits_after.txid)
+            repeats = msgspec.structs.replace(known, txid=frontier, us=now_us)
+        begun = msgspec.structs.replace(
+            new, sources=await self.begin(new.start, frontier), emits_after=emits_after, repeats=repeats
+        )
+        await self.add(stream_id, version - 1, msgspec.structs.replace(old, until=until))
         await self.add(stream_id, version, begun)
 
     async def live(self, stream_id: int) -> list[Definition]:

@@ -38,6 +38,10 @@ _STATS = (
 )  # fmt: skip
 
 
+#: `after`: the transaction after which the log has them.
+REPEATS = {"queue_id": pl.Int64, "after": pl.Int64, "transaction_id": pl.String, "earlier_id": pl.String}
+
+
 class Parts(NamedTuple):
     """What a batch gives in one bucket.
 
@@ -53,6 +57,8 @@ class Parts(NamedTuple):
     stats: pl.DataFrame
     #: Jobs that failed, with the place that their state is as of.
     failures: pl.DataFrame
+    #: Rows that an earlier version may have given out, with the ids that they had (REPEATS).
+    repeats: pl.DataFrame = pl.DataFrame(schema=REPEATS)
 
 
 class Pushed(NamedTuple):
@@ -118,8 +124,9 @@ class WindowSink:
         chunks = _chunks(parts)
         with self._connection() as connection:
             new = 0
+            given = _given_out(connection, parts.repeats)
             for chunk in chunks[:-1]:
-                written = self._push_chunk(connection, place, end, chunk)
+                written = self._push_chunk(connection, place, end, chunk, given)
                 if written is None:  # all of it goes with the last one
                     break
                 new += self._told(connection, written)
@@ -133,9 +140,9 @@ class WindowSink:
                 is_past = before is not None and not goes_on and end.live <= before.live
                 if before is not None and is_past:
                     rest = rest.without(_known(connection, before))
-                    written = self._write(connection, rest)
+                    written = self._write(connection, rest, given)
                 else:
-                    written = self._write(connection, rest)
+                    written = self._write(connection, rest, given)
                     self._note(connection, "add_late", parts.late, _LATE)
                     self._note(connection, "add_dropped", parts.late, _LATE, kinds=list(LEAVES_OUT))
                     self._note(connection, "add_dead", parts.dead, _DEAD)
@@ -146,7 +153,7 @@ class WindowSink:
             return Pushed(new + self._told(connection, written), None)
 
     def _push_chunk(
-        self, connection: Connection, place: _Bucket, end: Progress, chunk: _Chunk
+        self, connection: Connection, place: _Bucket, end: Progress, chunk: _Chunk, given: pl.DataFrame
     ) -> Written | None:
         """Push a part of a batch, and note that it is there.
 
@@ -159,14 +166,18 @@ class WindowSink:
                 return None
             if before.pushed >= chunk.end:
                 return NOTHING
-            written = self._write(connection, chunk)
+            written = self._write(connection, chunk, given)
             place.note(connection, msgspec.structs.replace(before, pushed=chunk.end))
         return written
 
-    def _write(self, connection: Connection, chunk: _Chunk) -> Written:
+    def _write(self, connection: Connection, chunk: _Chunk, given: pl.DataFrame) -> Written:
+        """Write a part of a batch, without rows that earlier versions have given out."""
+        rows = chunk.rows
+        if not given.is_empty() and not rows.is_empty():
+            rows = rows.join(given, on=["queue_id", "transaction_id"], how="anti", maintain_order="left")
         windows = self._log.windows(connection, chunk.windows)
-        rows = self._log.rows(connection, chunk.rows)
-        return Written(windows.new + rows.new, windows.queues | rows.queues)
+        found = self._log.rows(connection, rows)
+        return Written(windows.new + found.new, windows.queues | found.queues)
 
     def _told(self, connection: Connection, written: Written) -> int:
         """Wake those who wait, after the commit: commits with notifications wait for each other."""
@@ -257,6 +268,17 @@ def _failed(connection: Connection, bucket: int, end: End) -> dict[Stream, str]:
     params = {"bucket": bucket, "run": end.run, "batch": end.n}
     found = connection.execute(query("failed_in"), params).fetchall()
     return {(int(stream), int(version)): str(error) for stream, version, error in found}
+
+
+def _given_out(connection: Connection, repeats: pl.DataFrame) -> pl.DataFrame:
+    """Those rows that the log has from an earlier version: queue_id and transaction_id."""
+    pieces = []
+    for (queue_id, after), rows in repeats.partition_by("queue_id", "after", as_dict=True).items():
+        params = {"queue_id": queue_id, "after": after, "transaction_ids": rows["earlier_id"].to_list()}
+        found = connection.execute(query("rows_since"), params).fetchall()
+        known = pl.DataFrame(found, schema={"earlier_id": pl.String}, orient="row")
+        pieces.append(rows.join(known, on="earlier_id", how="semi"))
+    return pl.concat([repeats.clear(), *pieces]).select("queue_id", "transaction_id")
 
 
 def _chunks(parts: Parts) -> list[_Chunk]:

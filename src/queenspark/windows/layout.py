@@ -166,6 +166,12 @@ def window_ids(rows: pl.DataFrame) -> pl.Series:
     return rows.select(_window_id(rows, None).alias("id"))["id"]
 
 
+def in_version(window_id: pl.Expr, version: int, other: int) -> pl.Expr:
+    """The ids of windows of a version above 1 as another version has them."""
+    number = f":v{other}" if other > 1 else ""
+    return window_id.str.replace(rf"(?s)^(.*):v{version}((?::u?\d+-\d+)?)$", f"${{1}}{number}${{2}}")
+
+
 def _window_id(rows: pl.DataFrame, at: str | None) -> pl.Expr:
     """Times in milliseconds; then the version above 1, and a position or what is beyond milliseconds."""
     start, end = pl.col("start"), pl.col("end")

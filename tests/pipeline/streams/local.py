@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, cast
 
+import msgspec
 import pandas as pd
 from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
 from queenspark.pipeline.streams import bucket_state
-from queenspark.pipeline.streams.stream_source import StreamsOptions, StreamsReader
+from queenspark.pipeline.streams.care import Care
+from queenspark.pipeline.streams.stream_source import StreamsOptions, StreamsReader, steps_of_this_process
 from queenspark.pipeline.streams.window_processor import WindowProcessor, sink_of_this_process
 
 
@@ -62,6 +64,11 @@ class LocalPipeline:
         self._options = StreamsOptions(url, self._buckets, max_rows, encryption_key)
         self.begin_again()
 
+    def be_careful(self, care: Care) -> None:
+        """Run batches with this care, as the query does after a worker died."""
+        self._options = msgspec.structs.replace(self._options, care=care)
+        self.restart()
+
     def begin_again(self) -> None:
         """Lose the checkpoint: the next batch is the first one of a new run."""
         self._stores = {bucket: Store() for bucket in self._buckets}
@@ -96,6 +103,7 @@ class LocalPipeline:
         """Disconnect."""
         self._reader.stop()
         sink_of_this_process(self._url).close()
+        steps_of_this_process(self._url).close()
 
     def _run(self, end: dict[str, Any], fails_after: int | None) -> None:
         parts = self._reader.partitions(self.offset, end)
@@ -105,7 +113,7 @@ class LocalPipeline:
         for number, bucket in enumerate(self._buckets):
             if number == fails_after:
                 return
-            processor = WindowProcessor(self._url, self._epoch, self._buckets)
+            processor = WindowProcessor(self._url, self._epoch, self._buckets, self._options.care)
             processor.init(cast(StatefulProcessorHandle, stores[bucket]))
             own = rows[rows["bucket"] == bucket]
             list(processor.handleInputRows((bucket,), iter([own]), cast(TimerValues, None)))

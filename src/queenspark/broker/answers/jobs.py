@@ -78,6 +78,8 @@ class JobRetention(msgspec.Struct, rename="camel"):
     needs_since: str | None
     held_since: str | None
     held_seconds: float
+    #: Records that were removed before the job read them.
+    removed: int
 
 
 class JobDetail(JobShown):
@@ -85,6 +87,8 @@ class JobDetail(JobShown):
 
     columns: list[SqlColumn]
     rows: Literal["append", "updating"]
+    #: Why its version began, when nobody asked for it.
+    notice: str | None
     sources: list[str]
     retention: JobRetention
 

@@ -30,12 +30,13 @@ def shown_condition(condition: Condition) -> dict[str, Any]:
 
 
 def shown_retention(condition: Condition) -> dict[str, Any]:
-    """From when on messages stay for a job, and since when beyond their time."""
+    """From when on messages stay for a job, since when beyond their time, and how many it has missed."""
     progress = condition.progress
     return {
         "needsSince": iso(progress["needs_since"]),
         "heldSince": iso(progress["held_since"]),
         "heldSeconds": _age(progress["now"], progress["held_since"]),
+        "removed": progress["removed"],
     }
 
 

@@ -34,6 +34,7 @@ async def described(change: JobChange, statement: Describe) -> Result:
         if statement.extended:
             condition = (await change.conditions([job]))[job.id]
             details |= {**shown_condition(condition), **_retention(condition)}
+            details |= {"removed": condition.progress["removed"], "notice": job.definition.notice}
     return table("describe", _COLUMNS, _columns(relation), name=relation.name, details=details, **more)
 
 

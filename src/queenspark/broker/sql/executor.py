@@ -41,15 +41,16 @@ READ_ONLY = (Show, Describe, Explain)
 
 
 class Executor:
-    """Runs statements on one connection. Rows of INSERT are in `items` and have to be pushed afterwards."""
+    """Runs statements on one connection, as part of its transaction."""
 
     def __init__(self, broker: Broker, change: JobChange) -> None:
         self._change = change
         self._shows = Shows(broker.store.queues, broker.store.counts)
-        self._check = broker.appender.check
+        self._appender = broker.appender
         self.planner = Planner(change)
         self._creation = Creation(change, self.planner)
         self._removal = Removal(change)
+        #: Rows of INSERT.
         self.items: list[Item] = []
 
     async def run(self, statement: Statement) -> Result:
@@ -106,7 +107,8 @@ class Executor:
         items = [
             Item(source.queues[0], "Default", None, None, msgspec.Raw(text.encode())) for text in payloads
         ]
-        await self._check(items)
+        await self._appender.check(items)
+        await self._appender.append_within(self._change.connection, items)
         self.items += items
         return {"kind": "insert", "name": own_name(statement.name), "count": len(items), "changed": True}
 

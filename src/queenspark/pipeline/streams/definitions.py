@@ -8,9 +8,9 @@ import msgspec
 
 from ...sql import Plan, SqlError, thaw
 from ...sql.running import RecordStage, RowStage, engine_spec
-from ...store.definitions import Definition, spec_of
+from ...store.definitions import Definition, Repeats, spec_of
 from ...store.position import Position
-from ...store.progress import End, Stream
+from ...store.progress import End, Place, Stream
 from ...windows import WindowSpec
 from ...windows.membership import created_before, is_over
 
@@ -112,6 +112,12 @@ class Definitions:
         """Whether nothing of the version comes out of a batch with that end."""
         after = self.by_stream[stream].body.emits_after
         return after is not None and end.place(stream)[:2] <= (after.txid, after.id)
+
+    def repeats(self, stream: Stream, place: Place) -> Repeats | None:
+        """Which rows of a batch that begins at a place an earlier version may have given out."""
+        repeats = self.by_stream[stream].body.repeats
+        is_past = repeats is None or (place[:2] >= (repeats.txid, repeats.id) and place[2] >= repeats.us)
+        return None if is_past else repeats
 
     def queues(self, streams: set[Stream]) -> list[int]:
         """The queues that some streams read."""

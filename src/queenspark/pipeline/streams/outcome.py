@@ -8,11 +8,13 @@ import polars as pl
 
 from ...sql import Plan
 from ...sql.keys import shortened
-from ...sql.running import shown_windows
+from ...sql.running import RowStage, shown_windows
 from ...sql.running.rows import Given
+from ...store.definitions import Repeats
 from ...store.progress import Place, Stream
-from ...store.window_sink import Parts
+from ...store.window_sink import REPEATS, Parts
 from ...windows import Report, Result, State
+from ...windows.layout import in_version
 from ...windows.membership import is_given_out
 from ...windows.spec import OUTPUT as WINDOW_COLUMNS
 from .definitions import Definitions
@@ -55,6 +57,7 @@ class Outcome:
         self.failed = dict(failed)
         self._windows: list[pl.DataFrame] = []
         self._rows = [self._spoken(given.rows)]
+        self._repeats: list[pl.DataFrame] = []
         self._dead = [given.dead, _engine_dead(result.dead)]
         for frame in result.rows:
             self._take(frame)
@@ -80,6 +83,7 @@ class Outcome:
             dead=dead.filter(pl.col("reason").is_not_null() | pl.col("txid").is_not_null()).drop("count"),
             stats=self._stats(windows, rows, dead),
             failures=self._failures(),
+            repeats=pl.concat([pl.DataFrame(schema=REPEATS), *self._repeats]),
         )
 
     def _take(self, frame: pl.DataFrame) -> None:
@@ -105,19 +109,43 @@ class Outcome:
         """The rows of one job."""
         if self._definitions.is_silent(stream, self._batch.end):
             return
-        stage = self._definitions.row_stage(stream)
         query = self._definitions.by_stream[stream].body.query or {}
         if plan.kind == "rows":
             records = [each for each in self._given.records if _has(each, stream)]
             columns = pl.concat([_of(each, stream) for each in records]).drop("key", *_STREAM, "source")
-            given = stage.of_buffers(frame.join(columns, on=["txid", "id"], how="left"))
+            frame = frame.join(columns, on=["txid", "id"], how="left")
         else:
-            given = stage.of_windows(self._in_version(frame))
+            frame = self._in_version(frame)
+        given = _rows(self._definitions.row_stage(stream), plan, frame)
         self._note_dead(stream, plan, given)
         if query.get("output") == "windows":
             self._windows.append(shown_windows(plan, given))
         else:
             self._rows.append(given.rows.select(list(ROWS)))
+            repeats = self._definitions.repeats(stream, self._place(stream))
+            if repeats is not None:
+                self._note_repeats(stream, plan, repeats, frame, given.rows["transaction_id"])
+
+    def _note_repeats(
+        self, stream: Stream, plan: Plan, repeats: Repeats, frame: pl.DataFrame, ids: pl.Series
+    ) -> None:
+        """Note the ids under which an earlier version may have given out the same rows."""
+        job, version = stream
+        for earlier in range(repeats.first, version):
+            if "window_id" in frame.columns:
+                window_id = in_version(pl.col("window_id"), version, earlier)
+                known = _rows(RowStage(plan, job, earlier), plan, frame.with_columns(window_id))
+            else:
+                known = _rows(RowStage(plan, job, earlier), plan, frame)
+            found = pl.DataFrame({"transaction_id": ids, "earlier_id": known.rows["transaction_id"]})
+            self._repeats.append(
+                found.select(
+                    queue_id=pl.lit(self._definitions.window_queues.get(job), dtype=pl.Int64),
+                    after=pl.lit(repeats.after, dtype=pl.Int64),
+                    transaction_id="transaction_id",
+                    earlier_id="earlier_id",
+                )
+            )
 
     def _in_version(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Without windows that another version of the job gives out."""
@@ -214,6 +242,10 @@ class Outcome:
                 }
             )
         return pl.DataFrame(found, schema=_STATS)
+
+
+def _rows(stage: RowStage, plan: Plan, frame: pl.DataFrame) -> Given:
+    return stage.of_buffers(frame) if plan.kind == "rows" else stage.of_windows(frame)
 
 
 def _bounded(windows: pl.DataFrame, definitions: Definitions) -> pl.DataFrame:

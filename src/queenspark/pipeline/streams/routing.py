@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 
 import polars as pl
 import pyarrow as pa
@@ -10,8 +11,10 @@ import pyarrow as pa
 from ...formats.window_message import GLOBAL
 from ...sql.running import MessageDecoder, reads_headers
 from ...store.encryption import Cipher
+from ...store.errors import WorkerDied
 from ...store.position import Position
 from ...store.progress import Stream
+from ...store.steps import Steps
 from ...windows.event_time import event_times
 from ...windows.membership import is_in_version
 from .definitions import Definitions
@@ -36,7 +39,18 @@ _MOST_REASON = 1000  # characters
 class Router:
     """Routes the messages of one range."""
 
-    def __init__(self, definitions: Definitions, read: Range, buckets: Sequence[int], cipher: Cipher) -> None:
+    def __init__(
+        self,
+        definitions: Definitions,
+        read: Range,
+        buckets: Sequence[int],
+        cipher: Cipher,
+        disabled: Mapping[Stream, str] | None = None,
+        steps: Steps | None = None,
+    ) -> None:
+        """Jobs that are disabled fail, for the reason that is given. `steps` gets a note of each job."""
+        self._disabled = disabled or {}
+        self._steps = steps
         self._buckets = pl.Series("bucket", buckets, dtype=pl.Int32)
         self._cipher = cipher
         self._queues = {
@@ -127,9 +141,13 @@ class Router:
         )
         decoded = reader.decoder.decode(messages)
         for job in reader.jobs:
+            if job.stream in self._disabled:
+                parcels.add_failure(job.stream, self._disabled[job.stream])
+                continue
             try:
-                job.run(decoded, parcels)
-            except (KeyboardInterrupt, SystemExit):
+                with self._steps.noted(job.stream) if self._steps is not None else nullcontext():
+                    job.run(decoded, parcels)
+            except (KeyboardInterrupt, SystemExit, WorkerDied):
                 raise
             except BaseException as error:  # noqa: BLE001 - a panic of Polars is no Exception
                 parcels.add_failure(job.stream, f"{type(error).__name__}: {error}"[:_MOST_REASON])

@@ -23,8 +23,11 @@ from ...store.encryption import Cipher
 from ...store.pipeline import News, PipelineStore
 from ...store.position import LARGEST, Position
 from ...store.progress import Place, Stream, name_of
+from ...store.steps import Steps
 from ...windows.layout import NEVER
+from .care import Care
 from .definitions import Definitions
+from .lost_state import begin_versions
 from .offset import Batch, Offset
 from .routing import Router
 from .stream_plan import Range, Starts, cohorts, live_start, ranges, starts
@@ -46,6 +49,7 @@ class StreamsOptions(msgspec.Struct, frozen=True):
     buckets: tuple[int, ...]
     max_rows: int
     encryption_key: bytes | None = None
+    care: Care = Care()
 
 
 class StreamsDataSource(DataSource):
@@ -78,6 +82,12 @@ class Split(InputPartition):
 def store_of_this_process(url: str) -> PipelineStore:
     """Workers of Spark live on from task to task, and so do their connections."""
     return PipelineStore(url)
+
+
+@lru_cache(maxsize=4)
+def steps_of_this_process(url: str) -> Steps:
+    """Where workers note which job they compute."""
+    return Steps(url)
 
 
 @lru_cache(maxsize=8)
@@ -124,6 +134,8 @@ class StreamsReader(DataSourceStreamReader):
         deadline = time.monotonic() + WAIT_SECONDS
         pause = _LOOK_SECONDS
         self._store.listen()
+        if before.n == 0:
+            begin_versions(self._store, before.run)
         while True:
             news = self._store.news(before.run)
             end = self._next(before, news, most)
@@ -276,7 +288,10 @@ class StreamsReader(DataSourceStreamReader):
         if partition.read is None:
             return
         definitions = definitions_of(options.url, partition.seq)
-        router = Router(definitions, partition.read, options.buckets, Cipher(options.encryption_key))
+        router = Router(
+            definitions, partition.read, options.buckets, Cipher(options.encryption_key),
+            options.care.failures(definitions), steps_of_this_process(options.url) if options.care.is_on else None,
+        )  # fmt: skip
         store = store_of_this_process(options.url)
         read = partition.read
         for batch in store.read(

@@ -20,6 +20,7 @@ from ...settings import Settings, decode_key
 from ...store.definitions import STREAMS_QUERY
 from ...store.pipeline import PipelineStore
 from ..histogram import Histogram
+from .care import Coroner
 from .rates import StreamRates
 from .stream_source import NAME, StreamsDataSource, StreamsOptions
 from .window_processor import OUTPUT, WindowProcessor
@@ -43,6 +44,8 @@ class StreamsQuery:
         self._encryption_key = encryption_key
         self._store = PipelineStore(url)
         self._rates = StreamRates(self._store)
+        self._coroner = Coroner(self._store)
+        self._started: StreamingQuery | None = None
         self._last = dict.fromkeys(_SUMS, 0)
         self._bucket_times: defaultdict[int, Histogram] = defaultdict(Histogram)
 
@@ -62,17 +65,19 @@ class StreamsQuery:
         """Start the query; it runs until it is stopped or fails."""
         spark.dataSource.register(StreamsDataSource)
         buckets = bucket_labels(spark)
-        options = StreamsOptions(self._url, buckets, self._max_rows, self._encryption_key)
+        failure = self._started.exception() if self._started is not None else None
+        care = self._coroner.care(None if failure is None else str(failure))
+        options = StreamsOptions(self._url, buckets, self._max_rows, self._encryption_key, care)
         source = spark.readStream.format(NAME).option("options", msgspec.json.encode(options).decode()).load()
         windows = source.groupBy("bucket").transformWithStateInPandas(
-            WindowProcessor(self._url, epoch, buckets), OUTPUT, "append", "none"
+            WindowProcessor(self._url, epoch, buckets, care), OUTPUT, "append", "none"
         )
         sums = [sum_(name).alias(name) for name in _SUMS]
         times = [
             max_(when(col("bucket") == bucket, col("seconds"))).alias(_time_of(number))
             for number, bucket in enumerate(buckets)
         ]
-        return (
+        self._started = (
             windows.observe("batch", *sums, *times)
             .writeStream.format("noop")
             .queryName(self.name)
@@ -80,6 +85,7 @@ class StreamsQuery:
             .outputMode("append")
             .start()
         )
+        return self._started
 
     def report(self, batches: Sequence[StreamingQueryProgress]) -> dict[str, Any]:
         """What the last batch did, and rates over the last minute; late records go to the log."""

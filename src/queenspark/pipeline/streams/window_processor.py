@@ -17,16 +17,18 @@ import polars as pl
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from ...store.progress import Place, Stream, name_of
+from ...store.steps import Steps
 from ...store.window_sink import Pushed, WindowSink
 from ...windows import Engine, State
 from ...windows.layout import NEVER
 from ...windows.membership import is_counted_from
 from .bucket_state import BucketState
+from .care import Care
 from .definitions import Definitions
 from .offset import Batch
 from .outcome import Outcome
 from .parcels import Unpacked, unpack
-from .stream_source import definitions_of
+from .stream_source import definitions_of, steps_of_this_process
 
 OUTPUT = "bucket int, records long, windows long, open_windows long, state_bytes long, seconds double"
 _COUNTING = {
@@ -37,10 +39,11 @@ _COUNTING = {
 class WindowProcessor(StatefulProcessor):
     """One call for each bucket and batch."""
 
-    def __init__(self, url: str, epoch: int, buckets: tuple[int, ...]) -> None:
+    def __init__(self, url: str, epoch: int, buckets: tuple[int, ...], care: Care | None = None) -> None:
         self._url = url
         self._epoch = epoch
         self._buckets = buckets
+        self.care = care or Care()
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark is about to call."""
@@ -106,6 +109,11 @@ class WindowProcessor(StatefulProcessor):
         """The definitions as of a change."""
         return definitions_of(self._url, seq)
 
+    @property
+    def steps(self) -> Steps:
+        """Where it notes which job it computes."""
+        return steps_of_this_process(self._url)
+
     def close(self) -> None:
         """Connections live on with the process."""
 
@@ -145,6 +153,10 @@ class _Step:
     def run(self) -> int:
         """Advance the engine, push, keep the state; how much is new in the queues."""
         failed = dict(self._given.failed)
+        disabled = self._processor.care.failures(self._definitions)
+        failed |= {stream: disabled[stream] for stream in self._with_work() if stream in disabled}
+        if self._processor.care.is_on:
+            self._rehearse(failed)
         self.outcome = self._advance(failed)
         seconds = time.perf_counter() - self._began
         pushed = self._processor.push(self._bucket, self._batch, self.outcome, self.records, seconds)
@@ -153,6 +165,26 @@ class _Step:
             self.outcome = self._advance(pushed.failed)
         self._keep()
         return pushed.new
+
+    def _with_work(self) -> set[Stream]:
+        """Jobs that have records here, or state, and that go on with this batch."""
+        found = _streams(self._before)
+        for frame in (*self._given.records, self._given.rows):
+            found.update(frame.select("stream", "version").unique().rows())
+        return {
+            stream
+            for stream in found
+            if stream in self._alive
+            and stream in self._definitions.plans
+            and self._batch.end.place(stream) > self._place(stream)
+        }
+
+    def _rehearse(self, failed: Mapping[Stream, str]) -> None:
+        """Compute each job alone, with a note of it, and throw the result away."""
+        for stream in sorted(self._with_work() - failed.keys()):
+            others = {each: "" for each in self._alive if each != stream}
+            with self._processor.steps.noted(stream):
+                self._advance(others)
 
     def _advance(self, failed: Mapping[Stream, str]) -> Outcome:
         """What the batch gives. Jobs that fail are left as they are."""

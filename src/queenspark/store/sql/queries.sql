@@ -534,6 +534,8 @@ DELETE FROM queenspark.messages m USING doomed d WHERE m.ctid = d.ctid
 
 -- name: forget_deleted
 -- A queue is forgotten an hour after its deletion, when no push that began before it can still be under way.
+WITH removals AS (
+    DELETE FROM queenspark.removals r WHERE NOT EXISTS (SELECT 1 FROM queenspark.queues q WHERE q.id = r.queue_id))
 DELETE FROM queenspark.deleted_queues d
 WHERE d.deleted_at < clock_timestamp() - interval '1 hour'
   AND NOT EXISTS (SELECT 1 FROM queenspark.messages m WHERE m.queue_id = d.queue_id)
@@ -546,21 +548,36 @@ WHERE (retention_enabled AND (retention_seconds > 0 OR completed_retention_secon
 -- name: sweep_old
 -- The oldest messages of a queue, up to the first that is younger than the age; those that a stream needs stay for
 -- a while longer. The last window of each key stays: it says where the key goes on when the pipeline begins again.
+-- Returns how many were deleted, and the positions of those that a stream needed.
 WITH candidates AS (
     SELECT m.ctid, m.created_at FROM queenspark.messages m
     WHERE m.queue_id = %(queue_id)s AND (NOT %(windows)s OR EXISTS (
         SELECT 1 FROM queenspark.messages l
         WHERE l.partition_id = m.partition_id AND (l.txid, l.id) > (m.txid, m.id)))
     ORDER BY m.txid, m.id LIMIT %(limit)s
+), deleted AS (
+    DELETE FROM queenspark.messages m USING candidates c
+    WHERE m.ctid = c.ctid AND c.created_at < clock_timestamp() - make_interval(secs => %(seconds)s)
+      AND ((m.txid, m.id) < (%(needs_txid)s, %(needs_id)s)
+           OR c.created_at < clock_timestamp() - make_interval(secs => %(seconds)s + %(hold_seconds)s))
+    RETURNING m.txid, m.id
 )
-DELETE FROM queenspark.messages m USING candidates c
-WHERE m.ctid = c.ctid AND c.created_at < clock_timestamp() - make_interval(secs => %(seconds)s)
-  AND ((m.txid, m.id) < (%(needs_txid)s, %(needs_id)s)
-       OR c.created_at < clock_timestamp() - make_interval(secs => %(seconds)s + %(hold_seconds)s))
+SELECT count(*), array_agg(d.txid) FILTER (WHERE n.needed), array_agg(d.id) FILTER (WHERE n.needed)
+FROM deleted d CROSS JOIN LATERAL (SELECT (d.txid, d.id) >= (%(needs_txid)s, %(needs_id)s) AS needed) n
+
+-- name: note_unread
+-- Messages that were removed before jobs had read them.
+INSERT INTO queenspark.stream_removed AS s (stream_id, records)
+SELECT x.id, count(*) FROM stream_reads() r
+JOIN queenspark.streams x ON x.id = r.stream_id AND x.version = r.version AND x.output = 'rows'
+JOIN unnest(%(txids)s::bigint[], %(ids)s::bigint[]) AS g(txid, id) ON ARRAY[g.txid, g.id] > r.read
+WHERE r.queue_id = %(queue_id)s GROUP BY x.id
+ON CONFLICT (stream_id) DO UPDATE SET records = s.records + excluded.records, at = clock_timestamp()
 
 -- name: sweep_completed
 -- Messages after a position that every group of the queue has answered and that are old enough; not the last window
--- of a key. Returns how many were deleted and the last position that was looked at.
+-- of a key. Returns how many were deleted, the positions of those that a stream needed, and the last position that was
+-- looked at.
 WITH candidates AS MATERIALIZED (
     SELECT m.ctid, m.txid, m.id, m.partition_id, m.created_at FROM queenspark.messages m
     WHERE m.queue_id = %(queue_id)s AND (m.txid, m.id) > (%(txid)s, %(id)s)
@@ -580,9 +597,12 @@ WITH candidates AS MATERIALIZED (
           WHERE g.queue_id = %(queue_id)s
             AND (c.id = ANY (p.pending) OR (c.txid, c.id) > (
                 coalesce(p.end_txid, g.start_txid), coalesce(p.end_id, g.start_id))))
-    RETURNING 1
+    RETURNING m.txid, m.id
 )
-SELECT (SELECT count(*) FROM deleted), c.txid, c.id FROM candidates c ORDER BY c.txid DESC, c.id DESC LIMIT 1
+SELECT d.*, c.txid, c.id FROM candidates c CROSS JOIN (
+    SELECT count(*), array_agg(d.txid) FILTER (WHERE n.needed), array_agg(d.id) FILTER (WHERE n.needed)
+    FROM deleted d CROSS JOIN LATERAL (SELECT (d.txid, d.id) >= (%(needs_txid)s, %(needs_id)s) AS needed) n
+) d ORDER BY c.txid DESC, c.id DESC LIMIT 1
 
 -- name: notify
 SELECT pg_notify('queenspark', %(message)s)
@@ -646,6 +666,11 @@ FROM STDIN WITH (FORMAT csv)
 SELECT u.n::integer
 FROM unnest(%(partition_ids)s::bigint[], %(transaction_ids)s::text[]) WITH ORDINALITY u(partition_id, transaction_id, n)
 JOIN queenspark.messages m ON m.partition_id = u.partition_id AND m.transaction_id = u.transaction_id
+
+-- name: rows_since
+-- The ids, of some, that rows of a queue have after a transaction, in whichever partition.
+SELECT m.transaction_id FROM queenspark.messages m
+WHERE m.queue_id = %(queue_id)s AND m.txid > %(after)s AND m.transaction_id = ANY (%(transaction_ids)s::text[])
 
 -- name: same_windows
 -- Windows of which the log has a message with that transaction id.
@@ -754,7 +779,11 @@ INSERT INTO queenspark.definitions (stream_id, version, body)
 SELECT DISTINCT d.stream_id, d.version, NULL::jsonb FROM queenspark.definitions d WHERE d.stream_id = %(stream_id)s
 
 -- name: now_us
-SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, frontier()
+-- The time, and the frontier: everything that was read lies before it. Not after this very transaction, if it writes:
+-- rows that it inserts come after the jobs that it creates.
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+       least(frontier(), (SELECT generation::bigint << 48 FROM queenspark.system)
+                         | pg_current_xact_id_if_assigned()::text::bigint)
 
 -- name: position_at
 SELECT a.txid, a.id
@@ -795,7 +824,8 @@ WITH stats AS (DELETE FROM queenspark.stream_stats WHERE stream_id = %(id)s),
      late AS (DELETE FROM queenspark.stream_late WHERE stream_id = %(id)s),
      dropped AS (DELETE FROM queenspark.stream_dropped WHERE stream_id = %(id)s),
      dead AS (DELETE FROM queenspark.stream_dead WHERE stream_id = %(id)s),
-     failures AS (DELETE FROM queenspark.stream_failures WHERE stream_id = %(id)s)
+     failures AS (DELETE FROM queenspark.stream_failures WHERE stream_id = %(id)s),
+     removed AS (DELETE FROM queenspark.stream_removed WHERE stream_id = %(id)s)
 DELETE FROM queenspark.stream_floors WHERE stream_id = %(id)s
 
 -- name: find_job
@@ -1073,8 +1103,9 @@ DELETE FROM queenspark.stream_dead l USING (
 SELECT s.id, x.watermark_us, coalesce(t.open_windows, 0)::bigint AS open_windows, coalesce(t.records, 0)::bigint AS records,
        coalesce(t.windows, 0)::bigint AS windows, coalesce(t.late, 0)::bigint AS late,
        coalesce(t.dropped, 0)::bigint AS dropped, coalesce(t.dead, 0)::bigint AS dead, t.updated_at AS sealed_at,
-       b.oldest AS unread_since, h.needs_since, h.held_since, clock_timestamp() AS now
-FROM queenspark.streams s
+       b.oldest AS unread_since, h.needs_since, h.held_since, coalesce(g.records, 0)::bigint AS removed,
+       clock_timestamp() AS now
+FROM queenspark.streams s LEFT JOIN queenspark.stream_removed g ON g.stream_id = s.id
 LEFT JOIN LATERAL (
     SELECT sum(a.open_windows) AS open_windows, sum(a.records) AS records, sum(a.windows) AS windows,
            sum(a.late) AS late, sum(a.dropped) AS dropped, sum(a.dead) AS dead, max(a.updated_at) AS updated_at
@@ -1289,6 +1320,29 @@ SELECT (SELECT coalesce(max(seq), 0) FROM queenspark.definitions),
                    jsonb_build_array(x.stream_id, x.version, x.run, x.txid, x.id, x.tick) AS failure
             FROM queenspark.stream_failures x ORDER BY x.stream_id, x.version, x.txid, x.id) f)
 FROM (SELECT horizon() AS horizon OFFSET 0) h
+
+-- name: earlier_progress
+SELECT p.state FROM queenspark.progress p WHERE p.run <> %(run)s ORDER BY p.bucket
+
+-- name: removals
+SELECT r.queue_id, r.txid, r.id, r.at FROM queenspark.removals r
+
+-- name: versions_begun
+-- The first row of each version.
+SELECT DISTINCT ON (d.stream_id, d.version) d.stream_id, d.version, d.seq, d.created_at
+FROM queenspark.definitions d ORDER BY d.stream_id, d.version, d.seq
+
+-- name: steps
+SELECT 1 FROM queenspark.steps LIMIT 1
+
+-- name: add_step
+INSERT INTO queenspark.steps (stream_id, version) VALUES (%(stream_id)s, %(version)s)
+
+-- name: forget_steps
+DELETE FROM queenspark.steps
+
+-- name: take_steps
+DELETE FROM queenspark.steps RETURNING stream_id, version
 
 -- name: limited_output_queues
 SELECT q.id, q.max_size FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id

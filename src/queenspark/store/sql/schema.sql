@@ -376,6 +376,14 @@ CREATE TABLE queenspark.stream_failures (
     PRIMARY KEY (stream_id, version, bucket)
 );
 
+-- The job that a worker of the pipeline computes, while the pipeline looks for one that kills its workers.
+CREATE TABLE queenspark.steps (
+    stream_id integer NOT NULL,
+    version integer NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (stream_id, version)
+);
+
 -- What SQL statements have declared beside jobs: schemas over queues, and sources and sinks outside.
 CREATE TABLE queenspark.relations (
     name text PRIMARY KEY,
@@ -394,6 +402,21 @@ CREATE TABLE queenspark.stream_floors (
     id bigint NOT NULL,
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (stream_id, frontier)
+);
+
+-- The last position of each queue that was removed, and when: its history up to there is not complete.
+CREATE TABLE queenspark.removals (
+    queue_id integer PRIMARY KEY,
+    txid bigint NOT NULL,
+    id bigint NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- How many records retention has removed before a job read them.
+CREATE TABLE queenspark.stream_removed (
+    stream_id integer PRIMARY KEY,
+    records bigint NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
 -- One row: how the counts of the log are doing. They are kept in the background (see count_log in functions.sql).
@@ -476,3 +499,20 @@ $$;
 
 CREATE TRIGGER messages_deleted AFTER DELETE ON queenspark.messages
 REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION queenspark.note_deleted();
+
+CREATE FUNCTION queenspark.note_removed() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+    INSERT INTO queenspark.removals AS r (queue_id, txid, id)
+    SELECT DISTINCT ON (g.queue_id) g.queue_id, g.txid, g.id FROM gone g
+    WHERE EXISTS (SELECT 1 FROM queenspark.queues q WHERE q.id = g.queue_id)
+    ORDER BY g.queue_id, g.txid DESC, g.id DESC
+    ON CONFLICT (queue_id) DO UPDATE SET at = clock_timestamp(),
+        txid = (greatest(ARRAY[r.txid, r.id], ARRAY[excluded.txid, excluded.id]))[1],
+        id = (greatest(ARRAY[r.txid, r.id], ARRAY[excluded.txid, excluded.id]))[2];
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER messages_removed AFTER DELETE ON queenspark.messages
+REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION queenspark.note_removed();

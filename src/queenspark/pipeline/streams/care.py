@@ -1,0 +1,79 @@
+"""Finds the job that kills workers of Spark, and disables it, so that the others go on.
+
+An error of a job is caught, and only that job fails. A worker that dies (out of memory, a crash in native code)
+takes the whole query along, and again when the batch is run again. After the first such death workers note
+which job they compute; normally nobody does. A job that was noted when two workers died has failed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+
+import msgspec
+
+from ...store.pipeline import PipelineStore
+from ...store.progress import Stream, name_of
+from .definitions import Definitions
+
+log = logging.getLogger("queenspark.pipeline")
+
+DEATHS = 2
+"""Workers that died while they computed a job, before it is disabled."""
+_SECONDS = 300.0  # after a death
+#: How Spark, and how another worker, says that a worker died.
+_DIED = ("Python worker exited unexpectedly", "WorkerDied")
+
+
+class Care(msgspec.Struct, frozen=True):
+    """How careful a run of the query is."""
+
+    #: Workers note which job they compute until this time, as seconds since 1970.
+    until: float = 0.0
+    #: Jobs that are disabled, by "id:version": the change of the definitions that they are disabled as of, and why.
+    disabled: dict[str, tuple[int, str]] = {}
+
+    @property
+    def is_on(self) -> bool:
+        """Whether workers note which job they compute."""
+        return time.time() < self.until
+
+    def failures(self, definitions: Definitions) -> dict[Stream, str]:
+        """The jobs that are not to be computed, with the reason. One that was restarted is tried again."""
+        if not self.disabled:
+            return {}
+        return {
+            stream: self.disabled[name][1]
+            for stream, row in definitions.by_stream.items()
+            if (name := name_of(stream)) in self.disabled and row.seq <= self.disabled[name][0]
+        }
+
+
+class Coroner:
+    """Says, before each run of the query, how careful it has to be after the one before it."""
+
+    def __init__(self, store: PipelineStore) -> None:
+        self._store = store
+        self._deaths: Counter[Stream] = Counter()
+        self._care = Care()
+
+    def care(self, failure: str | None) -> Care:
+        """The care of the next run; `failure` is why the last one ended."""
+        noted = self._store.take_steps()
+        if failure is None or not any(text in failure for text in _DIED):
+            return self._care
+        self._deaths.update(noted)
+        seq = self._store.latest_seq()
+        disabled = dict(self._care.disabled)
+        for stream in noted:
+            log.warning("a worker died while it computed job %s, version %d", *stream)
+            if self._deaths[stream] >= DEATHS:
+                del self._deaths[stream]
+                reason = (
+                    f"{DEATHS} workers of Spark died while they computed this job, so it is disabled: it needs more"
+                    " memory than there is, or crashes; change it with CREATE OR REPLACE, or RESTART JOB to try again"
+                )
+                disabled[name_of(stream)] = (seq, reason)
+        self._care = Care(time.time() + _SECONDS, disabled)
+        return self._care
