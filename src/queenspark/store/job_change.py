@@ -9,7 +9,7 @@ from uuid import uuid4
 import msgspec
 from psycopg.rows import dict_row
 
-from .definitions import Body, Cut, job_name, temporary_queue
+from .definitions import Body, Cut, job_name, sink_queue, temporary_queue
 from .encryption import Cipher
 from .errors import Refused
 from .job import Condition, How, Job, State, WantedJob, error_of, to_job
@@ -109,7 +109,8 @@ class JobChange:
         rows = await self._connection.execute(query("find_stream"), {"namespace": namespace, "name": name})
         if await rows.fetchone() is not None:
             raise Refused(f"there is a stream of windows {full_name}; choose another name")
-        job_id = await self._add(namespace, name, full_name, wanted.retention_seconds or 0, None)
+        queue = full_name if wanted.writes is None else sink_queue(full_name)
+        job_id = await self._add(namespace, name, queue, wanted.retention_seconds or 0, None)
         await self._begin(job_id, wanted)
         job = await self.find(namespace, name)
         assert job is not None
@@ -234,5 +235,6 @@ class JobChange:
 def _body(wanted: WantedJob, *, paused: bool = False) -> Body:
     return Body(
         name=wanted.name, namespace=wanted.namespace, partitioned=True, spec=wanted.spec, event_time=None,
-        sources=(), start=wanted.start, query=wanted.query, paused=paused,
+        sources=(), start=wanted.start, query=wanted.query, paused=paused, reads=wanted.reads,
+        writes=wanted.writes,
     )  # fmt: skip

@@ -85,9 +85,30 @@ class PipelineStore(LogReader):
         self._do(query("look"), {"every": 0.0})
 
     def definitions(self, seq: int) -> tuple[list[Definition], dict[int, int]]:
-        """The definitions as of a change, and the window queues of the streams."""
-        rows = self._rows(query("definitions_as_of"), {"seq": seq})
-        return to_definitions(rows), dict(self._rows(query("window_queue_ids")))
+        """What the streams query serves as of a change, and the window queues of the streams."""
+        found = [row for row in self._definitions(seq) if not row.body.runs_alone]
+        return found, dict(self._rows(query("window_queue_ids")))
+
+    def definition(self, stream: Stream, seq: int) -> tuple[list[Definition], dict[int, int]]:
+        """The same for one version of a job that has a query of its own; empty when it is gone."""
+        found = [row for row in self._definitions(seq) if (row.stream_id, row.version) == stream]
+        return found, dict(self._rows(query("window_queue_ids")))
+
+    def wanted_jobs(self) -> list[Definition]:
+        """The newest versions of jobs that need a query of their own now: neither paused nor finished."""
+        newest: dict[int, Definition] = {}
+        for row in self._definitions(self.latest_seq()):
+            if row.body.runs_alone and row.version >= newest.get(row.stream_id, row).version:
+                newest[row.stream_id] = row
+        finished = set(self._rows(query("finished_jobs"))) if newest else set()
+        return [
+            row
+            for row in newest.values()
+            if not row.body.paused and (row.stream_id, row.version) not in finished
+        ]
+
+    def _definitions(self, seq: int) -> list[Definition]:
+        return to_definitions(self._rows(query("definitions_as_of"), {"seq": seq}))
 
     def lead(self, holder: str, seconds: float) -> Leader:
         """Become or stay the leader for some seconds, unless somebody else leads."""
