@@ -59,16 +59,16 @@ class BrokerCatalogue:
         if found is None:
             hint = did_you_mean(name, await self.all_names()) or "; SHOW STREAMS and SHOW QUEUES list them"
             raise span.error(f"there is no stream, source or queue {name}{hint}")
+        if found.job is not None and found.job.definition.writes is not None:
+            raise span.error(
+                f"{name} is a sink: its rows are outside; declare a SOURCE over them to read them"
+            )
         self._known[name] = found
         return found
 
     async def look_up(self, name: str, span: Span) -> Resolved | None:
         """The relation of a name, if there is one. Raises SqlError when it cannot be read."""
         job = await self._change.find(*split_name(name))
-        if job is not None and job.definition.writes is not None:
-            raise span.error(
-                f"{name} is a sink: its rows are outside; declare a SOURCE over them to read them"
-            )
         if job is not None:
             return Resolved(await self._rows_of(job), (job.queue,), job=job)
         declared = await self._change.relations.find(own_name(name))

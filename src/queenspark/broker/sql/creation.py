@@ -35,9 +35,10 @@ class Creation:
     async def create(self, statement: CreateStream) -> Result:
         """Create a job, or redefine it as the statement says. Raises SqlError."""
         check_new_name(statement.name, statement.span)
-        if await self._change.relations.find(own_name(statement.name)) is not None:
+        if (declared := await self._change.relations.find(own_name(statement.name))) is not None:
+            what = "a stream over a queue" if declared.kind == "schema" else f"a {declared.kind}"
             raise statement.span.error(
-                f"{statement.name} is declared already, without a job; DROP it first, or choose another name"
+                f"{statement.name} is {what}, without a job; DROP it first, or choose another name"
             )
         job = await self._change.find(*split_name(statement.name))
         if job is not None and (not statement.replace or job.definition.writes is not None):

@@ -130,10 +130,12 @@ class RowStage:
         if self._at_end:
             nowhere = [pl.lit(0, dtype=pl.Int64).alias(name) for name in ("order", "txid", "id")]
             ids = _short_id(pl.format(f"{self._id}:{{}}", "key"))
-            headers = self._headers(None, None, None)
-            return [
-                self._payload().alias("payload"), headers.alias("headers"), ids.alias("transaction_id"), *nowhere,
-            ]  # fmt: skip
+            named = {
+                "payload": self._payload(),
+                "headers": self._headers(None, None, None),
+                "transaction_id": ids,
+            }
+            return [*(value.alias(name) for name, value in named.items()), *nowhere]
         if self._by_record:
             job = "{}" if plan.kind == "window" else f"{self._id}"
             ids = pl.format(
