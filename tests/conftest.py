@@ -28,6 +28,7 @@ WITH_SPARK = {
     "system": ("tests/system/", "tests/examples/"),
     "spark": (
         "tests/pipeline/",
+        "tests/external/test_in_spark.py",
         "tests/cli/test_demo.py",
         "tests/cli/test_up.py",
         "tests/sql/test_against_spark.py",
