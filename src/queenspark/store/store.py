@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence, Set
 
+from .api_keys import ApiKeys
 from .append import Appender, Push
+from .audit import Audit
 from .catalog import Catalog
 from .clock import Clock
 from .counts import Counts
@@ -58,6 +60,8 @@ class Store:
         self.dead_letters = DeadLetters(self.database, self.cipher)
         self.messages = Messages(self.database, self.cipher)
         self.traces = Traces(self.database)
+        self.api_keys = ApiKeys(self.database)
+        self.audit = Audit(self.database)
         self.clock = Clock(self.database)
         self.sweeper = Sweeper(self.database, retention_batch, stream_hold_seconds)
 

@@ -8,6 +8,7 @@ from ...sql import Relation
 from ...sql.statements import Describe
 from ...store.job import Condition
 from ...store.job_change import JobChange
+from ..http import Caller
 from .catalogue import BrokerCatalogue
 from .condition import shown_condition, shown_retention
 from .table import Result, kind_of_rows, table, type_name
@@ -15,9 +16,9 @@ from .table import Result, kind_of_rows, table, type_name
 _COLUMNS = [("column", "string"), ("type", "string")]
 
 
-async def described(change: JobChange, statement: Describe) -> Result:
+async def described(change: JobChange, statement: Describe, caller: Caller) -> Result:
     """Columns and types; with EXTENDED also how the job is doing. Raises SqlError."""
-    found = await BrokerCatalogue(change).load(statement.name, statement.span)
+    found = await BrokerCatalogue(change, caller).load(statement.name, statement.span)
     relation, job = found.relation, found.job
     details: dict[str, Any] = {
         "kind": {"stream": "job"}.get(relation.kind, relation.kind),
