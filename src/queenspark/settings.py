@@ -13,6 +13,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
+EncryptionKeys = tuple[tuple[str, bytes], ...]
+"""Keys with their ids; the first encrypts, all decrypt."""
+
 PREFIX = "QUEENSPARK_"
 MIB = 1024 * 1024
 SECRET_BYTES = 32
@@ -29,6 +32,7 @@ _BOOLEANS = {
     "off": False,
 }
 _LOOPBACK_URLS = ("http://127.0.0.1", "http://localhost", "http://[::1]")
+_KEY_ID = re.compile(r"[A-Za-z0-9_-]{0,64}")
 _ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/\s,A-Z]+")  # as browsers send it
 
 
@@ -77,7 +81,9 @@ class Settings:
         (), "origins whose pages may use the API in a browser, separated by commas; `*` allows every origin"
     )
     encryption_key: str | None = _setting(
-        None, "key for queues with `encryptionEnabled`: 32 bytes in base64", secret=True
+        None,
+        "key for queues with `encryptionEnabled`: 32 bytes in base64; or several with ids, the newest first",
+        secret=True,
     )
     access_control: bool = _setting(
         False, "whether callers need an API key or a token; see `docs/security.md`"
@@ -265,18 +271,27 @@ def variable(name: str) -> str:
     return PREFIX + name.upper()
 
 
-def decode_key(text: str) -> bytes:
-    """The 32 bytes of an encryption key that is written in base64."""
-    try:
-        key = base64.b64decode(text, validate=True)
-    except binascii.Error:
-        key = b""
-    if len(key) != 32:
-        raise SettingsError(
-            f"{variable('encryption_key')} is not the base64 of 32 bytes; "
-            "make one with: openssl rand -base64 32"
-        )
-    return key
+def decode_key(text: str) -> EncryptionKeys:
+    """Encryption keys with their ids, written as `id:base64` and separated by commas; one may have no id."""
+    keys: dict[str, bytes] = {}
+    for part in text.split(","):
+        id_, _, encoded = part.strip().rpartition(":")
+        try:
+            key = base64.b64decode(encoded, validate=True)
+        except binascii.Error:
+            key = b""
+        if len(key) != 32:
+            raise SettingsError(
+                f"{variable('encryption_key')} is not the base64 of 32 bytes; "
+                "make one with: openssl rand -base64 32"
+            )
+        if id_ in keys or not _KEY_ID.fullmatch(id_):
+            raise SettingsError(
+                f"{variable('encryption_key')} has the id {id_!r} twice, or it is not of letters, digits, -"
+                " and _: give each key an id of its own, such as 2026-05:…"
+            )
+        keys[id_] = key
+    return tuple(keys.items())
 
 
 def _parse(name: str, text: str, hint: Any) -> Any:

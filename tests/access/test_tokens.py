@@ -7,6 +7,8 @@ import time
 
 import httpx2
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from joserfc.jwk import OctKey, RSAKey
 
 from queenspark.broker.access.token_keys import read_jwks, static_keys
@@ -65,6 +67,12 @@ def confused(secret: bytes) -> str:
     """A token of HS256 whose secret is something public; joserfc refuses to make one."""
     signed, _, _ = unsigned({"alg": "HS256", "kid": "rsa"}).rpartition(".")
     return f"{signed}.{b64(hmac.digest(secret, signed.encode(), 'sha256'))}"
+
+
+def short_key() -> str:
+    """A public key of RSA that is too short, in PEM."""
+    made = rsa.generate_private_key(65537, 1024).public_key()
+    return made.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
 FORGED = {
@@ -195,7 +203,7 @@ def test_settings_that_let_others_forge_tokens_are_refused(env: dict[str, str], 
     [
         ({"jwt_secret": public_pem("RS256")}, "QUEENSPARK_JWT_SECRET is a public key"),
         ({"jwt_public_key": "no key"}, "QUEENSPARK_JWT_PUBLIC_KEY is not a public key"),
-        ({"jwt_public_key": RSAKey.generate_key(1024).as_pem(private=False).decode()}, "2048 bits"),
+        ({"jwt_public_key": short_key()}, "2048 bits"),
     ],
 )
 def test_keys_that_cannot_be_are_refused(settings: dict[str, str], problem: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence, Set
 
+from ..settings import EncryptionKeys
 from .api_keys import ApiKeys
 from .append import Appender, Push
 from .audit import Audit
@@ -37,7 +38,7 @@ class Store:
         url: str,
         *,
         pool_size: int = 16,
-        encryption_key: bytes | None = None,
+        encryption_key: EncryptionKeys | bytes | None = None,
         retention_batch: int = 5000,
         stream_hold_seconds: float = 86400.0,
     ) -> None:

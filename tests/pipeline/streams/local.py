@@ -8,6 +8,7 @@ import pandas as pd
 from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
+from queenspark.pipeline.spark.secrets import Secrets, seal
 from queenspark.pipeline.streams import bucket_state
 from queenspark.pipeline.streams.stream_source import StreamsOptions, StreamsReader
 from queenspark.pipeline.streams.window_processor import WindowProcessor, sink_of_this_process
@@ -59,7 +60,8 @@ class LocalPipeline:
         self._buckets = tuple(buckets)
         self._epoch = epoch
         self._limit = ReadMaxRows(max_rows)
-        self._options = StreamsOptions(url, self._buckets, max_rows, encryption_key)
+        keys = None if encryption_key is None else (("", encryption_key),)
+        self._options = StreamsOptions(seal(Secrets(url, keys)), self._buckets, max_rows)
         self.begin_again()
 
     def begin_again(self) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import httpx2
 import msgspec
-from joserfc.errors import JoseError
+from joserfc.errors import JoseError, SecurityWarning
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey, import_key
 
 from ...settings import Settings, SettingsError, variable
@@ -72,7 +73,9 @@ def static_keys(settings: Settings) -> list[BoundKey]:
 def _from_pem(text: str) -> BoundKey | None:
     for kind in _PEM_KINDS:
         try:
-            return bind(kind.import_key(text))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SecurityWarning)  # of short keys, which are refused anyway
+                return bind(kind.import_key(text))
         except (JoseError, ValueError, TypeError, AttributeError):
             continue
     return None

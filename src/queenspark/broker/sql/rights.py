@@ -16,7 +16,7 @@ from ...sql.statements import (
 )
 from ..http import Caller, Right
 from ..http.call import forbidden
-from .catalogue import own_name
+from .catalogue import own_name, queues_of
 from .names import outside
 
 _CHANGES = (CreateStream, DeclareStream, CreateSource, CreateSink, Drop, ControlJob)
@@ -30,6 +30,9 @@ def check_rights(caller: Caller, statement: Statement) -> None:
         name = own_name(statement.name)
         if not caller.may(Right.JOB_ADMIN, name):
             raise outside("job", name, statement.span)
+        for queue in queues_of(statement) if isinstance(statement, DeclareStream) else ():
+            if not caller.may(Right.QUEUE_READ, queue):
+                raise outside("queue", queue, statement.span)
     elif isinstance(statement, Insert) and not caller.can(Right.QUEUE_PUSH):
         raise forbidden(caller.name, Right.QUEUE_PUSH)
     elif not isinstance(statement, Insert) and not (

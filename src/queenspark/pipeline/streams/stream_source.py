@@ -24,6 +24,7 @@ from ...store.pipeline import News, PipelineStore
 from ...store.position import LARGEST, Position
 from ...store.progress import Place, Stream, name_of
 from ...windows.layout import NEVER
+from ..spark.secrets import reveal
 from .definitions import Definitions
 from .offset import Batch, Offset
 from .routing import Router
@@ -42,10 +43,10 @@ _LOOK_LONGEST = 0.5
 class StreamsOptions(msgspec.Struct, frozen=True):
     """What the source has to know."""
 
+    #: A reference to the database and its keys (see spark/secrets.py), or the URL itself.
     url: str
     buckets: tuple[int, ...]
     max_rows: int
-    encryption_key: bytes | None = None
 
 
 class StreamsDataSource(DataSource):
@@ -77,7 +78,7 @@ class Split(InputPartition):
 @lru_cache(maxsize=4)
 def store_of_this_process(url: str) -> PipelineStore:
     """Workers of Spark live on from task to task, and so do their connections."""
-    return PipelineStore(url)
+    return PipelineStore(reveal(url).url)
 
 
 @lru_cache(maxsize=8)
@@ -276,7 +277,9 @@ class StreamsReader(DataSourceStreamReader):
         if partition.read is None:
             return
         definitions = definitions_of(options.url, partition.seq)
-        router = Router(definitions, partition.read, options.buckets, Cipher(options.encryption_key))
+        router = Router(
+            definitions, partition.read, options.buckets, Cipher(reveal(options.url).encryption_key)
+        )
         store = store_of_this_process(options.url)
         read = partition.read
         for batch in store.read(

@@ -16,10 +16,11 @@ from pyspark.sql.functions import sum as sum_
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ...settings import Settings, decode_key
+from ...settings import EncryptionKeys, Settings, decode_key
 from ...store.definitions import STREAMS_QUERY
 from ...store.pipeline import PipelineStore
 from ..histogram import Histogram
+from ..spark.secrets import Secrets, seal
 from .rates import StreamRates
 from .stream_source import NAME, StreamsDataSource, StreamsOptions
 from .window_processor import OUTPUT, WindowProcessor
@@ -35,12 +36,11 @@ class StreamsQuery:
     name = STREAMS_QUERY
 
     def __init__(
-        self, url: str, *, checkpoint: str, max_rows: int, encryption_key: bytes | None = None
+        self, url: str, *, checkpoint: str, max_rows: int, encryption_key: EncryptionKeys | None = None
     ) -> None:
-        self._url = url
+        self._secrets = Secrets(url, encryption_key)
         self._checkpoint = checkpoint
         self._max_rows = max_rows
-        self._encryption_key = encryption_key
         self._store = PipelineStore(url)
         self._rates = StreamRates(self._store)
         self._last = dict.fromkeys(_SUMS, 0)
@@ -62,10 +62,11 @@ class StreamsQuery:
         """Start the query; it runs until it is stopped or fails."""
         spark.dataSource.register(StreamsDataSource)
         buckets = bucket_labels(spark)
-        options = StreamsOptions(self._url, buckets, self._max_rows, self._encryption_key)
+        reference = seal(self._secrets)
+        options = StreamsOptions(reference, buckets, self._max_rows)
         source = spark.readStream.format(NAME).option("options", msgspec.json.encode(options).decode()).load()
         windows = source.groupBy("bucket").transformWithStateInPandas(
-            WindowProcessor(self._url, epoch, buckets), OUTPUT, "append", "none"
+            WindowProcessor(reference, epoch, buckets), OUTPUT, "append", "none"
         )
         sums = [sum_(name).alias(name) for name in _SUMS]
         times = [
