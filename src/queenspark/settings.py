@@ -77,6 +77,9 @@ class Settings:
     )
     max_json_depth: int = _setting(64, "deepest nesting of JSON in a request", at_least=1)
     max_wait_seconds: float = _setting(60.0, "longest wait of a long poll, whatever the client asks for")
+    request_seconds: float = _setting(
+        30.0, "longest wait for the head of a request, and for the next part of its body", at_least=0.1
+    )
     cors_origins: tuple[str, ...] = _setting(
         (), "origins whose pages may use the API in a browser, separated by commas; `*` allows every origin"
     )

@@ -110,9 +110,8 @@ def test_every_route_has_a_right_and_every_right_an_owner() -> None:
 def test_paths_and_headers_do_not_get_anybody_past(closed: Broker, client: httpx2.Client) -> None:
     for path in (
         "/health/../api/v1/keys", "//api/v1/keys", "/api//v1/keys", "/API/V1/KEYS", "/api/v1/keys/",
-        "/api/v1/keys%2f",
-        "/api/v1/keys;x=1", "/api/v1/keys?access=1", "/api/v1/keys%00", "/health%2f..%2fapi%2fv1%2fkeys",
-        "/openapi.json/../api/v1/keys", "/api/v1/./keys",
+        "/api/v1/keys%2f", "/api/v1/keys;x=1", "/api/v1/keys?access=1", "/api/v1/keys%00",
+        "/health%2f..%2fapi%2fv1%2fkeys", "/openapi.json/../api/v1/keys", "/api/v1/./keys",
     ):  # fmt: skip
         response = client.get(httpx2.URL(closed.url + "/").copy_with(raw_path=path.encode()))
         assert response.status_code in (400, 401, 404), f"{path}: {response.status_code}"

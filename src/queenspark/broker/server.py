@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import signal
 import socket
 import sys
+from contextlib import suppress
 from types import FrameType
 
 import uvicorn
@@ -54,6 +56,15 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._broker = broker
 
+    async def on_tick(self, counter: int) -> bool:
+        """Once a second end the connections whose request does not come."""
+        if counter % 10 == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Protocol):
+                    connection.give_up(now, self._broker.settings.request_seconds)
+        return await super().on_tick(counter)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         # Uvicorn's own handler would raise the signal again at the end, before we have cleaned up.
         log.info("stopping: answering what is in flight")
@@ -75,6 +86,7 @@ def run(settings: Settings) -> int:
     )
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+    _allow_connections()
     listener = _listen(settings.host, settings.port)
     try:
         for name in migrate(settings.database_url):
@@ -84,6 +96,13 @@ def run(settings: Settings) -> int:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, listener))
     return 0
+
+
+def _allow_connections() -> None:
+    """Take as many connections as the system allows; the usual limit of 1,024 files is soon reached."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -2,7 +2,7 @@
 
 Spark shows options, plans and closures in its UI, its logs and its event log. So none of them carries a
 secret: they carry a reference, `secret:` and the path of a file that only its owner can read. Where a worker
-runs on another machine, the environment of Spark's executors has to have the secrets, as that of the pipeline.
+runs on another machine, the environment of Spark's executors has to have the secrets.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def _from_environment() -> Secrets:
     settings = Settings.from_env()
     if settings.database_url is None:
         raise OptionError(
-            f"this worker of Spark runs where the pipeline's secrets are not: set {variable('database_url')}"
-            f" (and {variable('encryption_key')}, if the pipeline has one) in the environment of Spark's executors"
+            "this worker of Spark runs where the pipeline's secrets are not: set"
+            f" {variable('database_url')} (and {variable('encryption_key')}, if the pipeline has one) in the environment of Spark's executors"
         )
     key = settings.encryption_key
     return Secrets(settings.database_url, decode_key(key) if key else None)
