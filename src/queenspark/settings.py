@@ -13,8 +13,26 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
+EncryptionKeys = tuple[tuple[str, bytes], ...]
+"""Keys with their ids; the first encrypts, all decrypt."""
+
 PREFIX = "QUEENSPARK_"
 MIB = 1024 * 1024
+SECRET_BYTES = 32
+"""Of a secret of HS256 at least: as many as its hash has."""
+
+_BOOLEANS = {
+    "true": True,
+    "1": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "0": False,
+    "no": False,
+    "off": False,
+}
+_LOOPBACK_URLS = ("http://127.0.0.1", "http://localhost", "http://[::1]")
+_KEY_ID = re.compile(r"[A-Za-z0-9_-]{0,64}")
 _ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/\s,A-Z]+")  # as browsers send it
 
 
@@ -23,10 +41,16 @@ class SettingsError(ValueError):
 
 
 def _setting(
-    default: Any, doc: str, *, at_least: float = 0, choices: tuple[str, ...] = (), secret: bool = False
+    default: Any,
+    doc: str,
+    *,
+    at_least: float = 0,
+    choices: tuple[str, ...] = (),
+    secret: bool = False,
+    alias: str | None = None,
 ) -> Any:
-    """Declare one setting: its default, what it does, and which values it takes."""
-    metadata = {"doc": doc, "at_least": at_least, "choices": choices}
+    """Declare one setting: its default, what it does, which values it takes, and a further variable."""
+    metadata = {"doc": doc, "at_least": at_least, "choices": choices, "alias": alias}
     return field(default=default, repr=not secret, metadata=metadata)
 
 
@@ -53,11 +77,74 @@ class Settings:
     )
     max_json_depth: int = _setting(64, "deepest nesting of JSON in a request", at_least=1)
     max_wait_seconds: float = _setting(60.0, "longest wait of a long poll, whatever the client asks for")
+    request_seconds: float = _setting(
+        30.0, "longest wait for the head of a request, and for the next part of its body", at_least=0.1
+    )
     cors_origins: tuple[str, ...] = _setting(
         (), "origins whose pages may use the API in a browser, separated by commas; `*` allows every origin"
     )
     encryption_key: str | None = _setting(
-        None, "key for queues with `encryptionEnabled`: 32 bytes in base64", secret=True
+        None,
+        "key for queues with `encryptionEnabled`: 32 bytes in base64; or several with ids, the newest first",
+        secret=True,
+    )
+    access_control: bool = _setting(
+        False, "whether callers need an API key or a token; see `docs/security.md`"
+    )
+    insecure: bool = _setting(
+        False, "whether to listen on other addresses than loopback without access control, all the same"
+    )
+    audit_retention_days: float = _setting(90.0, "how long the audit log is kept")
+    tls_certificate: Path | None = _setting(
+        None, "certificate of the broker with its chain, in PEM; with it the broker speaks HTTPS"
+    )
+    tls_key: Path | None = _setting(None, "private key of `QUEENSPARK_TLS_CERTIFICATE`, in PEM")
+    tls_client_ca: Path | None = _setting(
+        None,
+        "certificates of those whose client certificates are accepted, in PEM; every client needs one then",
+    )
+    jwt_enabled: bool = _setting(
+        False,
+        "whether tokens (JWT) are accepted beside API keys; switches access control on",
+        alias="JWT_ENABLED",
+    )
+    jwt_algorithm: str = _setting(
+        "auto",
+        "algorithm of tokens; `auto` is that of each key",
+        choices=("auto", "HS256", "RS256", "ES256", "EdDSA"),
+        alias="JWT_ALGORITHM",
+    )
+    jwt_secret: str | None = _setting(
+        None, "secret of HS256, at least 32 bytes", secret=True, alias="JWT_SECRET"
+    )
+    jwt_public_key: str | None = _setting(
+        None, "public key of RS256, ES256 or EdDSA, in PEM", alias="JWT_PUBLIC_KEY"
+    )
+    jwt_jwks_url: str | None = _setting(
+        None, "where the public keys of tokens are published as a JWKS", alias="JWT_JWKS_URL"
+    )
+    jwt_jwks_refresh_interval: float = _setting(
+        3600.0, "seconds between two reads of the JWKS", at_least=1, alias="JWT_JWKS_REFRESH_INTERVAL"
+    )
+    jwt_jwks_timeout_ms: float = _setting(
+        5000.0, "milliseconds that a read of the JWKS may take", at_least=1, alias="JWT_JWKS_TIMEOUT_MS"
+    )
+    jwt_issuer: str | None = _setting(None, "`iss` that tokens must have", alias="JWT_ISSUER")
+    jwt_audience: str | None = _setting(None, "`aud` that tokens must have", alias="JWT_AUDIENCE")
+    jwt_clock_skew: float = _setting(
+        30.0, "seconds by which the clock of the issuer may differ", alias="JWT_CLOCK_SKEW"
+    )
+    jwt_roles_claim: str = _setting("role", "claim with one role", alias="JWT_ROLES_CLAIM")
+    jwt_roles_array_claim: str = _setting(
+        "roles", "claim with several roles; the strongest counts", alias="JWT_ROLES_ARRAY_CLAIM"
+    )
+    jwt_scopes_claim: str = _setting("queenspark_scopes", "claim with scopes, as an array")
+    jwt_role_admin: str = _setting("admin", "name of the role `admin` in tokens", alias="JWT_ROLE_ADMIN")
+    jwt_role_read_write: str = _setting(
+        "read-write", "name of the role `read-write` in tokens", alias="JWT_ROLE_READ_WRITE"
+    )
+    jwt_role_read_only: str = _setting(
+        "read-only", "name of the role `read-only` in tokens", alias="JWT_ROLE_READ_ONLY"
     )
     look_seconds: float = _setting(
         1.0, "time between two looks, from which safe time is known", at_least=0.01
@@ -94,6 +181,18 @@ class Settings:
     drain_seconds: float = _setting(10.0, "time that a stopping broker gives to requests in flight")
     log_level: str = _setting("info", "how much is logged", choices=("debug", "info", "warning", "error"))
     url: str = _setting("http://127.0.0.1:6632", "broker that the commands of the command line talk to")
+    api_key: str | None = _setting(None, "API key of the command line and of the Python client", secret=True)
+    token: str | None = _setting(
+        None, "token of the command line and of the Python client, where there is no API key", secret=True
+    )
+    ca: Path | None = _setting(
+        None,
+        "certificates that the command line and the Python client check a broker with TLS against, in PEM",
+    )
+    client_certificate: Path | None = _setting(
+        None, "certificate of the command line and of the Python client, in PEM"
+    )
+    client_key: Path | None = _setting(None, "private key of `QUEENSPARK_CLIENT_CERTIFICATE`, in PEM")
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -109,10 +208,53 @@ class Settings:
                     f"{variable('cors_origins')} has {origin!r}: give origins such as https://example.org"
                     " or http://localhost:8080, without a path, or *"
                 )
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise SettingsError(
+                f"{variable('tls_certificate')} and {variable('tls_key')} belong together: give both"
+            )
+        if self.tls_client_ca is not None and self.tls_certificate is None:
+            raise SettingsError(
+                f"{variable('tls_client_ca')} needs TLS: give {variable('tls_certificate')} and"
+                f" {variable('tls_key')}"
+            )
+        self._check_tokens()
         if not self.url.startswith(("http://", "https://")):
             raise SettingsError(
                 f"{variable('url')} is {self.url!r}: give a URL such as http://127.0.0.1:6632"
             )
+
+    def _check_tokens(self) -> None:
+        """Refuse tokens that anybody could forge, or nobody could check."""
+        secret, url, algorithm = self.jwt_secret, self.jwt_jwks_url, self.jwt_algorithm
+        if secret is not None and len(secret.encode()) < SECRET_BYTES:
+            raise SettingsError(
+                f"{variable('jwt_secret')} has {len(secret.encode())} bytes, which can be guessed: give at"
+                f" least {SECRET_BYTES}; make one with: openssl rand -base64 32"
+            )
+        if url is not None and not url.startswith(("https://", *_LOOPBACK_URLS)):
+            raise SettingsError(
+                f"{variable('jwt_jwks_url')} is {url!r}: give a URL with https://, so that nobody can put in"
+                " keys of their own on the way"
+            )
+        if not self.jwt_enabled:
+            return
+        if secret is None and self.jwt_public_key is None and url is None:
+            raise SettingsError(
+                f"{variable('jwt_enabled')} needs a key that tokens are checked with: give one of"
+                f" {variable('jwt_secret')}, {variable('jwt_public_key')} and {variable('jwt_jwks_url')}"
+            )
+        if algorithm == "HS256" and secret is None:
+            raise SettingsError(f"{variable('jwt_algorithm')} is HS256: give {variable('jwt_secret')}")
+        if algorithm not in ("auto", "HS256") and self.jwt_public_key is None and url is None:
+            raise SettingsError(
+                f"{variable('jwt_algorithm')} is {algorithm}: give {variable('jwt_public_key')} or"
+                f" {variable('jwt_jwks_url')}"
+            )
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether callers need an API key or a token."""
+        return self.access_control or self.jwt_enabled
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ, **overrides: Any) -> "Settings":
@@ -122,8 +264,11 @@ class Settings:
         if unknown:
             raise TypeError(f"no such setting: {', '.join(sorted(unknown))}")
         values = {name: value for name, value in overrides.items() if value is not None}
+        aliases = {item.name: item.metadata["alias"] for item in fields(cls)}
         for name, hint in hints.items():
             text = env.get(variable(name), "").strip()
+            if not text and aliases[name] is not None:
+                text = env.get(aliases[name], "").strip()
             if name not in values and text:
                 values[name] = _parse(name, text, hint)
         return cls(**values)
@@ -134,18 +279,27 @@ def variable(name: str) -> str:
     return PREFIX + name.upper()
 
 
-def decode_key(text: str) -> bytes:
-    """The 32 bytes of an encryption key that is written in base64."""
-    try:
-        key = base64.b64decode(text, validate=True)
-    except binascii.Error:
-        key = b""
-    if len(key) != 32:
-        raise SettingsError(
-            f"{variable('encryption_key')} is not the base64 of 32 bytes; "
-            "make one with: openssl rand -base64 32"
-        )
-    return key
+def decode_key(text: str) -> EncryptionKeys:
+    """Encryption keys with their ids, written as `id:base64` and separated by commas; one may have no id."""
+    keys: dict[str, bytes] = {}
+    for part in text.split(","):
+        id_, _, encoded = part.strip().rpartition(":")
+        try:
+            key = base64.b64decode(encoded, validate=True)
+        except binascii.Error:
+            key = b""
+        if len(key) != 32:
+            raise SettingsError(
+                f"{variable('encryption_key')} is not the base64 of 32 bytes; "
+                "make one with: openssl rand -base64 32"
+            )
+        if id_ in keys or not _KEY_ID.fullmatch(id_):
+            raise SettingsError(
+                f"{variable('encryption_key')} has the id {id_!r} twice, or it is not of letters, digits, -"
+                " and _: give each key an id of its own, such as 2026-05:…"
+            )
+        keys[id_] = key
+    return tuple(keys.items())
 
 
 def _parse(name: str, text: str, hint: Any) -> Any:
@@ -156,6 +310,10 @@ def _parse(name: str, text: str, hint: Any) -> Any:
             kind = "a whole number" if hint is int else "a number"
             default = next(item.default for item in fields(Settings) if item.name == name)
             raise SettingsError(f"{variable(name)} is {text!r}: give {kind}, such as {default}") from None
+    if hint is bool:
+        if text.lower() not in _BOOLEANS:
+            raise SettingsError(f"{variable(name)} is {text!r}: give true or false")
+        return _BOOLEANS[text.lower()]
     if hint == tuple[str, ...]:
         return tuple(part.strip() for part in text.split(",") if part.strip())
     return Path(text) if hint in (Path, Path | None) else text

@@ -68,9 +68,7 @@ def whoami(admit: Admit) -> App:
     """An application that answers with who is calling, and one of the headers."""
 
     async def answer(_: Broker, call: Call) -> Answer:
-        return json(
-            {"name": call.caller.name, "roles": sorted(call.caller.roles), "x": call.headers.get("x-y")}
-        )
+        return json({"name": call.caller.name, "role": call.caller.role, "x": call.headers.get("x-y")})
 
     route = Route("GET", "/me", answer, "Who is calling", Right.PUBLIC, {200: dict[str, str]})
     return App(broker(), [route], max_body_bytes=10, max_depth=10, cors=Cors(), admit=admit)
@@ -78,16 +76,16 @@ def whoami(admit: Admit) -> App:
 
 def test_a_handler_sees_the_caller_and_the_headers() -> None:
     async def admit(call: Call, route: Route) -> Caller:
-        return Caller(call.headers["Authorization"].removeprefix("Bearer "), frozenset({"reader"}))
+        return Caller(call.headers["Authorization"].removeprefix("Bearer "), role="reader")
 
     headers = {"Authorization": "Bearer anna", "X-Y": "z"}
     response = asyncio.run(send(whoami(admit), "GET", "/me", headers=headers))
-    assert response.json() == {"name": "anna", "roles": ["reader"], "x": "z"}
+    assert response.json() == {"name": "anna", "role": "reader", "x": "z"}
 
 
 def test_everybody_is_anonymous_unless_the_seam_says_otherwise() -> None:
     response = asyncio.run(send(whoami(admit_everybody), "GET", "/me"))
-    assert response.json() == {"name": "anonymous", "roles": [], "x": None}
+    assert response.json() == {"name": "anonymous", "role": None, "x": None}
 
 
 def test_a_failure_of_the_seam_is_an_ordinary_error() -> None:

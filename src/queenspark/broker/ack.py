@@ -18,7 +18,8 @@ from .broker import Broker
 from .errors import bad_request
 from .http import Answer, Call, Right, Route, json
 from .push import MESSAGES as PUSH_MESSAGES
-from .push import PushedItem, check_items, pushed_items
+from .push import PushedItem, admit_items, check_items, pushed_items
+from .reach import reachable_acks
 
 log = logging.getLogger("queenspark.broker")
 
@@ -178,7 +179,7 @@ async def settle(broker: Broker, acks: Sequence[Ack], results: Sequence[Acked]) 
 async def ack(broker: Broker, call: Call) -> Answer:
     """Answer one message."""
     request: AckRequest = call.body
-    wanted = to_ack(request)
+    (wanted,) = await reachable_acks(broker, call, [to_ack(request)])
     results = await broker.acks.run([wanted])
     await settle(broker, [wanted], results)
     return json(_answer(wanted, results[0], request.consumer_group))
@@ -192,6 +193,7 @@ async def ack_batch(broker: Broker, call: Call) -> Answer:
             f"acknowledgments has more than {broker.settings.max_batch} entries: send several batches"
         )
     acks = [to_ack(item, request.consumer_group) for item in request.acknowledgments]
+    acks = await reachable_acks(broker, call, acks)
     if not acks:
         return json([])
     results = await broker.acks.run(acks)
@@ -216,6 +218,8 @@ async def transaction(broker: Broker, call: Call) -> Answer:
     if len(acks) > broker.settings.max_batch:
         raise bad_request(f"operations has more than {broker.settings.max_batch} acks: split the transaction")
     check_items(broker, items, call.body_bytes)
+    admit_items(call, items)
+    acks = await reachable_acks(broker, call, acks)
     leases = [_lease(lease) or _NO_LEASE for lease in request.required_leases or [] if lease]
     name = str(uuid4())
     try:

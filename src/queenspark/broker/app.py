@@ -5,9 +5,12 @@ from __future__ import annotations
 from . import (
     ack,
     active_windows,
+    audit,
     explanations,
     groups,
     jobs,
+    keys,
+    me,
     messages,
     openapi,
     pop,
@@ -27,14 +30,14 @@ def routes() -> list[Route]:
     """Every route of the API."""
     modules = (
         push, pop, ack, queues, groups, messages, stream_definition, streams, stream_resources,
-        active_windows, statements, jobs, explanations, system,
+        active_windows, statements, jobs, explanations, system, me, keys, audit,
     )  # fmt: skip
     found = [route for module in modules for route in module.ROUTES]
     return [*found, openapi.route(found)]
 
 
-def application(broker: Broker, admit: Admit = admit_everybody) -> App:
-    """The ASGI application of a broker; `admit` runs before every handler."""
+def application(broker: Broker, admit: Admit | None = None) -> App:
+    """The ASGI application of a broker; `admit`, by default that of its gate, runs before every handler."""
     settings = broker.settings
     return App(
         broker,
@@ -42,5 +45,5 @@ def application(broker: Broker, admit: Admit = admit_everybody) -> App:
         max_body_bytes=settings.max_body_bytes,
         max_depth=settings.max_json_depth,
         cors=Cors(settings.cors_origins),
-        admit=admit,
+        admit=admit or (admit_everybody if broker.gate is None else broker.gate.admit),
     )

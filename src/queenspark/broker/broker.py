@@ -17,11 +17,14 @@ from ..store.delivery import Batch
 from ..store.errors import QueueFull, Refused, StoreError
 from ..store.maintenance import Modes
 from ..store.page import Page
+from .access import Gate
+from .access.known_keys import REFRESH_SECONDS
 from .bus import Bus
 from .errors import ApiError
 from .followers import Followers
 from .gather import Gatherer
 from .glances import Glances
+from .http import Call, Route
 from .leases import Leases
 from .metrics import Metrics
 from .parking import Parking
@@ -38,6 +41,7 @@ _LARGE_READS = 4  # windows that are read by themselves at a time; others need c
 _FALLBACK_SECONDS = 2.0  # parked polls look again so often even without news
 _VACUUM_SECONDS = 5.0
 _EXPIRY_SECONDS = 1.0  # between two looks for temporary jobs that nobody reads any more
+_AUDIT_SECONDS = 600.0
 _SHARE = 20  # work in the background that brings nothing takes at most such a part of the time,
 _LONGEST_PAUSE = 10  # but is done at least every so many of its intervals
 
@@ -72,6 +76,10 @@ class Broker:
         self.followers = Followers()
         self.bus = Bus(self.store.database, self._woken, self.store.forget)
         self.bus.on_modes = self._modes_changed
+        #: Checks callers; None where everybody may do everything.
+        self.gate = Gate(settings, self.store) if settings.is_closed else None
+        if self.gate is not None:
+            self.bus.on_keys = self.gate.keys.forget
         self.modes = Modes(push=False, pop=False)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping = False
@@ -89,6 +97,11 @@ class Broker:
         self._every(_FALLBACK_SECONDS, self._fall_back)
         self._every(_VACUUM_SECONDS, self.store.sweeper.vacuum_places)
         self._every(_EXPIRY_SECONDS, self._expire_jobs)
+        self._every(_AUDIT_SECONDS, self._forget_audit)
+        if self.gate is not None:
+            self._every(REFRESH_SECONDS, self._refresh_keys)
+            if self.gate.tokens is not None:
+                self.background(self.gate.tokens.keys.keep_reading())
 
     async def stop(self) -> None:
         """End the work in the background and disconnect."""
@@ -115,6 +128,21 @@ class Broker:
                     self.bus.wake(batch.queue.name)
             except StoreError as error:
                 log.warning("lease %s could not be given back, it will expire: %s", batch.lease_id, error)
+
+    async def note_act(self, call: Call, route: Route, status: int) -> None:
+        """Note an administrative act in the audit log."""
+        caller = call.caller
+        subject = call.acted_on or ", ".join(call.path.values()) or None
+        try:
+            await self.store.audit.note(
+                caller.name, caller.kind, call.address, f"{route.method} {route.path}", subject, status
+            )
+        except StoreError as error:
+            # It has happened; only the log can tell of it now.
+            log.error(
+                "not in the audit log: %s %s %s %s from %s: %s",
+                caller.name, route.method, route.path, subject, call.address, error,
+            )  # fmt: skip
 
     def translate(self, error: BaseException) -> ApiError | None:
         """The HTTP answer to an error of the store."""
@@ -192,6 +220,14 @@ class Broker:
     async def _expire_jobs(self) -> None:
         for queue in await self.store.jobs.expire():
             self.bus.forget(queue)
+
+    async def _refresh_keys(self) -> bool:
+        if self.gate is not None:
+            await self.gate.keys.refresh()
+        return True
+
+    async def _forget_audit(self) -> None:
+        await self.store.audit.forget(self.settings.audit_retention_days * 86400)
 
     async def _count(self) -> bool:
         """Bring the counts of the log up to date; when much is left to count, in half of the time."""

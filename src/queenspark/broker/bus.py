@@ -35,10 +35,12 @@ class Bus:
         self._on_wake = wake
         self._on_forget = forget
         self.on_modes: Callable[[], None] = lambda: None
+        self.on_keys: Callable[[], None] = lambda: None
         self._me = uuid4().hex[:8]
         self._wake: set[str] = set()
         self._forget: set[str] = set()
         self._modes = False
+        self._keys = False
         self._due = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -72,14 +74,20 @@ class Bus:
         self._modes = True
         self._due.set()
 
+    def keys_changed(self) -> None:
+        """An API key was revoked."""
+        self.on_keys()
+        self._keys = True
+        self._due.set()
+
     async def _send(self) -> None:
         while True:
             await self._due.wait()
             await asyncio.sleep(_GATHER_SECONDS)
             self._due.clear()
-            wake, forget, modes = self._wake, self._forget, self._modes
-            self._wake, self._forget, self._modes = set(), set(), False
-            for text in wire.pack(self._me, wake, forget, modes=modes):
+            wake, forget, modes, keys = self._wake, self._forget, self._modes, self._keys
+            self._wake, self._forget, self._modes, self._keys = set(), set(), False, False
+            for text in wire.pack(self._me, wake, forget, modes=modes, keys=keys):
                 try:
                     await wire.tell(self._database, text)
                 except Exception as error:  # noqa: BLE001 - whatever it is, sending must go on
@@ -104,6 +112,7 @@ class Bus:
         self._on_forget(None)
         self._on_wake(None)
         self.on_modes()
+        self.on_keys()
 
     def _receive(self, news: wire.News) -> None:
         for queue in news.forget:
@@ -112,3 +121,5 @@ class Bus:
             self._on_wake(queue)
         if news.modes:
             self.on_modes()
+        if news.keys:
+            self.on_keys()

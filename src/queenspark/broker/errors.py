@@ -40,6 +40,7 @@ _CODES = {
     405: "method_not_allowed",
     409: "in_use",
     413: "too_large",
+    415: "unsupported",
     429: "queue_full",
     500: "internal",
     503: "unavailable",

@@ -46,7 +46,7 @@ ROUTES = [
         f"{JOBS}/:name/explain",
         explain_job,
         "Why the next window is not sealed yet",
-        Right.STREAM_READ,
+        Right.JOB_READ,
         {200: JobExplanation},
     ),
 ]

@@ -49,7 +49,9 @@ async def list_groups(broker: Broker, call: Call) -> Answer:
     """A page of the groups, one entry for each queue that a group reads."""
     query: GroupsQuery = call.query
     counted_at = await broker.counted_at()
-    rows, total = await broker.store.groups.page(page_of(query, *_SORTS), queue=query.queue)
+    rows, total = await broker.store.groups.page(
+        page_of(query, *_SORTS, visible=call.visible()), queue=query.queue
+    )
     shown = paged("consumerGroups", [_described(row) for row in rows], total, query)
     return json({**shown, "countedAt": counted_at})
 
@@ -65,7 +67,9 @@ async def lagging(broker: Broker, call: Call) -> Answer:
     query: LaggingQuery = call.query
     counted_at = await broker.counted_at()
     rows, total = await broker.store.groups.page(
-        page_of(query, *_SORTS), queue=query.queue, min_lag_seconds=query.min_lag_seconds
+        page_of(query, *_SORTS, visible=call.visible()),
+        queue=query.queue,
+        min_lag_seconds=query.min_lag_seconds,
     )
     shown = paged("consumerGroups", [_described(row) for row in rows], total, query)
     return json({**shown, "minLagSeconds": query.min_lag_seconds, "countedAt": counted_at})
@@ -90,7 +94,7 @@ async def get_group(broker: Broker, call: Call) -> Answer:
     name = call.path["group"]
     query: OffsetQuery = call.query
     counted_at = await broker.counted_at()
-    rows, _ = await broker.store.groups.page(Page(), name=name)
+    rows, _ = await broker.store.groups.page(Page(visible=call.visible()), name=name)
     if not rows:
         raise not_found(f"consumer group {name} does not exist")
     places: dict[int, list[dict[str, Any]]] = {row["id"]: [] for row in rows}
@@ -117,7 +121,10 @@ async def delete_group(broker: Broker, call: Call) -> Answer:
     """Delete a group, on one queue or on all."""
     name, queue = call.path["group"], call.path.get("queue")
     affected = [row["queue"] for row in await broker.store.groups.queues_of(name, queue)]
-    count = await broker.store.groups.delete(name, queue, keep_start=not call.query.delete_metadata)
+    affected = [each for each in affected if call.may(each)]
+    count = await broker.store.groups.delete(
+        name, queue, keep_start=not call.query.delete_metadata, visible=call.visible()
+    )
     for known in affected:
         broker.bus.forget(known)
     return json(
@@ -137,11 +144,12 @@ async def set_subscription(broker: Broker, call: Call) -> Answer:
     if time is None:
         raise bad_request("subscriptionTimestamp is required")
     name = call.path["group"]
-    count = await broker.store.groups.set_start(name, time)
+    count = await broker.store.groups.set_start(name, time, call.visible())
     if not count:
         raise not_found(f"consumer group {name} does not exist")
     for row in await broker.store.groups.queues_of(name):
-        broker.bus.wake(row["queue"])
+        if call.may(row["queue"]):
+            broker.bus.wake(row["queue"])
     return json({"success": True, "consumerGroup": name, "queues": count, "subscriptionTimestamp": iso(time)})
 
 

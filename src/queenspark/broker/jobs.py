@@ -47,7 +47,9 @@ async def list_jobs(broker: Broker, call: Call) -> Answer:
     """A page of the jobs, or of those of a namespace."""
     query: JobsQuery = call.query
     jobs = broker.store.jobs
-    found, total = await jobs.page(page_of(query, "createdAt", "updatedAt"), query.namespace)
+    found, total = await jobs.page(
+        page_of(query, "createdAt", "updatedAt", visible=call.visible()), query.namespace
+    )
     conditions = await jobs.conditions(found)
     shown = [shown_job(job, conditions[job.id]) for job in found if job.id in conditions]
     return json(paged("jobs", shown, total, query))
@@ -82,7 +84,7 @@ def _control(action: str) -> Any:
             job = await change.find(*split_name(name))
             if job is None:
                 raise not_found(f"job {name} does not exist")
-            await Executor(broker, change).control(job, action)
+            await Executor(broker, change, call.caller).control(job, action)
         return json(await _detail(broker, name))
 
     return control
@@ -96,8 +98,10 @@ async def delete(broker: Broker, call: Call) -> Answer:
             job = await change.find(*split_name(name))
             if job is None:
                 raise not_found(f"job {name} does not exist")
-            executor = Executor(broker, change)
+            executor = Executor(broker, change, call.caller)
             dropped = await executor.drop(job, cascade=call.query.cascade)
+            if not all(call.may(each) for each in dropped):
+                raise Refused(f"{name} is used by others that you have no right to")
     except Refused as error:
         raise ApiError(409, str(error).replace("use CASCADE", "pass cascade=true")) from error
     for queue in change.changed_queues:
@@ -122,15 +126,15 @@ async def late(broker: Broker, call: Call) -> Answer:
 JOBS = "/api/v1/jobs"
 
 ROUTES = [
-    Route("GET", JOBS, list_jobs, "A page of the jobs", Right.STREAM_READ, {200: JobList}, query=JobsQuery),
-    Route("GET", f"{JOBS}/:name", get_job, "One job", Right.STREAM_READ, {200: JobDetail}),
+    Route("GET", JOBS, list_jobs, "A page of the jobs", Right.JOB_READ, {200: JobList}, query=JobsQuery),
+    Route("GET", f"{JOBS}/:name", get_job, "One job", Right.JOB_READ, {200: JobDetail}),
     *(
         Route(
             "POST",
             f"{JOBS}/:name/{action.lower()}",
             _control(action),
             f"{action.capitalize()} a job",
-            Right.STREAM_ADMIN,
+            Right.JOB_ADMIN,
             {200: JobDetail},
         )
         for action in ("PAUSE", "RESUME", "RESTART")
@@ -140,7 +144,7 @@ ROUTES = [
         f"{JOBS}/:name/dead",
         dead,
         "Records and rows that failed",
-        Right.STREAM_READ,
+        Right.JOB_READ,
         {200: JobDeadList},
         query=OffsetQuery,
     ),
@@ -149,7 +153,7 @@ ROUTES = [
         f"{JOBS}/:name/late",
         late,
         "Late records of a job",
-        Right.STREAM_READ,
+        Right.JOB_READ,
         {200: LateRecords},
         query=OffsetQuery,
     ),
@@ -158,7 +162,7 @@ ROUTES = [
         f"{JOBS}/:name",
         delete,
         "Delete a job",
-        Right.STREAM_ADMIN,
+        Right.JOB_ADMIN,
         {200: JobDeleted},
         query=DropQuery,
     ),

@@ -9,7 +9,8 @@ from msgspec import UNSET, Raw
 from msgspec.structs import asdict
 
 from ..store.dead_letters import Filter
-from ..store.headers import from_text
+from ..store.headers import shown
+from ..store.page import Page
 from .answers.messages import (
     Counted,
     DeadLetter,
@@ -31,6 +32,7 @@ from .errors import bad_request, not_found
 from .http import Answer, Call, Right, Route, json
 from .limits import check_ids, check_name
 from .paging import OffsetQuery
+from .reach import check_partition
 from .times import iso_time, parse_time
 
 
@@ -55,6 +57,7 @@ def partition_number(text: str) -> int:
 
 
 def _message(row: dict[str, Any]) -> Message:
+    headers, producer = shown(row["headers"])
     return Message(
         id=str(row["id"]),
         transaction_id=row["transaction_id"],
@@ -67,7 +70,8 @@ def _message(row: dict[str, Any]) -> Message:
         status=row["status"],
         data=Raw(row["payload"].encode()),
         created_at=iso_time(row["created_at"]),
-        headers=from_text(row["headers"]) or UNSET,
+        headers=headers or UNSET,
+        producer_sub=producer,
     )
 
 
@@ -75,23 +79,27 @@ async def browse(broker: Broker, call: Call) -> Answer:
     """Messages of the log, the newest first."""
     query: BrowseQuery = call.query
     queue = await broker.store.catalog.queue(query.queue) if query.queue else None
-    if query.queue and queue is None:
+    if query.queue and (queue is None or not call.may(query.queue)):
         return json(MessageList([], query.limit, query.offset))
     rows = await broker.store.messages.browse(
         query.limit, query.offset, queue_id=queue.id if queue else None, partition=query.partition,
         namespace=query.ns or query.namespace, task=query.task, status=query.status,
+        visible=call.visible(),
         **{"from": parse_time("from", query.since), "to": parse_time("to", query.until)},
     )  # fmt: skip
     return json(MessageList([_message(row) for row in rows], query.limit, query.offset))
 
 
-def _path(call: Call) -> tuple[int, str]:
-    return partition_number(call.path["partitionId"]), call.path["transactionId"].replace("\x00", "")
+async def _path(broker: Broker, call: Call) -> tuple[int, str]:
+    """The partition and the message that a path names, within the caller's reach."""
+    partition_id = partition_number(call.path["partitionId"])
+    await check_partition(broker, call, partition_id)
+    return partition_id, call.path["transactionId"].replace("\x00", "")
 
 
 async def get_message(broker: Broker, call: Call) -> Answer:
     """One message, or the dead letter that is left of it."""
-    partition_id, transaction_id = _path(call)
+    partition_id, transaction_id = await _path(broker, call)
     row = await broker.store.messages.get(partition_id, transaction_id)
     dead, _ = await broker.store.dead_letters.find(
         Filter(partition_id=partition_id, transaction_id=transaction_id)
@@ -104,7 +112,7 @@ async def get_message(broker: Broker, call: Call) -> Answer:
 
 async def delete_message(broker: Broker, call: Call) -> Answer:
     """Delete a message and its dead letters."""
-    partition_id, transaction_id = _path(call)
+    partition_id, transaction_id = await _path(broker, call)
     chosen = Filter(partition_id=partition_id, transaction_id=transaction_id)
     dead = await broker.store.dead_letters.delete(chosen)
     if not await broker.store.messages.delete(partition_id, transaction_id) and not dead:
@@ -114,7 +122,7 @@ async def delete_message(broker: Broker, call: Call) -> Answer:
 
 async def retry_message(broker: Broker, call: Call) -> Answer:
     """Put a dead letter back: its group gets it again."""
-    partition_id, transaction_id = _path(call)
+    partition_id, transaction_id = await _path(broker, call)
     count = await _put_back(broker, Filter(partition_id=partition_id, transaction_id=transaction_id))
     if not count:
         raise not_found(f"there is no dead letter {transaction_id} in partition {partition_id}")
@@ -133,7 +141,8 @@ class DeadLetterQuery(OffsetQuery, rename="camel"):
     until: str | None = msgspec.field(default=None, name="to")
 
 
-def _filter(query: DeadLetterQuery) -> Filter:
+def _filter(call: Call) -> Filter:
+    query: DeadLetterQuery = call.query
     return Filter(
         queue=query.queue,
         group=query.consumer_group,
@@ -142,10 +151,12 @@ def _filter(query: DeadLetterQuery) -> Filter:
         transaction_id=query.transaction_id,
         since=parse_time("from", query.since),
         until=parse_time("to", query.until),
+        visible=call.visible(),
     )
 
 
 def _dead_letter(row: dict[str, Any]) -> DeadLetter:
+    headers, producer = shown(row["headers"])
     return DeadLetter(
         id=str(row["id"]),
         message_id=str(row["id"]),
@@ -162,41 +173,56 @@ def _dead_letter(row: dict[str, Any]) -> DeadLetter:
         data=Raw(row["payload"].encode()),
         created_at=iso_time(row["created_at"]),
         failed_at=iso_time(row["failed_at"]),
-        headers=from_text(row["headers"]) or UNSET,
+        headers=headers or UNSET,
+        producer_sub=producer,
     )
 
 
 async def list_dead_letters(broker: Broker, call: Call) -> Answer:
     """Dead letters, the newest first."""
     query: DeadLetterQuery = call.query
-    rows, total = await broker.store.dead_letters.find(_filter(query), query.limit, query.offset)
+    rows, total = await broker.store.dead_letters.find(_filter(call), query.limit, query.offset)
     return json(DeadLetterList([_dead_letter(row) for row in rows], total, query.limit, query.offset))
 
 
-def _need_filter(query: DeadLetterQuery) -> Filter:
+def _need_filter(call: Call) -> Filter:
+    query: DeadLetterQuery = call.query
     if not (query.queue or query.consumer_group or query.partition_id):
         raise bad_request(
             "refusing to act on all dead letters: give one of queue, consumerGroup and partitionId"
         )
-    return _filter(query)
+    call.acted_on = query.queue or query.consumer_group or query.partition_id
+    return _filter(call)
 
 
 async def _put_back(broker: Broker, chosen: Filter) -> int:
     """Put dead letters back, and wake who waits for them."""
-    partitions = await broker.store.dead_letters.put_back(chosen)
+    partitions: list[int] = []
+    for each in await _of_one_queue(broker, chosen):
+        partitions += await broker.store.dead_letters.put_back(each)
     for _, queue in (await broker.store.catalog.names_of(partitions)).values():
         broker.bus.wake(queue)
     return len(partitions)
 
 
+async def _of_one_queue(broker: Broker, chosen: Filter) -> list[Filter]:
+    """A filter as one for each queue in sight, unless all are."""
+    if chosen.visible is None:
+        return [chosen]
+    rows, _ = await broker.store.groups.page(
+        Page(visible=chosen.visible), name=chosen.group, queue=chosen.queue
+    )
+    return [msgspec.structs.replace(chosen, queue=name) for name in {row["queue"] for row in rows}]
+
+
 async def retry_dead_letters(broker: Broker, call: Call) -> Answer:
     """Put all dead letters of a filter back."""
-    return json(Counted(True, await _put_back(broker, _need_filter(call.query))))
+    return json(Counted(True, await _put_back(broker, _need_filter(call))))
 
 
 async def delete_dead_letters(broker: Broker, call: Call) -> Answer:
     """Delete all dead letters of a filter."""
-    return json(Counted(True, await broker.store.dead_letters.delete(_need_filter(call.query))))
+    return json(Counted(True, await broker.store.dead_letters.delete(_need_filter(call))))
 
 
 class TraceRequest(msgspec.Struct, rename="camel"):
@@ -220,8 +246,10 @@ async def add_trace(broker: Broker, call: Call) -> Answer:
     for what, text in (("eventType", request.event_type), ("consumerGroup", request.consumer_group)):
         if text:
             check_name(what, text)
+    partition_id = partition_number(str(request.partition_id))
+    await check_partition(broker, call, partition_id)
     number = await broker.store.traces.add(
-        partition_number(str(request.partition_id)), request.transaction_id, request.consumer_group,
+        partition_id, request.transaction_id, request.consumer_group,
         request.event_type or "info", names, bytes(request.data).decode(),
     )  # fmt: skip
     if number is None:
@@ -246,13 +274,17 @@ def _trace(row: dict[str, Any]) -> Trace:
 
 async def message_traces(broker: Broker, call: Call) -> Answer:
     """The traces of one message."""
-    return json(TraceList([_trace(row) for row in await broker.store.traces.of_message(*_path(call))]))
+    return json(
+        TraceList([_trace(row) for row in await broker.store.traces.of_message(*await _path(broker, call))])
+    )
 
 
 async def named_traces(broker: Broker, call: Call) -> Answer:
     """The traces of one name."""
     query: OffsetQuery = call.query
-    rows = await broker.store.traces.of_name(call.path["name"].replace("\x00", ""), query.limit, query.offset)
+    rows = await broker.store.traces.of_name(
+        call.path["name"].replace("\x00", ""), query.limit, query.offset, call.visible()
+    )
     total = rows[0]["total"] if rows else 0
     return json(TracePage([_trace(row) for row in rows], total, query.limit, query.offset))
 
@@ -260,7 +292,7 @@ async def named_traces(broker: Broker, call: Call) -> Answer:
 async def trace_names(broker: Broker, call: Call) -> Answer:
     """All trace names."""
     query: OffsetQuery = call.query
-    rows = await broker.store.traces.names(query.limit, query.offset)
+    rows = await broker.store.traces.names(query.limit, query.offset, call.visible())
     return json(TraceNames([TraceName(row["name"], row["traces"], iso_time(row["last_at"])) for row in rows]))
 
 

@@ -31,8 +31,11 @@ class PageQuery(msgspec.Struct):
     search: str | None = None
 
 
-def page_of(query: PageQuery, *sorts: str) -> Page:
-    """The page that a query asks for. It can be sorted by name and by `sorts`, with a minus descending."""
+def page_of(query: PageQuery, *sorts: str, visible: list[str] | None) -> Page:
+    """The page that a query asks for. It can be sorted by name and by `sorts`, with a minus descending.
+
+    `visible` is what the caller may see, as `Call.visible` gives it.
+    """
     sort = query.sort.removeprefix("-")
     if sort not in ("name", *sorts):
         raise bad_request(
@@ -40,7 +43,7 @@ def page_of(query: PageQuery, *sorts: str) -> Page:
             " or one of them after a minus for descending order"
         )
     search = query.search.replace("\x00", "") if query.search else None
-    return Page(query.limit, query.offset, sort, query.sort.startswith("-"), search)
+    return Page(query.limit, query.offset, sort, query.sort.startswith("-"), search, visible)
 
 
 def paged(name: str, rows: Sequence[Any], total: int, query: PageQuery | OffsetQuery) -> dict[str, Any]:

@@ -10,12 +10,13 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from ..store.delivery import QUEUE_MODE, Batch
-from ..store.headers import from_text
+from ..store.headers import shown
 from .broker import Broker
 from .errors import bad_request
 from .http import NOTHING, Answer, Call, Right, Route, json
 from .limits import check_name
 from .parking import Lot
+from .reach import may_touch_lease
 from .times import iso_us, parse_time
 
 _AUTOPILOT_BATCH = 100
@@ -102,10 +103,16 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
     deliverer = broker.store.deliverer
     gone = call.watch()
 
+    async def queues() -> list[str]:
+        if queue is not None:
+            return [queue]
+        names = await broker.store.queues.names(query.namespace, query.task)
+        return [name for name in names if call.may(name)]
+
     async def once() -> Batch | None:
         if broker.modes.pop or gone.done():
             return None
-        names = [queue] if queue is not None else await broker.store.queues.names(query.namespace, query.task)
+        names = await queues()
         for name in names:
             found = await deliverer.pop(
                 name, group, batch=batch, partitions=partitions, partition=partition,
@@ -117,8 +124,7 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
         return None
 
     async def next_look() -> tuple[bool, float | None]:
-        names = [queue] if queue is not None else await broker.store.queues.names(query.namespace, query.task)
-        looks = [await deliverer.next_look(name, group, partition) for name in names]
+        looks = [await deliverer.next_look(name, group, partition) for name in await queues()]
         waits = [seconds for _, seconds in looks if seconds is not None]
         return any(above for above, _ in looks), min(waits, default=None)
 
@@ -162,24 +168,27 @@ def _popped(broker: Broker, query: PopQuery, found: Batch, group: str, batch: in
     lease_id = "" if query.auto_ack else str(found.lease_id)
     shown_group = None if group == QUEUE_MODE else group
     priority = queue.priority
-    messages = [
-        PoppedMessage(
-            str(message.id),
-            message.transaction_id,
-            message.trace_id,
-            queue.name,
-            message.partition,
-            str(message.partition_id),
-            Raw(message.payload.encode()),
-            message.retries,
-            priority,
-            iso_us(message.created_us),
-            shown_group,
-            lease_id,
-            headers=from_text(message.headers) or UNSET,
+    messages = []
+    for message in found.messages:
+        headers, producer = shown(message.headers)
+        messages.append(
+            PoppedMessage(
+                str(message.id),
+                message.transaction_id,
+                message.trace_id,
+                queue.name,
+                message.partition,
+                str(message.partition_id),
+                Raw(message.payload.encode()),
+                message.retries,
+                priority,
+                iso_us(message.created_us),
+                shown_group,
+                lease_id,
+                producer,
+                headers or UNSET,
+            )
         )
-        for message in found.messages
-    ]
     broker.metrics.pops.inc(len(messages))
     expired = {message.partition_id for message in found.messages if message.lease_expired}
     if expired:
@@ -235,7 +244,9 @@ async def extend(broker: Broker, call: Call) -> Answer:
         lease_id = UUID(text)
     except ValueError:
         lease_id = None
-    found = await broker.store.deliverer.extend(lease_id, call.body.seconds) if lease_id is not None else None
+    found = None
+    if lease_id is not None and await may_touch_lease(broker, call, lease_id):
+        found = await broker.store.deliverer.extend(lease_id, call.body.seconds)
     if found is None:
         return json(LeaseNotFound("Lease not found or expired", text), 404)
     places, expires_at = found

@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from ..store.headers import PRODUCER
 from ..store.push import Item, Pushed, complete
 from .broker import Broker
 from .errors import bad_request
@@ -62,6 +63,22 @@ def check_items(broker: Broker, items: Sequence[Item], body_bytes: int) -> None:
     )
 
 
+def admit_items(call: Call, items: Sequence[Item]) -> None:
+    """Check that the caller may push items, as many as these; and stamp them with who pushed them."""
+    if not items:
+        return
+    caller = call.caller
+    call.need(Right.QUEUE_PUSH)
+    if caller.scopes is not None:
+        for queue in {item.queue for item in items}:
+            call.need_queue(queue, Right.QUEUE_PUSH)
+    if caller.meter is not None:
+        caller.meter.messages(len(items))
+    if (producer := caller.producer) is not None:
+        for item in items:
+            item.headers = {**(item.headers or {}), PRODUCER: producer}
+
+
 def pushed_items(items: Sequence[Item], results: Sequence[Pushed]) -> list[PushedItem]:
     """The answer for each item."""
     return [
@@ -85,6 +102,7 @@ async def push(broker: Broker, call: Call) -> Answer:
     if not items:
         return json([], 201)
     check_items(broker, items, call.body_bytes)
+    admit_items(call, items)
     results = await broker.appender.append(items, call.body_bytes)
     metrics = broker.metrics
     duplicates = sum(result.duplicate for result in results)

@@ -138,11 +138,15 @@ async def configure(broker: Broker, call: Call) -> Answer:
     if not request.queue:
         raise bad_request("queue is required")
     check_queue("queue", request.queue)
+    call.need_queue(request.queue)
+    call.acted_on = request.queue
     for what, name in (("namespace", request.namespace), ("task", request.task)):
         if name:
             check_name(what, name)
     options = request.options or QueueOptions()
     _check_options(broker, request.queue, options)
+    if isinstance(options.dead_letter_queue, str):
+        call.need_queue(options.dead_letter_queue)
     await _check_jobs(broker, request.queue, options)
     queue = await broker.store.queues.configure(
         request.queue, request.namespace, request.task, columns(options)
@@ -191,7 +195,10 @@ async def list_queues(broker: Broker, call: Call) -> Answer:
     query: QueuesQuery = call.query
     counted_at = await broker.counted_at()
     rows, total = await broker.store.queues.page(
-        page_of(query, *_SORTS), windows=query.windows, namespace=query.namespace, task=query.task
+        page_of(query, *_SORTS, visible=call.visible()),
+        windows=query.windows,
+        namespace=query.namespace,
+        task=query.task,
     )
     shown = paged("queues", [_described(row) for row in rows], total, query)
     return json({**shown, "countedAt": counted_at})
@@ -200,7 +207,7 @@ async def list_queues(broker: Broker, call: Call) -> Answer:
 async def get_queue(broker: Broker, call: Call) -> Answer:
     """One queue with its options, groups and a page of its partitions."""
     name = call.path["queue"]
-    page = page_of(call.query, "createdAt")
+    page = page_of(call.query, "createdAt", visible=None)
     counted_at = await broker.counted_at()
     rows, _ = await broker.store.queues.page(Page(1), windows=True, name=name)
     if not rows:
@@ -231,9 +238,10 @@ async def get_queue(broker: Broker, call: Call) -> Answer:
     )
 
 
-async def _list_scopes(broker: Broker, query: PageQuery, of: str) -> Answer:
+async def _list_scopes(broker: Broker, call: Call, of: str) -> Answer:
+    query: PageQuery = call.query
     counted_at = await broker.counted_at()
-    rows, total = await broker.store.counts.scopes(of, page_of(query, "messages"))
+    rows, total = await broker.store.counts.scopes(of, page_of(query, "messages", visible=call.visible()))
     scopes = [
         {
             of: row["name"],
@@ -248,12 +256,12 @@ async def _list_scopes(broker: Broker, query: PageQuery, of: str) -> Answer:
 
 async def list_namespaces(broker: Broker, call: Call) -> Answer:
     """A page of the namespaces with their counts."""
-    return await _list_scopes(broker, call.query, "namespace")
+    return await _list_scopes(broker, call, "namespace")
 
 
 async def list_tasks(broker: Broker, call: Call) -> Answer:
     """A page of the tasks with their counts."""
-    return await _list_scopes(broker, call.query, "task")
+    return await _list_scopes(broker, call, "task")
 
 
 async def overview(broker: Broker, _: Call) -> Answer:
@@ -280,7 +288,7 @@ ROUTES = [
         "/api/v1/configure",
         configure,
         "Create or change a queue",
-        Right.QUEUE_ADMIN,
+        Right.QUEUE_CONFIGURE,
         {200: Configured},
         body=ConfigureRequest,
         messages={"": "queue is required", "queue": "queue is required"},
@@ -334,7 +342,7 @@ ROUTES = [
         "/api/v1/resources/overview",
         overview,
         "Counts over everything",
-        Right.QUEUE_READ,
+        Right.SYSTEM_READ,
         {200: Overview},
     ),
 ]

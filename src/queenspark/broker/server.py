@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import signal
 import socket
 import sys
+from contextlib import suppress
 from types import FrameType
 
 import uvicorn
 import uvloop
 
-from ..settings import Settings
+from ..settings import Settings, SettingsError
 from ..signals import on_stop
 from ..store.errors import DatabaseUnavailable, StoreError
 from ..store.migrate import migrate
 from .app import application
 from .broker import Broker
 from .protocol import Protocol
+from .tls import Certificate
 
 log = logging.getLogger("queenspark.broker")
 
@@ -27,12 +30,40 @@ class StartError(Exception):
     """The broker cannot start; the message is one sentence for people."""
 
 
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def check_exposure(settings: Settings) -> None:
+    """Refuse to let everybody on the network do everything."""
+    if (
+        settings.is_closed
+        or settings.insecure
+        or settings.host in _LOOPBACK
+        or settings.host.startswith("127.")
+    ):
+        return
+    raise StartError(
+        f"listening on {settings.host} without access control would let everybody who reaches port"
+        f" {settings.port} do everything: set QUEENSPARK_ACCESS_CONTROL=true (docs/security.md has the"
+        " steps), or say --insecure"
+    )
+
+
 class _Server(uvicorn.Server):
     """Uvicorn that answers parked polls before it waits for connections to end."""
 
     def __init__(self, config: uvicorn.Config, broker: Broker) -> None:
         super().__init__(config)
         self._broker = broker
+
+    async def on_tick(self, counter: int) -> bool:
+        """Once a second end the connections whose request does not come."""
+        if counter % 10 == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Protocol):
+                    connection.give_up(now, self._broker.settings.request_seconds)
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         # Uvicorn's own handler would raise the signal again at the end, before we have cleaned up.
@@ -49,10 +80,13 @@ def run(settings: Settings) -> int:
         raise StartError(
             "QUEENSPARK_DATABASE_URL is not set: give the URL of a PostgreSQL, or use `queenspark up`"
         )
+    check_exposure(settings)
     logging.basicConfig(
         level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
     )
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+    _allow_connections()
     listener = _listen(settings.host, settings.port)
     try:
         for name in migrate(settings.database_url):
@@ -62,6 +96,13 @@ def run(settings: Settings) -> int:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, listener))
     return 0
+
+
+def _allow_connections() -> None:
+    """Take as many connections as the system allows; the usual limit of 1,024 files is soon reached."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -74,12 +115,28 @@ def _listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
+def _certificate(settings: Settings) -> Certificate | None:
+    if settings.tls_certificate is None:
+        return None
+    try:
+        return Certificate(settings)
+    except OSError as error:
+        raise StartError(
+            f"the certificate {settings.tls_certificate} with the key {settings.tls_key} cannot be used:"
+            f" {error}"
+        ) from error
+
+
 async def _serve(settings: Settings, listener: socket.socket) -> None:
-    broker = Broker(settings)
+    try:
+        broker = Broker(settings)
+    except SettingsError as error:
+        raise StartError(str(error)) from error
     try:
         await broker.start()
     except DatabaseUnavailable as error:
         raise StartError(str(error)) from error
+    certificate = _certificate(settings)
     config = uvicorn.Config(
         application(broker),
         log_config=None,
@@ -91,8 +148,12 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
         server_header=False,
         date_header=False,
+        ssl_context_factory=None if certificate is None else (lambda *_: certificate.context),
     )
-    log.info("listening on http://%s:%d", *listener.getsockname()[:2])
+    if certificate is not None:
+        broker.background(certificate.keep_reading())
+    scheme = "http" if certificate is None else "https"
+    log.info("listening on %s://%s:%d", scheme, *listener.getsockname()[:2])
     server = _Server(config, broker)
     on_stop(server.handle_exit)  # uvicorn sees to SIGINT and SIGTERM, while it serves, but not to SIGHUP
     try:

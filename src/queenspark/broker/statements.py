@@ -11,13 +11,13 @@ from msgspec import Meta
 
 from ..retry import repeat
 from ..sql import parse
-from ..sql.statements import Select, Statement
+from ..sql.statements import Insert, Select, Statement
 from ..store.errors import ChangedMeanwhile
 from .answers.jobs import SqlAnswered
 from .broker import Broker
 from .errors import bad_request
 from .http import Answer, Call, Lines, Right, Route, json
-from .push import check_items
+from .push import admit_items, check_items
 from .sql import Executor
 from .sql.executor import READ_ONLY
 from .sql.rows import LEASE_SECONDS, rows_of
@@ -51,18 +51,21 @@ async def run(broker: Broker, call: Call) -> Answer | Lines:
     first = statements[0]
     if isinstance(first, Select) and not request.dry_run:
         return await _select(broker, call, first, request.timeout)
-    once = partial(_results, broker, statements, dry_run=request.dry_run)
+    once = partial(_results, broker, call, statements, dry_run=request.dry_run)
     return json({"results": await repeat(once, (ChangedMeanwhile,), _PAUSES)})
 
 
-async def _results(broker: Broker, statements: list[Statement], *, dry_run: bool) -> list[object]:
+async def _results(broker: Broker, call: Call, statements: list[Statement], *, dry_run: bool) -> list[object]:
     jobs = broker.store.jobs
     only_reads = all(isinstance(statement, READ_ONLY) for statement in statements)
     async with jobs.reading() if only_reads else jobs.change(dry_run=dry_run) as change:
-        executor = Executor(broker, change)
+        executor = Executor(broker, change, call.caller)
         results: list[object] = [await executor.run(statement) for statement in statements]
         if executor.items:
             check_items(broker, executor.items, sum(len(bytes(item.payload)) for item in executor.items))
+            admit_items(call, executor.items)
+    if not (only_reads or dry_run):
+        call.acted_on = acts(statements)
     if not dry_run:
         for queue in change.changed_queues:
             broker.bus.forget(queue)
@@ -71,9 +74,17 @@ async def _results(broker: Broker, statements: list[Statement], *, dry_run: bool
     return results
 
 
+def acts(statements: list[Statement]) -> str | None:
+    """The statements that change something, for the audit log: without their text, which may have secrets."""
+    changing = [each for each in statements if not isinstance(each, (*READ_ONLY, Insert))]
+    names = [f"{type(each).__name__} {getattr(each, 'name', '')}".strip() for each in changing]
+    return ", ".join(names) or None
+
+
 async def _select(broker: Broker, call: Call, statement: Select, timeout_ms: float | None) -> Lines:
     async with broker.store.jobs.change() as change:
-        executor = Executor(broker, change)
+        executor = Executor(broker, change, call.caller)
+        executor.check(statement)
         planned = await executor.planner.plan(statement)
         wanted = await executor.planner.wanted("select", statement, planned)
         await executor.creation.check_alone(wanted, statement.span)

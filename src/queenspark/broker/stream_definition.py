@@ -16,15 +16,16 @@ from ..formats.definition import (
 )
 from ..store.definitions import WINDOW_QUEUES, window_queue
 from ..store.names import MOST_NAME
-from ..store.streams import Wanted
+from ..store.streams import Wanted, check_sources
 from ..windows.errors import SpecError
 from ..windows.event_time import steps
 from ..windows.spec import WindowSpec
 from .answers.streams import StreamDefined
 from .broker import Broker
-from .errors import bad_request
+from .errors import bad_request, not_found
 from .http import Answer, Call, Right, Route, json
 from .limits import check_name
+from .reach import stream_name
 from .stream_query import computed
 from .times import parse_time
 
@@ -35,6 +36,9 @@ async def define(broker: Broker, call: Call) -> Answer:
     check_name("name", request.name)
     check_name("namespace", request.namespace)
     check_name("name", window_queue(request.namespace, request.name))
+    call.acted_on = stream_name(request.namespace, request.name)
+    if not call.may(call.acted_on):
+        raise not_found("Stream not found")
     if not request.source_queue_names:
         raise bad_request("source_queue_names is required: name at least one queue")
     for queue in request.source_queue_names:
@@ -44,8 +48,10 @@ async def define(broker: Broker, call: Call) -> Answer:
                 f"source_queue_names: {queue} is a window queue and cannot be a source;"
                 " push results to a regular queue and use that as the source"
             )
+    hidden = {name for name in request.source_queue_names if not call.may(name, Right.QUEUE_READ)}
+    check_sources(request.source_queue_names, set(request.source_queue_names) - hidden)
     spec, event_time = _spec(request), _path(request.event_time)
-    computing = await computed(broker, request) if request.computes else None
+    computing = await computed(broker, request, call.caller) if request.computes else None
     stream = await broker.store.streams.define(
         Wanted(
             namespace=request.namespace,

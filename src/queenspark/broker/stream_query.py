@@ -23,6 +23,7 @@ from ..store.names import MOST_NAME
 from ..windows.event_time import steps
 from .broker import Broker
 from .errors import ApiError, bad_request
+from .http import Caller
 from .sql.catalogue import BrokerCatalogue
 
 _MOST_TEXT = 10_000
@@ -43,12 +44,12 @@ class Computed(NamedTuple):
     having: str | None
 
 
-async def computed(broker: Broker, request: StreamDefinition) -> Computed:
+async def computed(broker: Broker, request: StreamDefinition, caller: Caller) -> Computed:
     """Plan what a definition asks for over its queues as they are now, or 400 that names the field."""
     _check(request)
     queues = list(dict.fromkeys(request.source_queue_names))
     async with broker.store.jobs.reading() as reading:
-        relation = await BrokerCatalogue(reading).messages(queues)
+        relation = await BrokerCatalogue(reading, caller).messages(queues)
     expressions = _Expressions(request, relation)
     # Planning takes some milliseconds, in which others shall be served.
     return await asyncio.to_thread(expressions.planned)

@@ -56,7 +56,7 @@ class KeysQuery(RecordsQuery):
 
 async def stream_of(broker: Broker, call: Call) -> Stream:
     """The stream that a call names."""
-    return await find_stream(broker, call.path["stream"], call.query.namespace)
+    return await find_stream(broker, call, call.path["stream"], call.query.namespace)
 
 
 def _age(now: datetime, since: datetime | None) -> float:
@@ -138,7 +138,7 @@ async def list_streams(broker: Broker, call: Call) -> Answer:
     query: StreamsQuery = call.query
     counted_at = await broker.counted_at()
     found, total = await broker.store.streams.page(
-        page_of(query, "namespace", "createdAt", "updatedAt"), query.namespace
+        page_of(query, "namespace", "createdAt", "updatedAt", visible=call.visible()), query.namespace
     )
     page = paged("streams", await _described(broker, found), total, query)
     return json({**page, "countedAt": counted_at})
@@ -309,7 +309,7 @@ ROUTES = [
         f"{STREAMS}/stats",
         stats,
         "Counts over all streams, and the pipeline",
-        Right.STREAM_READ,
+        Right.SYSTEM_READ,
         {200: StreamStats},
     ),
     Route(

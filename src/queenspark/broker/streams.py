@@ -31,6 +31,7 @@ from .http import NOTHING, Answer, Call, Right, Route, json
 from .leases import Lease
 from .limits import check_name
 from .parking import Lot
+from .reach import may_touch_lease, stream_name
 from .times import iso, parse_time
 from .window import page_of, parse_cursor, shown_window
 
@@ -39,9 +40,10 @@ _MOST_WINDOWS = 1000
 _PAGE = 1000
 
 
-async def find_stream(broker: Broker, name: str, namespace: str | None) -> Stream:
+async def find_stream(broker: Broker, call: Call, name: str, namespace: str | None) -> Stream:
     """The stream that a request means: 404 when there is none, 400 when the name alone does not say which."""
     found = await broker.store.streams.named(name)
+    found = [stream for stream in found if call.may(stream_name(stream.namespace, stream.name))]
     if namespace is not None:
         found = [stream for stream in found if stream.namespace == namespace]
     if not found:
@@ -73,7 +75,7 @@ async def poll(broker: Broker, call: Call) -> Answer:
             f"maxMessages is {request.max_messages} and messages is false: leave maxMessages out, and page"
             " with /api/v1/stream/window/:leaseId/messages"
         )
-    stream = await find_stream(broker, request.stream_name, request.namespace)
+    stream = await find_stream(broker, call, request.stream_name, request.namespace)
     group = check_name("consumerGroup", request.consumer_group)
     holder = check_name("consumerId", request.consumer_id) if request.consumer_id else None
     broker.metrics.pop_requests.inc()
@@ -187,17 +189,19 @@ class WindowPageQuery(msgspec.Struct, rename="camel"):
 async def window_messages(broker: Broker, call: Call) -> Answer:
     """More messages of a window that is leased."""
     cursor = parse_cursor(call.query.cursor)
-    _, window = await _leased_window(broker, call.path["leaseId"])
+    _, window = await _leased_window(broker, call, call.path["leaseId"])
     if window is None:
         raise not_found("Lease not found or expired")
     page = await page_of(broker, window, call.query.max_messages, cursor)
     return json({"windowId": window.id, "messages": page.messages, "nextCursor": page.next_cursor})
 
 
-async def _leased_window(broker: Broker, text: str) -> tuple[Leased | None, WindowMessage | None]:
+async def _leased_window(broker: Broker, call: Call, text: str) -> tuple[Leased | None, WindowMessage | None]:
     try:
         lease_id = UUID(text)
     except ValueError:
+        return None, None
+    if not await may_touch_lease(broker, call, lease_id):
         return None, None
     leased = await broker.store.hydration.leased(lease_id)
     return leased, decode(leased.payload) if leased is not None and leased.payload is not None else None
@@ -217,9 +221,9 @@ async def ack(broker: Broker, call: Call) -> Answer:
     request: WindowAckRequest = call.body
     if not request.lease_id:
         raise bad_request("Missing leaseId")
-    lease = broker.leases.take(request.lease_id)
+    lease = broker.leases.take(request.lease_id) if call.caller.scopes is None else None
     if lease is None:
-        leased, window = await _leased_window(broker, request.lease_id)
+        leased, window = await _leased_window(broker, call, request.lease_id)
         if leased is None:
             raise bad_request("Invalid or expired lease")
         if window is None or leased.transaction_id is None:
@@ -258,7 +262,7 @@ async def renew(broker: Broker, call: Call) -> Answer:
     except ValueError:
         lease_id = None
     found = None
-    if lease_id is not None:
+    if lease_id is not None and await may_touch_lease(broker, call, lease_id):
         found = await broker.store.deliverer.extend(lease_id, request.extend_ms / 1000)
     if found is None:
         raise not_found("Lease not found or expired")
@@ -281,7 +285,8 @@ async def seek(broker: Broker, call: Call) -> Answer:
     if time is None or not request.stream_name or not request.consumer_group:
         raise bad_request(_SEEK)
     group = check_name("consumerGroup", request.consumer_group)
-    stream = await find_stream(broker, request.stream_name, request.namespace)
+    stream = await find_stream(broker, call, request.stream_name, request.namespace)
+    call.acted_on = stream_name(stream.namespace, stream.name)
     await broker.store.streams.seek(stream, group, max(time, datetime(1, 1, 2, tzinfo=UTC)))
     broker.bus.wake(stream.queue)
     return json({"success": True, "consumerGroup": group, "timestamp": iso(time)})

@@ -101,7 +101,7 @@ async def status_messages(broker: Broker, call: Call) -> Answer:
 async def _lags(broker: Broker, query: GroupsQuery) -> dict[str, Any]:
     counted_at = await broker.counted_at()
     rows, total = await broker.store.groups.page(
-        page_of(query, "queue", "lag", "lagSeconds"), queue=query.queue
+        page_of(query, "queue", "lag", "lagSeconds", visible=None), queue=query.queue
     )
     lags = [
         {
@@ -217,7 +217,7 @@ ROUTES = [
         "/api/v1/status/analytics",
         analytics,
         "Lag of a page of the groups",
-        Right.QUEUE_READ,
+        Right.SYSTEM_READ,
         {200: Analytics},
         query=GroupsQuery,
     ),

@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from ..formats.window_message import Range, WindowMessage
 from ..store.definitions import Body
-from ..store.headers import from_text
+from ..store.headers import shown
 from ..store.hydration import Record, Wish
 from .broker import Broker
 from .errors import bad_request
@@ -35,6 +35,7 @@ class WindowRecord(msgspec.Struct, gc=False):
     partition: str
     transactionId: str  # noqa: N815
     headers: dict[str, str] | UnsetType = UNSET
+    producerSub: str | UnsetType = UNSET  # noqa: N815
 
 
 class Page(NamedTuple):
@@ -133,6 +134,7 @@ def _after(ranges: Sequence[Range], cursor: Cursor | None) -> list[Range]:
 def _shown(record: Record, partition: str, queue: str) -> WindowRecord:
     data = Raw(record.payload.encode())
     created = iso_us(record.created_us)
+    headers, producer = shown(record.headers)
     return WindowRecord(
         str(record.id),
         data,
@@ -142,7 +144,8 @@ def _shown(record: Record, partition: str, queue: str) -> WindowRecord:
         queue,
         partition,
         record.transaction_id,
-        from_text(record.headers) or UNSET,
+        headers or UNSET,
+        producer or UNSET,
     )
 
 

@@ -2,12 +2,14 @@
 
 import os
 import sys
+from typing import Annotated
 
 import typer
 
-from queenspark.cli import dlq, groups, jobs, queues, streams
+from queenspark.cli import audit, dlq, groups, jobs, keys, queues, streams
 from queenspark.cli.demo.command import demo
 from queenspark.cli.exits import Exit, Failure
+from queenspark.cli.me import me
 from queenspark.cli.output import say
 from queenspark.cli.pipeline import pipeline
 from queenspark.cli.pop import pop
@@ -29,6 +31,20 @@ app = typer.Typer(
 )
 
 RUN, USE, LOOK = "Run it", "Use it", "Look after it"
+
+
+@app.callback()
+def trust(
+    ca: Annotated[
+        str | None,
+        typer.Option(
+            "--ca", metavar="FILE", help="Certificates to check the broker against (default: QUEENSPARK_CA)."
+        ),
+    ] = None,
+) -> None:
+    """Whom to trust, for every command."""
+    if ca is not None:
+        os.environ["QUEENSPARK_CA"] = ca
 
 
 def version() -> None:
@@ -56,6 +72,9 @@ app.add_typer(jobs.app, name="jobs", rich_help_panel=LOOK)
 app.add_typer(groups.app, name="groups", rich_help_panel=LOOK)
 app.add_typer(dlq.app, name="dlq", rich_help_panel=LOOK)
 app.command(rich_help_panel=LOOK)(seek)
+app.add_typer(keys.app, name="keys", rich_help_panel=LOOK)
+app.command(rich_help_panel=LOOK)(me)
+app.command(rich_help_panel=LOOK)(audit.audit)
 
 
 def run() -> None:

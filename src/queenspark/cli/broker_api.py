@@ -9,12 +9,14 @@ import msgspec
 
 from queenspark.cli.exits import Exit, Failure
 from queenspark.client.brokers import Brokers
-from queenspark.client.errors import QueenError, Refused, SqlError, Unavailable, Unreachable
+from queenspark.client.credentials import credentials
+from queenspark.client.errors import NotAllowed, QueenError, Refused, SqlError, Unavailable, Unreachable
 from queenspark.client.sync.lines import Lines
 from queenspark.client.sync.transport import Transport
 from queenspark.settings import Settings
 
 ANSWER_SECONDS = 30.0
+_WHO = "Say who you are with QUEENSPARK_API_KEY or QUEENSPARK_TOKEN; `queenspark me` shows who you are."
 
 Query = Mapping[str, Any]
 
@@ -28,7 +30,10 @@ class BrokerApi:
 
     def __init__(self, url: str | None) -> None:
         self.url = Settings.from_env(url=url).url.rstrip("/")
-        self._transport = Transport(Brokers(self.url), timeout=ANSWER_SECONDS, retries=0)
+        with failures():
+            self._transport = Transport(
+                Brokers(self.url), timeout=ANSWER_SECONDS, retries=0, credentials=credentials()
+            )
 
     def get(self, *path: str, query: Query | None = None, patience: float = 0.0) -> Any:
         """The answer to a GET, None for 204; `patience` is how long the broker may take on purpose."""
@@ -90,6 +95,8 @@ def failures() -> Iterator[None]:
         raise
     except Unreachable as error:
         raise Failure(f"{_sentence(error)}, or say where it is with --url.", Exit.UNREACHABLE) from None
+    except NotAllowed as refused:
+        raise Failure(f"The broker refused: {refused}. {_WHO}") from None
     except Refused as refused:
         raise Failure(f"The broker refused: {refused}") from None
     except QueenError as error:

@@ -27,9 +27,11 @@ class BrokerProcess(ChildProcess):
             database_url=database_url,
             host=settings.host,
             port=settings.port,
+            insecure=settings.insecure,
         )
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)
-        self.url = f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
+        scheme = "http" if settings.tls_certificate is None else "https"
+        self.url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}"
         # Certificates take long to load, and are not needed.
         self._client = httpx2.Client(base_url=self.url, trust_env=False, timeout=2.0, verify=False)
 

@@ -1,6 +1,7 @@
 """Everything on one machine: PostgreSQL, a broker and the pipeline, from start to stop."""
 
 import errno
+import os
 import shutil
 import signal
 import socket
@@ -24,6 +25,7 @@ class LocalSystem:
     """What `queenspark up` runs. With a database URL in the settings no PostgreSQL is started."""
 
     def __init__(self, settings: Settings, *, with_pipeline: bool = True) -> None:
+        os.umask(0o077)  # logs, checkpoint and temporary files are for their owner only; children inherit it
         self.settings = settings
         self.postgres = None if settings.database_url is not None else _embedded(settings)
         url = self.postgres.url if self.postgres else str(settings.database_url)

@@ -1,6 +1,7 @@
 """`queenspark pipeline`: Spark, which cuts the streams into windows."""
 
 import logging
+import os
 import threading
 from typing import Annotated
 
@@ -39,6 +40,7 @@ def pipeline(
     )
     # What others have to say, with stack traces, is raised too, and told in a sentence.
     logging.getLogger().handlers[0].addFilter(logging.Filter("queenspark"))
+    os.umask(0o077)  # the checkpoint is for its owner only
     running = Pipeline(settings, url)
     on_stop(lambda *_: running.stop())
     if exit_with_parent:

@@ -21,6 +21,10 @@ DatabaseUrl = Annotated[
     typer.Option("--database-url", metavar="URL", help="PostgreSQL (default: QUEENSPARK_DATABASE_URL)."),
 ]
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (default: 127.0.0.1).")]
+Insecure = Annotated[
+    bool,
+    typer.Option("--insecure", help="Listen beyond loopback without access control, all the same."),
+]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on (default: 6632).")]
 
 
@@ -28,6 +32,7 @@ def serve(
     database_url: DatabaseUrl = None,
     host: Host = None,
     port: Port = None,
+    insecure: Insecure = False,
     exit_with_parent: Annotated[
         bool, typer.Option("--exit-with-parent", hidden=True, help="Stop when stdin ends.")
     ] = False,
@@ -36,7 +41,7 @@ def serve(
     require_server()
     from queenspark.broker import server
 
-    settings = Settings.from_env(database_url=database_url, host=host, port=port)
+    settings = Settings.from_env(database_url=database_url, host=host, port=port, insecure=insecure or None)
     require_database(settings)
     if exit_with_parent:
         threading.Thread(target=stop_when_stdin_ends, daemon=True).start()

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from queenspark.cli.local_system import LocalSystem, stopped_by_signals
 from queenspark.cli.output import out, say
-from queenspark.cli.serve import Host, Port
+from queenspark.cli.serve import Host, Insecure, Port
 from queenspark.cli.server_extra import require_server
 from queenspark.settings import Settings
 
@@ -23,6 +23,7 @@ def up(
     ] = None,
     host: Host = None,
     port: Port = None,
+    insecure: Insecure = False,
     with_pipeline: Annotated[
         bool, typer.Option("--pipeline/--no-pipeline", help="Without it there are queues, but no windows.")
     ] = True,
@@ -33,7 +34,7 @@ def up(
     With QUEENSPARK_DATABASE_URL set, that PostgreSQL is used and none is started.
     """
     require_server()
-    settings = Settings.from_env(data_dir=data_dir, host=host, port=port)
+    settings = Settings.from_env(data_dir=data_dir, host=host, port=port, insecure=insecure or None)
     with stopped_by_signals() as stopping:
         try:
             with LocalSystem(settings, with_pipeline=with_pipeline) as system:

@@ -8,6 +8,8 @@ QueenError
 │   ├── NotFound          there is no such queue, stream, group or message
 │   ├── SqlError          a statement is wrong, or its query failed: line, column
 │   ├── TooLarge          the request or a payload is too large
+│   ├── NotAllowed        the broker does not know who is calling, or they lack the right
+│   ├── RateLimited       the API key has reached its limit; later it may do more
 │   ├── QueueFull         the queue has reached its max_size; later there may be room
 │   └── Unavailable       the broker cannot answer now, for instance because PostgreSQL is away
 ├── LeaseLost             the lease is over: the message or window goes, or went, to another consumer
@@ -71,6 +73,14 @@ class TooLarge(Refused):
     """The request or a payload is too large."""
 
 
+class NotAllowed(Refused):
+    """The broker does not know who is calling (status 401), or they lack the right (403)."""
+
+
+class RateLimited(Refused):
+    """The API key has reached its limit of requests or messages per second."""
+
+
 class QueueFull(Refused):
     """The queue has reached its `max_size`; later there may be room."""
 
@@ -108,7 +118,7 @@ class NotSent(QueenError):
 
 
 #: Errors after which the same request may succeed.
-PASSING = (Unreachable, Unavailable, QueueFull)
+PASSING = (Unreachable, Unavailable, QueueFull, RateLimited)
 
 
 def may_have_happened(error: QueenError) -> bool:
@@ -119,9 +129,12 @@ def may_have_happened(error: QueenError) -> bool:
 def refusal(status: int, answer: dict[str, Any]) -> Refused:
     """The error that stands for an answer of the broker."""
     message = str(answer.get("error") or f"the broker answered with status {status}")
-    kinds: dict[int, type[Refused]] = {404: NotFound, 413: TooLarge, 429: QueueFull}
-    kind = Unavailable if status >= 500 else kinds.get(status, Refused)
     code = str(answer.get("code") or "error")
+    full = RateLimited if code == "rate_limited" else QueueFull
+    kinds: dict[int, type[Refused]] = {
+        401: NotAllowed, 403: NotAllowed, 404: NotFound, 413: TooLarge, 429: full,
+    }  # fmt: skip
+    kind = Unavailable if status >= 500 else kinds.get(status, Refused)
     return (SqlError if code == "sql_error" else kind)(message, status, code, answer)
 
 

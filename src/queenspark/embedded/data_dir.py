@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import stat
 import tempfile
 from pathlib import Path
 from typing import IO
@@ -40,7 +41,9 @@ class DataDir:
         if self._lock is not None:
             return
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # PostgreSQL may run as another user, who has to pass through.
+            self.path.chmod(stat.S_IMODE(self.path.stat().st_mode) & 0o711)
             lock = (self.path / "lock").open("a+")
         except OSError as error:
             raise EmbeddedPostgresError(

@@ -23,6 +23,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     transaction_id: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    #: Only those of queues that match one of these patterns of LIKE; not for putting back.
+    visible: list[str] | None = None
 
     def params(self) -> dict[str, Any]:
         """As parameters of the statements."""

@@ -50,16 +50,27 @@ class Groups:
         params = {"group_ids": group_ids, "limit": limit, "offset": offset}
         return await self._database.records("list_places", params)
 
-    async def delete(self, name: str, queue: str | None = None, *, keep_start: bool = False) -> int:
-        """Delete a group (on one queue, or all); with keep_start it begins anew from where it began."""
+    async def delete(
+        self,
+        name: str,
+        queue: str | None = None,
+        *,
+        keep_start: bool = False,
+        visible: list[str] | None = None,
+    ) -> int:
+        """Delete a group (on one queue, or all that match a pattern of `visible`).
+
+        With keep_start it begins again from where it began.
+        """
         statement = "restart_groups" if keep_start else "delete_groups"
-        rows = await self._database.rows(statement, {"name": name, "queue": queue})
+        rows = await self._database.rows(statement, {"name": name, "queue": queue, "visible": visible})
         self._catalog.forget(queue)
         return len(rows)
 
-    async def set_start(self, name: str, time: datetime) -> int:
+    async def set_start(self, name: str, time: datetime, visible: list[str] | None = None) -> int:
         """Where the group begins in partitions that it has no place in yet; the number of its queues."""
-        return len(await self._database.rows("set_subscription", {"name": name, "time": time}))
+        params = {"name": name, "time": time, "visible": visible}
+        return len(await self._database.rows("set_subscription", params))
 
     async def seek(
         self, queue: str, name: str, to: str, time: datetime | None = None, partition: str | None = None

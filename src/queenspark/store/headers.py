@@ -13,6 +13,9 @@ MOST_VALUE = 4096
 RESERVED = "_"
 """Names that begin with this are the product's own."""
 
+PRODUCER = f"{RESERVED}producer"
+"""The header with the name of the caller who pushed a message, where access is controlled."""
+
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, str]).decode
 
@@ -25,6 +28,15 @@ def to_text(headers: Mapping[str, str] | None) -> str | None:
 def from_text(text: str | None) -> dict[str, str] | None:
     """Headers from their stored form."""
     return None if text is None else _decode(text)
+
+
+def shown(text: str | None) -> tuple[dict[str, str] | None, str | None]:
+    """The headers that a producer gave, and the name of that producer."""
+    if text is None:
+        return None, None
+    headers = _decode(text)
+    producer = headers.pop(PRODUCER, None)
+    return headers or None, producer
 
 
 def headers_size(headers: Mapping[str, str] | None) -> int:

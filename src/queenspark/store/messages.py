@@ -17,6 +17,7 @@ _FILTERS = (
     "from",
     "to",
     "status",
+    "visible",
 )
 
 

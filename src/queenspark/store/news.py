@@ -15,20 +15,26 @@ MOST_BYTES = 7000  # PostgreSQL takes 8000 in one notification
 
 
 class News(msgspec.Struct, omit_defaults=True):
-    """One notification: queues that got messages, names that changed, whether a mode was switched."""
+    """One notification: queues that got messages, names that changed, whether modes or API keys changed."""
 
     sender: str
     wake: list[str] = []
     forget: list[str] = []
     modes: bool = False
+    keys: bool = False
 
 
 def pack(
-    sender: str, wake: Collection[str], forget: Collection[str] = (), *, modes: bool = False
+    sender: str,
+    wake: Collection[str],
+    forget: Collection[str] = (),
+    *,
+    modes: bool = False,
+    keys: bool = False,
 ) -> list[str]:
     """News as texts that fit into notifications."""
     packed: list[str] = []
-    news = News(sender, modes=modes)
+    news = News(sender, modes=modes, keys=keys)
     size = 0
     for names, field in ((wake, "wake"), (forget, "forget")):
         for name in names:
@@ -63,4 +69,10 @@ async def listen(database: Database) -> AsyncIterator[str]:
 async def tell_of_pushes(database: Database, queues: Collection[str], sender: str = "store") -> None:
     """Wake the polls that wait for queues, on every broker."""
     for text in pack(sender, queues):
+        await tell(database, text)
+
+
+async def tell_of_keys(database: Database, sender: str = "store") -> None:
+    """Let every broker read its API keys again."""
+    for text in pack(sender, (), keys=True):
         await tell(database, text)

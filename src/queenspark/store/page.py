@@ -16,6 +16,8 @@ class Page(NamedTuple):
     sort: str = "name"
     descending: bool = False
     search: str | None = None
+    #: Only names that match one of these patterns of LIKE.
+    visible: list[str] | None = None
 
     def params(self) -> dict[str, Any]:
         """As parameters of the statements."""

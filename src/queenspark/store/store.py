@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence, Set
 
+from ..settings import EncryptionKeys
+from .api_keys import ApiKeys
 from .append import Appender, Push
+from .audit import Audit
 from .catalog import Catalog
 from .clock import Clock
 from .counts import Counts
@@ -35,7 +38,7 @@ class Store:
         url: str,
         *,
         pool_size: int = 16,
-        encryption_key: bytes | None = None,
+        encryption_key: EncryptionKeys | bytes | None = None,
         retention_batch: int = 5000,
         stream_hold_seconds: float = 86400.0,
     ) -> None:
@@ -58,6 +61,8 @@ class Store:
         self.dead_letters = DeadLetters(self.database, self.cipher)
         self.messages = Messages(self.database, self.cipher)
         self.traces = Traces(self.database)
+        self.api_keys = ApiKeys(self.database)
+        self.audit = Audit(self.database)
         self.clock = Clock(self.database)
         self.sweeper = Sweeper(self.database, retention_batch, stream_hold_seconds)
 

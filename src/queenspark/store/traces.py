@@ -38,21 +38,27 @@ class Traces:
         """The traces of one message, oldest first."""
         return await self._list(partition_id=partition_id, transaction_id=transaction_id, limit=1000)
 
-    async def of_name(self, name: str, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
+    async def of_name(
+        self, name: str, limit: int = 100, offset: int = 0, visible: list[str] | None = None
+    ) -> list[dict[str, Any]]:
         """The traces of one name, oldest first."""
-        return await self._list(name=name, limit=limit, offset=offset)
+        return await self._list(name=name, limit=limit, offset=offset, visible=visible)
 
     async def _list(self, **chosen: Any) -> list[dict[str, Any]]:
         params = {
             "partition_id": None,
             "transaction_id": None,
             "name": None,
+            "visible": None,
             "limit": 100,
             "offset": 0,
             **chosen,
         }
         return await self._database.records("list_traces", params)
 
-    async def names(self, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
+    async def names(
+        self, limit: int = 100, offset: int = 0, visible: list[str] | None = None
+    ) -> list[dict[str, Any]]:
         """All names, the latest used first."""
-        return await self._database.records("trace_names", {"limit": limit, "offset": offset})
+        params = {"limit": limit, "offset": offset, "visible": visible}
+        return await self._database.records("trace_names", params)

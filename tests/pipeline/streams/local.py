@@ -13,6 +13,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, Ti
 from queenspark.pipeline.external.job_processor import JobProcessor
 from queenspark.pipeline.external.job_query import JobQuery
 from queenspark.pipeline.external.job_source import JobOptions, JobReader
+from queenspark.pipeline.spark.secrets import Secrets, seal
 from queenspark.pipeline.streams import bucket_state
 from queenspark.pipeline.streams.care import Care
 from queenspark.pipeline.streams.stream_source import StreamsOptions, StreamsReader, steps_of_this_process
@@ -134,7 +135,8 @@ class LocalPipeline(LocalQuery):
         self._url = url
         self._epoch = epoch
         self._limit = ReadMaxRows(max_rows)
-        self._options = StreamsOptions(url, tuple(buckets), max_rows, encryption_key)
+        keys = None if encryption_key is None else (("", encryption_key),)
+        self._options = StreamsOptions(seal(Secrets(url, keys)), tuple(buckets), max_rows)
         super().__init__(buckets)
 
     def _reader_again(self) -> DataSourceStreamReader:

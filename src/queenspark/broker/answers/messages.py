@@ -25,6 +25,8 @@ class Message(msgspec.Struct, rename="camel"):
     data: Raw
     created_at: str
     headers: dict[str, str] | UnsetType = UNSET
+    #: The caller who pushed it, where access is controlled.
+    producer_sub: str | None = None
 
 
 class MessageList(msgspec.Struct):
@@ -55,6 +57,8 @@ class DeadLetter(msgspec.Struct, rename="camel"):
     failed_at: str
     status: Literal["dead_letter"] = "dead_letter"
     headers: dict[str, str] | UnsetType = UNSET
+    #: The caller who pushed it, where access is controlled.
+    producer_sub: str | None = None
 
 
 class DeadLetterList(msgspec.Struct):
@@ -80,6 +84,8 @@ class MessageDetail(msgspec.Struct, rename="camel"):
     created_at: str
     dead_letters: list[DeadLetter]
     headers: dict[str, str] | UnsetType = UNSET
+    #: The caller who pushed it, where access is controlled.
+    producer_sub: str | None = None
     namespace: str | UnsetType | None = UNSET
     task: str | UnsetType | None = UNSET
     message_id: str | UnsetType = UNSET

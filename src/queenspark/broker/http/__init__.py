@@ -6,12 +6,16 @@ parsing it, and the same table of routes gives the OpenAPI document.
 
 from .answer import NOTHING, Answer, Error, Lines, json
 from .app import Admit, App, admit_everybody
-from .call import ANONYMOUS, Call, Caller, Headers
+from .call import Call, Headers
+from .caller import ANONYMOUS, NOBODY, Caller
 from .cors import Cors
-from .route import Right, Route
+from .right import Right
+from .route import Route
+from .scope import Scope, ScopeError, parse_scopes
 
 __all__ = [
     "ANONYMOUS",
+    "NOBODY",
     "NOTHING",
     "Admit",
     "Answer",
@@ -24,6 +28,9 @@ __all__ = [
     "Lines",
     "Right",
     "Route",
+    "Scope",
+    "ScopeError",
     "admit_everybody",
     "json",
+    "parse_scopes",
 ]

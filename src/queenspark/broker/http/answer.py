@@ -58,6 +58,8 @@ def failure(error: ApiError, request_id: str | None = None) -> Answer:
     headers = []
     if error.retry_after is not None:
         headers.append((b"retry-after", str(error.retry_after).encode()))
+    if error.status == 401:
+        headers.append((b"www-authenticate", b'Bearer realm="queenspark"'))
     if error.allow:
         headers.append((b"allow", ", ".join(error.allow).encode()))
     line, column = error.at or (msgspec.UNSET, msgspec.UNSET)

@@ -11,7 +11,8 @@ from ..errors import ApiError
 from .answer import JSON, JSON_LINES, Answer, Lines, failure
 from .asgi import Receive, Scope, Send
 from .body import discard, has_body, is_long, read
-from .call import ANONYMOUS, Call, Caller
+from .call import Call
+from .caller import ANONYMOUS, Caller
 from .cors import Cors
 from .decode import decode_body, decode_query
 from .route import Route
@@ -92,6 +93,7 @@ class App:
             return Answer(204, headers=headers)
         match, call.path = self._router.find("GET" if method == "HEAD" else method, path)
         route = match.route
+        call.right = route.right
         call.caller = await self._admit(call, route)
         if route.query is not None:
             call.query = decode_query(route, scope["query_string"])
@@ -99,7 +101,10 @@ class App:
             raw = await read(call, self._max_body_bytes)
             call.body_bytes = len(raw)
             call.body = decode_body(match, raw, self._max_depth)
-        return await route.endpoint(self._broker, call)
+        answer = await route.endpoint(self._broker, call)
+        if call.acted_on is not None or (route.right.is_administrative and method != "GET"):
+            await self._broker.note_act(call, route, answer.status if isinstance(answer, Answer) else 200)
+        return answer
 
     async def _send_lines(self, send: Send, call: Call, answer: Lines) -> None:
         """Send lines as they come. What goes wrong before the first of them is an answer of its own."""

@@ -7,22 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
-import msgspec
-
+from ..errors import ApiError, not_found
 from .asgi import Receive, Scope
+from .caller import ANONYMOUS
+from .right import Right
 
 _A_WHILE = 0.05  # seconds
 _ROUNDS = 5  # of the event loop, until the end of a connection has come through to whoever waits for it
-
-
-class Caller(msgspec.Struct, frozen=True):
-    """Who sent a request, and the roles that they have."""
-
-    name: str
-    roles: frozenset[str] = frozenset()
-
-
-ANONYMOUS = Caller("anonymous")
 
 
 class Headers(Mapping[str, str]):
@@ -54,8 +45,8 @@ class Call:
     """One request, read as its route says."""
 
     __slots__ = (
-        "_began", "_gone", "body", "body_bytes", "caller", "header_pairs", "method", "path", "query",
-        "read_to_end", "receive", "url_path",
+        "_began", "_gone", "acted_on", "address", "body", "body_bytes", "caller", "header_pairs", "method",
+        "path", "query", "read_to_end", "receive", "right", "url_path",
     )  # fmt: skip
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
@@ -69,6 +60,12 @@ class Call:
         self.body: Any = None
         self.body_bytes = 0
         self.caller = ANONYMOUS
+        #: The right that its route needs.
+        self.right = Right.PUBLIC
+        #: Where the client is.
+        self.address: str = (scope.get("client") or ("unknown",))[0]
+        #: What an administrative act was about, for the audit log, where the path does not say it.
+        self.acted_on: str | None = None
         #: Whether all of the request was received.
         self.read_to_end = False
         self._gone: Task[None] | None = None
@@ -78,6 +75,25 @@ class Call:
     def headers(self) -> Headers:
         """The headers of the request."""
         return Headers(self.header_pairs)
+
+    def may(self, name: str, right: Right | None = None) -> bool:
+        """Whether the caller has the right of the route, or another one, to what has this name."""
+        return self.caller.may(right or self.right, name)
+
+    def visible(self, right: Right | None = None) -> list[str] | None:
+        """The names of a list that the caller may see, as patterns of LIKE; None for every name."""
+        return self.caller.visible(right or self.right)
+
+    def need(self, right: Right) -> None:
+        """Refuse a caller who has no such right to anything."""
+        if not self.caller.can(right):
+            raise forbidden(self.caller.name, right)
+
+    def need_queue(self, name: str, right: Right | None = None) -> None:
+        """Refuse a caller without a right to a queue: 403, or 404 when they have it to other queues."""
+        self.need(right or self.right)
+        if not self.may(name, right):
+            raise not_found(f"queue {name} does not exist")
 
     def watch(self) -> Task[None]:
         """A task that ends when the client goes away."""
@@ -105,3 +121,8 @@ class Call:
         """Stop watching."""
         if self._gone is not None:
             self._gone.cancel()
+
+
+def forbidden(name: str, right: Right) -> ApiError:
+    """403: the caller's role or scopes lack a right."""
+    return ApiError(403, f"{name} lacks the right {right}: ask an administrator for a role or scope with it")

@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 import msgspec
 
 from .answer import Answer, Lines
 from .call import Call
+from .right import Right
 
 Endpoint = Callable[[Any, Call], Awaitable[Answer | Lines]]
-
-
-class Right(StrEnum):
-    """What a caller must be allowed to do. Every route needs exactly one."""
-
-    PUBLIC = "public"
-    QUEUE_PUSH = "queue:push"
-    QUEUE_CONSUME = "queue:consume"
-    #: Push and acknowledge in one step; a caller who may do this may do either alone.
-    QUEUE_TRANSACT = "queue:transact"
-    QUEUE_READ = "queue:read"
-    QUEUE_ADMIN = "queue:admin"
-    STREAM_CONSUME = "stream:consume"
-    STREAM_READ = "stream:read"
-    STREAM_ADMIN = "stream:admin"
-    #: Run SQL: read every queue, push rows, define and drop jobs.
-    SQL = "sql:run"
-    SYSTEM_READ = "system:read"
-    SYSTEM_ADMIN = "system:admin"
 
 
 class Route(NamedTuple):

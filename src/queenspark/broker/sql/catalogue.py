@@ -17,6 +17,7 @@ from ...store.job import Job
 from ...store.job_change import JobChange
 from ...store.relations import Declared
 from ...store.streams import check_sources
+from ..http import Caller, Right
 from .names import split_name
 
 SAMPLE = 1000
@@ -38,8 +39,9 @@ class Resolved(NamedTuple):
 class BrokerCatalogue:
     """The relations of the database, loaded by name before a statement is planned."""
 
-    def __init__(self, change: JobChange) -> None:
+    def __init__(self, change: JobChange, caller: Caller) -> None:
         self._change = change
+        self._caller = caller
         self._known: dict[str, Resolved] = {}
         #: Samples of queues: looked at once for all statements of a request.
         self._samples: dict[int, Paths] = {}
@@ -53,10 +55,10 @@ class BrokerCatalogue:
         """The relations that were loaded."""
         return list(self._known)
 
-    async def load(self, name: str, span: Span) -> Resolved:
-        """The relation of a name. Raises SqlError."""
+    async def load(self, name: str, span: Span, right: Right = Right.QUEUE_READ) -> Resolved:
+        """The relation of a name, whose queues the caller has a right to. Raises SqlError."""
         found = await self.look_up(name, span)
-        if found is None:
+        if found is None or not all(self._caller.may(right, queue) for queue in found.queues):
             hint = did_you_mean(name, await self.all_names()) or "; SHOW STREAMS and SHOW QUEUES list them"
             raise span.error(f"there is no stream, source or queue {name}{hint}")
         if found.job is not None and found.job.definition.writes is not None:
@@ -83,8 +85,14 @@ class BrokerCatalogue:
 
     async def all_names(self) -> list[str]:
         """The names of everything that can be read, for hints."""
-        schemas = [declared.name for declared in await self._change.relations.all()]
-        return [*schemas, *await self._change.queue_names()]
+        caller = self._caller
+        schemas = [
+            declared.name
+            for declared in await self._change.relations.all()
+            if all(caller.may(Right.QUEUE_READ, queue) for queue in queues_of(parsed_schema(declared)))
+        ]
+        queues = await self._change.queue_names()
+        return [*schemas, *(queue for queue in queues if caller.may(Right.QUEUE_READ, queue))]
 
     async def refuse_jobs(self, queues: Iterable[str], span: Span) -> None:
         """Refuse a schema over the rows of a job, which has its own columns."""

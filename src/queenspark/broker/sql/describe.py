@@ -8,6 +8,7 @@ from ...sql import Relation
 from ...sql.statements import Describe
 from ...store.job import Condition
 from ...store.job_change import JobChange
+from ..http import Caller
 from .catalogue import BrokerCatalogue, outside_of, read_by
 from .condition import shown_condition, shown_retention, shown_run
 from .table import Result, kind_of_rows, table, type_name
@@ -15,9 +16,9 @@ from .table import Result, kind_of_rows, table, type_name
 _COLUMNS = [("column", "string"), ("type", "string")]
 
 
-async def described(change: JobChange, statement: Describe) -> Result:
+async def described(change: JobChange, statement: Describe, caller: Caller) -> Result:
     """Columns and types; with EXTENDED also how the job is doing. Raises SqlError."""
-    catalogue = BrokerCatalogue(change)
+    catalogue = BrokerCatalogue(change, caller)
     found = await catalogue.look_up(statement.name, statement.span)
     found = found or await catalogue.load(statement.name, statement.span)
     relation, job = found.relation, found.job

@@ -26,6 +26,7 @@ from ...store.job import Job
 from ...store.job_change import JobChange
 from ...store.push import Item
 from ..broker import Broker
+from ..http import Caller, Right
 from .catalogue import outside_of, own_name, queues_of
 from .creation import Creation, queried
 from .describe import described
@@ -33,6 +34,7 @@ from .explain import explained
 from .names import no_such, split_name
 from .planner import Planner
 from .removal import Removal
+from .rights import check_dropped, check_rights
 from .show import Shows
 from .table import Result, plan_columns, table
 
@@ -43,11 +45,12 @@ READ_ONLY = (Show, Describe, Explain)
 class Executor:
     """Runs statements on one connection, as part of its transaction."""
 
-    def __init__(self, broker: Broker, change: JobChange) -> None:
+    def __init__(self, broker: Broker, change: JobChange, caller: Caller) -> None:
         self._change = change
-        self._shows = Shows(broker.store.queues, broker.store.counts)
+        self._caller = caller
+        self._shows = Shows(broker.store.queues, broker.store.counts, caller)
         self._appender = broker.appender
-        self.planner = Planner(change)
+        self.planner = Planner(change, caller)
         self.creation = Creation(change, self.planner, broker.settings.external_jobs)
         self._removal = Removal(change)
         #: Rows of INSERT.
@@ -59,6 +62,10 @@ class Executor:
             return await self._run(statement)
         except Refused as error:
             raise statement.span.error(str(error)) from error
+
+    def check(self, statement: Statement) -> None:
+        """Check that the caller may run a statement of this kind, with this name."""
+        check_rights(self._caller, statement)
 
     async def drop(self, job: Job, *, cascade: bool) -> list[str]:
         """Drop a job, with `cascade` also those that read it; the names of all. Raises Refused."""
@@ -72,6 +79,7 @@ class Executor:
         return await actions[action](job)
 
     async def _run(self, statement: Statement) -> Result:
+        self.check(statement)
         match statement:
             case CreateStream():
                 return await self.creation.create(statement)
@@ -84,13 +92,15 @@ class Executor:
             case Insert():
                 return await self._insert(statement)
             case Drop():
-                return await self._removal.run(statement)
+                result = await self._removal.run(statement)
+                check_dropped(self._caller, result["dropped"], statement)
+                return result
             case ControlJob():
                 return await self._control(statement)
             case Show():
                 return await self._shows.show(self._change, statement)
             case Describe():
-                return await described(self._change, statement)
+                return await described(self._change, statement, self._caller)
             case Explain():
                 return await self._explain(statement)
             case Select():
@@ -99,7 +109,7 @@ class Executor:
 
     async def _insert(self, statement: Insert) -> Result:
         catalogue = self.planner.catalogue
-        source = await catalogue.load(statement.name, statement.span)
+        source = await catalogue.load(statement.name, statement.span, Right.QUEUE_PUSH)
         if source.source is not None:
             raise statement.span.error(f"{statement.name} is outside; INSERT is for streams over queues")
         _, payloads = await asyncio.to_thread(plan_insert, statement, catalogue)

@@ -27,6 +27,11 @@ def check_new_name(name: str, span: Span) -> None:
         raise span.error(f"the name {name} {fault}; choose another")
 
 
+def outside(what: str, name: str, span: Span) -> SqlError:
+    """The error about a name outside the caller's scopes: as if there were nothing of that name."""
+    return span.error(f"there is no {what} {name}, or you have no right to it")
+
+
 async def no_such(change: JobChange, what: str, name: str, span: Span) -> SqlError:
     """The error about a job or stream that is not there."""
     names = [job.full_name for job in await change.all()]

@@ -13,6 +13,7 @@ from ...sql.duration import short_duration
 from ...sql.statements import CreateStream, Select
 from ...store.job import WantedJob
 from ...store.job_change import JobChange
+from ..http import Caller
 from .catalogue import BrokerCatalogue, Resolved, outside_of
 from .names import split_name
 
@@ -28,9 +29,9 @@ class Planned(msgspec.Struct, frozen=True):
 class Planner:
     """Plans the queries of a request."""
 
-    def __init__(self, change: JobChange) -> None:
+    def __init__(self, change: JobChange, caller: Caller) -> None:
         self._change = change
-        self.catalogue = BrokerCatalogue(change)
+        self.catalogue = BrokerCatalogue(change, caller)
 
     async def plan(self, statement: CreateStream | Select) -> Planned:
         """Plan a query over what there is now. Raises SqlError."""

@@ -13,6 +13,7 @@ from ...store.counts import Counts
 from ...store.job_change import JobChange
 from ...store.page import Page
 from ...store.queues import Queues
+from ..http import Caller, Right
 from .catalogue import outside_of, parsed_schema, parsed_source, queues_of, read_by
 from .condition import shown_condition
 from .table import Result, kind_of_rows, table
@@ -43,20 +44,21 @@ _OUTSIDE = [("name", "string"), ("connector", "string"), ("statement", "string")
 class Shows:
     """Answers SHOW."""
 
-    def __init__(self, queues: Queues, counts: Counts) -> None:
+    def __init__(self, queues: Queues, counts: Counts, caller: Caller) -> None:
         self._queues = queues
         self._counts = counts
+        self._caller = caller
 
     async def show(self, change: JobChange, statement: Show) -> Result:
         """The list that a statement asks for."""
         match statement.what:
             case "STREAMS":
-                return table("show", _STREAMS, await _streams(change))
+                return table("show", _STREAMS, self._mine(await _streams(change)))
             case "JOBS":
-                return table("show", _JOBS, await _jobs(change))
+                return table("show", _JOBS, self._mine(await _jobs(change)))
             case "QUEUES":
                 await self._counts.refresh()
-                rows, _ = await self._queues.page(Page())
+                rows, _ = await self._queues.page(Page(visible=self._caller.visible(Right.QUEUE_READ)))
                 shown = [[row["name"], row["partitions"], row["messages"], row["pending"]] for row in rows]
                 return table("show", _QUEUES, shown)
             case "FUNCTIONS":
@@ -65,6 +67,10 @@ class Shows:
                 return table("show", _OUTSIDE, await _sources(change))
             case "SINKS":
                 return table("show", _OUTSIDE, await _sinks(change))
+
+    def _mine(self, rows: list[list[Any]]) -> list[list[Any]]:
+        """Those rows whose name, their first value, the caller may see."""
+        return [row for row in rows if self._caller.may(Right.JOB_READ, row[0])]
 
 
 async def _streams(change: JobChange) -> list[list[Any]]:

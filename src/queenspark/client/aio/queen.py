@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from ..brokers import Brokers
+from ..credentials import File, Token, credentials
 from ..duration import Duration, milliseconds, seconds
 from ..events import Listener
 from .admin import AsyncAdmin
@@ -30,6 +31,10 @@ class AsyncQueen:
     wait for an answer. What is safe to repeat is repeated `retries` times. `buffer_size`, `linger` and
     `buffer_wait` are for buffered pushes: how many may wait, how long they are gathered, and how long a push
     waits for room.
+
+    `api_key`, or `token` (or a function that gives one), says who the client is; without them,
+    `QUEENSPARK_API_KEY` and `QUEENSPARK_TOKEN` do. `ca` is a file with the certificates that a broker with
+    TLS is checked against, and `certificate` the files of the client's own certificate and its key.
     """
 
     def __init__(
@@ -41,10 +46,19 @@ class AsyncQueen:
         buffer_size: int = 10_000,
         linger: Duration = "20ms",
         buffer_wait: Duration = 30,
+        api_key: str | None = None,
+        token: Token | None = None,
+        ca: File | None = None,
+        certificate: tuple[File, File] | None = None,
     ) -> None:
         default = os.environ.get("QUEENSPARK_URL", "").strip() or _URL
         brokers = Brokers(default if url is None else url)
-        transport = AsyncTransport(brokers, timeout=seconds("timeout", timeout), retries=retries)
+        transport = AsyncTransport(
+            brokers,
+            timeout=seconds("timeout", timeout),
+            retries=retries,
+            credentials=credentials(api_key, token, ca, certificate),
+        )
         self._session = AsyncSession(
             transport,
             buffer_size=buffer_size,

@@ -11,6 +11,7 @@ import httpx2
 import msgspec
 
 from ..brokers import Brokers, delay
+from ..credentials import Credentials
 from ..errors import InvalidValue, QueenError, Unreachable, refusal
 from .lines import Lines
 from .tasks import sleep
@@ -26,14 +27,17 @@ SILENCE_SECONDS = 30.0
 class Transport:
     """Speaks HTTP to one of several brokers."""
 
-    def __init__(self, brokers: Brokers, *, timeout: float, retries: int) -> None:
+    def __init__(
+        self, brokers: Brokers, *, timeout: float, retries: int, credentials: Credentials | None = None
+    ) -> None:
         self._brokers = brokers
+        self._credentials = credentials or Credentials()
         self._timeout = timeout
         #: How often a failed request is sent again.
         self.retries = retries
         local = httpx2.URL(brokers.current).host in _LOCAL
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
-        self._http = httpx2.Client(trust_env=not local, limits=limits)
+        self._http = httpx2.Client(trust_env=not local, limits=limits, verify=self._credentials.context())
 
     def close(self) -> None:
         """Close the connections."""
@@ -78,7 +82,7 @@ class Transport:
                     f"{url}/{where}",
                     params=parameters,
                     content=content,
-                    headers=_JSON if content is not None else None,
+                    headers={**self._credentials.headers(), **(_JSON if content is not None else {})},
                     timeout=(self._timeout if within is None else within) + patience,
                 )
                 response = self._http.send(request, stream=may_be_lines)

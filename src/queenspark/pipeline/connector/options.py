@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from ...settings import Settings, decode_key, variable
+from ...settings import EncryptionKeys, Settings, decode_key, variable
 from ...store.definitions import WINDOW_QUEUES
 from ...store.names import name_fault
 from ..errors import OptionError
@@ -25,8 +25,8 @@ LATEST = "latest"
 class ReadOptions:
     """What to read: the queues, where to begin, and how much at a time."""
 
-    url: str
-    encryption_key: bytes | None
+    url: str = field(repr=False)
+    encryption_key: EncryptionKeys | None = field(repr=False)
     queues: tuple[str, ...]
     start: str | datetime
     max_rows: int | None
@@ -56,8 +56,8 @@ class Limits(NamedTuple):
 class WriteOptions:
     """Where to write, and the name under which a repeated write is recognised."""
 
-    url: str
-    encryption_key: bytes | None
+    url: str = field(repr=False)
+    encryption_key: EncryptionKeys | None = field(repr=False)
     queue: str
     name: str | None
     limits: Limits
@@ -104,7 +104,7 @@ def _url(given: Mapping[str, str], settings: Settings) -> str:
     return url
 
 
-def _key(settings: Settings) -> bytes | None:
+def _key(settings: Settings) -> EncryptionKeys | None:
     return decode_key(settings.encryption_key) if settings.encryption_key else None
 
 

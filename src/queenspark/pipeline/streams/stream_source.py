@@ -25,6 +25,7 @@ from ...store.position import LARGEST, Position
 from ...store.progress import Place, Stream, name_of
 from ...store.steps import Steps
 from ...windows.layout import NEVER
+from ..spark.secrets import reveal
 from .care import Care
 from .definitions import Definitions
 from .lost_state import begin_versions
@@ -45,10 +46,10 @@ _LOOK_LONGEST = 0.5
 class StreamsOptions(msgspec.Struct, frozen=True):
     """What the source has to know."""
 
+    #: A reference to the database and its keys (see spark/secrets.py), or the URL itself.
     url: str
     buckets: tuple[int, ...]
     max_rows: int
-    encryption_key: bytes | None = None
     care: Care = Care()
 
 
@@ -81,13 +82,13 @@ class Split(InputPartition):
 @lru_cache(maxsize=4)
 def store_of_this_process(url: str) -> PipelineStore:
     """Workers of Spark live on from task to task, and so do their connections."""
-    return PipelineStore(url)
+    return PipelineStore(reveal(url).url)
 
 
 @lru_cache(maxsize=4)
 def steps_of_this_process(url: str) -> Steps:
     """Where workers note which job they compute."""
-    return Steps(url)
+    return Steps(reveal(url).url)
 
 
 @lru_cache(maxsize=16)
@@ -290,7 +291,7 @@ class StreamsReader(DataSourceStreamReader):
             return
         definitions = definitions_of(options.url, partition.seq)
         router = Router(
-            definitions, partition.read, options.buckets, Cipher(options.encryption_key),
+            definitions, partition.read, options.buckets, Cipher(reveal(options.url).encryption_key),
             options.care.failures(definitions), steps_of_this_process(options.url) if options.care.is_on else None,
         )  # fmt: skip
         store = store_of_this_process(options.url)

@@ -16,10 +16,11 @@ from pyspark.sql.functions import sum as sum_
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ...settings import Settings, decode_key
+from ...settings import EncryptionKeys, Settings, decode_key
 from ...store.definitions import STREAMS_QUERY
 from ...store.pipeline import PipelineStore
 from ..histogram import Histogram
+from ..spark.secrets import Secrets, seal
 from .care import Coroner
 from .rates import StreamRates
 from .stream_source import NAME, StreamsDataSource, StreamsOptions
@@ -37,12 +38,11 @@ class StreamsQuery:
     seq = 0
 
     def __init__(
-        self, url: str, *, checkpoint: str, max_rows: int, encryption_key: bytes | None = None
+        self, url: str, *, checkpoint: str, max_rows: int, encryption_key: EncryptionKeys | None = None
     ) -> None:
-        self._url = url
+        self._secrets = Secrets(url, encryption_key)
         self._checkpoint = checkpoint
         self._max_rows = max_rows
-        self._encryption_key = encryption_key
         self._store = PipelineStore(url)
         self._rates = StreamRates(self._store)
         self._coroner = Coroner(self._store)
@@ -68,10 +68,11 @@ class StreamsQuery:
         buckets = bucket_labels(spark)
         failure = self._started.exception() if self._started is not None else None
         care = self._coroner.care(None if failure is None else str(failure))
-        options = StreamsOptions(self._url, buckets, self._max_rows, self._encryption_key, care)
+        reference = seal(self._secrets)
+        options = StreamsOptions(reference, buckets, self._max_rows, care)
         source = spark.readStream.format(NAME).option("options", msgspec.json.encode(options).decode()).load()
         windows = source.groupBy("bucket").transformWithStateInPandas(
-            WindowProcessor(self._url, epoch, buckets, care), OUTPUT, "append", "none"
+            WindowProcessor(reference, epoch, buckets, care), OUTPUT, "append", "none"
         )
         sums = [sum_(name).alias(name) for name in _SUMS]
         times = [

@@ -24,6 +24,7 @@ from ...store.window_sink import Bucket, Parts, Pushed, WindowSink
 from ...windows import Engine, Result, State
 from ...windows.layout import NEVER
 from ...windows.membership import is_counted_from
+from ..spark.secrets import reveal
 from .bucket_state import BucketState
 from .care import Care
 from .definitions import Definitions
@@ -48,7 +49,7 @@ class WindowProcessor(StatefulProcessor):
     extra: Mapping[str, Any] = {}
 
     def __init__(self, url: str, epoch: int, buckets: tuple[int, ...], care: Care | None = None) -> None:
-        self._url = url
+        self._url = url  # or a reference to it: see spark/secrets.py
         self._epoch = epoch
         self._buckets = buckets
         self.care = care or Care()
@@ -286,7 +287,7 @@ class Step:
 @lru_cache(maxsize=4)
 def sink_of_this_process(url: str) -> WindowSink:
     """Workers of Spark live on from task to task, and so do their connections."""
-    return WindowSink(url)
+    return WindowSink(reveal(url).url)
 
 
 def _stream(name: str) -> Stream:

@@ -106,6 +106,7 @@ CROSS JOIN LATERAL (
 WHERE (%(name)s::text IS NULL OR q.name = %(name)s)
   AND (%(namespace)s::text IS NULL OR q.namespace = %(namespace)s)
   AND (%(task)s::text IS NULL OR q.task = %(task)s)
+  AND (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
   AND (%(windows)s OR s.id IS NULL OR (s.output = 'rows' AND s.expires_at IS NULL))
   AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(q.name)) > 0)
 ORDER BY CASE WHEN NOT %(descending)s THEN k.number END, CASE WHEN %(descending)s THEN k.number END DESC NULLS LAST,
@@ -189,6 +190,7 @@ CROSS JOIN LATERAL (
            CASE %(sort)s WHEN 'queue' THEN q.name END AS text
 ) k
 WHERE (%(name)s::text IS NULL OR g.name = %(name)s) AND (%(queue)s::text IS NULL OR q.name = %(queue)s)
+  AND (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
   AND (%(queue_ids)s::integer[] IS NULL OR g.queue_id = ANY (%(queue_ids)s))
   AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(g.name)) > 0)
   AND (%(min_lag_seconds)s::float8 IS NULL
@@ -245,7 +247,8 @@ SELECT s.name, count(*) AS queues, coalesce(sum(c.partitions), 0)::bigint AS par
        count(*) OVER () AS total
 FROM queenspark.queues q LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
 CROSS JOIN LATERAL (SELECT CASE %(of)s WHEN 'task' THEN q.task ELSE q.namespace END AS name) s
-WHERE s.name <> '' AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(s.name)) > 0)
+WHERE s.name <> '' AND (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
+  AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(s.name)) > 0)
 GROUP BY s.name
 ORDER BY CASE WHEN %(sort)s = 'messages' AND NOT %(descending)s THEN sum(c.messages) END,
          CASE WHEN %(sort)s = 'messages' AND %(descending)s THEN sum(c.messages) END DESC NULLS LAST,
@@ -266,6 +269,7 @@ WHERE g.id = ANY (%(group_ids)s) ORDER BY t.queue_id, t.name LIMIT %(limit)s OFF
 -- name: delete_groups
 DELETE FROM queenspark.groups g USING queenspark.queues q
 WHERE q.id = g.queue_id AND g.name = %(name)s AND (%(queue)s::text IS NULL OR q.name = %(queue)s)
+  AND (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
 RETURNING g.id
 
 -- name: restart_groups
@@ -273,6 +277,7 @@ RETURNING g.id
 WITH restarted AS (
     UPDATE queenspark.groups g SET seen_txid = start_txid, seen_id = start_id FROM queenspark.queues q
     WHERE q.id = g.queue_id AND g.name = %(name)s AND (%(queue)s::text IS NULL OR q.name = %(queue)s)
+      AND (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
     RETURNING g.id
 ), forgotten AS (
     DELETE FROM queenspark.places p USING restarted r WHERE p.group_id = r.id
@@ -287,8 +292,9 @@ UPDATE queenspark.groups g
 SET start_txid = a.txid, start_id = a.id,
     seen_txid = CASE WHEN (a.txid, a.id) < (g.seen_txid, g.seen_id) THEN a.txid ELSE g.seen_txid END,
     seen_id = CASE WHEN (a.txid, a.id) < (g.seen_txid, g.seen_id) THEN a.id ELSE g.seen_id END
-FROM queenspark.groups x CROSS JOIN LATERAL position_at(x.queue_id, %(time)s) a
-WHERE x.id = g.id AND g.name = %(name)s
+FROM queenspark.groups x JOIN queenspark.queues q ON q.id = x.queue_id
+CROSS JOIN LATERAL position_at(x.queue_id, %(time)s) a
+WHERE x.id = g.id AND g.name = %(name)s AND (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
 RETURNING g.id
 
 -- name: seek_to
@@ -305,13 +311,16 @@ FROM chosen_dead_letters(
     %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) d
 JOIN queenspark.groups g ON g.id = d.group_id
 JOIN queenspark.partitions t ON t.id = d.partition_id JOIN queenspark.queues q ON q.id = t.queue_id
+WHERE (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
 ORDER BY d.failed_at DESC, d.id DESC LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: count_dead_letters
 -- How many a filter means, up to a limit.
 SELECT count(*) FROM (
     SELECT 1 FROM chosen_dead_letters(
-        %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) LIMIT %(most)s) d
+        %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) d
+    JOIN queenspark.partitions t ON t.id = d.partition_id JOIN queenspark.queues q ON q.id = t.queue_id
+    WHERE (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s)) LIMIT %(most)s) d
 
 -- name: return_dead_letters
 SELECT * FROM put_back(
@@ -320,7 +329,9 @@ SELECT * FROM put_back(
 -- name: delete_dead_letters
 DELETE FROM queenspark.dead_letters d USING chosen_dead_letters(
     %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) c
-WHERE d.group_id = c.group_id AND d.id = c.id
+WHERE d.group_id = c.group_id AND d.id = c.id AND (%(visible)s::text[] IS NULL OR EXISTS (
+    SELECT 1 FROM queenspark.partitions t JOIN queenspark.queues q ON q.id = t.queue_id
+    WHERE t.id = d.partition_id AND q.name LIKE ANY (%(visible)s)))
 RETURNING d.id
 
 -- name: browse_messages
@@ -356,6 +367,7 @@ SELECT x.* FROM (
       AND (%(task)s::text IS NULL OR q.task = %(task)s)
       AND (%(from)s::timestamptz IS NULL OR m.created_at >= %(from)s)
       AND (%(to)s::timestamptz IS NULL OR m.created_at < %(to)s)
+      AND (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
 ) x
 WHERE %(status)s::text IS NULL OR x.status = %(status)s
 ORDER BY x.txid DESC, x.id DESC LIMIT %(limit)s OFFSET %(offset)s
@@ -376,11 +388,15 @@ FROM queenspark.traces r JOIN queenspark.partitions t ON t.id = r.partition_id
 JOIN queenspark.queues q ON q.id = t.queue_id
 WHERE (%(partition_id)s::bigint IS NULL OR (r.partition_id = %(partition_id)s AND r.transaction_id = %(transaction_id)s))
   AND (%(name)s::text IS NULL OR r.names @> ARRAY[%(name)s::text])
+  AND (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
 ORDER BY r.created_at, r.id LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: trace_names
 SELECT n.name, count(*) AS traces, max(r.created_at) AS last_at
 FROM queenspark.traces r CROSS JOIN LATERAL unnest(r.names) AS n(name)
+WHERE %(visible)s::text[] IS NULL OR EXISTS (
+    SELECT 1 FROM queenspark.partitions t JOIN queenspark.queues q ON q.id = t.queue_id
+    WHERE t.id = r.partition_id AND q.name LIKE ANY (%(visible)s))
 GROUP BY n.name ORDER BY max(r.created_at) DESC LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: system
@@ -918,6 +934,7 @@ CROSS JOIN LATERAL (
     SELECT CASE %(sort)s WHEN 'createdAt' THEN s.created_at WHEN 'updatedAt' THEN s.updated_at END AS time
 ) k
 WHERE s.output = 'rows' AND s.expires_at IS NULL
+  AND (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
   AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
   AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(q.name)) > 0)
 ORDER BY CASE WHEN NOT %(descending)s THEN k.time END, CASE WHEN %(descending)s THEN k.time END DESC,
@@ -1242,6 +1259,7 @@ CROSS JOIN LATERAL (
            CASE %(sort)s WHEN 'name' THEN s.name ELSE s.namespace END AS text
 ) k
 WHERE s.output = 'windows' AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
+  AND (%(visible)s::text[] IS NULL OR s.namespace || '/' || s.name LIKE ANY (%(visible)s))
   AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(s.name)) > 0)
 ORDER BY CASE WHEN NOT %(descending)s THEN k.time END, CASE WHEN %(descending)s THEN k.time END DESC,
          CASE WHEN NOT %(descending)s THEN k.text END, CASE WHEN %(descending)s THEN k.text END DESC,
@@ -1467,3 +1485,49 @@ SELECT u.* FROM unnest(%(stream)s::integer[], %(arriving)s::float8[], %(processe
 WHERE EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.id = u.stream)
 ON CONFLICT (stream_id) DO UPDATE SET arriving = excluded.arriving, processed = excluded.processed,
     sealed = excluded.sealed, late = excluded.late, backpressure = excluded.backpressure, updated_at = clock_timestamp()
+
+-- name: add_api_key
+INSERT INTO queenspark.api_keys
+    (id, name, hash, role, scopes, requests_per_second, messages_per_second, created_by, expires_at)
+VALUES (%(id)s, %(name)s, %(hash)s, %(role)s, %(scopes)s, %(requests_per_second)s, %(messages_per_second)s,
+        %(created_by)s, %(expires_at)s)
+RETURNING *
+
+-- name: find_api_keys
+-- Keys that are neither revoked nor over.
+SELECT * FROM queenspark.api_keys k
+WHERE k.id = ANY (%(ids)s) AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())
+
+-- name: list_api_keys
+SELECT k.*, count(*) OVER () AS total FROM queenspark.api_keys k
+WHERE %(search)s::text IS NULL OR position(lower(%(search)s) IN lower(k.name)) > 0
+ORDER BY CASE WHEN %(sort)s = 'createdAt' AND NOT %(descending)s THEN k.created_at END,
+         CASE WHEN %(sort)s = 'createdAt' AND %(descending)s THEN k.created_at END DESC,
+         CASE WHEN %(sort)s = 'name' AND %(descending)s THEN k.name END DESC, k.name, k.created_at
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: revoke_api_key
+-- A key that is revoked stays in the list, for those who read the audit log.
+UPDATE queenspark.api_keys SET revoked_at = coalesce(revoked_at, clock_timestamp()) WHERE id = %(id)s RETURNING *
+
+-- name: use_api_keys
+UPDATE queenspark.api_keys k SET last_used_at = greatest(k.last_used_at, to_timestamp(u.at))
+FROM unnest(%(ids)s::text[], %(times)s::float8[]) AS u(id, at) WHERE k.id = u.id
+
+-- name: add_audit
+INSERT INTO queenspark.audit (caller, kind, address, action, subject, status)
+VALUES (%(caller)s, %(kind)s, %(address)s, %(action)s, %(subject)s, %(status)s)
+
+-- name: list_audit
+-- A page of the audit log, the newest first.
+SELECT a.*, count(*) OVER () AS total FROM queenspark.audit a
+WHERE (%(caller)s::text IS NULL OR a.caller = %(caller)s)
+  AND (%(from)s::timestamptz IS NULL OR a.at >= %(from)s) AND (%(to)s::timestamptz IS NULL OR a.at < %(to)s)
+ORDER BY a.at DESC, a.id DESC LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: forget_audit
+DELETE FROM queenspark.audit WHERE at < clock_timestamp() - make_interval(secs => %(seconds)s)
+
+-- name: queue_of_lease
+SELECT q.name FROM queenspark.places p JOIN queenspark.groups g ON g.id = p.group_id
+JOIN queenspark.queues q ON q.id = g.queue_id WHERE p.lease_id = %(lease_id)s LIMIT 1

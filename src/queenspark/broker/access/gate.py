@@ -1,0 +1,110 @@
+"""The gate: admits callers to routes."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import OrderedDict
+from typing import NamedTuple
+
+from ...settings import Settings
+from ...store import Store
+from ...store.api_keys import PREFIX
+from ...store.definitions import DEFAULT_NAMESPACE
+from ..errors import ApiError, not_found
+from ..http import NOBODY, Call, Caller, Right, Route
+from ..http.call import forbidden
+from .credential import credential_of, unauthorized
+from .failures import Failures
+from .known_keys import KnownKey, KnownKeys
+from .tokens import Tokens
+
+_MOST = 10_000  # credentials that are known
+_MISSING = (
+    "this broker needs an API key or a token: send it as `Authorization: Bearer …`;"
+    " `queenspark keys create` makes keys"
+)
+
+
+class _Known(NamedTuple):
+    """A credential that was good: the key that it is, or the caller of a token and how long it is good."""
+
+    key: KnownKey | None
+    caller: Caller
+    until: float
+    version: int
+
+
+class Gate:
+    """Admits callers whose credential is good and whose role and scopes allow what the route does."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self.keys = KnownKeys(store.api_keys)
+        self.tokens = Tokens(settings) if settings.jwt_enabled else None
+        self._failures = Failures()
+        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+
+    async def admit(self, call: Call, route: Route) -> Caller:
+        """The caller, or the `ApiError` that refuses them: 401, 403, 404 or 429."""
+        right = route.right
+        if right is Right.PUBLIC:
+            return NOBODY
+        caller = await self._caller(call)
+        if right not in caller.rights:
+            raise forbidden(caller.name, right)
+        if caller.scopes is not None:
+            _check_path(call, caller, right)
+        if caller.meter is not None:
+            caller.meter.request()
+        return caller
+
+    async def _caller(self, call: Call) -> Caller:
+        credential = credential_of(call)
+        if credential is None:
+            raise unauthorized(_MISSING)
+        digest = hashlib.sha256(credential.encode()).digest()
+        known = self._known.get(digest)
+        if known is None or not self._is_good(known):
+            self._known.pop(digest, None)
+            known = await self._checked(call, credential)
+            self._known[digest] = known
+            if len(self._known) > _MOST:
+                self._known.popitem(last=False)
+        if known.key is not None:
+            self.keys.used(known.key)
+        return known.caller
+
+    def _is_good(self, known: _Known) -> bool:
+        if known.key is not None:
+            return known.key.until > time.monotonic()
+        return (
+            known.until > time.time()
+            and self.tokens is not None
+            and known.version == self.tokens.keys.version
+        )
+
+    async def _checked(self, call: Call, credential: str) -> _Known:
+        self._failures.check(call.address)
+        try:
+            if credential.startswith(f"{PREFIX}_"):
+                key = await self.keys.check(credential)
+                return _Known(key, key.caller, 0.0, 0)
+            if self.tokens is None:
+                raise unauthorized("the credential is not an API key, and this broker takes no tokens")
+            caller, until = await self.tokens.check(credential)
+            return _Known(None, caller, until, self.tokens.keys.version)
+        except ApiError as error:
+            if error.status == 401:
+                self._failures.note(call.address)
+            raise
+
+
+def _check_path(call: Call, caller: Caller, right: Right) -> None:
+    """404 for a name in the path that is outside the caller's scopes, as for one that does not exist."""
+    parameter = {"queue": "queue", "job": "name"}.get(right.kind, "")
+    name = call.path.get(parameter)
+    if name is None:
+        return
+    own = name.removeprefix(f"{DEFAULT_NAMESPACE}.") if right.kind == "job" else name
+    if not caller.may(right, own):
+        raise not_found(f"{right.kind} {name} does not exist")

@@ -1,0 +1,57 @@
+"""Limits: requests and messages per second of one caller, on one broker."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from ..errors import ApiError
+
+
+class Bucket:
+    """Fills with a rate up to a second's worth. What takes more than is left puts it into debt."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._most = max(1.0, rate)
+        self._left = self._most
+        self._at = time.monotonic()
+
+    def take(self, count: int) -> float:
+        """Take so many, if there is anything left; else how many seconds it takes until there is."""
+        now = time.monotonic()
+        self._left = min(self._most, self._left + (now - self._at) * self._rate)
+        self._at = now
+        if self._left < 1:
+            return (1 - self._left) / self._rate
+        self._left -= count
+        return 0.0
+
+
+class KeyMeter:
+    """The limits of one API key."""
+
+    def __init__(self, requests_per_second: float | None, messages_per_second: float | None) -> None:
+        self._limits = (requests_per_second, messages_per_second)
+        self._requests = None if requests_per_second is None else Bucket(requests_per_second)
+        self._messages = None if messages_per_second is None else Bucket(messages_per_second)
+
+    def request(self) -> None:
+        """One request more, or 429."""
+        if self._requests is not None and (wait := self._requests.take(1)):
+            raise _too_many("requests", self._limits[0], wait)
+
+    def messages(self, count: int) -> None:
+        """So many messages more, or 429."""
+        if count and self._messages is not None and (wait := self._messages.take(count)):
+            raise _too_many("messages", self._limits[1], wait)
+
+
+def _too_many(what: str, limit: float | None, wait: float) -> ApiError:
+    seconds = max(1, math.ceil(wait))
+    return ApiError(
+        429,
+        f"the limit of this key is {limit:g} {what} per second: try again in {seconds} s",
+        "rate_limited",
+        retry_after=seconds,
+    )

@@ -1,0 +1,185 @@
+"""The keys that tokens are checked with. Each is bound to one algorithm, whatever a token says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import httpx2
+import msgspec
+from joserfc.errors import JoseError, SecurityWarning
+from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey, import_key
+
+from ...settings import Settings, SettingsError, variable
+
+log = logging.getLogger("queenspark.broker")
+
+_MOST_BYTES = 1024 * 1024  # of a JWKS
+_RETRY_SECONDS = 5.0
+_AGAIN_SECONDS = 10.0  # between two reads because of a key that is not known
+_RSA_BITS = 2048
+_PEM_KINDS = (RSAKey, ECKey, OKPKey)
+
+
+class BoundKey(NamedTuple):
+    """A key and the one algorithm that it is for."""
+
+    algorithm: str
+    id: str | None
+    key: Any
+
+
+def bind(key: Any, id_: str | None = None) -> BoundKey | None:
+    """A key with the algorithm of its type; None when no algorithm of ours has such keys."""
+    match key:
+        case OctKey():
+            return BoundKey("HS256", id_, key)
+        case RSAKey() if key.raw_value.key_size >= _RSA_BITS:
+            return BoundKey("RS256", id_, key)
+        case ECKey() if key.curve_name == "P-256":
+            return BoundKey("ES256", id_, key)
+        case OKPKey() if key.curve_name == "Ed25519":
+            return BoundKey("EdDSA", id_, key)
+        case _:
+            return None
+
+
+def static_keys(settings: Settings) -> list[BoundKey]:
+    """The keys that are settings. Raises SettingsError."""
+    keys: list[BoundKey] = []
+    if settings.jwt_secret is not None:
+        try:
+            keys.append(BoundKey("HS256", None, OctKey.import_key(settings.jwt_secret.encode())))
+        except ValueError:
+            raise SettingsError(
+                f"{variable('jwt_secret')} is a public key, which everybody has: give it as"
+                f" {variable('jwt_public_key')}"
+            ) from None
+    if settings.jwt_public_key is not None:
+        bound = _from_pem(settings.jwt_public_key.replace("\\n", "\n"))
+        if bound is None:
+            raise SettingsError(
+                f"{variable('jwt_public_key')} is not a public key of RSA (2048 bits or more), P-256 or"
+                " Ed25519 in PEM; write its lines as they are, or with \\n between them"
+            )
+        keys.append(bound)
+    return allowed(keys, settings.jwt_algorithm)
+
+
+def _from_pem(text: str) -> BoundKey | None:
+    for kind in _PEM_KINDS:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SecurityWarning)  # of short keys, which are refused anyway
+                return bind(kind.import_key(text))
+        except (JoseError, ValueError, TypeError, AttributeError):
+            continue
+    return None
+
+
+def allowed(keys: Iterable[BoundKey], algorithm: str) -> list[BoundKey]:
+    """Those of some keys whose algorithm is accepted."""
+    return [key for key in keys if algorithm in ("auto", key.algorithm)]
+
+
+def read_jwks(text: bytes, algorithm: str) -> list[BoundKey]:
+    """The usable keys of a JWKS; secrets have no business in one. Raises ValueError."""
+    document = msgspec.json.decode(text)
+    if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
+        raise ValueError("it is not an object with `keys`")
+    found: list[BoundKey] = []
+    for entry in document["keys"]:
+        if not isinstance(entry, dict) or entry.get("kty") == "oct" or entry.get("use", "sig") != "sig":
+            continue
+        try:
+            bound = bind(import_key(entry), entry.get("kid"))
+        except (JoseError, ValueError, TypeError, KeyError):
+            continue
+        if bound is not None and entry.get("alg", bound.algorithm) in _names(bound.algorithm):
+            found.append(bound)
+    return allowed(found, algorithm)
+
+
+def _names(algorithm: str) -> tuple[str, ...]:
+    return ("EdDSA", "Ed25519") if algorithm == "EdDSA" else (algorithm,)
+
+
+class TokenKeys:
+    """All keys: those of the settings, and those of the JWKS, which is read again and again."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._static = static_keys(settings)
+        self._published: list[BoundKey] = []
+        self._read_at = 0.0
+        self._reading = asyncio.Lock()
+        #: Counts the changes of the keys.
+        self.version = 0
+        #: Whether the JWKS, if there is one, was read.
+        self.ready = settings.jwt_jwks_url is None
+
+    def of(self, algorithm: str, id_: str | None) -> Sequence[BoundKey]:
+        """The keys for an algorithm; with an id, that key and those that have none."""
+        return [
+            key
+            for key in (*self._static, *self._published)
+            if key.algorithm == algorithm and (id_ is None or key.id in (None, id_))
+        ]
+
+    async def keep_reading(self) -> None:
+        """Read the JWKS again and again."""
+        while self._settings.jwt_jwks_url is not None:
+            await self._read()
+            pause = self._settings.jwt_jwks_refresh_interval if self.ready else _RETRY_SECONDS
+            await asyncio.sleep(pause)
+
+    async def look_again(self) -> None:
+        """A token has a key that is not known: the issuer may have a new one. Not done all the time."""
+        if self._settings.jwt_jwks_url is not None and time.monotonic() - self._read_at > _AGAIN_SECONDS:
+            await self._read()
+
+    async def _read(self) -> None:
+        url, settings = self._settings.jwt_jwks_url, self._settings
+        assert url is not None
+        async with self._reading:
+            if self._read_at and time.monotonic() - self._read_at < 1.0:
+                return
+            self._read_at = time.monotonic()
+            try:
+                text = await _fetch(url, settings.jwt_jwks_timeout_ms / 1000)
+                keys = read_jwks(text, settings.jwt_algorithm)
+            except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, ValueError) as error:
+                log.warning(
+                    "the keys of tokens could not be read from %s: %s",
+                    url,
+                    str(error) or type(error).__name__,
+                )
+                return
+            if not keys:
+                log.warning("%s has no key that can be used", url)
+            before = [(key.algorithm, key.id, key.key.thumbprint()) for key in self._published]
+            after = [(key.algorithm, key.id, key.key.thumbprint()) for key in keys]
+            self._published = keys
+            self.ready = True
+            if before != after:
+                self.version += 1
+
+
+async def _fetch(url: str, seconds: float) -> bytes:
+    async with (
+        asyncio.timeout(seconds),
+        httpx2.AsyncClient(follow_redirects=False, timeout=seconds) as client,
+        client.stream("GET", url) as response,
+    ):
+        if response.status_code != httpx2.codes.OK:
+            raise ValueError(f"it answered with status {response.status_code}")
+        text = b""
+        async for part in response.aiter_bytes():
+            text += part
+            if len(text) > _MOST_BYTES:
+                raise ValueError(f"it is larger than {_MOST_BYTES} bytes")
+        return text

@@ -1,0 +1,27 @@
+"""GET /api/v1/me: who the caller is."""
+
+from __future__ import annotations
+
+from .answers.access import Me
+from .broker import Broker
+from .http import Answer, Call, Right, Route, json
+
+
+async def me(broker: Broker, call: Call) -> Answer:
+    """Who the caller is, and what they may do."""
+    caller = call.caller
+    return json(
+        Me(
+            caller.name,
+            caller.kind,
+            caller.role,
+            None if caller.scopes is None else [str(scope) for scope in caller.scopes],
+            sorted(caller.rights),
+            broker.gate is not None,
+        )
+    )
+
+
+ROUTES = [
+    Route("GET", "/api/v1/me", me, "Who the caller is, and what they may do", Right.KNOWN, {200: Me}),
+]

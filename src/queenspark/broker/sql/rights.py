@@ -1,0 +1,50 @@
+"""What a statement needs: rights to what it reads, pushes to, creates, changes and drops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...sql.statements import (
+    ControlJob,
+    CreateSink,
+    CreateSource,
+    CreateStream,
+    DeclareStream,
+    Drop,
+    Insert,
+    Statement,
+)
+from ..http import Caller, Right
+from ..http.call import forbidden
+from .catalogue import own_name, queues_of
+from .names import outside
+
+_CHANGES = (CreateStream, DeclareStream, CreateSource, CreateSink, Drop, ControlJob)
+
+
+def check_rights(caller: Caller, statement: Statement) -> None:
+    """403 without the right to such a statement; SqlError for a name outside the scopes."""
+    if isinstance(statement, _CHANGES):
+        if not caller.can(Right.JOB_ADMIN):
+            raise forbidden(caller.name, Right.JOB_ADMIN)
+        name = own_name(statement.name)
+        if not caller.may(Right.JOB_ADMIN, name):
+            raise outside("job", name, statement.span)
+        for queue in queues_of(statement) if isinstance(statement, DeclareStream) else ():
+            if not caller.may(Right.QUEUE_READ, queue):
+                raise outside("queue", queue, statement.span)
+    elif isinstance(statement, Insert) and not caller.can(Right.QUEUE_PUSH):
+        raise forbidden(caller.name, Right.QUEUE_PUSH)
+    elif not isinstance(statement, Insert) and not (
+        caller.can(Right.QUEUE_READ) or caller.can(Right.JOB_READ)
+    ):
+        raise forbidden(caller.name, Right.QUEUE_READ)
+
+
+def check_dropped(caller: Caller, names: Iterable[str], statement: Statement) -> None:
+    """Refuse to drop, with what a statement names, others that the caller has no right to."""
+    for name in names:
+        if not caller.may(Right.JOB_ADMIN, name):
+            raise statement.span.error(
+                f"{own_name(getattr(statement, 'name', ''))} is used by others that you have no right to"
+            )

@@ -1,0 +1,50 @@
+"""TLS: the broker's certificate, read again when it was renewed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+
+from ..settings import Settings
+
+log = logging.getLogger("queenspark.broker")
+
+LOOK_SECONDS = 1.0
+
+
+class Certificate:
+    """The TLS context of a broker. New connections use the certificate that its files have by then."""
+
+    def __init__(self, settings: Settings) -> None:
+        assert settings.tls_certificate is not None
+        assert settings.tls_key is not None
+        self._files = (settings.tls_certificate, settings.tls_key)
+        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if settings.tls_client_ca is not None:
+            self.context.load_verify_locations(settings.tls_client_ca)
+            self.context.verify_mode = ssl.CERT_REQUIRED
+        self._stamp = self._stamps()
+        self._load()
+
+    def _load(self) -> None:
+        # A certificate and a key that do not belong together must not replace those that do.
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(*self._files)
+        self.context.load_cert_chain(*self._files)
+
+    def _stamps(self) -> list[tuple[int, int]]:
+        return [((found := file.stat()).st_mtime_ns, found.st_ino) for file in self._files]
+
+    async def keep_reading(self) -> None:
+        """Read the files again whenever they have changed."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                stamp = self._stamps()
+                if stamp != self._stamp:
+                    self._load()
+                    self._stamp = stamp
+                    log.info("the certificate was renewed")
+            except OSError as error:
+                log.warning("the renewed certificate cannot be used, the old one stays: %s", error)

@@ -1,0 +1,40 @@
+"""`queenspark audit`: administrative acts."""
+
+from typing import Annotated
+
+import typer
+
+from queenspark.cli.broker_api import BrokerApi
+from queenspark.cli.options import AsJson, Limit, Offset, Url
+from queenspark.cli.output import print_json, print_table, records_of, say, say_page
+
+COLUMNS = [
+    ("at", "at"),
+    ("who", "caller"),
+    ("with", "kind"),
+    ("from", "address"),
+    ("what", "action"),
+    ("of", "subject"),
+    ("status", "status"),
+]
+
+
+def audit(
+    caller: Annotated[
+        str | None, typer.Option("--caller", metavar="NAME", help="Only acts of this caller.")
+    ] = None,
+    limit: Limit = 100,
+    offset: Offset = 0,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """List administrative acts, the newest first: who did what, when and from where."""
+    with BrokerApi(url) as broker:
+        answer = broker.get("audit", query={"caller": caller, "limit": limit, "offset": offset})
+    if as_json:
+        return print_json(answer)
+    acts = records_of(answer, "acts")
+    if not acts:
+        return say("Nothing was done yet.")
+    print_table(acts, COLUMNS)
+    return say_page(acts, answer, offset)

@@ -1,0 +1,134 @@
+"""`queenspark keys`: API keys, made, listed and revoked through a broker or in the database itself."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import typer
+
+from queenspark.cli.broker_api import BrokerApi
+from queenspark.cli.confirm import confirm
+from queenspark.cli.direct_keys import create_directly, list_directly, revoke_directly
+from queenspark.cli.exits import Exit, Failure
+from queenspark.cli.noun import noun
+from queenspark.cli.options import AsJson, Limit, Offset, Search, Sort, Url, Yes
+from queenspark.cli.output import print_facts, print_json, print_table, records_of, say, say_page
+from queenspark.client.duration import seconds
+from queenspark.client.errors import InvalidValue
+
+app = noun("Make, list and revoke API keys.")
+
+Direct = Annotated[
+    bool,
+    typer.Option(
+        "--direct", help="Go to the database of QUEENSPARK_DATABASE_URL, without a broker; for the first key."
+    ),
+]
+Rate = Annotated[float | None, typer.Option(metavar="N", help="Most of it in a second, on each broker.")]
+
+COLUMNS = [
+    ("id", "id"),
+    ("name", "name"),
+    ("role", "role"),
+    ("scopes", "scopes"),
+    ("created", "createdAt"),
+    ("by", "createdBy"),
+    ("expires", "expiresAt"),
+    ("last used", "lastUsedAt"),
+    ("revoked", "revokedAt"),
+]
+
+
+@app.command("create")
+def create_key(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Who or what the key is for.")] = "admin",
+    role: Annotated[
+        str | None, typer.Option("--role", metavar="ROLE", help="read-only, read-write or admin.")
+    ] = None,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scope", metavar="SCOPE", help="What it may do, such as queue:orders.*:push; may be repeated."
+        ),
+    ] = None,
+    expires: Annotated[
+        str | None, typer.Option("--expires", metavar="TIME", help="How long it is good, such as 90d.")
+    ] = None,
+    requests_per_second: Rate = None,
+    messages_per_second: Rate = None,
+    direct: Direct = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make an API key and print it. It is shown once and stored as a hash."""
+    body = {
+        "name": name,
+        "role": role,
+        "scopes": scope or None,
+        "expiresAt": _end(expires),
+        "requestsPerSecond": requests_per_second,
+        "messagesPerSecond": messages_per_second,
+    }
+    if direct:
+        made = create_directly(body)
+    else:
+        with BrokerApi(url) as broker:
+            made = broker.post("keys", body=body)
+    if as_json:
+        return print_json(made)
+    say(f"The key {made['id']} for {name}; it is not shown again:")
+    return typer.echo(made["key"])
+
+
+def _end(expires: str | None) -> str | None:
+    if expires is None:
+        return None
+    try:
+        return (datetime.now(UTC) + timedelta(seconds=seconds("--expires", expires))).isoformat()
+    except (InvalidValue, OverflowError) as error:
+        raise Failure(f"{error}.", Exit.USAGE) from None
+
+
+@app.command("list")
+def list_keys(
+    search: Search = None,
+    sort: Sort = "name",
+    limit: Limit = 100,
+    offset: Offset = 0,
+    direct: Direct = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the keys, without their secrets (also: just `queenspark keys`)."""
+    query = {"search": search, "sort": sort, "limit": limit, "offset": offset}
+    if direct:
+        answer: Any = list_directly(query)
+    else:
+        with BrokerApi(url) as broker:
+            answer = broker.get("keys", query=query)
+    if as_json:
+        return print_json(answer)
+    keys = records_of(answer, "keys")
+    if not keys:
+        return say("There is no such key; make one with `queenspark keys create`.")
+    print_table([{**key, "scopes": ", ".join(key["scopes"] or []) or None} for key in keys], COLUMNS)
+    return say_page(keys, answer, offset)
+
+
+@app.command("revoke")
+def revoke_key(
+    key: Annotated[
+        str, typer.Argument(metavar="ID", help="The id of the key, as `queenspark keys` shows it.")
+    ],
+    yes: Yes = False,
+    direct: Direct = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke a key: every broker refuses it within five seconds, for good."""
+    confirm(f"Revoke the key {key}?", yes)
+    if direct:
+        revoked = revoke_directly(key)
+    else:
+        with BrokerApi(url) as broker:
+            revoked = broker.delete("keys", key)
+    return print_json(revoked) if as_json else print_facts(revoked)

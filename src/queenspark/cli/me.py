@@ -1,0 +1,15 @@
+"""`queenspark me`: who the broker takes you for."""
+
+from queenspark.cli.broker_api import BrokerApi
+from queenspark.cli.options import AsJson, Url
+from queenspark.cli.output import print_facts, print_json
+
+
+def me(url: Url = None, as_json: AsJson = False) -> None:
+    """Show who the broker takes you for, and what you may do."""
+    with BrokerApi(url) as broker:
+        answer = broker.get("me")
+    if as_json:
+        return print_json(answer)
+    lists = {name: ", ".join(answer[name]) for name in ("scopes", "rights") if answer[name] is not None}
+    return print_facts({**answer, **lists})

@@ -1,0 +1,1 @@
+"""Access control: who a caller is, and what they may do."""

@@ -1,0 +1,90 @@
+"""A request to every route, made from the table of routes; a route that is missing here fails the tests."""
+
+import re
+from typing import Any
+from uuid import UUID
+
+import httpx2
+
+from queenspark.broker.app import routes
+from queenspark.broker.http import Right, Route
+
+ROUTES = [route for route in routes() if route.right is not Right.PUBLIC]
+LEASE = str(UUID(int=7))
+
+_PARAMETER = re.compile(r":(\w+)")
+_FIXED = {
+    "group": "g", "partition": "Default", "partitionId": "999999", "transactionId": "t", "leaseId": LEASE,
+    "id": "none",
+}  # fmt: skip
+
+#: Bodies and queries; `NAME` is the name of a queue, stream or job.
+NAME = "NAME"
+_EPOCH = "2026-01-01T00:00:00Z"
+_ACK = {"transactionId": "t", "partitionId": "999999", "consumerGroup": "g"}
+BODIES: dict[tuple[str, str], Any] = {
+    ("POST", "/api/v1/push"): {"items": [{"queue": NAME, "payload": 1}]},
+    ("POST", "/api/v1/lease/:leaseId/extend"): {},
+    ("POST", "/api/v1/ack"): _ACK,
+    ("POST", "/api/v1/ack/batch"): {"acknowledgments": [_ACK]},
+    ("POST", "/api/v1/transaction"): {
+        "operations": [{"type": "push", "items": [{"queue": NAME, "payload": 1}]}],
+    },
+    ("POST", "/api/v1/configure"): {"queue": NAME},
+    ("POST", "/api/v1/consumer-groups/:group/subscription"): {"subscriptionTimestamp": _EPOCH},
+    ("POST", "/api/v1/consumer-groups/:group/queues/:queue/seek"): {"toEnd": True},
+    ("POST", "/api/v1/consumer-groups/:group/queues/:queue/partitions/:partition/seek"): {"toEnd": True},
+    ("POST", "/api/v1/traces"): {"transactionId": "t", "partitionId": "999999", "data": {}},
+    ("POST", "/api/v1/stream/define"): {
+        "name": NAME, "namespace": NAME, "source_queue_names": [NAME], "window_type": "tumbling",
+        "window_duration_ms": 1000,
+    },
+    ("POST", "/api/v1/stream/poll"): {
+        "streamName": NAME, "namespace": NAME, "consumerGroup": "g", "timeout": 0,
+    },
+    ("POST", "/api/v1/stream/ack"): {"leaseId": LEASE},
+    ("POST", "/api/v1/stream/renew-lease"): {"leaseId": LEASE},
+    ("POST", "/api/v1/stream/seek"): {
+        "streamName": NAME, "namespace": NAME, "consumerGroup": "g", "timestamp": "2026-01-01T00:00:00Z",
+    },
+    ("POST", "/api/v1/sql"): {"sql": "SHOW JOBS"},
+    ("POST", "/api/v1/system/maintenance"): {"enabled": False},
+    ("POST", "/api/v1/system/maintenance/pop"): {"enabled": False},
+    ("POST", "/api/v1/keys"): {"name": "from the matrix", "scopes": ["queue:none:read"]},
+}  # fmt: skip
+QUERIES: dict[tuple[str, str], dict[str, str]] = {
+    ("GET", "/api/v1/pop"): {"namespace": "nowhere"},
+    ("POST", "/api/v1/dlq/retry"): {"queue": NAME},
+    ("DELETE", "/api/v1/dlq"): {"queue": NAME},
+}
+
+
+def _named(value: Any, name: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _named(each, name) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_named(each, name) for each in value]
+    return name if value == NAME else value
+
+
+def path_of(route: Route, name: str) -> str:
+    """The path of a route, with everything that it names."""
+    return _PARAMETER.sub(lambda match: _FIXED.get(match[1], name), route.path)
+
+
+def call(client: httpx2.Client, route: Route, name: str, credential: str | None) -> httpx2.Response:
+    """A request that is right in everything but, perhaps, who sends it."""
+    which = (route.method, route.path)
+    assert route.body is None or which in BODIES, f"tests/access/calls.py has no body for {which}"
+    return client.request(
+        route.method,
+        path_of(route, name),
+        params=_named(QUERIES.get(which, {}), name),
+        json=_named(BODIES[which], name) if which in BODIES else None,
+        headers={} if credential is None else {"Authorization": f"Bearer {credential}"},
+    )
+
+
+def identity(route: Route) -> str:
+    """A route, as the names of tests have it."""
+    return f"{route.method} {route.path}"

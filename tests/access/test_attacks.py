@@ -1,0 +1,183 @@
+"""Requests that nobody sends by accident: each gets a clear answer, and the broker lives on."""
+
+import gzip
+import json
+import socket
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.broker_process import Broker
+from tests.conftest import StartBroker
+from tests.wire.api import Api, refused
+from tests.wire.raw_connection import RawConnection
+
+PUSH = "/api/v1/push"
+
+
+@pytest.fixture(scope="module")
+def hasty(module_broker: StartBroker) -> Broker:
+    """A broker that does not wait long for a request."""
+    return module_broker(request_seconds=1)
+
+
+@pytest.fixture
+def api(hasty: Broker) -> Iterator[Api]:
+    """The API; after each test the broker must still be there."""
+    with Api(hasty.url) as api:
+        yield api
+        assert api.get("/health").status_code == 200
+
+
+def ends_with(connection: socket.socket) -> bytes:
+    """All that a connection gives until it is closed."""
+    received = b""
+    connection.settimeout(20)
+    try:
+        while part := connection.recv(65536):
+            received += part
+    except ConnectionResetError:
+        pass
+    return received
+
+
+def connect(broker: Broker) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", broker.port), timeout=20)
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"GET /health HT",
+        b"GET /health HTTP/1.1\r\nHost: x\r\nX-Slow: ",
+        b"POST /api/v1/push HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
+        b"POST /api/v1/push HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
+    ],
+)
+def test_a_request_that_does_not_end_is_ended(hasty: Broker, api: Api, begun: bytes) -> None:
+    with connect(hasty) as slow:
+        slow.sendall(begun)
+        answer = ends_with(slow)
+    assert answer == b"" or answer.startswith((b"HTTP/1.1 408", b"HTTP/1.1 400")), answer
+
+
+def test_a_head_byte_by_byte_is_ended_all_the_same(hasty: Broker, api: Api) -> None:
+    with connect(hasty) as slow:
+        slow.settimeout(0.2)
+        slow.sendall(b"GET /health HTTP/1.1\r\nX-Slow: ")
+        for _ in range(100):
+            try:
+                slow.sendall(b"x")
+                received = slow.recv(1000)
+            except TimeoutError:
+                continue
+            except (BrokenPipeError, ConnectionResetError):
+                received = b""
+            break
+        else:
+            pytest.fail("the connection was left open")
+    assert received[:12] in (b"HTTP/1.1 408", b"")
+
+
+def test_a_connection_that_says_nothing_is_closed(hasty: Broker, api: Api) -> None:
+    with connect(hasty) as silent:
+        assert ends_with(silent)[:12] in (b"HTTP/1.1 408", b"")
+
+
+def test_a_head_without_an_end_is_431(hasty: Broker, api: Api) -> None:
+    with connect(hasty) as endless:
+        try:
+            endless.sendall(b"GET /health HTTP/1.1\r\n")
+            for number in range(10_000):
+                endless.sendall(b"X-%d: %s\r\n" % (number, b"x" * 1000))
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        assert ends_with(endless)[:12] in (b"HTTP/1.1 431", b"")
+
+
+def test_many_idle_connections_keep_nobody_out(hasty: Broker, api: Api, full_size: bool) -> None:
+    with ExitStack() as open_ones:
+        count = 10_000 if full_size else 300
+        for _ in range(count):
+            open_ones.enter_context(connect(hasty))
+        assert api.get("/health").status_code == 200
+
+
+SMUGGLED = {
+    "two lengths": b"Content-Length: 2\r\nContent-Length: 40\r\n\r\n{}",
+    "a length and chunks": b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "chunks that are none": b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "a space before the colon": b"Content-Length : 2\r\n\r\n{}",
+    "a folded header": b"Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+    "a negative length": b"Content-Length: -1\r\n\r\n",
+    "a length with a plus": b"Content-Length: +2\r\n\r\n{}",
+    "a bare line feed": b"Content-Length: 2\nTransfer-Encoding: chunked\r\n\r\n{}",
+    "a chunk of a huge size": b"Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\n",
+    "a zero byte in a header": b"X: a\x00b\r\nContent-Length: 2\r\n\r\n{}",
+}
+
+
+@pytest.mark.parametrize("trick", SMUGGLED)
+def test_a_request_with_two_meanings_is_400_and_the_last_one(hasty: Broker, api: Api, trick: str) -> None:
+    following = b"GET /metrics HTTP/1.1\r\nHost: smuggled\r\n\r\n"
+    with connect(hasty) as connection:
+        connection.sendall(b"POST /api/v1/push HTTP/1.1\r\nHost: x\r\n" + SMUGGLED[trick] + following)
+        connection.shutdown(socket.SHUT_WR)
+        answer = ends_with(connection)
+    assert b"queenspark_" not in answer, "the second request was answered"
+    assert answer[:12] in (b"HTTP/1.1 400", b"HTTP/1.1 408", b""), answer
+
+
+def test_a_compressed_body_is_415(api: Api) -> None:
+    bomb = gzip.compress(b'{"items":[]}' + b" " * 10_000_000)
+    for encoding, body in (("gzip", bomb), ("deflate", zlib.compress(bomb)), ("br", b"x"), ("zstd", b"x")):
+        response = api.http.post(PUSH, content=body, headers={"Content-Encoding": encoding})
+        assert "compressed" in refused(response, 415)
+    assert api.http.post(PUSH, content=b'{"items":[]}', headers={"Content-Encoding": "identity"}).is_success
+
+
+BOMBS: dict[str, Callable[[], bytes]] = {
+    "arrays": lambda: b"[" * 1_000_000,
+    "nested payload": lambda: b'{"items":[{"queue":"q","payload":' + b"[" * 200_000 + b"]" * 200_000 + b"}]}",
+    "nested objects": lambda: b'{"a":' * 200_000 + b"1" + b"}" * 200_000,
+    "a million items": lambda: json.dumps({"items": [{"queue": "q"}] * 20_000}).encode(),
+    "a huge number": lambda: b'{"items":[{"queue":"q","transactionId":' + b"9" * 1_000_000 + b"}]}",
+    "a huge exponent": lambda: b'{"items":[{"queue":' + b"1e999999999" + b"}]}",
+    "many keys": lambda: json.dumps({f"k{number}": 1 for number in range(200_000)}).encode(),
+    "a huge string": lambda: json.dumps({"items": [{"queue": "q" * 5_000_000}]}).encode(),
+    "a lone surrogate": lambda: b'{"items":[{"queue":"\\ud800"}]}',
+    "no JSON": lambda: b"\xff" * 1000,
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_bomb_of_json_is_400(api: Api, bomb: str) -> None:
+    assert refused(api.http.post(PUSH, content=BOMBS[bomb]()), 400)
+
+
+def test_a_body_that_is_too_large_is_413(module_broker: StartBroker) -> None:
+    with Api(module_broker(max_body_bytes=10_000).url) as small:
+        assert refused(small.http.post(PUSH, content=b"x" * 20_000), 413)
+
+        def parts() -> Iterator[bytes]:
+            for _ in range(30):
+                yield b"x" * 1000
+
+        assert refused(small.http.post(PUSH, content=parts()), 413)
+        assert small.get("/health").status_code == 200
+
+
+def test_requests_on_one_connection_are_answered_one_by_one(hasty: Broker, api: Api) -> None:
+    with RawConnection(hasty.port) as connection:
+        connection.send(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 50)
+        statuses = ends_after(connection, 50)
+    assert statuses == [b"200"] * 50
+
+
+def ends_after(connection: RawConnection, count: int) -> list[bytes]:
+    received = b""
+    while received.count(b"HTTP/1.1 ") < count:
+        received += connection._some()
+    return [part[:3] for part in received.split(b"HTTP/1.1 ")[1:]]

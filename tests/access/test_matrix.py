@@ -1,0 +1,125 @@
+"""Every route, against everybody: without a token, with a wrong one, of each role and of each scope."""
+
+from collections.abc import Callable, Iterator
+
+import httpx2
+import pytest
+
+from queenspark.broker.app import routes
+from queenspark.broker.http import Caller, Right, Route, parse_scopes
+from queenspark.broker.http.right import OF_EVERYBODY, PARTS, ROLES
+from queenspark.broker.http.scope import KINDS
+from tests.access.calls import ROUTES, call, identity
+from tests.access.issuer import public_pem, token
+from tests.access.test_tokens import confused, unsigned
+from tests.broker_process import Broker
+from tests.wire.api import Api
+
+EVERY_ROUTE = pytest.mark.parametrize("route", ROUTES, ids=identity)
+SCOPES = [f"{kind}:m*:{action}" for kind, actions in KINDS.items() if kind != "system" for action in actions]
+SCOPES += [f"system:{action}" for action in KINDS["system"]]
+
+
+@pytest.fixture(scope="module")
+def client(closed: Broker) -> Iterator[httpx2.Client]:
+    with httpx2.Client(base_url=closed.url, verify=False, timeout=30) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def holders(closed: Broker, key: Callable[..., str], admin: Api) -> dict[str, tuple[str, Caller]]:
+    """Keys of every role and every scope, with the callers that they stand for."""
+    held = {role: (key(role, role=role), Caller.known("", "key", role, None)) for role in ROLES}
+    for scope in SCOPES:
+        held[scope] = key(scope, scopes=[scope]), Caller.known("", "key", None, parse_scopes([scope]))
+    return held
+
+
+def wrong_tokens() -> dict[str, str]:
+    return {
+        "wrong": token(key=None)[:-4] + "AAAA",
+        "expired": token(seconds=-7200),
+        "wrong algorithm": confused(public_pem("RS256").encode()),
+        "none": unsigned({"alg": "none"}),
+    }
+
+
+@EVERY_ROUTE
+def test_nobody_gets_past_without_a_good_token(closed: Broker, client: httpx2.Client, route: Route) -> None:
+    assert call(client, route, "mine", None).status_code == 401
+    # From addresses of their own, or they would have to wait.
+    address = f"127.0.2.{1 + ROUTES.index(route)}"
+    transport = httpx2.HTTPTransport(local_address=address, verify=False)
+    with httpx2.Client(base_url=closed.url, transport=transport) as guesser:
+        for kind, wrong in wrong_tokens().items():
+            response = call(guesser, route, "mine", wrong)
+            assert response.status_code == 401, kind
+            assert response.headers["www-authenticate"]
+
+
+@EVERY_ROUTE
+def test_a_role_or_scope_that_lacks_the_right_is_403(
+    client: httpx2.Client, holders: dict[str, tuple[str, Caller]], route: Route
+) -> None:
+    for holder, (credential, caller) in holders.items():
+        response = call(client, route, "mine", credential)
+        if route.right in PARTS and caller.role is None and caller.can(route.right):
+            continue  # each operation and statement needs its own: see test_reach.py
+        if caller.can(route.right):
+            assert response.status_code not in (401, 403), f"{holder}: {response.text}"
+            assert response.status_code < 500, f"{holder}: {response.text}"
+        else:
+            assert response.status_code == 403, f"{holder}: {response.text}"
+            assert str(route.right) in response.json()["error"]
+
+
+#: What these do with names outside the scopes is in test_reach.py: they have none, or look them up.
+_WITHOUT_A_NAME = ("system", "access", "sql", "known")
+
+
+@EVERY_ROUTE
+def test_a_name_outside_the_scopes_is_as_if_it_did_not_exist(
+    client: httpx2.Client, holders: dict[str, tuple[str, Caller]], admin: Api, route: Route
+) -> None:
+    admin.push("theirs", {"n": 1})
+    for holder, (credential, caller) in holders.items():
+        if caller.scopes is None or not caller.can(route.right) or route.right.kind in _WITHOUT_A_NAME:
+            continue
+        response = call(client, route, "theirs", credential)
+        if route.right in PARTS and response.status_code == 403:
+            continue
+        if response.status_code == 200:
+            # A list without it, or an answer about something that is not there.
+            assert "theirs" not in response.text.replace('"queue":"theirs"', ""), f"{holder}: {response.text}"
+            body = response.json()
+            assert not isinstance(body, dict) or not body.get("success") or not body.get("count"), body
+        else:
+            assert response.status_code in (204, 400, 404), f"{holder}: {response.text}"
+    assert admin.get("/api/v1/resources/queues/theirs").status_code == 200
+
+
+def test_every_route_has_a_right_and_every_right_an_owner() -> None:
+    assert all(isinstance(route.right, Right) for route in routes())
+    assert {route.right for route in routes()} == set(Right)
+    scoped = {right for right in Right if any(scope.grants(right) for scope in parse_scopes(SCOPES))}
+    assert scoped | set(PARTS) | OF_EVERYBODY | {Right.ACCESS_ADMIN} == set(Right)
+    public = {identity(route) for route in routes() if route.right is Right.PUBLIC}
+    assert public == {"GET /health", "GET /openapi.json"}
+
+
+def test_paths_and_headers_do_not_get_anybody_past(closed: Broker, client: httpx2.Client) -> None:
+    for path in (
+        "/health/../api/v1/keys", "//api/v1/keys", "/api//v1/keys", "/API/V1/KEYS", "/api/v1/keys/",
+        "/api/v1/keys%2f", "/api/v1/keys;x=1", "/api/v1/keys?access=1", "/api/v1/keys%00",
+        "/health%2f..%2fapi%2fv1%2fkeys", "/openapi.json/../api/v1/keys", "/api/v1/./keys",
+    ):  # fmt: skip
+        response = client.get(httpx2.URL(closed.url + "/").copy_with(raw_path=path.encode()))
+        assert response.status_code in (400, 401, 404), f"{path}: {response.status_code}"
+    for header in (
+        "X-Original-URL", "X-Rewrite-URL", "X-Forwarded-For", "X-Forwarded-User", "X-Real-IP", "Forwarded",
+        "X-HTTP-Method-Override", "X-Remote-User", "Cookie", "Host", "X-Forwarded-Host",
+    ):  # fmt: skip
+        assert client.get("/api/v1/keys", headers={header: "127.0.0.1"}).status_code in (400, 401), header
+    assert client.head("/api/v1/keys").status_code == 401
+    # OPTIONS tells the methods of a path, which the OpenAPI document tells everybody anyway.
+    assert client.options("/api/v1/keys").content == b""
