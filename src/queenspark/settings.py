@@ -87,6 +87,11 @@ class Settings:
         None, "where the streams query keeps its state: any path of Hadoop; else a folder of the data folder"
     )
     drain_seconds: float = _setting(10.0, "time that a stopping broker gives to requests in flight")
+    ui_host: str = _setting("127.0.0.1", "address that the dashboard listens on")
+    ui_port: int = _setting(6633, "port that the dashboard listens on", at_least=1)
+    ui_url: str = _setting(
+        "http://127.0.0.1:6633", "dashboard that the broker sends browsers to from `/` and `/streams`"
+    )
     log_level: str = _setting("info", "how much is logged", choices=("debug", "info", "warning", "error"))
     url: str = _setting("http://127.0.0.1:6632", "broker that the commands of the command line talk to")
 
@@ -94,8 +99,9 @@ class Settings:
         for item in fields(self):
             value = getattr(self, item.name)
             _check_bounds(item.name, value, item.metadata)
-        if self.port > 65535:
-            raise SettingsError(f"{variable('port')} is {self.port}: give a port from 1 to 65535")
+        for name in ("port", "ui_port"):
+            if getattr(self, name) > 65535:
+                raise SettingsError(f"{variable(name)} is {getattr(self, name)}: give a port from 1 to 65535")
         if self.encryption_key is not None:
             decode_key(self.encryption_key)
         for origin in self.cors_origins:
@@ -104,10 +110,11 @@ class Settings:
                     f"{variable('cors_origins')} has {origin!r}: give origins such as https://example.org"
                     " or http://localhost:8080, without a path, or *"
                 )
-        if not self.url.startswith(("http://", "https://")):
-            raise SettingsError(
-                f"{variable('url')} is {self.url!r}: give a URL such as http://127.0.0.1:6632"
-            )
+        for name, example in (("url", "http://127.0.0.1:6632"), ("ui_url", "http://127.0.0.1:6633")):
+            if not getattr(self, name).startswith(("http://", "https://")):
+                raise SettingsError(
+                    f"{variable(name)} is {getattr(self, name)!r}: give a URL such as {example}"
+                )
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ, **overrides: Any) -> "Settings":

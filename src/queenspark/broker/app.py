@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     ack,
     active_windows,
+    attention,
     explanations,
     groups,
     jobs,
@@ -18,6 +19,8 @@ from . import (
     stream_resources,
     streams,
     system,
+    system_info,
+    timeline,
 )
 from .broker import Broker
 from .http import Admit, App, Cors, Route, admit_everybody
@@ -27,7 +30,7 @@ def routes() -> list[Route]:
     """Every route of the API."""
     modules = (
         push, pop, ack, queues, groups, messages, stream_definition, streams, stream_resources,
-        active_windows, statements, jobs, explanations, system,
+        active_windows, timeline, statements, jobs, explanations, attention, system_info, system,
     )  # fmt: skip
     found = [route for module in modules for route in module.ROUTES]
     return [*found, openapi.route(found)]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 import time
 from collections.abc import Awaitable, Callable, Set
 from datetime import UTC, datetime
 from typing import Any
 
+from .. import __version__
 from ..settings import Settings, decode_key
 from ..sql import SqlError
 from ..store import Store
@@ -17,6 +20,7 @@ from ..store.delivery import Batch
 from ..store.errors import QueueFull, Refused, StoreError
 from ..store.maintenance import Modes
 from ..store.page import Page
+from ..store.samples import STEP_SECONDS
 from .bus import Bus
 from .errors import ApiError
 from .followers import Followers
@@ -25,6 +29,7 @@ from .glances import Glances
 from .leases import Leases
 from .metrics import Metrics
 from .parking import Parking
+from .sampling import Sampling
 from .times import iso
 
 log = logging.getLogger("queenspark.broker")
@@ -58,6 +63,8 @@ class Broker:
         )
         self.metrics = Metrics()
         self.metrics.pool_size.set(settings.pool_size)
+        self.sampling = Sampling(self.metrics)
+        self.name = f"{socket.gethostname()}:{settings.port}:{os.getpid()}"
         self.glances = Glances()
         self.leases = Leases()
         self.parking = Parking(self.give_back, self._in_scope)
@@ -89,6 +96,7 @@ class Broker:
         self._every(_FALLBACK_SECONDS, self._fall_back)
         self._every(_VACUUM_SECONDS, self.store.sweeper.vacuum_places)
         self._every(_EXPIRY_SECONDS, self._expire_jobs)
+        self._every(STEP_SECONDS, self._sample)
 
     async def stop(self) -> None:
         """End the work in the background and disconnect."""
@@ -188,6 +196,13 @@ class Broker:
             self.metrics.removed.inc(removed)
             log.info("retention removed %d messages", removed)
         return removed > 0
+
+    async def _sample(self) -> bool:
+        address = f"{self.settings.host}:{self.settings.port}"
+        await self.store.samples.note_process(self.name, __version__, address)
+        await self.store.samples.note(self.name, self.sampling.take())
+        await self.store.samples.forget()
+        return True
 
     async def _expire_jobs(self) -> None:
         for queue in await self.store.jobs.expire():

@@ -214,9 +214,15 @@ async def _stats(broker: Broker) -> dict[str, Any]:
     }
 
 
+async def stream_stats(broker: Broker) -> dict[str, Any]:
+    """Counts over all streams, and the reports of the pipeline, at most a second old."""
+    found: dict[str, Any] = await broker.glances.get("streams", lambda: _stats(broker))
+    return found
+
+
 async def stats(broker: Broker, _: Call) -> Answer:
     """Counts over all streams, and what the pipeline says of itself."""
-    return json(await broker.glances.get("streams", lambda: _stats(broker)))
+    return json(await stream_stats(broker))
 
 
 async def consumers(broker: Broker, call: Call) -> Answer:

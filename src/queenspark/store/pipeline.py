@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .. import __version__
 from .definitions import Definition, to_definitions
 from .log import LogReader, between
 from .position import LARGEST, Position
@@ -91,6 +92,10 @@ class PipelineStore(LogReader):
 
     def lead(self, holder: str, seconds: float) -> Leader:
         """Become or stay the leader for some seconds, unless somebody else leads."""
+        self._do(
+            query("note_process"),
+            {"name": holder, "kind": "pipeline", "version": __version__, "address": None},
+        )
         ((epoch, is_mine),) = self._rows(query("lead_pipeline"), {"holder": holder, "seconds": seconds})
         return Leader(epoch, is_mine)
 
