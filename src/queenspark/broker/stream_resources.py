@@ -28,6 +28,10 @@ from .times import iso
 from .window import shown_time
 
 _MOST_GROUPS = 10_000  # of all streams of a page
+_SORTS = (
+    "namespace", "createdAt", "updatedAt", "watermark", "openWindows", "sealedWindows", "late", "dropped", "dead",
+    "rate",
+)  # fmt: skip
 
 
 class NamespaceQuery(msgspec.Struct):
@@ -138,7 +142,7 @@ async def list_streams(broker: Broker, call: Call) -> Answer:
     query: StreamsQuery = call.query
     counted_at = await broker.counted_at()
     found, total = await broker.store.streams.page(
-        page_of(query, "namespace", "createdAt", "updatedAt"), query.namespace
+        page_of(query, *_SORTS), query.namespace
     )
     page = paged("streams", await _described(broker, found), total, query)
     return json({**page, "countedAt": counted_at})

@@ -1138,13 +1138,24 @@ WHERE s.output = 'windows'
 SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
        s.created_at, s.updated_at, s.window_retention_ms, count(*) OVER () AS total
 FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+LEFT JOIN (
+    -- Only where the order needs it.
+    SELECT a.stream_id, CASE %(sort)s WHEN 'openWindows' THEN sum(a.open_windows) WHEN 'sealedWindows' THEN sum(a.windows)
+               WHEN 'late' THEN sum(a.late) WHEN 'dropped' THEN sum(a.dropped) WHEN 'dead' THEN sum(a.dead)
+               WHEN 'watermark' THEN min(a.watermark_us) END AS number
+    FROM queenspark.stream_stats a
+    WHERE %(sort)s IN ('openWindows', 'sealedWindows', 'late', 'dropped', 'dead', 'watermark') GROUP BY a.stream_id
+) t ON t.stream_id = s.id
+LEFT JOIN queenspark.stream_rates r ON r.stream_id = s.id AND %(sort)s = 'rate'
 CROSS JOIN LATERAL (
     SELECT CASE %(sort)s WHEN 'createdAt' THEN s.created_at WHEN 'updatedAt' THEN s.updated_at END AS time,
+           coalesce(t.number, r.processed::numeric, 0) AS number,
            CASE %(sort)s WHEN 'name' THEN s.name ELSE s.namespace END AS text
 ) k
 WHERE s.output = 'windows' AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
   AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(s.name)) > 0)
 ORDER BY CASE WHEN NOT %(descending)s THEN k.time END, CASE WHEN %(descending)s THEN k.time END DESC,
+         CASE WHEN NOT %(descending)s THEN k.number END, CASE WHEN %(descending)s THEN k.number END DESC,
          CASE WHEN NOT %(descending)s THEN k.text END, CASE WHEN %(descending)s THEN k.text END DESC,
          s.namespace, s.name
 LIMIT %(limit)s OFFSET %(offset)s
