@@ -68,12 +68,15 @@ class Scene:
         api.configure("emails", namespace="mail", retryLimit=1, retryDelay=0)
         tumbling = {"window_duration_ms": 10_000, "window_grace_period_ms": 3_000, "partitioned": True}
         self.shopping.define(**tumbling)
-        self.totals.define(**{**tumbling, "partitioned": False}, aggregates={"total": "sum(CAST(data.amount AS DOUBLE))"})
+        self.totals.define(
+            **{**tumbling, "partitioned": False}, aggregates={"total": "sum(CAST(data.amount AS DOUBLE))"}
+        )
         self._lead()
         self.push()
         self._messages()
         self._history()
         self._jobs()
+        self.seal()
         self._samples()
 
     def step(self) -> None:
@@ -136,9 +139,7 @@ class Scene:
         })  # fmt: skip
         totals = []
         if closed > self.sealed_to:
-            totals.append(
-                Sealed("__GLOBAL__", closed - WINDOW_US, closed, count=40, values='{"total": 812}')
-            )
+            totals.append(Sealed("__GLOBAL__", closed - WINDOW_US, closed, count=40, values='{"total": 812}'))
             self.sealed_to = closed
         of_totals = {"stream": self.totals.id, "version": 1, "watermark_us": closed, "windows": len(totals)}
         self.totals.seal(*totals, stats=[of_totals], state=state)
@@ -208,9 +209,7 @@ class Scene:
             start = newest - number * WINDOW_US
             for place, user in enumerate(USERS):
                 if self.random.random() < 0.97 - place * 0.035:
-                    windows.append(
-                        Sealed(user, start, start + WINDOW_US, count=self.random.randint(1, 30))
-                    )
+                    windows.append(Sealed(user, start, start + WINDOW_US, count=self.random.randint(1, 30)))
         self.shopping.seal(*windows)
         self.totals.seal(
             *(
@@ -255,11 +254,12 @@ class Scene:
         error = "division by zero in risk_score at customer 'dmitri'"
         self.shopping.run(FAILURE, 0, 0, 0, error, sql.stream("risky")[0])
         self.shopping.run(
-            "INSERT INTO queenspark.stream_rates SELECT id, 12.4, 12.1, 3.2, 0.02, 0.9 FROM queenspark.streams"
-            " ON CONFLICT DO NOTHING"
+            "INSERT INTO queenspark.stream_rates SELECT id, 12.4, 12.1, 3.2, 0.02, 0.9"
+            " FROM queenspark.streams ON CONFLICT DO NOTHING"
         )
 
     def _samples(self) -> None:
+        ((sealed,),) = self.shopping.run("SELECT sum(windows)::bigint FROM queenspark.stream_stats")
         rows = []
         for step in range(720, 1, -1):
             # A calm wave, as a shop has it.
@@ -267,14 +267,14 @@ class Scene:
             pushed = max(0, int(90 * wave + self.random.gauss(0, 6)))
             rows.append((
                 step * 5, pushed, int(pushed * 1.1), int(pushed * 1.02), int(self.random.random() < 0.05),
-                int(wave * 9), (720 - step) * 9, int(18 + 6 * wave), int(60 + 50 * wave),
+                int(wave * 9), int(sealed) - step * 9, int(18 + 6 * wave), int(60 + 50 * wave),
                 7 if step > 60 else 8, 0.3 + 0.1 * wave, 0.3 + 0.2 * wave, 200 * wave, 0.6 + 0.2 * wave,
             ))  # fmt: skip
         with connect(self.database_url) as connection, connection.cursor() as cursor:
             cursor.executemany(
                 "INSERT INTO queenspark.samples SELECT date_bin('5 seconds', clock_timestamp()"
-                " - %s * interval '1 second', 'epoch'), 'history', %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,"
-                " %s, %s ON CONFLICT DO NOTHING",
+                " - %s * interval '1 second', 'epoch'), 'history', %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,"
+                " %s, %s, %s ON CONFLICT DO NOTHING",
                 rows,
             )
 

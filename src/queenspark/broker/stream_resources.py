@@ -29,8 +29,8 @@ from .window import shown_time
 
 _MOST_GROUPS = 10_000  # of all streams of a page
 _SORTS = (
-    "namespace", "createdAt", "updatedAt", "watermark", "openWindows", "sealedWindows", "late", "dropped", "dead",
-    "rate",
+    "namespace", "createdAt", "updatedAt", "watermark", "openWindows", "sealedWindows", "late", "dropped",
+    "dead", "rate",
 )  # fmt: skip
 
 
@@ -141,9 +141,7 @@ async def list_streams(broker: Broker, call: Call) -> Answer:
     """A page of the streams, or of those of a namespace."""
     query: StreamsQuery = call.query
     counted_at = await broker.counted_at()
-    found, total = await broker.store.streams.page(
-        page_of(query, *_SORTS), query.namespace
-    )
+    found, total = await broker.store.streams.page(page_of(query, *_SORTS), query.namespace)
     page = paged("streams", await _described(broker, found), total, query)
     return json({**page, "countedAt": counted_at})
 

@@ -15,7 +15,9 @@ def ui(
     broker: Annotated[
         str | None, typer.Option("--broker", metavar="URL", help="Broker to show (default: QUEENSPARK_URL).")
     ] = None,
-    host: Annotated[str | None, typer.Option("--host", help="Address to listen on (default: 127.0.0.1).")] = None,
+    host: Annotated[
+        str | None, typer.Option("--host", help="Address to listen on (default: 127.0.0.1).")
+    ] = None,
     port: Annotated[int | None, typer.Option("--port", help="Port to listen on (default: 6633).")] = None,
     exit_with_parent: Annotated[
         bool, typer.Option("--exit-with-parent", hidden=True, help="Stop when stdin ends.")

@@ -15,7 +15,11 @@ class Timeline(Element, component="timeline.js"):
     """Windows as bars: a lane for each key, time to the right."""
 
     def __init__(
-        self, *, on_pick: Callable[[Any], Any], on_range: Callable[[Any], Any], on_follow: Callable[[Any], Any]
+        self,
+        *,
+        on_pick: Callable[[Any], Any],
+        on_range: Callable[[Any], Any],
+        on_follow: Callable[[Any], Any],
     ) -> None:
         super().__init__()
         self.classes("qs-timeline")

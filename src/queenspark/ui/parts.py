@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from nicegui import ui
 from nicegui.element import Element
 
+from ..client import QueenError
 from .components import Table
 from .words import number
 
@@ -32,14 +33,22 @@ def panel(title: str = "", *, flush: bool = False, about: str = "") -> Element:
     return found
 
 
-def button(text: str, on_click: Callable[[], Any], *, kind: Literal["", "main", "bad", "main bad"] = "") -> Element:
+def button(
+    text: str, on_click: Callable[[], Any], *, kind: Literal["", "main", "bad", "main bad"] = ""
+) -> Element:
     """A button."""
-    return ui.button(text, on_click=on_click, color=None).props("unelevated no-caps").classes(f"qs-button {kind}")
+    return (
+        ui.button(text, on_click=on_click, color=None)
+        .props("unelevated no-caps")
+        .classes(f"qs-button {kind}")
+    )
 
 
 def field(label: str, value: str = "", *, on_change: Callable[[str], Any] | None = None) -> ui.input:
     """A line to type into; `on_change` hears of it when somebody stops typing."""
-    found = ui.input(placeholder=label, value=value).props(f'outlined dense debounce=300 aria-label="{label}"')
+    found = ui.input(placeholder=label, value=value).props(
+        f'outlined dense debounce=300 aria-label="{label}"'
+    )
     found.classes("qs-field")
     if on_change is not None:
         found.on_value_change(lambda event: on_change(event.value or ""))
@@ -106,7 +115,9 @@ def _escaped(text: str) -> str:
 class Segments:
     """One of a few choices."""
 
-    def __init__(self, choices: dict[Any, str], value: Any, on_change: Callable[[Any], Any], name: str) -> None:
+    def __init__(
+        self, choices: dict[Any, str], value: Any, on_change: Callable[[Any], Any], name: str
+    ) -> None:
         self.value = value
         self._on_change = on_change
         self._box = box("qs-seg").props(f'role="group" aria-label="{name}"')
@@ -137,7 +148,7 @@ class Segments:
         self.value = value
         for each, made in self._buttons.items():
             made.classes(add="on") if each == value else made.classes(remove="on")
-            made.props(f'aria-pressed={"true" if each == value else "false"}')
+            made.props(f"aria-pressed={'true' if each == value else 'false'}")
 
 
 def tabs(names: Sequence[str], render: Callable[[str], Any]) -> Callable[[], Any]:
@@ -151,16 +162,21 @@ def tabs(names: Sequence[str], render: Callable[[str], Any]) -> Callable[[], Any
         chosen["name"] = name
         for each, made in buttons.items():
             made.classes(add="on") if each == name else made.classes(remove="on")
-            made.props(f'aria-selected={"true" if each == name else "false"}')
+            made.props(f"aria-selected={'true' if each == name else 'false'}")
         room.clear()
         with room:
-            result = render(name)
-            if isinstance(result, Awaitable):
-                await result
+            try:
+                result = render(name)
+                if isinstance(result, Awaitable):
+                    await result
+            except QueenError as error:
+                error_box(str(error))
 
     with bar:
         for name in names:
-            buttons[name] = ui.element("button").props('role="tab"').on("click", lambda _, name=name: show(name))
+            buttons[name] = (
+                ui.element("button").props('role="tab"').on("click", lambda _, name=name: show(name))
+            )
             with buttons[name]:
                 ui.label(name)
     return lambda: show(chosen["name"])
@@ -268,7 +284,18 @@ def queue_name(queue: str) -> str:
 def tone_of(state: str) -> str:
     """The colour of a state."""
     return {
-        "running": "good", "paused": "wait", "failed": "bad", "finished": "calm", "acked": "good",
-        "completed": "good", "waiting": "wait", "pending": "wait", "leased": "accent", "processing": "accent",
-        "retrying": "warn", "dead": "bad", "dead_letter": "bad", "skipped": "calm",
-    }.get(state, "calm")  # fmt: skip
+        "running": "good",
+        "paused": "wait",
+        "failed": "bad",
+        "finished": "calm",
+        "acked": "good",
+        "completed": "good",
+        "waiting": "wait",
+        "pending": "wait",
+        "leased": "accent",
+        "processing": "accent",
+        "retrying": "warn",
+        "dead": "bad",
+        "dead_letter": "bad",
+        "skipped": "calm",
+    }.get(state, "calm")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from ..parts import box, button, confirm, field, panel, queue_name, queue_url, u
 from ..words import ago, number, plural
 
 _ROWS = 50
-_COLUMNS = [
+_COLUMNS: list[dict[str, Any]] = [
     {"name": "error", "label": "Why", "class": "wrap"},
     {"name": "queue", "label": "Queue or stream"},
     {"name": "group", "label": "Group"},
@@ -37,7 +38,9 @@ class _DeadLettersPage:
     """The dead letters that a filter chooses."""
 
     def __init__(self, queue: str, group: str) -> None:
-        self.frame = Frame("Dead letters", "/dead-letters", "Messages and windows that a group gave up. They are kept.")
+        self.frame = Frame(
+            "Dead letters", "/dead-letters", "Messages and windows that a group gave up. They are kept."
+        )
         self.queen = self.frame.session.queen
         self.filter = {"queue": queue, "consumerGroup": group, "from": "", "to": ""}
         self.offset = 0
@@ -48,11 +51,12 @@ class _DeadLettersPage:
         """Make the page."""
         with self.frame.actions:
             for name, label in (
-                ("queue", "Queue"), ("consumerGroup", "Group"), ("from", "Failed since"), ("to", "Failed before"),
-            ):  # fmt: skip
-                field(label, self.filter[name], on_change=lambda text, name=name: self._choose(name, text)).style(
-                    "width: 150px"
-                )
+                ("queue", "Queue"),
+                ("consumerGroup", "Group"),
+                ("from", "Failed since"),
+                ("to", "Failed before"),
+            ):
+                field(label, self.filter[name], on_change=partial(self._choose, name)).style("width: 150px")
         with self.frame.body, panel(flush=True):
             with box("qs-title"):
                 self.text = ui.label()
@@ -76,19 +80,21 @@ class _DeadLettersPage:
         self.total = answer["total"]
         self.rows = {_id(letter): letter for letter in answer["messages"]}
         self.text.text = plural(self.total, "dead letter") + (" match" if self._is_filtered else "")
-        self.table.show([
-            {
-                "id": id_,
-                "error": letter["errorMessage"] or "no reason was given",
-                "queue": link(queue_name(letter["queue"]), queue_url(letter["queue"])),
-                "group": link(letter["consumerGroup"], url("/group", name=letter["consumerGroup"])),
-                "partition": letter["partition"],
-                "attempts": number(letter["retryCount"]),
-                "failed": ago(letter["failedAt"]),
-                "data": {"text": _short(letter["data"]), "mono": True},
-            }
-            for id_, letter in self.rows.items()
-        ])  # fmt: skip
+        self.table.show(
+            [
+                {
+                    "id": id_,
+                    "error": letter["errorMessage"] or "no reason was given",
+                    "queue": link(queue_name(letter["queue"]), queue_url(letter["queue"])),
+                    "group": link(letter["consumerGroup"], url("/group", name=letter["consumerGroup"])),
+                    "partition": letter["partition"],
+                    "attempts": number(letter["retryCount"]),
+                    "failed": ago(letter["failedAt"]),
+                    "data": {"text": _short(letter["data"]), "mono": True},
+                }
+                for id_, letter in self.rows.items()
+            ]
+        )
 
     @property
     def _is_filtered(self) -> bool:
@@ -111,7 +117,9 @@ class _DeadLettersPage:
             ui.notify("Select dead letters, or give a queue or group to mean all of its own.", type="warning")
             return
         what = plural(len(chosen) or self.total, "dead letter")
-        text = "Their groups get them again." if verb == "retry" else "Their groups will never get them again."
+        text = (
+            "Their groups get them again." if verb == "retry" else "Their groups will never get them again."
+        )
         if not await confirm(f"{verb.capitalize()} {what}?", text, verb.capitalize(), bad=verb == "delete"):
             return
         method, path = ("POST", ("dlq", "retry")) if verb == "retry" else ("DELETE", ("dlq",))
@@ -123,9 +131,10 @@ class _DeadLettersPage:
             count = 0
             for letter in chosen:
                 query = {
-                    "consumerGroup": letter["consumerGroup"], "partitionId": letter["partitionId"],
+                    "consumerGroup": letter["consumerGroup"],
+                    "partitionId": letter["partitionId"],
                     "transactionId": letter["transactionId"],
-                }  # fmt: skip
+                }
                 count += int((await self.queen.admin.request(method, *path, query=query))["count"])
             return count
 

@@ -12,7 +12,7 @@ from ..frame import Frame, act
 from ..parts import Listing, Tiles, box, button, confirm, field, panel, queue_name, queue_url, url
 from ..words import ago, clock, duration, number
 
-_COLUMNS = [
+_COLUMNS: list[dict[str, Any]] = [
     {"name": "name", "label": "Group", "sort": True},
     {"name": "queue", "label": "Reads", "sort": True},
     {"name": "lag", "label": "Lag", "align": "right", "sort": True},
@@ -35,7 +35,9 @@ async def _list_page() -> None:
     queen = frame.session.queen
     with frame.body:
         listing = Listing(
-            _COLUMNS, sort="-lag", empty_text="No group yet. One begins with the first pop or poll that names it."
+            _COLUMNS,
+            sort="-lag",
+            empty_text="No group yet. One begins with the first pop or poll that names it.",
         )
     with frame.actions:
         field("Search groups", on_change=listing.find)
@@ -54,7 +56,9 @@ def _row(group: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": f"{group['name']}/{group['queue']}",
         "name": link(group["name"], url("/group", name=group["name"])),
-        "queue": link(queue_name(group["queue"]), queue_url(group["queue"]), sub="stream" if is_stream else "queue"),
+        "queue": link(
+            queue_name(group["queue"]), queue_url(group["queue"]), sub="stream" if is_stream else "queue"
+        ),
         "lag": number(group["lag"]),
         "lagSeconds": duration(group["lagSeconds"]) if group["lag"] else "–",
         "processing": number(group["processing"]),
@@ -67,44 +71,6 @@ def _row(group: dict[str, Any]) -> dict[str, Any]:
 async def _group_page(name: str) -> None:
     frame = Frame(name, "/groups", "Consumer group", crumb=("Groups", "/groups"))
     queen = frame.session.queen
-    with frame.body:
-        tiles = Tiles(("Lag", "In flight", "Leases", "Queues and streams"))
-        with panel("Reads", flush=True):
-            reads = Table(
-                [
-                    *({**column, "sort": False} for column in _COLUMNS[1:]),
-                    {"name": "act", "label": "", "align": "right"},
-                ],
-                on_action=lambda verb, id_: change(verb, id_),
-            )
-        ui.element("div").style("height: 16px")
-        with panel("Leases and partitions", flush=True, about="those with work in flight first"):
-            places = Table(
-                [
-                    {"name": "partition", "label": "Partition"},
-                    {"name": "queue", "label": "Of"},
-                    {"name": "state", "label": "State"},
-                    {"name": "holder", "label": "Held by"},
-                    {"name": "until", "label": "Until", "align": "right"},
-                    {"name": "handed", "label": "Handed out", "align": "right"},
-                    {"name": "acked", "label": "Last ack", "align": "right"},
-                ],
-                empty="It has not read any partition yet.",
-            )
-
-    def show(answer: dict[str, Any]) -> None:
-        queues = answer["queues"]
-        tiles.show("Lag", number(answer["lag"]))
-        tiles.show("In flight", number(sum(each["processing"] for each in queues)))
-        tiles.show("Leases", number(sum(each["activeLeases"] for each in queues)))
-        tiles.show("Queues and streams", number(len(queues)))
-        reads.show([
-            {**_row(each), "id": each["queue"], "act": [action("Seek…", "seek"), action("Delete", "delete", tone="bad")]}
-            for each in queues
-        ])  # fmt: skip
-        rows = [(each["queue"], place) for each in queues for place in each["places"]]
-        rows.sort(key=lambda row: (-row[1]["leased"], -row[1]["handedOut"], row[1]["partition"]))
-        places.show([_place(queue, place) for queue, place in rows[:50]])
 
     async def change(verb: str, queue: str) -> None:
         if verb == "delete":
@@ -132,8 +98,55 @@ async def _group_page(name: str) -> None:
             await act(queen.queue(queue).group(name).seek(where), f"{name} goes on from {where}.")
             await again()
 
+    with frame.body:
+        tiles = Tiles(("Lag", "In flight", "Leases", "Queues and streams"))
+        with panel("Reads", flush=True):
+            reads = Table(
+                [
+                    *({**column, "sort": False} for column in _COLUMNS[1:]),
+                    {"name": "act", "label": "", "align": "right"},
+                ],
+                on_action=change,
+            )
+        ui.element("div").style("height: 16px")
+        with panel("Leases and partitions", flush=True, about="those with work in flight first"):
+            places = Table(
+                [
+                    {"name": "partition", "label": "Partition"},
+                    {"name": "queue", "label": "Of"},
+                    {"name": "state", "label": "State"},
+                    {"name": "holder", "label": "Held by"},
+                    {"name": "until", "label": "Until", "align": "right"},
+                    {"name": "handed", "label": "Handed out", "align": "right"},
+                    {"name": "acked", "label": "Last ack", "align": "right"},
+                ],
+                empty="It has not read any partition yet.",
+            )
+
+    def show(answer: dict[str, Any]) -> None:
+        queues = answer["queues"]
+        tiles.show("Lag", number(answer["lag"]))
+        tiles.show("In flight", number(sum(each["processing"] for each in queues)))
+        tiles.show("Leases", number(sum(each["activeLeases"] for each in queues)))
+        tiles.show("Queues and streams", number(len(queues)))
+        reads.show(
+            [
+                {
+                    **_row(each),
+                    "id": each["queue"],
+                    "act": [action("Seek…", "seek"), action("Delete", "delete", tone="bad")],
+                }
+                for each in queues
+            ]
+        )
+        rows = [(each["queue"], place) for each in queues for place in each["places"]]
+        rows.sort(key=lambda row: (-row[1]["leased"], -row[1]["handedOut"], row[1]["partition"]))
+        places.show([_place(queue, place) for queue, place in rows[:50]])
+
     again = await frame.live(
-        ("group", name), lambda _: queen.admin.request("GET", "consumer-groups", name, query={"limit": 200}), show
+        ("group", name),
+        lambda _: queen.admin.request("GET", "consumer-groups", name, query={"limit": 200}),
+        show,
     )
 
 

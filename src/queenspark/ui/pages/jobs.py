@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from nicegui import ui
 
 from ..components import Table, action, badge, link
 from ..frame import Frame, act
-from ..parts import Listing, Tiles, box, button, code, confirm, empty, field, panel, queue_url, tabs, tone_of, url
+from ..parts import (
+    Listing,
+    Tiles,
+    box,
+    button,
+    code,
+    confirm,
+    empty,
+    field,
+    panel,
+    queue_url,
+    tabs,
+    tone_of,
+    url,
+)
 from ..words import ago, clock, duration, number, rate
 from .stream import explanation
 
 _EXAMPLE = "CREATE STREAM pages AS SELECT page, COUNT(*) AS n FROM clicks GROUP BY page;"
-_COLUMNS = [
+_COLUMNS: list[dict[str, Any]] = [
     {"name": "name", "label": "Job", "sort": True},
     {"name": "state", "label": "State"},
     {"name": "records", "label": "Records/s", "align": "right"},
@@ -80,7 +95,11 @@ def _row(job: dict[str, Any]) -> dict[str, Any]:
     name = _full_name(job)
     return {
         "id": name,
-        "name": link(name, url("/job", name=name), sub=_short(job["statement"].partition(" AS ")[2] or job["statement"])),
+        "name": link(
+            name,
+            url("/job", name=name),
+            sub=_short(job["statement"].partition(" AS ")[2] or job["statement"]),
+        ),
         "state": badge(job["state"], tone_of(job["state"])),
         "records": rate(job["recordsPerSecond"]),
         "rows": rate(job["rowsPerSecond"]),
@@ -116,13 +135,17 @@ class _JobPage:
             self.verbs = box().style("display: flex; gap: 8px")
             button("Drop", self._drop, kind="bad")
         with self.frame.body:
-            self.tiles = Tiles(("State", "Records", "Rows", "Lag", "Watermark", "Open windows", "Late", "Dead"))
+            self.tiles = Tiles(
+                ("State", "Records", "Rows", "Lag", "Watermark", "Open windows", "Late", "Dead")
+            )
             self.error = box()
             with box("qs-grid side"):
                 with panel("Statement"):
                     self.statement = box()
                 with panel("Columns", flush=True):
-                    self.columns = Table([{"name": "name", "label": "Name"}, {"name": "type", "label": "Type"}])
+                    self.columns = Table(
+                        [{"name": "name", "label": "Name"}, {"name": "type", "label": "Type"}]
+                    )
             ui.element("div").style("height: 20px")
             self.show_tab = tabs(("Explain", "Dead records", "Late records", "Rows"), self._tab)
         self.again = await self.frame.live(
@@ -132,7 +155,9 @@ class _JobPage:
 
     def _show(self, job: dict[str, Any]) -> None:
         before, self.job = self.job, job
-        self.frame.about.text = f"version {job['version']} · rows go to the queue {job['queue']} · {job['rows']}"
+        self.frame.about.text = (
+            f"version {job['version']} · rows go to the queue {job['queue']} · {job['rows']}"
+        )
         tone = {"failed": "bad", "paused": "warn"}.get(job["state"], "")
         show = self.tiles.show
         show("State", job["state"], "", tone)
@@ -152,7 +177,7 @@ class _JobPage:
             self.verbs.clear()
             with self.verbs:
                 for verb in _verbs(job["state"]):
-                    button(verb.capitalize(), lambda verb=verb: self._control(verb), kind="main")
+                    button(verb.capitalize(), partial(self._control, verb), kind="main")
             self.error.clear()
             if job["lastError"]:
                 with self.error, box("qs-error"):
@@ -174,7 +199,9 @@ class _JobPage:
             explanation(await self.queen.admin.request("GET", "jobs", self.name, "explain"))
         elif name == "Rows":
             link_to = queue_url(self.job.get("queue", self.name))
-            ui.link(f"Browse the rows in the queue {self.job.get('queue', self.name)}", link_to).classes("qs-link")
+            ui.link(f"Browse the rows in the queue {self.job.get('queue', self.name)}", link_to).classes(
+                "qs-link"
+            )
         else:
             kind = "dead" if name == "Dead records" else "late"
             rows = (await self.queen.admin.request("GET", "jobs", self.name, kind))[kind]
@@ -187,10 +214,17 @@ class _JobPage:
                         {"name": "why", "label": "Reason" if kind == "dead" else "Time", "class": "wrap"},
                     ],
                     empty=f"No {kind} records.",
-                ).show([
-                    {
-                        "id": number_, "key": row["key"], "queue": row["queue"] or "–", "seen": ago(row["seenAt"]),
-                        "why": row["reason"] or "no usable event time" if kind == "dead" else clock(row["time"]),
-                    }
-                    for number_, row in enumerate(rows)
-                ])  # fmt: skip
+                ).show(
+                    [
+                        {
+                            "id": number_,
+                            "key": row["key"],
+                            "queue": row["queue"] or "–",
+                            "seen": ago(row["seenAt"]),
+                            "why": row["reason"] or "no usable event time"
+                            if kind == "dead"
+                            else clock(row["time"]),
+                        }
+                        for number_, row in enumerate(rows)
+                    ]
+                )

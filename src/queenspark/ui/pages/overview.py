@@ -32,9 +32,18 @@ async def _page() -> None:
     queen = frame.session.queen
     with frame.body:
         tiles = Tiles(
-            ("Pushed", "Acked", "Windows sealed", "Open windows", "Unacked", "Safe time", "Backpressure", "Dead letters")
+            (
+                "Pushed",
+                "Acked",
+                "Windows sealed",
+                "Open windows",
+                "Unacked",
+                "Safe time",
+                "Backpressure",
+                "Dead letters",
+            )
         )
-        with box("qs-grid side"):
+        with box("qs-grid side first-last"):
             with box("qs-grid"):
                 charts = [
                     _chart("Messages", "a second, the last 15 minutes", _RATES, "/s"),
@@ -90,7 +99,10 @@ async def _page() -> None:
                 ("Brokers", ", ".join(each["address"] or each["name"] for each in found["brokers"]) or "–"),
                 ("Pipeline", leading[0]["name"].rpartition(":")[0] if leading else "none leads"),
                 ("Standbys", str(standing)),
-                ("PostgreSQL", f"{found['postgres']['version']}, {found['postgres']['connections']} connections"),
+                (
+                    "PostgreSQL",
+                    f"{found['postgres']['version']}, {found['postgres']['connections']} connections",
+                ),
             ):
                 with ui.element("dt"):
                     ui.label(name)
@@ -102,7 +114,9 @@ async def _page() -> None:
     await frame.live("system", lambda _: queen.admin.system(), show_running, 5.0)
 
 
-def _chart(title: str, about: str, lines: tuple[tuple[str, str, str], ...], unit: str) -> tuple[Chart, list[str]]:
+def _chart(
+    title: str, about: str, lines: tuple[tuple[str, str, str], ...], unit: str
+) -> tuple[Chart, list[str]]:
     with panel(title, about=about):
         made = Chart([{"name": name, "tone": tone} for name, tone, _ in lines], unit=unit)
     return made, [column for _, _, column in lines]

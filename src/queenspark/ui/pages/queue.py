@@ -10,10 +10,30 @@ from nicegui import ui
 from ...client import QueenError
 from ..components import Table, action, badge, link
 from ..frame import Frame, act
-from ..parts import Segments, Tiles, box, button, code, confirm, error_box, facts, field, panel, tabs, tone_of, url
+from ..parts import (
+    Segments,
+    Tiles,
+    box,
+    button,
+    code,
+    confirm,
+    error_box,
+    facts,
+    field,
+    panel,
+    tabs,
+    tone_of,
+    url,
+)
 from ..words import ago, clock, number
 
-_STATES = {None: "All", "pending": "Pending", "processing": "Leased", "completed": "Done", "dead_letter": "Dead"}
+_STATES = {
+    None: "All",
+    "pending": "Pending",
+    "processing": "Leased",
+    "completed": "Done",
+    "dead_letter": "Dead",
+}
 _ROWS = 25
 _SHORT = 90  # characters of a payload in a row
 
@@ -92,27 +112,35 @@ class _QueuePage:
     async def _fetch(self, question: tuple[Any, ...]) -> Any:
         _, name, partition, state, since, offset = question
         query = {
-            "queue": name, "partition": partition or None, "status": state, "from": since or None, "limit": _ROWS + 1,
+            "queue": name,
+            "partition": partition or None,
+            "status": state,
+            "from": since or None,
+            "limit": _ROWS + 1,
             "offset": offset,
-        }  # fmt: skip
+        }
         return await self.queen.admin.request("GET", "messages", query=query)
 
     def _show_messages(self, answer: dict[str, Any]) -> None:
         found = answer["messages"]
         self.messages = {_id(message): message for message in found}
         self.has_more = len(found) > _ROWS
-        self.where.text = f"{number(self.offset + 1)}–{number(self.offset + min(_ROWS, len(found)))}, newest first"
-        self.table.show([
-            {
-                "id": _id(message),
-                "data": {"text": _short(message["data"]), "mono": True},
-                "status": badge(message["status"].replace("_", " "), tone_of(message["status"])),
-                "partition": message["partition"],
-                "created": ago(message["createdAt"]),
-                "look": action("Open", "open"),
-            }
-            for message in found[:_ROWS]
-        ])  # fmt: skip
+        self.where.text = (
+            f"{number(self.offset + 1)}–{number(self.offset + min(_ROWS, len(found)))}, newest first"
+        )
+        self.table.show(
+            [
+                {
+                    "id": _id(message),
+                    "data": {"text": _short(message["data"]), "mono": True},
+                    "status": badge(message["status"].replace("_", " "), tone_of(message["status"])),
+                    "partition": message["partition"],
+                    "created": ago(message["createdAt"]),
+                    "look": action("Open", "open"),
+                }
+                for message in found[:_ROWS]
+            ]
+        )
 
     async def _of_partition(self, text: str) -> None:
         self.partition, self.offset = text, 0
@@ -158,24 +186,31 @@ class _QueuePage:
                         {"name": "oldest", "label": "Oldest unacked", "align": "right"},
                     ],
                     empty="No group has read this queue yet: queen.queue(name).group(group).consume(…)",
-                ).show([
-                    {
-                        "id": group["name"],
-                        "name": link(group["name"], url("/group", name=group["name"])),
-                        "lag": number(group["lag"]),
-                        "processing": number(group["processing"]),
-                        "oldest": ago(group["oldest"]) if group["oldest"] else "–",
-                    }
-                    for group in self.detail.get("consumerGroups", [])
-                ])  # fmt: skip
+                ).show(
+                    [
+                        {
+                            "id": group["name"],
+                            "name": link(group["name"], url("/group", name=group["name"])),
+                            "lag": number(group["lag"]),
+                            "processing": number(group["processing"]),
+                            "oldest": ago(group["oldest"]) if group["oldest"] else "–",
+                        }
+                        for group in self.detail.get("consumerGroups", [])
+                    ]
+                )
             else:
                 Table(
-                    [{"name": "name", "label": "Partition"}, {"name": "created", "label": "Created", "align": "right"}],
+                    [
+                        {"name": "name", "label": "Partition"},
+                        {"name": "created", "label": "Created", "align": "right"},
+                    ],
                     empty="No partition yet.",
-                ).show([
-                    {"id": each["id"], "name": each["name"], "created": ago(each["createdAt"])}
-                    for each in self.detail.get("partitions", [])
-                ])  # fmt: skip
+                ).show(
+                    [
+                        {"id": each["id"], "name": each["name"], "created": ago(each["createdAt"])}
+                        for each in self.detail.get("partitions", [])
+                    ]
+                )
 
     async def _look(self, _: str, id_: str) -> None:
         message = self.messages.get(id_)
@@ -198,11 +233,15 @@ class _QueuePage:
                         ui.label(message["partition"])
                 with box("right"):
                     button("Close", lambda: self._drawer.set_visibility(False))
-            facts((
-                ("State", message["status"].replace("_", " ")), ("Pushed", clock(message["createdAt"])),
-                ("Transaction id", message["transactionId"]), ("Trace id", message["traceId"] or "–"),
-                ("Headers", _json(message.get("headers", {}))),
-            ))  # fmt: skip
+            facts(
+                (
+                    ("State", message["status"].replace("_", " ")),
+                    ("Pushed", clock(message["createdAt"])),
+                    ("Transaction id", message["transactionId"]),
+                    ("Trace id", message["traceId"] or "–"),
+                    ("Headers", _json(message.get("headers", {}))),
+                )
+            )
             ui.label("Payload").style("font-weight: 600")
             code(_json(message["data"], 2))
             ui.label("Traces").style("font-weight: 600")

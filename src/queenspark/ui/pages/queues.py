@@ -11,7 +11,7 @@ from ..frame import Frame
 from ..parts import Listing, empty, field, url
 from ..words import ago, number
 
-_COLUMNS = [
+_COLUMNS: list[dict[str, Any]] = [
     {"name": "name", "label": "Queue", "sort": True},
     {"name": "messages", "label": "Messages", "align": "right", "sort": True},
     {"name": "pending", "label": "Pending", "align": "right", "sort": True},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 from nicegui import ui
 
 from ...client import QueenError, SqlError
@@ -17,6 +18,29 @@ _FIRST = """SELECT * FROM clicks EMIT CHANGES LIMIT 20;"""
 _MOST_ROWS = 200
 _MOST_HISTORY = 30
 _SHOW_SECONDS = 0.4
+_WORDS = [
+    {"label": word, "type": "keyword"}
+    for word in (
+        "CREATE STREAM",
+        "AS SELECT",
+        "EMIT CHANGES",
+        "EMIT FINAL",
+        "WINDOW TUMBLING",
+        "WINDOW SLIDING",
+        "WINDOW SESSION",
+        "GROUP BY",
+        "HAVING",
+        "INSERT INTO",
+        "SHOW JOBS",
+        "SHOW STREAMS",
+        "DESCRIBE",
+        "PAUSE JOB",
+        "RESUME JOB",
+        "RESTART JOB",
+        "DROP STREAM",
+        "EXPLAIN",
+    )
+]
 
 
 def register() -> None:
@@ -45,23 +69,30 @@ class _Console:
             button("Explain", self._explain)
             button("Run", self._run, kind="main")
         self.stop_button.set_visibility(False)
-        first = f"SELECT * FROM {names[0]} EMIT CHANGES LIMIT 20;" if names else _FIRST
+        first = _FIRST.replace("clicks", names[0]) if names else _FIRST
         with self.frame.body, box("qs-grid side"):
             with box("qs-grid"):
                 with panel("Statements", about="Ctrl-Enter runs them, Ctrl-Space completes"):
                     self.editor = ui.codemirror(
-                        first, language="PostgreSQL", theme=_theme(), line_wrapping=True,
+                        first,
+                        language="PostgreSQL",
+                        theme=_theme(),
+                        line_wrapping=True,
                         keymap={"Mod-Enter": lambda _: self._run()},
-                    ).style("height: 200px")  # fmt: skip
+                    ).style("height: 200px")
                 with panel("Result", flush=True):
                     self.result = box().style("padding: 0 0 4px")
                     with self.result:
-                        ui.label("Rows appear here as they are computed.").classes("soft").style("padding: 0 18px 16px")
+                        ui.label("Rows appear here as they are computed.").classes("soft").style(
+                            "padding: 0 18px 16px"
+                        )
             with box("qs-grid"):
                 with panel("Plan", about="EXPLAIN"):
                     self.plan = box()
                     with self.plan:
-                        ui.label("Explain shows how a statement would run, without running it.").classes("soft")
+                        ui.label("Explain shows how a statement would run, without running it.").classes(
+                            "soft"
+                        )
                 with panel("Names"):
                     self.names_box = box().style("display: flex; flex-wrap: wrap; gap: 6px")
                     with self.names_box:
@@ -75,6 +106,25 @@ class _Console:
                     self.history_box = box().style("display: flex; flex-direction: column; gap: 6px")
                     with self.history_box:
                         ui.label("Statements that you run are listed here.").classes("soft")
+
+        self._complete(names)
+
+    def _complete(self, names: list[str]) -> None:
+        """Let the editor complete names of queues and words of SQL."""
+        words = [*({"label": name, "type": "variable"} for name in names), *_WORDS]
+        options = msgspec.json.encode(words).decode()
+        ui.run_javascript(f"""
+            const editor = getElement({self.editor.id});
+            await editor.editorPromise;
+            const {{ EditorState, StateEffect }} = await import("nicegui-codemirror");
+            const source = (context) => {{
+              const word = context.matchBefore(/[\\w.-]+/);
+              if (!word && !context.explicit) return null;
+              return {{ from: word ? word.from : context.pos, options: {options} }};
+            }};
+            const found = EditorState.languageData.of(() => [{{ autocomplete: source }}]);
+            editor.editor.dispatch({{ effects: StateEffect.appendConfig.of(found) }});
+        """)
 
     async def _names(self) -> list[str]:
         """What can be selected from: queues, and the rows of jobs."""
@@ -123,7 +173,9 @@ class _Console:
             for each in self.history:
                 line = " ".join(each.split())
                 ui.button(
-                    line if len(line) < 60 else line[:60] + "…", on_click=lambda each=each: self._again(each), color=None
+                    line if len(line) < 60 else line[:60] + "…",
+                    on_click=lambda each=each: self._again(each),
+                    color=None,
                 ).props("flat dense no-caps align=left").classes("mono").style("font-size: 12px")
 
     def _again(self, text: str) -> None:

@@ -11,8 +11,10 @@ from ..frame import Frame
 from ..parts import Listing, empty, field, stream_url
 from ..words import clock, duration, number, rate, shape
 
-_EXAMPLE = """queen.stream("orders-by-minute").sources(["orders"]).partitioned().tumbling_time("1m").define()"""
-_COLUMNS = [
+_EXAMPLE = (
+    """queen.stream("orders-by-minute").sources(["orders"]).partitioned().tumbling_time("1m").define()"""
+)
+_COLUMNS: list[dict[str, Any]] = [
     {"name": "name", "label": "Stream", "sort": True},
     {"name": "windows", "label": "Windows"},
     {"name": "watermark", "label": "Watermark", "align": "right", "sort": True},
@@ -64,7 +66,9 @@ def _row(stream: dict[str, Any]) -> dict[str, Any]:
     rates = progress.get("rates") or {}
     return {
         "id": stream["id"],
-        "name": link(stream["name"], stream_url(stream["name"], stream["namespace"]), sub=stream["namespace"]),
+        "name": link(
+            stream["name"], stream_url(stream["name"], stream["namespace"]), sub=stream["namespace"]
+        ),
         "windows": {"text": shape(stream), "sub": "over " + ", ".join(stream["sourceQueues"])},
         "watermark": clock(progress.get("watermark")),
         "lag": duration(progress.get("lagSeconds")),

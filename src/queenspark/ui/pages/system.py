@@ -24,7 +24,9 @@ async def _page() -> None:
     frame = Frame("System", "/system", "Everything that runs, and its settings.")
     queen = frame.session.queen
     with frame.body:
-        tiles = Tiles(("Brokers", "Pipelines", "Connections", "Database", "Oldest transaction", "Backpressure"))
+        tiles = Tiles(
+            ("Brokers", "Pipelines", "Connections", "Database", "Oldest transaction", "Backpressure")
+        )
         with box("qs-grid two"):
             with panel("Brokers", flush=True):
                 brokers = Table(_process_columns("address"), empty="No broker has said that it runs.")
@@ -37,26 +39,34 @@ async def _page() -> None:
             with panel("Work", about="the last hour"):
                 work = Chart([{"name": name, "tone": tone} for name, tone, _ in _ROWS])
             with panel("PostgreSQL: connections", flush=True):
-                connections = Table([
-                    {"name": "application", "label": "Application"},
-                    {"name": "connections", "label": "Connections", "align": "right"},
-                    {"name": "active", "label": "Active", "align": "right"},
-                    {"name": "oldest", "label": "Oldest transaction", "align": "right"},
-                ])  # fmt: skip
+                connections = Table(
+                    [
+                        {"name": "application", "label": "Application"},
+                        {"name": "connections", "label": "Connections", "align": "right"},
+                        {"name": "active", "label": "Active", "align": "right"},
+                        {"name": "oldest", "label": "Oldest transaction", "align": "right"},
+                    ]
+                )
             with panel("PostgreSQL: largest tables", flush=True):
-                tables = Table([
-                    {"name": "name", "label": "Table"},
-                    {"name": "bytes", "label": "Size", "align": "right"},
-                    {"name": "rows", "label": "Rows", "align": "right"},
-                    {"name": "dead", "label": "Dead rows", "align": "right"},
-                ])  # fmt: skip
+                tables = Table(
+                    [
+                        {"name": "name", "label": "Table"},
+                        {"name": "bytes", "label": "Size", "align": "right"},
+                        {"name": "rows", "label": "Rows", "align": "right"},
+                        {"name": "dead", "label": "Dead rows", "align": "right"},
+                    ]
+                )
         ui.element("div").style("height: 16px")
-        with panel("Settings in force", flush=True, about="of the broker that answered; secrets are not shown"):
-            settings = Table([
-                {"name": "name", "label": "Setting", "class": "mono"},
-                {"name": "value", "label": "Value", "class": "mono"},
-                {"name": "about", "label": "What it is", "class": "wrap"},
-            ])  # fmt: skip
+        with panel(
+            "Settings in force", flush=True, about="of the broker that answered; secrets are not shown"
+        ):
+            settings = Table(
+                [
+                    {"name": "name", "label": "Setting", "class": "mono"},
+                    {"name": "value", "label": "Value", "class": "mono"},
+                    {"name": "about", "label": "What it is", "class": "wrap"},
+                ]
+            )
 
     def show(found: dict[str, Any]) -> None:
         postgres = found["postgres"]
@@ -69,35 +79,53 @@ async def _page() -> None:
         oldest = max((each["oldestTransactionSeconds"] or 0 for each in postgres["applications"]), default=0)
         tiles.show("Oldest transaction", duration(oldest), "", "warn" if oldest > 10 else "")
         brokers.show([{**_process(each), "address": each["address"] or "–"} for each in found["brokers"]])
-        pipelines.show([
-            {**_process(each), "role": badge("leading", "good") if each["leading"] else badge("standing by", "wait")}
-            for each in found["pipelines"]
-        ])  # fmt: skip
-        connections.show([
-            {
-                "id": each["application"], "application": each["application"],
-                "connections": number(each["connections"]), "active": number(each["active"]),
-                "oldest": duration(each["oldestTransactionSeconds"]) if each["oldestTransactionSeconds"] else "–",
-            }
-            for each in postgres["applications"]
-        ])  # fmt: skip
+        pipelines.show(
+            [
+                {
+                    **_process(each),
+                    "role": badge("leading", "good") if each["leading"] else badge("standing by", "wait"),
+                }
+                for each in found["pipelines"]
+            ]
+        )
+        connections.show(
+            [
+                {
+                    "id": each["application"],
+                    "application": each["application"],
+                    "connections": number(each["connections"]),
+                    "active": number(each["active"]),
+                    "oldest": duration(each["oldestTransactionSeconds"])
+                    if each["oldestTransactionSeconds"]
+                    else "–",
+                }
+                for each in postgres["applications"]
+            ]
+        )
         largest = max((each["bytes"] for each in postgres["tables"]), default=1) or 1
-        tables.show([
-            {
-                "id": each["name"], "name": each["name"],
-                "bytes": {"text": size(each["bytes"]), "bar": each["bytes"] / largest},
-                "rows": number(each["rows"]), "dead": number(each["deadRows"]),
-            }
-            for each in postgres["tables"]
-        ])  # fmt: skip
-        settings.show([
-            {
-                "id": each["name"], "name": each["name"],
-                "value": {"text": _shown(each["value"]), "mono": True, "faint": each["isDefault"]},
-                "about": each["about"],
-            }
-            for each in found["settings"]
-        ])  # fmt: skip
+        tables.show(
+            [
+                {
+                    "id": each["name"],
+                    "name": each["name"],
+                    "bytes": {"text": size(each["bytes"]), "bar": each["bytes"] / largest},
+                    "rows": number(each["rows"]),
+                    "dead": number(each["deadRows"]),
+                }
+                for each in postgres["tables"]
+            ]
+        )
+        settings.show(
+            [
+                {
+                    "id": each["name"],
+                    "name": each["name"],
+                    "value": {"text": _shown(each["value"]), "mono": True, "faint": each["isDefault"]},
+                    "about": each["about"],
+                }
+                for each in found["settings"]
+            ]
+        )
 
     def show_series(steps: list[dict[str, Any]]) -> None:
         times = [step["at"] for step in steps]

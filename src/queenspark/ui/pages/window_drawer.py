@@ -47,12 +47,17 @@ class WindowDrawer:
             if window is None:
                 self._open_window(bar)
                 return
-            facts((
-                ("Start", clock(window["start"])), ("End", clock(window["end"])),
-                ("Records", number(window["count"])), ("Revision", _revision(window)),
-                ("Version", str(window["version"])), ("Sealed", f"{clock(window['sealedAt'])} ({ago(window['sealedAt'])})"),
-                ("Id", window["id"]),
-            ))  # fmt: skip
+            facts(
+                (
+                    ("Start", clock(window["start"])),
+                    ("End", clock(window["end"])),
+                    ("Records", number(window["count"])),
+                    ("Revision", _revision(window)),
+                    ("Version", str(window["version"])),
+                    ("Sealed", f"{clock(window['sealedAt'])} ({ago(window['sealedAt'])})"),
+                    ("Id", window["id"]),
+                )
+            )
             if window.get("aggregates"):
                 ui.label("Aggregates").style("font-weight: 600")
                 facts([(name, str(value)) for name, value in window["aggregates"].items()])
@@ -66,10 +71,14 @@ class WindowDrawer:
             await self._page(window, None, room)
 
     def _open_window(self, bar: dict[str, Any]) -> None:
-        facts((
-            ("Start", _clock_ms(bar["start"])), ("End", _clock_ms(bar["end"])),
-            ("Records so far", number(bar["count"])), ("State", "open: it is sealed when its grace is over"),
-        ))  # fmt: skip
+        facts(
+            (
+                ("Start", _clock_ms(bar["start"])),
+                ("End", _clock_ms(bar["end"])),
+                ("Records so far", number(bar["count"])),
+                ("State", "open: it is sealed when its grace is over"),
+            )
+        )
 
     def _group(self, window: dict[str, Any], state: dict[str, Any]) -> None:
         with box("qs-message"):
@@ -96,13 +105,17 @@ class WindowDrawer:
 
     async def _dead(self, window: dict[str, Any], group: str, verb: str) -> None:
         query = {
-            "consumerGroup": group, "partitionId": window["partitionId"], "transactionId": window["transactionId"],
-        }  # fmt: skip
+            "consumerGroup": group,
+            "partitionId": window["partitionId"],
+            "transactionId": window["transactionId"],
+        }
         if verb == "retry":
             work = self._queen.admin.request("POST", "dlq", "retry", query=query)
             done = await act(work, "The window will come again.")
         elif await confirm("Delete this dead window?", f"{group} will never get it again.", "Delete"):
-            done = await act(self._queen.admin.request("DELETE", "dlq", query=query), "The dead window is deleted.")
+            done = await act(
+                self._queen.admin.request("DELETE", "dlq", query=query), "The dead window is deleted."
+            )
         else:
             return
         if done:
