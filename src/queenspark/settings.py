@@ -179,6 +179,11 @@ class Settings:
         at_least=0,
     )
     drain_seconds: float = _setting(10.0, "time that a stopping broker gives to requests in flight")
+    ui_host: str = _setting("127.0.0.1", "address that the dashboard listens on")
+    ui_port: int = _setting(6633, "port that the dashboard listens on", at_least=1)
+    ui_url: str = _setting(
+        "http://127.0.0.1:6633", "dashboard that the broker sends browsers to from `/` and `/streams`"
+    )
     log_level: str = _setting("info", "how much is logged", choices=("debug", "info", "warning", "error"))
     url: str = _setting("http://127.0.0.1:6632", "broker that the commands of the command line talk to")
     api_key: str | None = _setting(None, "API key of the command line and of the Python client", secret=True)
@@ -198,8 +203,9 @@ class Settings:
         for item in fields(self):
             value = getattr(self, item.name)
             _check_bounds(item.name, value, item.metadata)
-        if self.port > 65535:
-            raise SettingsError(f"{variable('port')} is {self.port}: give a port from 1 to 65535")
+        for name in ("port", "ui_port"):
+            if getattr(self, name) > 65535:
+                raise SettingsError(f"{variable(name)} is {getattr(self, name)}: give a port from 1 to 65535")
         if self.encryption_key is not None:
             decode_key(self.encryption_key)
         for origin in self.cors_origins:
@@ -218,10 +224,11 @@ class Settings:
                 f" {variable('tls_key')}"
             )
         self._check_tokens()
-        if not self.url.startswith(("http://", "https://")):
-            raise SettingsError(
-                f"{variable('url')} is {self.url!r}: give a URL such as http://127.0.0.1:6632"
-            )
+        for name, example in (("url", "http://127.0.0.1:6632"), ("ui_url", "http://127.0.0.1:6633")):
+            if not getattr(self, name).startswith(("http://", "https://")):
+                raise SettingsError(
+                    f"{variable(name)} is {getattr(self, name)!r}: give a URL such as {example}"
+                )
 
     def _check_tokens(self) -> None:
         """Refuse tokens that anybody could forge, or nobody could check."""

@@ -35,6 +35,7 @@ class Up:
         *,
         pipeline: bool,
         before: Sequence[str],
+        ui_port: int | None = None,
         **settings: object,
     ) -> None:
         self.data_dir = data_dir
@@ -42,6 +43,7 @@ class Up:
         self.url = f"http://127.0.0.1:{port}"
         command = [sys.executable, "-m", "queenspark", "up", "--data-dir", str(data_dir), "--port", str(port)]
         command += [] if pipeline else ["--no-pipeline"]
+        command += ["--no-ui"] if ui_port is None else ["--ui-port", str(ui_port)]
         self.process = subprocess.Popen(
             [*before, *command],
             env=clean_environment(**settings),
@@ -123,6 +125,28 @@ def test_it_starts_everything_says_where_and_ends_without_a_trace(up: StartUp, h
     assert len(children) > 2
     code, said = running.end(how)
     assert (code, "Stopped." in said, "Traceback" in said) == (0, True, False)
+    assert [pid for pid in children if not gone(pid)] == []
+
+
+def test_the_dashboard_comes_along_and_is_where_the_broker_leads(up: StartUp) -> None:
+    port = free_port()
+    running = up(ui_port=port).wait_until_up()
+    address = f"http://127.0.0.1:{port}"
+    assert address in running.printed
+    browser = {"Accept": "text/html"}
+    for path, page in (("/", address), ("/streams", f"{address}/streams")):
+        found = httpx2.get(f"{running.url}{path}", headers=browser)
+        assert (found.status_code, found.headers["location"]) == (302, page)
+        assert httpx2.get(f"{running.url}{path}").status_code == 404
+
+    def is_there() -> bool:
+        with suppress(httpx2.TransportError):
+            return httpx2.get(f"{address}/streams").status_code == 200
+        return False
+
+    eventually(is_there, within=60)
+    children = descendants(running.process.pid)
+    assert running.end()[0] == 0
     assert [pid for pid in children if not gone(pid)] == []
 
 

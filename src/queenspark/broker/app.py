@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     ack,
     active_windows,
+    attention,
     audit,
     explanations,
     groups,
@@ -21,6 +22,8 @@ from . import (
     stream_resources,
     streams,
     system,
+    system_info,
+    timeline,
 )
 from .broker import Broker
 from .http import Admit, App, Cors, Route, admit_everybody
@@ -30,7 +33,7 @@ def routes() -> list[Route]:
     """Every route of the API."""
     modules = (
         push, pop, ack, queues, groups, messages, stream_definition, streams, stream_resources,
-        active_windows, statements, jobs, explanations, system, me, keys, audit,
+        active_windows, timeline, statements, jobs, explanations, attention, system_info, system, me, keys, audit,
     )  # fmt: skip
     found = [route for module in modules for route in module.ROUTES]
     return [*found, openapi.route(found)]

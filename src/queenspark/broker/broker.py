@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 import time
 from collections.abc import Awaitable, Callable, Set
 from datetime import UTC, datetime
 from typing import Any
 
+from .. import __version__
 from ..settings import Settings, decode_key
 from ..sql import SqlError
 from ..store import Store
@@ -17,6 +20,7 @@ from ..store.delivery import Batch
 from ..store.errors import QueueFull, Refused, StoreError
 from ..store.maintenance import Modes
 from ..store.page import Page
+from ..store.samples import STEP_SECONDS
 from .access import Gate
 from .access.known_keys import REFRESH_SECONDS
 from .bus import Bus
@@ -28,6 +32,7 @@ from .http import Call, Route
 from .leases import Leases
 from .metrics import Metrics
 from .parking import Parking
+from .sampling import Sampling
 from .times import iso
 
 log = logging.getLogger("queenspark.broker")
@@ -62,6 +67,8 @@ class Broker:
         )
         self.metrics = Metrics()
         self.metrics.pool_size.set(settings.pool_size)
+        self.sampling = Sampling(self.metrics)
+        self.name = f"{socket.gethostname()}:{settings.port}:{os.getpid()}"
         self.glances = Glances()
         self.leases = Leases()
         self.parking = Parking(self.give_back, self._in_scope)
@@ -102,6 +109,7 @@ class Broker:
             self._every(REFRESH_SECONDS, self._refresh_keys)
             if self.gate.tokens is not None:
                 self.background(self.gate.tokens.keys.keep_reading())
+        self._every(STEP_SECONDS, self._sample)
 
     async def stop(self) -> None:
         """End the work in the background and disconnect."""
@@ -216,6 +224,13 @@ class Broker:
             self.metrics.removed.inc(removed)
             log.info("retention removed %d messages", removed)
         return removed > 0
+
+    async def _sample(self) -> bool:
+        address = f"{self.settings.host}:{self.settings.port}"
+        await self.store.samples.note_process(self.name, __version__, address)
+        await self.store.samples.note(self.name, self.sampling.take())
+        await self.store.samples.forget()
+        return True
 
     async def _expire_jobs(self) -> None:
         for queue in await self.store.jobs.expire():

@@ -19,6 +19,7 @@ class Metrics:
         self.push_requests = self._counter("push_requests", "Push requests")
         self.duplicates = self._counter("duplicate_messages", "Pushed messages that were there already")
         self.pops = self._counter("popped_messages", "Messages handed out")
+        self.windows_delivered = self._counter("delivered_windows", "Windows handed out")
         self.pop_requests = self._counter("pop_requests", "Pop requests")
         self.acks = Counter(
             "queenspark_acks", "Answers of consumers by outcome", ["outcome"], registry=self.registry

@@ -28,6 +28,10 @@ from .times import iso
 from .window import shown_time
 
 _MOST_GROUPS = 10_000  # of all streams of a page
+_SORTS = (
+    "namespace", "createdAt", "updatedAt", "watermark", "openWindows", "sealedWindows", "late", "dropped",
+    "dead", "rate",
+)  # fmt: skip
 
 
 class NamespaceQuery(msgspec.Struct):
@@ -137,9 +141,8 @@ async def list_streams(broker: Broker, call: Call) -> Answer:
     """A page of the streams, or of those of a namespace."""
     query: StreamsQuery = call.query
     counted_at = await broker.counted_at()
-    found, total = await broker.store.streams.page(
-        page_of(query, "namespace", "createdAt", "updatedAt", visible=call.visible()), query.namespace
-    )
+    page = page_of(query, *_SORTS, visible=call.visible())
+    found, total = await broker.store.streams.page(page, query.namespace)
     page = paged("streams", await _described(broker, found), total, query)
     return json({**page, "countedAt": counted_at})
 
@@ -214,9 +217,15 @@ async def _stats(broker: Broker) -> dict[str, Any]:
     }
 
 
+async def stream_stats(broker: Broker) -> dict[str, Any]:
+    """Counts over all streams, and the reports of the pipeline, at most a second old."""
+    found: dict[str, Any] = await broker.glances.get("streams", lambda: _stats(broker))
+    return found
+
+
 async def stats(broker: Broker, _: Call) -> Answer:
     """Counts over all streams, and what the pipeline says of itself."""
-    return json(await broker.glances.get("streams", lambda: _stats(broker)))
+    return json(await stream_stats(broker))
 
 
 async def consumers(broker: Broker, call: Call) -> Answer:

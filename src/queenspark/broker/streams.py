@@ -137,6 +137,7 @@ async def _delivered(
     if unwanted:
         return NOTHING
     broker.metrics.pops.inc(len(windows))
+    broker.metrics.windows_delivered.inc(len(windows))
     broker.metrics.lease_expiries.inc(sum(batch.messages[0].lease_expired for batch in batches))
     _note_delays(broker, stream, batches)
     return json({"windows": windows} if request.max_windows is not None else {"window": windows[0]})

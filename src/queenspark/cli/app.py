@@ -19,6 +19,7 @@ from queenspark.cli.serve import migrate, serve
 from queenspark.cli.sql import command as sql
 from queenspark.cli.status import status
 from queenspark.cli.tail import tail
+from queenspark.cli.ui import ui
 from queenspark.cli.up import up
 from queenspark.cli.windows import windows
 from queenspark.settings import SettingsError
@@ -58,6 +59,7 @@ app.command(rich_help_panel=RUN)(up)
 app.command(rich_help_panel=RUN)(demo)
 app.command(rich_help_panel=RUN)(serve)
 app.command(rich_help_panel=RUN)(pipeline)
+app.command(rich_help_panel=RUN)(ui)
 app.command(rich_help_panel=RUN)(migrate)
 app.command(rich_help_panel=RUN)(version)
 app.command(rich_help_panel=USE)(push)

@@ -1,11 +1,13 @@
 """The broker of `queenspark up`."""
 
+import os
 import time
 
 import httpx2
 
 from queenspark.cli.child_process import ChildProcess
 from queenspark.cli.exits import Exit, Failure
+from queenspark.cli.ui_process import ui_address
 from queenspark.settings import Settings
 
 START_SECONDS = 60.0
@@ -28,6 +30,7 @@ class BrokerProcess(ChildProcess):
             host=settings.host,
             port=settings.port,
             insecure=settings.insecure,
+            ui_url=settings.ui_url if "QUEENSPARK_UI_URL" in os.environ else ui_address(settings),
         )
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)
         scheme = "http" if settings.tls_certificate is None else "https"

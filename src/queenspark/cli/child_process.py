@@ -18,6 +18,8 @@ class ChildProcess:
     name: str
     back: str
     steady_seconds: float
+    #: Whether the system makes no sense without it.
+    is_vital = True
 
     def __init__(self, command: str, settings: Settings, patience: float, **given: object) -> None:
         self.log_file = settings.data_dir.absolute() / f"{_LOGS.get(command, command)}.log"

@@ -1,4 +1,4 @@
-"""Everything on one machine: PostgreSQL, a broker and the pipeline, from start to stop."""
+"""Everything on one machine: PostgreSQL, a broker, the pipeline and the dashboard, from start to stop."""
 
 import errno
 import os
@@ -16,6 +16,7 @@ from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.pipeline_process import PipelineProcess
 from queenspark.cli.postgres_process import PostgresProcess
 from queenspark.cli.supervisor import Supervisor
+from queenspark.cli.ui_process import UiProcess
 from queenspark.embedded import EmbeddedPostgresError
 from queenspark.settings import Settings
 from queenspark.signals import STOPPING, on_stop
@@ -24,13 +25,14 @@ from queenspark.signals import STOPPING, on_stop
 class LocalSystem:
     """What `queenspark up` runs. With a database URL in the settings no PostgreSQL is started."""
 
-    def __init__(self, settings: Settings, *, with_pipeline: bool = True) -> None:
+    def __init__(self, settings: Settings, *, with_pipeline: bool = True, with_ui: bool = True) -> None:
         os.umask(0o077)  # logs, checkpoint and temporary files are for their owner only; children inherit it
         self.settings = settings
         self.postgres = None if settings.database_url is not None else _embedded(settings)
         url = self.postgres.url if self.postgres else str(settings.database_url)
         self.broker = BrokerProcess(settings, url)
         self.pipeline = PipelineProcess(settings, url)
+        self.ui = UiProcess(settings, self.broker.url) if with_ui else None
         self._with_pipeline = with_pipeline
         self._running = ExitStack()
         self._supervisor: Supervisor | None = None
@@ -42,12 +44,12 @@ class LocalSystem:
         """
         try:
             if self.postgres is None:
-                _refuse_taken_port(self.settings)
+                self._refuse_taken_ports()
             else:
                 self._running.callback(self.postgres.stop)
                 # In this order, so that a refusal comes before anything is started or made.
                 self.postgres.data_dir.take()
-                _refuse_taken_port(self.settings)
+                self._refuse_taken_ports()
                 self._empty_temporary_folder()
                 tell(f"Starting PostgreSQL on {self.settings.data_dir}.")
                 self.postgres.start()
@@ -59,16 +61,26 @@ class LocalSystem:
         if self._with_pipeline:
             self._running.callback(self.pipeline.stop)
             self.pipeline.spawn()
-        children = [self.postgres, self.broker, self.pipeline if self._with_pipeline else None]
+        if self.ui is not None:
+            self._running.callback(self.ui.stop)
+            self.ui.spawn()
+        children = [self.postgres, self.broker, self.pipeline if self._with_pipeline else None, self.ui]
         self._supervisor = Supervisor([child for child in children if child is not None], tell)
+
+    def _refuse_taken_ports(self) -> None:
+        settings = self.settings
+        _refuse_taken_port(settings.host, settings.port, "--port")
+        if self.ui is not None:
+            _refuse_taken_port(settings.ui_host, settings.ui_port, "--ui-port")
 
     def _empty_temporary_folder(self) -> None:
         """What was killed last time may have left something. The data folder is ours: nobody needs it."""
         folder = self.settings.data_dir.absolute() / "tmp"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(exist_ok=True)
-        for process in (self.broker, self.pipeline):
-            process.keep_temporary_files_in(folder)
+        for process in (self.broker, self.pipeline, self.ui):
+            if process is not None:
+                process.keep_temporary_files_in(folder)
 
     def check(self) -> None:
         """Restart the parts that have ended; raises `Failure` when one fails every time."""
@@ -76,14 +88,17 @@ class LocalSystem:
             self._supervisor.check()
 
     def kill(self) -> None:
-        """For the impatient: broker and pipeline end at once."""
+        """For the impatient: broker, pipeline and dashboard end at once."""
         self.broker.kill()
         self.pipeline.kill()
+        if self.ui is not None:
+            self.ui.kill()
 
     @property
     def logs(self) -> list[Path]:
         """The log files."""
         logs = [self.broker.log_file, *([self.pipeline.log_file] if self._with_pipeline else [])]
+        logs += [] if self.ui is None else [self.ui.log_file]
         return logs if self.postgres is None else [*logs, self.postgres.log_file]
 
     def __enter__(self) -> Self:
@@ -130,9 +145,9 @@ def _embedded(settings: Settings) -> PostgresProcess:
         raise Failure(str(error), Exit.USAGE) from None
 
 
-def _refuse_taken_port(settings: Settings) -> None:
+def _refuse_taken_port(host: str, port: int, option: str) -> None:
     try:
-        family, *_, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
@@ -140,7 +155,7 @@ def _refuse_taken_port(settings: Settings) -> None:
             probe.listen(1)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            reason = f"Port {settings.port} is taken: choose another one with --port."
+            reason = f"Port {port} is taken: choose another one with {option}."
         else:
-            reason = f"{settings.host}, port {settings.port}, cannot be used: {error.strerror}."
+            reason = f"{host}, port {port}, cannot be used: {error.strerror}."
         raise Failure(reason, Exit.USAGE) from None

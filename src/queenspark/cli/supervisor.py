@@ -70,6 +70,8 @@ class Supervisor:
     def check(self) -> None:
         """Restart what has ended and whose pause is over; raises `Failure` when a child fails every time."""
         for watch in self._watches:
+            if watch.is_given_up:
+                continue
             if watch.child.running:
                 self._notice_return(watch)
                 continue
@@ -82,6 +84,10 @@ class Supervisor:
     def _notice_end(self, watch: "_Watch") -> None:
         child = watch.child
         watch.failures = watch.failures + 1 if watch.age < child.steady_seconds else 0
+        if watch.failures == STARTS and not getattr(child, "is_vital", True):
+            watch.is_given_up = True
+            self._say(f"{child.name} failed {STARTS} times in a row and is given up: {_ending(child)}")
+            return
         if watch.failures == STARTS:
             raise Failure(
                 f"{child.name} failed {STARTS} times in a row, each time within {child.steady_seconds:g} s "
@@ -109,6 +115,7 @@ class _Watch:
     failures: int = 0  # starts in a row
     due_at: float | None = None
     is_returning: bool = False
+    is_given_up: bool = False
 
     @property
     def age(self) -> float:

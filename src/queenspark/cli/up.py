@@ -27,17 +27,23 @@ def up(
     with_pipeline: Annotated[
         bool, typer.Option("--pipeline/--no-pipeline", help="Without it there are queues, but no windows.")
     ] = True,
+    with_ui: Annotated[bool, typer.Option("--ui/--no-ui", help="Without it there is no dashboard.")] = True,
+    ui_port: Annotated[
+        int | None, typer.Option("--ui-port", metavar="PORT", help="Port of the dashboard (default: 6633).")
+    ] = None,
 ) -> None:
-    """Start PostgreSQL, a broker and the pipeline on this machine, until Ctrl-C or SIGTERM.
+    """Start PostgreSQL, a broker, the pipeline and the dashboard, until Ctrl-C or SIGTERM.
 
     A process that ends is restarted; when it fails five times in a row right after its start, this ends.
     With QUEENSPARK_DATABASE_URL set, that PostgreSQL is used and none is started.
     """
     require_server()
-    settings = Settings.from_env(data_dir=data_dir, host=host, port=port, insecure=insecure or None)
+    settings = Settings.from_env(
+        data_dir=data_dir, host=host, port=port, ui_port=ui_port, insecure=insecure or None
+    )
     with stopped_by_signals() as stopping:
         try:
-            with LocalSystem(settings, with_pipeline=with_pipeline) as system:
+            with LocalSystem(settings, with_pipeline=with_pipeline, with_ui=with_ui) as system:
                 stopping.hurry = system.kill
                 try:
                     system.start(say)
@@ -62,6 +68,8 @@ def _show(system: LocalSystem) -> None:
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="bold")
     facts.add_column(overflow="fold")
+    if system.ui is not None:
+        facts.add_row("dashboard", system.ui.url)
     facts.add_row("broker", url)
     facts.add_row("data", folder if system.postgres else "in the PostgreSQL of QUEENSPARK_DATABASE_URL")
     if system.postgres:

@@ -140,6 +140,14 @@ def window_queue(namespace: str, name: str) -> str:
     return f"{WINDOW_QUEUES}{escaped}/{name}"
 
 
+def stream_of_queue(queue: str) -> tuple[str, str] | None:
+    """Namespace and name of the stream whose window queue it is; None for other queues."""
+    if not queue.startswith(WINDOW_QUEUES):
+        return None
+    namespace, _, name = queue.removeprefix(WINDOW_QUEUES).partition("/")
+    return namespace.replace("%2F", "/").replace("%25", "%"), name
+
+
 def job_name(namespace: str, name: str) -> str:
     """The full name of a job, which its queue has too."""
     return name if namespace == DEFAULT_NAMESPACE else f"{namespace}.{name}"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from .. import __version__
 from .definitions import Body, Definition, to_definitions
 from .log import LogReader, between
 from .position import LARGEST, Position
@@ -200,6 +201,10 @@ class PipelineStore(LogReader):
 
     def lead(self, holder: str, seconds: float) -> Leader:
         """Become or stay the leader for some seconds, unless somebody else leads."""
+        self._do(
+            query("note_process"),
+            {"name": holder, "kind": "pipeline", "version": __version__, "address": None},
+        )
         ((epoch, is_mine),) = self._rows(query("lead_pipeline"), {"holder": holder, "seconds": seconds})
         return Leader(epoch, is_mine)
 

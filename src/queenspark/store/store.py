@@ -23,9 +23,12 @@ from .messages import Messages
 from .news import tell_of_pushes
 from .push import Item, Pushed, Pusher
 from .queues import Queues
+from .samples import Samples
+from .server import Server
 from .standing import Standings
 from .streams import Streams
 from .sweeper import Sweeper
+from .timeline import Timeline
 from .traces import Traces
 from .transaction import Transactions
 
@@ -64,6 +67,9 @@ class Store:
         self.api_keys = ApiKeys(self.database)
         self.audit = Audit(self.database)
         self.clock = Clock(self.database)
+        self.timeline = Timeline(self.database)
+        self.samples = Samples(self.database)
+        self.server = Server(self.database)
         self.sweeper = Sweeper(self.database, retention_batch, stream_hold_seconds)
 
     def appender(

@@ -139,6 +139,11 @@ class Streams:
                 known = self._bodies[stream_id, version] = to_definitions(rows)[0].body
         return known
 
+    async def versions(self, stream: Stream) -> list[tuple[int, Body, datetime]]:
+        """The versions of a stream with the time of their beginning, the newest first."""
+        rows = await self._database.rows("stream_versions", {"stream_id": stream.id})
+        return [(version, msgspec.convert(body, Body), at) for version, body, at in rows if body is not None]
+
     async def page(self, page: Page, namespace: str | None = None) -> tuple[list[Stream], int]:
         """A page of the streams (of a namespace), and how many there are."""
         rows, total = await self._database.page("list_streams", page, namespace=namespace)
@@ -180,6 +185,11 @@ class Streams:
         """Why a stream that computes has stopped; None while it goes on."""
         rows = await self._database.records("job_troubles", {"ids": [stream.id]})
         return rows[0]["error"] if rows else None
+
+    async def troubles(self, stream_ids: list[int]) -> dict[int, str]:
+        """Why some streams have stopped, by id; those that go on are left out."""
+        rows = await self._database.records("job_troubles", {"ids": stream_ids})
+        return {row["id"]: row["error"] for row in rows if row["error"] is not None}
 
     async def rates(self, stream_ids: list[int] | None = None) -> list[dict[str, Any]]:
         """Rates of each stream over the last minute, as the pipeline measured them."""

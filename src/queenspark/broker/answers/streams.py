@@ -306,3 +306,93 @@ class StreamDeleted(msgspec.Struct):
     name: str
     namespace: str
     existed: bool
+
+
+class StreamKey(msgspec.Struct):
+    """A key with the number of the stream's newest windows that are its own."""
+
+    key: str
+    windows: int
+
+
+class StreamKeys(msgspec.Struct):
+    """A page of the keys of a stream, the busiest first."""
+
+    keys: list[StreamKey]
+    total: int
+    limit: int
+    offset: int
+
+
+class WindowGroup(msgspec.Struct, rename="camel"):
+    """How far a group is with a window."""
+
+    consumer_group: str
+    state: Literal["waiting", "leased", "acked", "retrying", "dead", "skipped"]
+    attempts: int
+    error: str | None
+    lease_holder: str | None
+    leased_at: str | None
+    lease_expires_at: str | None
+    available_at: str | None
+    failed_at: str | None
+
+
+class TimelineWindow(Window):
+    """A sealed window, with its state for each group."""
+
+    partition_id: str
+    transaction_id: str
+    sealed_at: str
+    groups: list[WindowGroup]
+    aggregates: dict[str, Any] | UnsetType = UNSET
+
+
+class OpenWindow(msgspec.Struct, rename="camel"):
+    """A window that is not sealed yet, by the records that the pipeline has read."""
+
+    key: str
+    start: str
+    end: str
+    count: int
+    sealed_at_about: str | None
+
+
+class Timeline(msgspec.Struct, rename="camel"):
+    """Windows of some keys; `hasMore` names the keys that have older ones in the same time.
+
+    `openComplete` says whether `open` has all open windows of time.
+    """
+
+    now: str
+    safe_time: str | None
+    watermark: str | None
+    grace_ms: int
+    keys: list[str]
+    total_keys: int
+    windows: list[TimelineWindow]
+    has_more: list[str]
+    open: list[OpenWindow]
+    open_windows: int
+    open_complete: bool
+
+
+class WindowDetail(TimelineWindow, kw_only=True):
+    """A window with a page of its messages."""
+
+    messages: list[WindowRecord]
+    next_cursor: str | None
+
+
+class StreamVersion(ShownDefinition, rename="camel", kw_only=True):
+    """What a version of a stream is."""
+
+    version: int
+    source_queues: list[str]
+    created_at: str
+
+
+class StreamVersions(msgspec.Struct):
+    """The versions of a stream, the newest first."""
+
+    versions: list[StreamVersion]

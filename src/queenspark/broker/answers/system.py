@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -95,3 +95,112 @@ class Maintenance(msgspec.Struct, rename="camel"):
     staged: int
     success: bool | UnsetType = UNSET
     appended: int | UnsetType = UNSET
+
+
+class AttentionItem(msgspec.Struct):
+    """Something to look at; `kind`, `name` and `namespace` say what it is about."""
+
+    severity: Literal["error", "warning", "notice"]
+    code: str
+    text: str
+    kind: Literal["system", "job", "stream", "queue", "dlq"]
+    name: str | None
+    namespace: str | None
+    since: str | None
+
+
+class AttentionList(msgspec.Struct):
+    """What somebody should look at, the worst first."""
+
+    attention: list[AttentionItem]
+    total: int
+
+
+class SeriesStep(msgspec.Struct, rename="camel"):
+    """A step of the last hour: rates over it, and gauges at its end."""
+
+    at: str
+    pushed_per_second: float
+    popped_per_second: float
+    acked_per_second: float
+    failed_per_second: float
+    delivered_per_second: float
+    sealed_per_second: float
+    open_windows: float
+    lag: float
+    dead_letters: float
+    safe_time_lag: float
+    batch_seconds: float
+    batch_rows_per_second: float
+    backpressure: float
+
+
+class Series(msgspec.Struct, rename="camel"):
+    """The steps, the oldest first."""
+
+    step_seconds: float
+    series: list[SeriesStep]
+
+
+class BrokerProcess(msgspec.Struct, rename="camel"):
+    """A broker that runs."""
+
+    name: str
+    version: str
+    address: str | None
+    started_at: str
+    seen_at: str
+
+
+class PipelineProcess(BrokerProcess):
+    """A pipeline that runs; those that do not lead stand by."""
+
+    leading: bool
+
+
+class PostgresApplication(msgspec.Struct, rename="camel"):
+    """The connections of an application to this database."""
+
+    application: str
+    connections: int
+    active: int
+    oldest_transaction_seconds: float | None
+
+
+class PostgresTable(msgspec.Struct, rename="camel"):
+    """A table with its indexes; rows are estimated."""
+
+    name: str
+    bytes: int
+    rows: int
+    dead_rows: int
+
+
+class PostgresInfo(msgspec.Struct, rename="camel"):
+    """The PostgreSQL server."""
+
+    version: str
+    database_bytes: int
+    connections: int
+    max_connections: int
+    applications: list[PostgresApplication]
+    tables: list[PostgresTable]
+
+
+class ShownSetting(msgspec.Struct, rename="camel"):
+    """A setting of the broker that answers; of a secret only that it is set."""
+
+    name: str
+    value: Any
+    is_default: bool
+    about: str
+
+
+class SystemInfo(msgspec.Struct):
+    """Everything that runs. `queries` are the reports of the pipeline's queries, by name."""
+
+    brokers: list[BrokerProcess]
+    pipelines: list[PipelineProcess]
+    queries: dict[str, dict[str, Any]]
+    postgres: PostgresInfo
+    settings: list[ShownSetting]

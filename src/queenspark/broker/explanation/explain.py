@@ -23,7 +23,7 @@ log = logging.getLogger("queenspark.broker")
 
 async def explain(broker: Broker, standing: Standing) -> dict[str, Any]:
     """Why the next window is not sealed yet, as the API names it."""
-    spec = _sealing(standing.definition.body)
+    spec = sealing(standing.definition.body)
     opened = None if spec is None else await _opened(broker, standing)
     found = None
     if spec is not None and opened is not None and standing.place is not None:
@@ -51,7 +51,7 @@ async def _opened(broker: Broker, standing: Standing) -> OpenRecords | None:
         return None
 
 
-def _sealing(body: Body) -> WindowSpec | None:
+def sealing(body: Body) -> WindowSpec | None:
     """The windows of a version, if it has some that are sealed."""
     if not body.spec:
         return None

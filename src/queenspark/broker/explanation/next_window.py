@@ -54,6 +54,27 @@ def next_window(body: Body, spec: WindowSpec, records: pl.DataFrame, tick: int) 
     return min((window for window in found if window is not None), key=_end, default=None)
 
 
+def open_windows(body: Body, spec: WindowSpec, records: pl.DataFrame, tick: int) -> Iterator[NextWindow]:
+    """All open windows of time that have records, key by key; none of a number of records."""
+    if records.is_empty() or spec.kind in ("count", "rows", "group"):
+        return
+    for key in _keys(records):
+        closed = _closed(spec, key, tick)
+        spans = _sessions(spec, key.times) if spec.kind == "session" else _every_on_grid(spec, key.times)
+        for start, end in sorted(set(spans)):
+            if end > closed and _is_given_out(body, start):
+                yield _window(spec, key, start, end)
+
+
+def _every_on_grid(spec: WindowSpec, times: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """All windows that have one of these times."""
+    for step in {time // spec.slide for time in times}:
+        for back in range(-(-spec.duration // spec.slide)):
+            start = (step - back) * spec.slide
+            if any(start <= time < start + spec.duration for time in times):
+                yield start, start + spec.duration
+
+
 def _end(window: NextWindow) -> int:
     assert window.end_us is not None
     return window.end_us
@@ -87,7 +108,10 @@ def _earliest(body: Body, spec: WindowSpec, key: _Key, closed: int) -> NextWindo
     chosen = min((span for span in spans if span[1] > closed and _is_given_out(body, span[0])), default=None)
     if chosen is None:
         return None
-    start, end = chosen
+    return _window(spec, key, *chosen)
+
+
+def _window(spec: WindowSpec, key: _Key, start: int, end: int) -> NextWindow:
     due = end + spec.grace_us
     if spec.clock == "event":
         due = max(due, key.pushed_us + spec.idle)

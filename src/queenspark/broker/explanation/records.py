@@ -39,8 +39,8 @@ class OpenRecords(NamedTuple):
     is_first_gone: bool
 
 
-async def open_records(broker: Broker, standing: Standing) -> OpenRecords | None:
-    """The records of open windows, and others that came after them; None when no window is open."""
+async def open_records(broker: Broker, standing: Standing, most: int = MOST_READ) -> OpenRecords | None:
+    """The first records of open windows, and others that came after them; None when no window is open."""
     first, place, body = standing.first_open, standing.place, standing.definition.body
     if not standing.open_windows or first is None or place is None:
         return None
@@ -50,13 +50,13 @@ async def open_records(broker: Broker, standing: Standing) -> OpenRecords | None
         Range(source.queue_id, *max(first, (source.txid, source.id + 1)), *end) for source in body.sources
     ]
     async with broker.large_reads:
-        found = await broker.store.hydration.page(Wish(ranges, _ALL), MOST_READ + 1)
+        found = await broker.store.hydration.page(Wish(ranges, _ALL), most + 1)
     is_first_gone = not found or (found[0].txid, found[0].id) != first
     names = await broker.store.catalog.names_of({record.partition_id for record in found})
     partitions = [names.get(record.partition_id, ("", ""))[0] for record in found]
     read = _of_job if body.query is not None else _of_stream
-    frame = await asyncio.to_thread(read, standing, found[:MOST_READ], partitions[:MOST_READ])
-    return OpenRecords(frame.select(_COLUMNS), len(found) <= MOST_READ, is_first_gone)
+    frame = await asyncio.to_thread(read, standing, found[:most], partitions[:most])
+    return OpenRecords(frame.select(_COLUMNS), len(found) <= most, is_first_gone)
 
 
 def _of_stream(standing: Standing, records: list[Record], partitions: list[str]) -> pl.DataFrame:

@@ -45,7 +45,10 @@ def demo(
             with signals_wait():
                 folder = tempfile.TemporaryDirectory(prefix="queenspark-demo-")
             with folder:
-                _run(Settings(data_dir=Path(folder.name) / "data", port=_free_port()), seconds, stopping)
+                settings = Settings(
+                    data_dir=Path(folder.name) / "data", port=_free_port(), ui_port=_free_port()
+                )
+                _run(settings, seconds, stopping)
         except KeyboardInterrupt:
             say("Stopped.")
 
@@ -63,6 +66,8 @@ def _run(settings: Settings, seconds: int, stopping: Stopping) -> None:
         try:
             with screen:
                 system.start(screen.say)
+                assert system.ui is not None
+                screen.dashboard(system.ui.url)
                 ledger = Ledger()
                 shop = Shop(system.broker.url, ledger)
                 stopping.hurry = partial(_hurry, system, shop)

@@ -37,6 +37,9 @@ class Screen(Protocol):
     def say(self, sentence: str) -> None:
         """Something happens before or after the minute."""
 
+    def dashboard(self, url: str) -> None:
+        """Say where the dashboard is."""
+
     def show(self, ledger: Ledger, state: str, share: float) -> None:
         """Show how it stands; `share` is how much of the demo is over."""
 
@@ -46,6 +49,7 @@ class Terminal:
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._dashboard = ""
         self._live = Live(console=console, screen=True, auto_refresh=False, transient=True)
 
     def __enter__(self) -> Terminal:
@@ -59,12 +63,16 @@ class Terminal:
         """A sentence in the middle of an empty screen."""
         self._draw(Padding(Text(sentence, style="dim"), (2, 4)))
 
+    def dashboard(self, url: str) -> None:
+        """Keep the address in the headline."""
+        self._dashboard = url
+
     def show(self, ledger: Ledger, state: str, share: float) -> None:
         """Draw the screen."""
         width = min(self._console.width - 4, WIDEST)
         room = max(3, self._console.height - ABOVE)
         parts = Group(
-            _head(state, share, width),
+            _head(state, share, width, self._dashboard),
             Text(),
             _way(ledger),
             Text(),
@@ -103,6 +111,10 @@ class Lines:
         """A line."""
         self._console.print(sentence, soft_wrap=True)
 
+    def dashboard(self, url: str) -> None:
+        """A line with the address."""
+        self.say(f"Watch it live in a browser: {url}")
+
     def show(self, ledger: Ledger, state: str, share: float) -> None:
         """Print what is new."""
         new = len(ledger.delays) - self._shown
@@ -117,13 +129,17 @@ class Lines:
             self.say(f"{ledger.seconds:5.1f} s  {state}: {counts}")
 
 
-def _head(state: str, share: float, width: int) -> RenderableType:
+def _head(state: str, share: float, width: int, dashboard: str = "") -> RenderableType:
     head = Table.grid(expand=True)
     head.add_column()
     head.add_column(justify="right")
     head.add_row(
         Text.assemble(("Queenspark", "bold"), "  a shop, watched through windows"),
-        Text.assemble((state, "green" if state == "running" else "yellow"), ("   Ctrl-C ends it", "dim")),
+        Text.assemble(
+            (f"{dashboard}   ", "bold"),
+            (state, "green" if state == "running" else "yellow"),
+            ("   Ctrl-C ends it", "dim"),
+        ),
     )
     bar = ProgressBar(total=1.0, completed=share, width=width, complete_style="green", finished_style="green")
     return Group(head, bar)

@@ -34,6 +34,30 @@ class AsyncAdmin:
         """Counts over all streams, and the pipeline."""
         return await self._get("resources", "streams", "stats")
 
+    async def series(self, *, seconds: int = 900) -> list[dict[str, Any]]:
+        """Rates and gauges over all brokers, in steps of five seconds, the oldest first; up to an hour."""
+        answer = await self._session.call("GET", "series", query={"seconds": seconds})
+        found: list[dict[str, Any]] = answer["series"]
+        return found
+
+    async def attention(self) -> list[dict[str, Any]]:
+        """What somebody should look at, in words, the worst first."""
+        found: list[dict[str, Any]] = (await self._get("attention"))["attention"]
+        return found
+
+    async def system(self) -> dict[str, Any]:
+        """Brokers, pipelines, PostgreSQL, and the settings of the broker that answers."""
+        return await self._get("system")
+
+    async def request(
+        self, method: str, *path: str, query: dict[str, Any] | None = None, body: Any = None
+    ) -> Any:
+        """The answer of any route below /api/v1, as decoded JSON: `request("GET", "jobs", name)`.
+
+        A GET is repeated when it may succeed then, everything else only when it certainly did not arrive.
+        """
+        return await self._session.call(method, *path, query=query, body=body, repeatable=method == "GET")
+
     async def groups(self) -> list[dict[str, Any]]:
         """All consumer groups, an entry for each queue of a group, with their lag."""
         return await self._list("consumerGroups", "consumer-groups")

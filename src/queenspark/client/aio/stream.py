@@ -14,6 +14,7 @@ from ..times import as_time
 from .session import AsyncSession
 
 LatePolicy = Literal["process", "warn", "drop"]
+TimelineState = Literal["open", "waiting", "leased", "acked", "retrying", "dead", "skipped", "late"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +146,59 @@ class AsyncStream:
         """Windows that a group (or any group) has not answered, with their state."""
         query = {"consumerGroup": group, "state": state, "limit": limit, "offset": offset}
         found: list[dict[str, Any]] = (await self._get("windows", **query))["windows"]
+        return found
+
+    async def timeline(
+        self,
+        *,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        key: str | None = None,
+        search: str | None = None,
+        group: str | None = None,
+        state: TimelineState | None = None,
+        limit: int = 30,
+        offset: int = 0,
+        windows: int = 200,
+    ) -> dict[str, Any]:
+        """Windows that end between two times (default: the last 15 minutes), with their state in each group.
+
+        They are those of one `key`, of keys that contain `search`, or of the busiest keys: `limit` keys and
+        the newest `windows` of each. Windows that are not sealed yet are under `open`.
+        """
+        query = {
+            "from": None if since is None else as_time("since", since),
+            "to": None if until is None else as_time("until", until),
+            "key": key,
+            "search": search,
+            "consumerGroup": group,
+            "state": state,
+            "limit": limit,
+            "offset": offset,
+            "windows": windows,
+        }
+        found: dict[str, Any] = await self._get("timeline", **query)
+        return found
+
+    async def keys(
+        self, *, search: str | None = None, limit: int = 100, offset: int = 0
+    ) -> list[dict[str, Any]]:
+        """Its keys, those with the most of the newest windows first; or those that contain `search`."""
+        query = {"search": search, "limit": limit, "offset": offset}
+        found: list[dict[str, Any]] = (await self._get("keys", **query))["keys"]
+        return found
+
+    async def window(
+        self, partition_id: str, transaction_id: str, *, limit: int = 20, cursor: str | None = None
+    ) -> dict[str, Any]:
+        """A window of the timeline with a page of its messages; `nextCursor` leads to the next page."""
+        query = {"limit": limit, "cursor": cursor}
+        found: dict[str, Any] = await self._get("windows", partition_id, transaction_id, **query)
+        return found
+
+    async def versions(self) -> list[dict[str, Any]]:
+        """The definitions of its versions, the newest first."""
+        found: list[dict[str, Any]] = (await self._get("versions"))["versions"]
         return found
 
     async def late_messages(self, *, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:

@@ -35,6 +35,28 @@ class Admin:
         """Counts over all streams, and the pipeline."""
         return self._get("resources", "streams", "stats")
 
+    def series(self, *, seconds: int = 900) -> list[dict[str, Any]]:
+        """Rates and gauges over all brokers, in steps of five seconds, the oldest first; up to an hour."""
+        answer = self._session.call("GET", "series", query={"seconds": seconds})
+        found: list[dict[str, Any]] = answer["series"]
+        return found
+
+    def attention(self) -> list[dict[str, Any]]:
+        """What somebody should look at, in words, the worst first."""
+        found: list[dict[str, Any]] = (self._get("attention"))["attention"]
+        return found
+
+    def system(self) -> dict[str, Any]:
+        """Brokers, pipelines, PostgreSQL, and the settings of the broker that answers."""
+        return self._get("system")
+
+    def request(self, method: str, *path: str, query: dict[str, Any] | None = None, body: Any = None) -> Any:
+        """The answer of any route below /api/v1, as decoded JSON: `request("GET", "jobs", name)`.
+
+        A GET is repeated when it may succeed then, everything else only when it certainly did not arrive.
+        """
+        return self._session.call(method, *path, query=query, body=body, repeatable=method == "GET")
+
     def groups(self) -> list[dict[str, Any]]:
         """All consumer groups, an entry for each queue of a group, with their lag."""
         return self._list("consumerGroups", "consumer-groups")

@@ -1254,14 +1254,25 @@ WHERE s.output = 'windows'
 SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.lease_timeout_ms, s.version,
        s.created_at, s.updated_at, s.window_retention_ms, count(*) OVER () AS total
 FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
+LEFT JOIN (
+    -- Only where the order needs it.
+    SELECT a.stream_id, CASE %(sort)s WHEN 'openWindows' THEN sum(a.open_windows) WHEN 'sealedWindows' THEN sum(a.windows)
+               WHEN 'late' THEN sum(a.late) WHEN 'dropped' THEN sum(a.dropped) WHEN 'dead' THEN sum(a.dead)
+               WHEN 'watermark' THEN min(a.watermark_us) END AS number
+    FROM queenspark.stream_stats a
+    WHERE %(sort)s IN ('openWindows', 'sealedWindows', 'late', 'dropped', 'dead', 'watermark') GROUP BY a.stream_id
+) t ON t.stream_id = s.id
+LEFT JOIN queenspark.stream_rates r ON r.stream_id = s.id AND %(sort)s = 'rate'
 CROSS JOIN LATERAL (
     SELECT CASE %(sort)s WHEN 'createdAt' THEN s.created_at WHEN 'updatedAt' THEN s.updated_at END AS time,
+           coalesce(t.number, r.processed::numeric, 0) AS number,
            CASE %(sort)s WHEN 'name' THEN s.name ELSE s.namespace END AS text
 ) k
 WHERE s.output = 'windows' AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)
   AND (%(visible)s::text[] IS NULL OR s.namespace || '/' || s.name LIKE ANY (%(visible)s))
   AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(s.name)) > 0)
 ORDER BY CASE WHEN NOT %(descending)s THEN k.time END, CASE WHEN %(descending)s THEN k.time END DESC,
+         CASE WHEN NOT %(descending)s THEN k.number END, CASE WHEN %(descending)s THEN k.number END DESC,
          CASE WHEN NOT %(descending)s THEN k.text END, CASE WHEN %(descending)s THEN k.text END DESC,
          s.namespace, s.name
 LIMIT %(limit)s OFFSET %(offset)s
@@ -1531,3 +1542,123 @@ DELETE FROM queenspark.audit WHERE at < clock_timestamp() - make_interval(secs =
 -- name: queue_of_lease
 SELECT q.name FROM queenspark.places p JOIN queenspark.groups g ON g.id = p.group_id
 JOIN queenspark.queues q ON q.id = g.queue_id WHERE p.lease_id = %(lease_id)s LIMIT 1
+
+-- name: stream_keys
+-- Keys of a stream by how many of its newest windows they have.
+SELECT p.id, p.name AS key, r.windows, count(*) OVER () AS total
+FROM (
+    SELECT x.partition_id, count(*) AS windows FROM (
+        SELECT m.partition_id FROM queenspark.messages m WHERE m.queue_id = %(queue_id)s
+        ORDER BY m.txid DESC, m.id DESC LIMIT %(recent)s) x
+    GROUP BY x.partition_id
+) r JOIN queenspark.partitions p ON p.id = r.partition_id
+ORDER BY r.windows DESC, p.name LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: find_stream_keys
+-- Keys of a stream that contain a text, by name.
+SELECT p.id, p.name AS key, 0::bigint AS windows, count(*) OVER () AS total FROM queenspark.partitions p
+WHERE p.queue_id = %(queue_id)s AND position(lower(%(search)s) IN lower(p.name)) > 0
+ORDER BY p.name LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: key_windows
+-- The newest windows of some keys that end between two times.
+SELECT k.id AS partition_id, m.txid, m.id, m.transaction_id, m.created_at, m.payload
+FROM unnest(%(partition_ids)s::bigint[]) AS k(id) CROSS JOIN LATERAL (
+    SELECT m.* FROM queenspark.messages m
+    WHERE m.partition_id = k.id AND m.window_end > %(from)s AND m.window_end <= %(to)s
+    ORDER BY m.window_end DESC LIMIT %(limit)s
+) m ORDER BY k.id, m.window_end, m.txid, m.id
+
+-- name: one_window
+SELECT m.partition_id, m.txid, m.id, m.transaction_id, m.created_at, m.payload
+FROM queenspark.messages m
+WHERE m.partition_id = %(partition_id)s AND m.transaction_id = %(transaction_id)s AND m.queue_id = %(queue_id)s
+
+-- name: timeline_groups
+SELECT g.id, g.name, g.start_txid, g.start_id FROM queenspark.groups g
+WHERE g.queue_id = %(queue_id)s AND (%(group)s::text IS NULL OR g.name = %(group)s) ORDER BY g.name LIMIT %(most)s
+
+-- name: timeline_places
+SELECT p.group_id, p.partition_id, p.end_txid, p.end_id, p.pending, p.leased, p.lease_expires_at, p.available_at,
+       CASE WHEN p.held_lease_id = p.lease_id THEN p.lease_holder END AS lease_holder,
+       CASE WHEN p.held_lease_id = p.lease_id THEN p.leased_at END AS leased_at, clock_timestamp() AS now
+FROM queenspark.places p
+WHERE p.group_id = ANY (%(group_ids)s) AND p.partition_id = ANY (%(partition_ids)s)
+
+-- name: timeline_attempts
+SELECT a.group_id, a.id, a.count, a.error FROM queenspark.attempts a
+WHERE a.group_id = ANY (%(group_ids)s) AND a.partition_id = ANY (%(partition_ids)s)
+
+-- name: timeline_dead
+SELECT d.group_id, d.id, d.attempts, d.error, d.failed_at, d.returned FROM queenspark.dead_letters d
+WHERE d.group_id = ANY (%(group_ids)s) AND d.id = ANY (%(ids)s)
+
+-- name: stream_versions
+-- The newest body of each version of a stream.
+SELECT DISTINCT ON (d.version) d.version, coalesce(d.body, d.computing) AS body,
+       (SELECT min(x.created_at) FROM queenspark.definitions x
+        WHERE x.stream_id = d.stream_id AND x.version = d.version) AS created_at
+FROM queenspark.definitions d WHERE d.stream_id = %(stream_id)s ORDER BY d.version DESC, d.seq DESC LIMIT 100
+
+-- name: note_process
+INSERT INTO queenspark.processes (name, kind, version, address)
+VALUES (%(name)s, %(kind)s, %(version)s, %(address)s)
+ON CONFLICT (name) DO UPDATE SET version = excluded.version, address = excluded.address, seen_at = clock_timestamp()
+RETURNING name
+
+-- name: list_processes
+SELECT p.name, p.kind, p.version, p.address, p.started_at, p.seen_at FROM queenspark.processes p
+WHERE p.seen_at > clock_timestamp() - make_interval(secs => %(seconds)s) ORDER BY p.kind, p.started_at, p.name LIMIT 100
+
+-- name: note_sample
+-- What a broker did since its sample before, and the whole system as it is now.
+INSERT INTO queenspark.samples (
+    at, broker, pushed, popped, acked, failed, delivered, sealed_total, open_windows, lag, dead_letters, safe_time_lag,
+    batch_seconds, batch_rows, backpressure)
+SELECT date_bin(make_interval(secs => %(step)s), clock_timestamp(), 'epoch'), %(broker)s, %(pushed)s, %(popped)s,
+       %(acked)s, %(failed)s, %(delivered)s, s.sealed, s.open, g.lag, g.dead,
+       coalesce(extract(epoch FROM clock_timestamp() - (
+           SELECT l.at FROM queenspark.looks l WHERE l.txid < (SELECT horizon()) ORDER BY l.at DESC LIMIT 1)), 0),
+       coalesce((q.value ->> 'batchSeconds')::float8, 0), coalesce((q.value ->> 'processedRowsPerSecond')::float8, 0),
+       coalesce((q.value ->> 'backpressure')::float8, 0)
+FROM (SELECT coalesce(sum(windows), 0) AS sealed, coalesce(sum(open_windows), 0) AS open FROM queenspark.stream_stats) s,
+     (SELECT coalesce(sum(lag), 0) AS lag, coalesce(sum(dead_letters), 0) AS dead FROM queenspark.group_counts) g,
+     (SELECT (SELECT x.value FROM queenspark.pipeline_stats x, queenspark.pipeline p
+              WHERE x.key = %(query)s AND p.expires_at > clock_timestamp()) AS value) q
+ON CONFLICT (at, broker) DO UPDATE SET pushed = samples.pushed + excluded.pushed, popped = samples.popped + excluded.popped,
+    acked = samples.acked + excluded.acked, failed = samples.failed + excluded.failed,
+    delivered = samples.delivered + excluded.delivered
+
+-- name: forget_samples
+WITH gone AS (DELETE FROM queenspark.processes WHERE seen_at < clock_timestamp() - interval '1 hour')
+DELETE FROM queenspark.samples WHERE at < clock_timestamp() - interval '1 hour'
+
+-- name: series
+-- All brokers together, without the step that is not over yet.
+SELECT s.at, sum(s.pushed)::bigint AS pushed, sum(s.popped)::bigint AS popped, sum(s.acked)::bigint AS acked,
+       sum(s.failed)::bigint AS failed, sum(s.delivered)::bigint AS delivered, max(s.sealed_total) AS sealed_total,
+       max(s.open_windows) AS open_windows, max(s.lag) AS lag, max(s.dead_letters) AS dead_letters,
+       max(s.safe_time_lag) AS safe_time_lag, max(s.batch_seconds) AS batch_seconds, max(s.batch_rows) AS batch_rows,
+       max(s.backpressure) AS backpressure
+FROM queenspark.samples s
+WHERE s.at > clock_timestamp() - make_interval(secs => %(seconds)s)
+  AND s.at < date_bin(make_interval(secs => %(step)s), clock_timestamp(), 'epoch')
+GROUP BY s.at ORDER BY s.at
+
+-- name: postgres_facts
+SELECT current_setting('server_version') AS version, current_setting('max_connections')::integer AS max_connections,
+       pg_database_size(current_database()) AS database_bytes,
+       (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend') AS connections
+
+-- name: postgres_connections
+SELECT coalesce(nullif(application_name, ''), usename, '') AS application, count(*) AS connections,
+       count(*) FILTER (WHERE state = 'active') AS active,
+       max(extract(epoch FROM clock_timestamp() - xact_start))::float8 AS oldest_transaction_seconds
+FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 50
+
+-- name: postgres_tables
+SELECT c.relname AS name, pg_total_relation_size(c.oid) AS bytes, greatest(c.reltuples, 0)::bigint AS rows,
+       coalesce(s.n_dead_tup, 0) AS dead_rows
+FROM pg_class c LEFT JOIN pg_stat_all_tables s ON s.relid = c.oid
+WHERE c.relnamespace = 'queenspark'::regnamespace AND c.relkind = 'r' ORDER BY 2 DESC, 1 LIMIT 12

@@ -77,6 +77,7 @@ CREATE UNIQUE INDEX messages_transaction ON queenspark.messages (partition_id, t
 CREATE INDEX messages_log ON queenspark.messages (queue_id, txid, id) INCLUDE (partition_id);
 CREATE INDEX messages_window_end ON queenspark.messages (queue_id, window_end) INCLUDE (partition_id, txid, id)
     WHERE window_end IS NOT NULL;
+CREATE INDEX messages_key_windows ON queenspark.messages (partition_id, window_end) WHERE window_end IS NOT NULL;
 
 -- Message ids are handed to brokers in blocks of 1,000, so that a push knows its ids before it inserts.
 CREATE SEQUENCE queenspark.message_blocks;
@@ -456,6 +457,37 @@ CREATE TABLE queenspark.stream_removed (
     stream_id integer PRIMARY KEY,
     records bigint NOT NULL,
     at timestamptz NOT NULL DEFAULT clock_timestamp()
+
+-- Brokers and pipelines, leading or standing by. Each renews its row every few seconds.
+CREATE TABLE queenspark.processes (
+    name text PRIMARY KEY,
+    kind text NOT NULL CHECK (kind IN ('broker', 'pipeline')),
+    version text NOT NULL,
+    address text,
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    seen_at timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (fillfactor = 50);
+
+-- The last hour in steps of five seconds, a row for each broker.
+CREATE TABLE queenspark.samples (
+    at timestamptz NOT NULL,
+    broker text NOT NULL,
+    -- What this broker did in the step.
+    pushed bigint NOT NULL,
+    popped bigint NOT NULL,
+    acked bigint NOT NULL,
+    failed bigint NOT NULL,
+    delivered bigint NOT NULL,                          -- windows handed out
+    -- The whole system at that time, the same for every broker.
+    sealed_total bigint NOT NULL,                       -- windows of all streams since they were defined
+    open_windows bigint NOT NULL,
+    lag bigint NOT NULL,
+    dead_letters bigint NOT NULL,
+    safe_time_lag double precision NOT NULL,
+    batch_seconds double precision NOT NULL,            -- the last batch of the streams query
+    batch_rows double precision NOT NULL,               -- rows that it reads a second
+    backpressure double precision NOT NULL,
+    PRIMARY KEY (at, broker)
 );
 
 -- One row: how the counts of the log are doing. They are kept in the background (see count_log in functions.sql).

@@ -1,0 +1,275 @@
+"""GET /api/v1/resources/streams/:stream/timeline: windows by key and time, with their state in each group."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from ..formats.definition import shown
+from ..formats.window_message import decode
+from ..sql import SqlError
+from ..store.definitions import Body, spec_of
+from ..store.errors import Refused
+from ..store.page import Page
+from ..store.streams import Stream
+from ..store.timeline import GroupState, SealedWindow
+from .answers.streams import StreamKeys, StreamVersions, Timeline, WindowDetail
+from .broker import Broker
+from .errors import bad_request, not_found
+from .explanation.explain import sealing
+from .explanation.next_window import NextWindow, open_windows
+from .explanation.records import open_records
+from .http import Answer, Call, Right, Route, json
+from .paging import paged
+from .stream_resources import STREAMS, KeysQuery, NamespaceQuery, stream_of
+from .times import iso, iso_time, parse_time
+from .window import page_of, parse_cursor, shown_time, shown_window
+
+log = logging.getLogger("queenspark.broker")
+
+_SPAN = timedelta(minutes=15)
+_AHEAD = timedelta(days=1)  # windows that end later are seldom wanted, and can be asked for
+_MOST_READ = 4000  # records of open windows
+
+
+class TimelineQuery(NamespaceQuery, rename="camel"):
+    """Which windows of which keys."""
+
+    from_: str | None = msgspec.field(name="from", default=None)
+    to: str | None = None
+    key: str | None = None
+    search: str | None = None
+    consumer_group: str | None = None
+    state: Literal["open", "waiting", "leased", "acked", "retrying", "dead", "skipped", "late"] | None = None
+    #: Keys, and windows of each of them.
+    limit: Annotated[int, Meta(ge=1, le=100)] = 30
+    offset: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    windows: Annotated[int, Meta(ge=1, le=500)] = 200
+
+
+class MessagesQuery(NamespaceQuery):
+    """A page of a window's messages."""
+
+    cursor: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 20
+
+
+async def timeline(broker: Broker, call: Call) -> Answer:
+    """Windows of the busiest keys, or of those that match; the same for all who ask within a second."""
+    stream = await stream_of(broker, call)
+    query: TimelineQuery = call.query
+    name = f"timeline {stream.id} {msgspec.json.encode(query).decode()}"
+    return json(await broker.glances.get(name, lambda: _timeline(broker, stream, query)))
+
+
+async def _timeline(broker: Broker, stream: Stream, query: TimelineQuery) -> dict[str, Any]:
+    now = datetime.now(UTC)
+    until = parse_time("to", query.to) or now + _AHEAD
+    since = parse_time("from", query.from_) or min(now, until) - _SPAN
+    if since >= until:
+        raise bad_request(f"from ({query.from_}) must lie before to ({query.to})")
+    opened, standing_shown = await _open(broker, stream)
+    keys, total = await _keys(broker, stream, query, [window.key for window in opened])
+    names = {id_: key for key, id_ in keys.items() if id_ is not None}
+    sealed = await broker.store.timeline.windows(list(names), since, until, query.windows)
+    states = await broker.store.timeline.states(stream.queue_id, sealed, query.consumer_group)
+    counted = Counter(window.partition_id for window in sealed)
+    windows = [_window(window, states[window.position]) for window in sealed]
+    return {
+        "now": iso_time(now),
+        **standing_shown,
+        "keys": list(keys),
+        "totalKeys": max(total, len(keys)),
+        "windows": [window for window in windows if _is_wanted(window, query.state)],
+        "hasMore": [names[id_] for id_, number in counted.items() if number >= query.windows],
+        "open": [
+            _open_window(window)
+            for window in opened
+            if window.key in keys and query.state in (None, "open") and window.end_us is not None
+        ],
+    }
+
+
+def _is_wanted(window: dict[str, Any], state: str | None) -> bool:
+    if state is None:
+        return True
+    if state == "late":
+        return bool(window["revision"] > 1)
+    if state == "waiting" and not window["groups"]:
+        return True
+    return any(group["state"] == state for group in window["groups"])
+
+
+async def _keys(
+    broker: Broker, stream: Stream, query: TimelineQuery, with_open: list[str]
+) -> tuple[dict[str, int | None], int]:
+    """The keys of a page with their ids; those that have only open windows have none yet."""
+    if query.key is not None:
+        found = await broker.store.timeline.key_ids(stream.queue_id, [query.key])
+        return {query.key: found.get(query.key)}, 1
+    page = Page(query.limit, query.offset, search=query.search)
+    rows, total = await broker.store.timeline.keys(stream.queue_id, page)
+    keys: dict[str, int | None] = {row["key"]: row["id"] for row in rows}
+    search = (query.search or "").lower()
+    for key in dict.fromkeys(with_open):
+        if len(keys) >= query.limit or query.offset:
+            break
+        if search in key.lower():
+            keys.setdefault(key, None)
+    new = [key for key, id_ in keys.items() if id_ is None]
+    if new:
+        keys.update(await broker.store.timeline.key_ids(stream.queue_id, new))
+    return keys, total
+
+
+async def _open(broker: Broker, stream: Stream) -> tuple[list[NextWindow], dict[str, Any]]:
+    """The open windows that the log shows, and how far the stream is."""
+    standing = await broker.store.standings.of(stream.id)
+    if standing is None:
+        raise not_found("Stream not found")
+    body = standing.definition.body
+    spec = sealing(body)
+    found: list[NextWindow] = []
+    is_complete = not standing.open_windows
+    if spec is not None and standing.place is not None:
+        try:
+            records = await open_records(broker, standing, _MOST_READ)
+            if records is not None:
+                found = list(open_windows(body, spec, records.frame, standing.place[2]))
+                is_complete = records.is_complete and not records.is_first_gone
+        except (Refused, SqlError) as error:  # this broker has no key, or is older than the statement
+            log.warning("open windows of stream %d: %s", stream.id, error)
+    mark = standing.watermark_us
+    return found, {
+        "safeTime": iso(standing.safe_time),
+        "watermark": None if mark is None else shown_time(mark),
+        "graceMs": 0 if spec is None else spec.grace_us // 1000,
+        "openWindows": standing.open_windows,
+        "openComplete": is_complete,
+    }
+
+
+def _open_window(window: NextWindow) -> dict[str, Any]:
+    assert window.end_us is not None
+    return {
+        "key": window.key,
+        "start": shown_time(window.start_us),
+        "end": shown_time(window.end_us),
+        "count": window.records,
+        "sealedAtAbout": None if window.due_us is None else shown_time(window.due_us),
+    }
+
+
+def _window(window: SealedWindow, states: list[GroupState]) -> dict[str, Any]:
+    return shown_window(
+        decode(window.payload),
+        partitionId=str(window.partition_id),
+        transactionId=window.transaction_id,
+        sealedAt=iso(window.sealed_at),
+        groups=[_group(state) for state in states],
+    )
+
+
+def _group(state: GroupState) -> dict[str, Any]:
+    return {
+        "consumerGroup": state.group,
+        "state": state.state,
+        "attempts": state.attempts,
+        "error": state.error,
+        "leaseHolder": state.lease_holder,
+        "leasedAt": iso(state.leased_at),
+        "leaseExpiresAt": iso(state.lease_expires_at),
+        "availableAt": iso(state.available_at),
+        "failedAt": iso(state.failed_at),
+    }
+
+
+async def keys(broker: Broker, call: Call) -> Answer:
+    """The keys of a stream by activity, or those that contain a text."""
+    stream = await stream_of(broker, call)
+    query: KeysQuery = call.query
+    page = Page(query.limit, query.offset, search=query.search)
+    rows, total = await broker.store.timeline.keys(stream.queue_id, page)
+    return json(paged("keys", [{"key": row["key"], "windows": row["windows"]} for row in rows], total, query))
+
+
+async def window(broker: Broker, call: Call) -> Answer:
+    """One sealed window with a page of its messages."""
+    stream = await stream_of(broker, call)
+    query: MessagesQuery = call.query
+    partition_id = call.path["partitionId"]
+    found = None
+    if partition_id.isdigit() and len(partition_id) < 19:
+        found = await broker.store.timeline.window(
+            stream.queue_id, int(partition_id), call.path["transactionId"]
+        )
+    if found is None:
+        raise not_found(f"stream {stream.name} has no window {call.path['transactionId']}")
+    states = await broker.store.timeline.states(stream.queue_id, [found])
+    page = await page_of(broker, decode(found.payload), query.limit, parse_cursor(query.cursor))
+    shown_one = _window(found, states[found.position])
+    return json({**shown_one, "messages": page.messages, "nextCursor": page.next_cursor})
+
+
+async def versions(broker: Broker, call: Call) -> Answer:
+    """The versions of a stream, the newest first."""
+    stream = await stream_of(broker, call)
+    found = await broker.store.streams.versions(stream)
+    return json({"versions": [_version(stream, *each) for each in found]})
+
+
+def _version(stream: Stream, number: int, body: Body, created_at: datetime) -> dict[str, Any]:
+    return {
+        "version": number,
+        **shown(spec_of(body), body, stream),
+        "sourceQueues": [source.queue for source in body.sources],
+        "createdAt": iso(created_at),
+    }
+
+
+ROUTES = [
+    Route(
+        "GET",
+        f"{STREAMS}/:stream/timeline",
+        timeline,
+        "Windows by key and time, with their state in each group",
+        Right.STREAM_READ,
+        {200: Timeline},
+        query=TimelineQuery,
+        messages={
+            "state": "state must be open, waiting, leased, acked, retrying, dead, skipped or late",
+        },
+    ),
+    Route(
+        "GET",
+        f"{STREAMS}/:stream/keys",
+        keys,
+        "Keys of a stream, the busiest first",
+        Right.STREAM_READ,
+        {200: StreamKeys},
+        query=KeysQuery,
+    ),
+    Route(
+        "GET",
+        f"{STREAMS}/:stream/versions",
+        versions,
+        "The versions of a stream",
+        Right.STREAM_READ,
+        {200: StreamVersions},
+        query=NamespaceQuery,
+    ),
+    Route(
+        "GET",
+        f"{STREAMS}/:stream/windows/:partitionId/:transactionId",
+        window,
+        "A window with its messages",
+        Right.STREAM_READ,
+        {200: WindowDetail},
+        query=MessagesQuery,
+    ),
+]

@@ -1,0 +1,161 @@
+"""The windows of some keys of a stream, and how far each group is with each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from .database import Database
+from .page import Page, Rows
+from .position import Position
+
+RECENT = 5000
+"""Windows among which the busiest keys are counted."""
+
+MOST_GROUPS = 20
+"""Groups whose state is shown with each window."""
+
+State = Literal["waiting", "leased", "acked", "retrying", "dead", "skipped"]
+
+
+class SealedWindow(NamedTuple):
+    """A message of a window queue."""
+
+    partition_id: int
+    txid: int
+    id: int
+    transaction_id: str
+    sealed_at: datetime
+    payload: str
+
+    @property
+    def position(self) -> Position:
+        """Where it stands in the log."""
+        return Position(self.txid, self.id)
+
+
+class GroupState(NamedTuple):
+    """How far a group is with a window."""
+
+    group: str
+    state: State
+    attempts: int = 0
+    error: str | None = None
+    lease_holder: str | None = None
+    leased_at: datetime | None = None
+    lease_expires_at: datetime | None = None
+    available_at: datetime | None = None
+    failed_at: datetime | None = None
+
+
+class Timeline:
+    """Reads windows by key and time. What it reads is bounded by the numbers of keys, windows and groups."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def keys(self, queue_id: int, page: Page) -> Rows:
+        """A page of the keys of a window queue: the busiest first, or by name those that match a search.
+
+        Without a search they are the keys of its newest windows only.
+        """
+        if page.search:
+            return await self._database.page("find_stream_keys", page, queue_id=queue_id)
+        return await self._database.page("stream_keys", page, queue_id=queue_id, recent=RECENT)
+
+    async def key_ids(self, queue_id: int, names: Sequence[str]) -> dict[str, int]:
+        """The ids of keys by name."""
+        params = {"queue_ids": [queue_id] * len(names), "names": list(names)}
+        return {name: id_ for _, name, id_ in await self._database.rows("find_partitions", params)}
+
+    async def windows(
+        self, partition_ids: Sequence[int], since: datetime, until: datetime, limit: int
+    ) -> list[SealedWindow]:
+        """The newest windows of each key that end after `since` and not after `until`."""
+        params = {"partition_ids": list(partition_ids), "from": since, "to": until, "limit": limit}
+        return [SealedWindow(*row) for row in await self._database.rows("key_windows", params)]
+
+    async def window(self, queue_id: int, partition_id: int, transaction_id: str) -> SealedWindow | None:
+        """One window."""
+        params = {"queue_id": queue_id, "partition_id": partition_id, "transaction_id": transaction_id}
+        row = await self._database.row("one_window", params)
+        return None if row is None else SealedWindow(*row)
+
+    async def states(
+        self, queue_id: int, windows: Sequence[SealedWindow], group: str | None = None
+    ) -> dict[tuple[int, int], list[GroupState]]:
+        """How far each group (or one) is with some windows, by their positions."""
+        groups = await self._database.records(
+            "timeline_groups", {"queue_id": queue_id, "group": group, "most": MOST_GROUPS}
+        )
+        if not groups or not windows:
+            return {window.position: [] for window in windows}
+        chosen = {
+            "group_ids": [each["id"] for each in groups],
+            "partition_ids": list({window.partition_id for window in windows}),
+            "ids": [window.id for window in windows],
+        }
+        places = {
+            (row["group_id"], row["partition_id"]): row
+            for row in await self._database.records("timeline_places", chosen)
+        }
+        attempts = await self._by_message("timeline_attempts", chosen)
+        dead = await self._by_message("timeline_dead", chosen)
+        return {
+            window.position: [
+                _state(
+                    each,
+                    window,
+                    places.get((each["id"], window.partition_id)),
+                    attempts.get((each["id"], window.id)),
+                    dead.get((each["id"], window.id)),
+                )
+                for each in groups
+            ]
+            for window in windows
+        }
+
+    async def _by_message(
+        self, name: str, chosen: Mapping[str, Any]
+    ) -> dict[tuple[int, int], dict[str, Any]]:
+        rows = await self._database.records(name, chosen)
+        return {(row["group_id"], row["id"]): row for row in rows}
+
+
+def _state(
+    group: dict[str, Any],
+    window: SealedWindow,
+    place: dict[str, Any] | None,
+    attempt: dict[str, Any] | None,
+    dead: dict[str, Any] | None,
+) -> GroupState:
+    name: str = group["name"]
+    tried = attempt or dead
+    failures: dict[str, Any] = {
+        "attempts": 0 if tried is None else tried.get("count", tried.get("attempts", 0)),
+        "error": None if tried is None else tried["error"],
+    }
+    if place is not None and window.id in place["leased"] and place["lease_expires_at"] > place["now"]:
+        return GroupState(
+            name,
+            "leased",
+            **failures,
+            lease_holder=place["lease_holder"],
+            leased_at=place["leased_at"],
+            lease_expires_at=place["lease_expires_at"],
+        )
+    if dead is not None:
+        if not dead["returned"]:
+            return GroupState(name, "dead", **failures, failed_at=dead["failed_at"])
+        return GroupState(name, "retrying", **failures, failed_at=dead["failed_at"])
+    if place is not None and window.id in place["pending"]:
+        available = place["available_at"]
+        is_ahead = available is not None and available > place["now"]
+        state: State = "retrying" if attempt is not None or is_ahead else "waiting"
+        return GroupState(name, state, **failures, available_at=available if is_ahead else None)
+    if window.position <= (group["start_txid"], group["start_id"]):
+        return GroupState(name, "skipped")
+    if place is not None and window.position <= (place["end_txid"], place["end_id"]):
+        return GroupState(name, "acked")
+    return GroupState(name, "waiting")

@@ -1,0 +1,1 @@
+"""The dashboard: a process of its own that talks to brokers over HTTP, like any other client."""

@@ -1,0 +1,107 @@
+"""The dashboard's own elements, drawn in the browser: a timeline, a chart and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nicegui.element import Element
+from nicegui.events import GenericEventArguments
+
+Cell = dict[str, Any]
+
+
+class Timeline(Element, component="timeline.js"):
+    """Windows as bars: a lane for each key, time to the right."""
+
+    def __init__(
+        self,
+        *,
+        on_pick: Callable[[Any], Any],
+        on_range: Callable[[Any], Any],
+        on_follow: Callable[[Any], Any],
+    ) -> None:
+        super().__init__()
+        self.classes("qs-timeline")
+        self.on("pick", lambda event: on_pick(event.args))
+        self.on("range", lambda event: on_range(event.args))
+        self.on("follow", lambda event: on_follow(event.args))
+
+    def show(self, data: dict[str, Any]) -> None:
+        """Draw these windows."""
+        self.run_method("show", data)
+
+    def span(self, seconds: float) -> None:
+        """Show so many seconds."""
+        self.run_method("setSpan", seconds * 1000)
+
+    def follow(self, on: bool) -> None:
+        """Move with the clock, or stand still."""
+        self.run_method("setFollow", on)
+
+
+class Chart(Element, component="chart.js"):
+    """Lines over the same time."""
+
+    def __init__(self, lines: Sequence[dict[str, str]], *, unit: str = "", height: int = 148) -> None:
+        super().__init__()
+        self.classes("qs-chart")
+        self.props["lines"] = list(lines)
+        self.props["unit"] = unit
+        self.props["height"] = height
+
+    def show(self, times: list[str], values: list[list[float]]) -> None:
+        """Draw these values, a list for each line."""
+        if self.props.get("times") != times:
+            self.props["times"] = times
+            self.props["values"] = values
+
+
+class Table(Element, component="table.js"):
+    """Rows with links, badges and numbers; the header sorts, if `on_sort` is given."""
+
+    def __init__(
+        self,
+        columns: Sequence[dict[str, Any]],
+        *,
+        empty: str = "Nothing here yet.",
+        on_sort: Callable[[str], Any] | None = None,
+        on_action: Callable[[str, Any], Any] | None = None,
+        selectable: bool = False,
+    ) -> None:
+        super().__init__()
+        self.classes("qs-table")
+        self.props["columns"] = list(columns)
+        self.props["rows"] = []
+        self.props["empty"] = empty
+        self.props["selectable"] = selectable
+        self.selected: list[Any] = []
+        if on_sort is not None:
+            self.on("sort", lambda event: on_sort(event.args))
+        if on_action is not None:
+            self.on("action", lambda event: on_action(event.args["name"], event.args["id"]))
+        self.on("selected", self._select)
+
+    def _select(self, event: GenericEventArguments) -> None:
+        self.selected = list(event.args)
+
+    def show(self, rows: list[dict[str, Any]], sort: str | None = None) -> None:
+        """Show these rows. A cell is a text, a number, or an object with `text` and more."""
+        if self.props["rows"] != rows or self.props.get("sort") != sort:
+            self.props["rows"] = rows
+            self.props["sort"] = sort
+
+
+def link(text: str, href: str, **more: Any) -> Cell:
+    """A cell that leads elsewhere."""
+    return {"text": text, "href": href, **more}
+
+
+def badge(text: str, tone: str = "calm", **more: Any) -> Cell:
+    """A cell with a word in a coloured frame."""
+    return {"text": text, "tone": tone, **more}
+
+
+def action(text: str, name: str, **more: Any) -> Cell:
+    """A cell with a button."""
+    return {"text": text, "action": name, **more}

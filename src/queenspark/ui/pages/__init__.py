@@ -1,0 +1,11 @@
+"""The pages, one file each."""
+
+from __future__ import annotations
+
+from . import dead_letters, groups, jobs, overview, queue, queues, sql, stream, streams, system
+
+
+def register() -> None:
+    """Give every page its path."""
+    for module in (overview, streams, stream, queues, queue, groups, dead_letters, jobs, sql, system):
+        module.register()

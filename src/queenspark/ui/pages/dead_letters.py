@@ -1,0 +1,154 @@
+"""Dead letters: what groups gave up, to be retried or deleted."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import msgspec
+from nicegui import ui
+
+from ..components import Table, link
+from ..frame import Frame, act
+from ..parts import box, button, confirm, field, panel, queue_name, queue_url, url
+from ..words import ago, number, plural
+
+_ROWS = 50
+_COLUMNS: list[dict[str, Any]] = [
+    {"name": "error", "label": "Why", "class": "wrap"},
+    {"name": "queue", "label": "Queue or stream"},
+    {"name": "group", "label": "Group"},
+    {"name": "partition", "label": "Partition or key"},
+    {"name": "attempts", "label": "Attempts", "align": "right"},
+    {"name": "failed", "label": "Failed", "align": "right"},
+    {"name": "data", "label": "Payload", "class": "mono"},
+]
+
+
+def register() -> None:
+    """Give the page its path."""
+    ui.page("/dead-letters")(_page)
+
+
+async def _page(queue: str = "", group: str = "") -> None:
+    await _DeadLettersPage(queue, group).build()
+
+
+class _DeadLettersPage:
+    """The dead letters that a filter chooses."""
+
+    def __init__(self, queue: str, group: str) -> None:
+        self.frame = Frame(
+            "Dead letters", "/dead-letters", "Messages and windows that a group gave up. They are kept."
+        )
+        self.queen = self.frame.session.queen
+        self.filter = {"queue": queue, "consumerGroup": group, "from": "", "to": ""}
+        self.offset = 0
+        self.total = 0
+        self.rows: dict[str, dict[str, Any]] = {}
+
+    async def build(self) -> None:
+        """Make the page."""
+        with self.frame.actions:
+            for name, label in (
+                ("queue", "Queue"),
+                ("consumerGroup", "Group"),
+                ("from", "Failed since"),
+                ("to", "Failed before"),
+            ):
+                field(label, self.filter[name], on_change=partial(self._choose, name)).style("width: 150px")
+        with self.frame.body, panel(flush=True):
+            with box("qs-title"):
+                self.text = ui.label()
+                with box("right"):
+                    button("Retry", lambda: self._bulk("retry"), kind="main")
+                    button("Delete", lambda: self._bulk("delete"), kind="bad")
+            self.table = Table(_COLUMNS, empty="No dead letters. Nothing was given up.", selectable=True)
+            with box("qs-pager"):
+                button("‹ Newer", lambda: self._turn(-1))
+                button("Older ›", lambda: self._turn(1))
+        self.again = await self.frame.live(self._question, self._fetch, self._show)
+
+    def _question(self) -> tuple[Any, ...]:
+        return ("dlq", *self.filter.items(), ("limit", _ROWS), ("offset", self.offset))
+
+    async def _fetch(self, question: tuple[Any, ...]) -> Any:
+        query = {name: value or None if value != 0 else 0 for name, value in question[1:]}
+        return await self.queen.admin.request("GET", "dlq", query=query)
+
+    def _show(self, answer: dict[str, Any]) -> None:
+        self.total = answer["total"]
+        self.rows = {_id(letter): letter for letter in answer["messages"]}
+        self.text.text = plural(self.total, "dead letter") + (" match" if self._is_filtered else "")
+        self.table.show(
+            [
+                {
+                    "id": id_,
+                    "error": letter["errorMessage"] or "no reason was given",
+                    "queue": link(queue_name(letter["queue"]), queue_url(letter["queue"])),
+                    "group": link(letter["consumerGroup"], url("/group", name=letter["consumerGroup"])),
+                    "partition": letter["partition"],
+                    "attempts": number(letter["retryCount"]),
+                    "failed": ago(letter["failedAt"]),
+                    "data": {"text": _short(letter["data"]), "mono": True},
+                }
+                for id_, letter in self.rows.items()
+            ]
+        )
+
+    @property
+    def _is_filtered(self) -> bool:
+        return any(self.filter.values())
+
+    async def _choose(self, name: str, text: str) -> None:
+        self.filter[name], self.offset = text, 0
+        await self.again()
+
+    async def _turn(self, by: int) -> None:
+        offset = self.offset + by * _ROWS
+        if 0 <= offset < max(1, self.total):
+            self.offset = offset
+            await self.again()
+
+    async def _bulk(self, verb: str) -> None:
+        """Retry or delete those that are selected, or else all that match."""
+        chosen = [self.rows[id_] for id_ in self.table.selected if id_ in self.rows]
+        if not chosen and not (self.filter["queue"] or self.filter["consumerGroup"]):
+            ui.notify("Select dead letters, or give a queue or group to mean all of its own.", type="warning")
+            return
+        what = plural(len(chosen) or self.total, "dead letter")
+        text = (
+            "Their groups get them again." if verb == "retry" else "Their groups will never get them again."
+        )
+        if not await confirm(f"{verb.capitalize()} {what}?", text, verb.capitalize(), bad=verb == "delete"):
+            return
+        method, path = ("POST", ("dlq", "retry")) if verb == "retry" else ("DELETE", ("dlq",))
+
+        async def work() -> int:
+            if not chosen:
+                query = {name: value or None for name, value in self.filter.items()}
+                return int((await self.queen.admin.request(method, *path, query=query))["count"])
+            count = 0
+            for letter in chosen:
+                query = {
+                    "consumerGroup": letter["consumerGroup"],
+                    "partitionId": letter["partitionId"],
+                    "transactionId": letter["transactionId"],
+                }
+                count += int((await self.queen.admin.request(method, *path, query=query))["count"])
+            return count
+
+        done = "will come again" if verb == "retry" else "deleted"
+        if await act(work(), lambda count: f"{plural(count, 'dead letter')} {done}."):
+            self.table.selected = []
+            self.table.run_method("clear")
+            await self.again()
+
+
+def _id(letter: dict[str, Any]) -> str:
+    return f"{letter['consumerGroup']}/{letter['partitionId']}/{letter['transactionId']}"
+
+
+def _short(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 60 else text[:60] + "…"

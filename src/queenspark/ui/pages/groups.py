@@ -1,0 +1,171 @@
+"""Consumer groups: all of them, and one with the partitions that it reads."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from nicegui import ui
+
+from ..components import Table, action, badge, link
+from ..frame import Frame, act
+from ..parts import Listing, Tiles, box, button, confirm, field, panel, queue_name, queue_url, url
+from ..words import ago, clock, duration, number
+
+_COLUMNS: list[dict[str, Any]] = [
+    {"name": "name", "label": "Group", "sort": True},
+    {"name": "queue", "label": "Reads", "sort": True},
+    {"name": "lag", "label": "Lag", "align": "right", "sort": True},
+    {"name": "lagSeconds", "label": "Oldest", "align": "right", "sort": True},
+    {"name": "processing", "label": "In flight", "align": "right", "sort": True},
+    {"name": "leases", "label": "Leases", "align": "right"},
+    {"name": "partitions", "label": "Partitions", "align": "right", "sort": True},
+    {"name": "acked", "label": "Last ack", "align": "right"},
+]
+
+
+def register() -> None:
+    """Give the pages their paths."""
+    ui.page("/groups")(_list_page)
+    ui.page("/group")(_group_page)
+
+
+async def _list_page() -> None:
+    frame = Frame("Groups", "/groups", "Consumers that share the work on a queue or stream.")
+    queen = frame.session.queen
+    with frame.body:
+        listing = Listing(
+            _COLUMNS,
+            sort="-lag",
+            empty_text="No group yet. One begins with the first pop or poll that names it.",
+        )
+    with frame.actions:
+        field("Search groups", on_change=listing.find)
+
+    async def fetch(asked: tuple[Any, ...]) -> Any:
+        return await queen.admin.request("GET", "consumer-groups", query=dict(asked[1:]))
+
+    def show(answer: dict[str, Any]) -> None:
+        listing.show([_row(group) for group in answer["consumerGroups"]], answer["total"])
+
+    listing.on_change = await frame.live(lambda: ("groups", *listing.query().items()), fetch, show)
+
+
+def _row(group: dict[str, Any]) -> dict[str, Any]:
+    is_stream = group["queue"].startswith("windows:")
+    return {
+        "id": f"{group['name']}/{group['queue']}",
+        "name": link(group["name"], url("/group", name=group["name"])),
+        "queue": link(
+            queue_name(group["queue"]), queue_url(group["queue"]), sub="stream" if is_stream else "queue"
+        ),
+        "lag": number(group["lag"]),
+        "lagSeconds": duration(group["lagSeconds"]) if group["lag"] else "–",
+        "processing": number(group["processing"]),
+        "leases": number(group["activeLeases"]),
+        "partitions": number(group["partitions"]),
+        "acked": ago(group["lastAckedAt"]),
+    }
+
+
+async def _group_page(name: str) -> None:
+    frame = Frame(name, "/groups", "Consumer group", crumb=("Groups", "/groups"))
+    queen = frame.session.queen
+
+    async def change(verb: str, queue: str) -> None:
+        if verb == "delete":
+            text = f"It loses its position on {queue_name(queue)}; a pop makes it again, from its start."
+            if await confirm(f"Delete group {name}?", text, "Delete"):
+                await act(queen.admin.delete_group(name, queue=queue), f"{name} is deleted.")
+                ui.navigate.to("/groups")
+            return
+        with ui.dialog() as dialog, ui.card().classes("qs-dialog"):
+            with ui.element("h2"):
+                ui.label(f"Seek {name} on {queue_name(queue)}")
+            with ui.element("p"):
+                ui.label("Leases are revoked, and acks from before are refused.")
+            time = field("Time", datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+            with box("row"):
+                button("Cancel", dialog.close)
+                button("To the beginning", lambda: dialog.submit("beginning"))
+                button("To the end", lambda: dialog.submit("end"))
+                button("To this time", lambda: dialog.submit("time"), kind="main")
+        to = await dialog
+        given = time.value
+        dialog.delete()
+        if to is not None:
+            where = given if to == "time" else to
+            await act(queen.queue(queue).group(name).seek(where), f"{name} goes on from {where}.")
+            await again()
+
+    with frame.body:
+        tiles = Tiles(("Lag", "In flight", "Leases", "Queues and streams"))
+        with panel("Reads", flush=True):
+            reads = Table(
+                [
+                    *({**column, "sort": False} for column in _COLUMNS[1:]),
+                    {"name": "act", "label": "", "align": "right"},
+                ],
+                on_action=change,
+            )
+        ui.element("div").style("height: 16px")
+        with panel("Leases and partitions", flush=True, about="those with work in flight first"):
+            places = Table(
+                [
+                    {"name": "partition", "label": "Partition"},
+                    {"name": "queue", "label": "Of"},
+                    {"name": "state", "label": "State"},
+                    {"name": "holder", "label": "Held by"},
+                    {"name": "until", "label": "Until", "align": "right"},
+                    {"name": "handed", "label": "Handed out", "align": "right"},
+                    {"name": "acked", "label": "Last ack", "align": "right"},
+                ],
+                empty="It has not read any partition yet.",
+            )
+
+    def show(answer: dict[str, Any]) -> None:
+        queues = answer["queues"]
+        tiles.show("Lag", number(answer["lag"]))
+        tiles.show("In flight", number(sum(each["processing"] for each in queues)))
+        tiles.show("Leases", number(sum(each["activeLeases"] for each in queues)))
+        tiles.show("Queues and streams", number(len(queues)))
+        reads.show(
+            [
+                {
+                    **_row(each),
+                    "id": each["queue"],
+                    "act": [action("Seek…", "seek"), action("Delete", "delete", tone="bad")],
+                }
+                for each in queues
+            ]
+        )
+        rows = [(each["queue"], place) for each in queues for place in each["places"]]
+        rows.sort(key=lambda row: (-row[1]["leased"], -row[1]["handedOut"], row[1]["partition"]))
+        places.show([_place(queue, place) for queue, place in rows[:50]])
+
+    again = await frame.live(
+        ("group", name),
+        lambda _: queen.admin.request("GET", "consumer-groups", name, query={"limit": 200}),
+        show,
+    )
+
+
+def _place(queue: str, place: dict[str, Any]) -> dict[str, Any]:
+    if place["leased"]:
+        state = badge("leased", "accent")
+    elif place["handedOut"]:
+        state = badge("coming again", "warn")
+    elif place["availableAt"]:
+        state = badge("has work", "wait")
+    else:
+        state = badge("idle", "calm")
+    return {
+        "id": place["partitionId"],
+        "partition": place["partition"],
+        "queue": link(queue_name(queue), queue_url(queue)),
+        "state": state,
+        "holder": place["leaseHolder"] or "–",
+        "until": clock(place["leaseExpiresAt"]) if place["leased"] else "–",
+        "handed": number(place["handedOut"]),
+        "acked": ago(place["lastAckedAt"]),
+    }

@@ -1,0 +1,67 @@
+"""All queues with their counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicegui import ui
+
+from ..components import link
+from ..frame import Frame
+from ..parts import Listing, empty, field, url
+from ..words import ago, number
+
+_COLUMNS: list[dict[str, Any]] = [
+    {"name": "name", "label": "Queue", "sort": True},
+    {"name": "messages", "label": "Messages", "align": "right", "sort": True},
+    {"name": "pending", "label": "Pending", "align": "right", "sort": True},
+    {"name": "processing", "label": "Leased", "align": "right", "sort": True},
+    {"name": "partitions", "label": "Partitions", "align": "right", "sort": True},
+    {"name": "priority", "label": "Priority", "align": "right", "sort": True},
+    {"name": "createdAt", "label": "Created", "align": "right", "sort": True},
+]
+
+
+def register() -> None:
+    """Give the page its path."""
+    ui.page("/queues")(_page)
+
+
+async def _page() -> None:
+    frame = Frame("Queues", "/queues", "Append-only logs of messages, in partitions.")
+    queen = frame.session.queen
+    with frame.body:
+        listing = Listing(_COLUMNS, sort="name", empty_text="No queue matches.")
+        nothing = ui.element("div")
+        with nothing:
+            empty("There is no queue yet", "A push makes one:", """queenspark push hello '{"n": 1}'""")
+    nothing.set_visibility(False)
+    with frame.actions:
+        field("Search queues", on_change=listing.find)
+
+    async def fetch(asked: tuple[Any, ...]) -> Any:
+        return await queen.admin.request("GET", "resources", "queues", query=dict(asked[1:]))
+
+    def show(answer: dict[str, Any]) -> None:
+        listing.show([_row(queue) for queue in answer["queues"]], answer["total"])
+        is_empty = answer["total"] == 0 and not listing.search
+        nothing.set_visibility(is_empty)
+        listing.panel.set_visibility(not is_empty)
+
+    listing.on_change = await frame.live(lambda: ("queues", *listing.query().items()), fetch, show)
+
+
+def _row(queue: dict[str, Any]) -> dict[str, Any]:
+    counts = queue["messages"]
+    about = " · ".join(text for text in (queue["namespace"], queue["task"]) if text)
+    share = counts["pending"] / counts["total"] if counts["total"] else 0
+    return {
+        "id": queue["id"],
+        "name": link(queue["name"], url("/queue", name=queue["name"]), sub=about),
+        "messages": number(counts["total"]),
+        "pending": {"text": number(counts["pending"]), "bar": share},
+        "processing": number(counts["processing"]),
+        "partitions": number(queue["partitions"]),
+        "priority": number(queue["priority"]),
+        "createdAt": ago(queue["createdAt"]),
+    }

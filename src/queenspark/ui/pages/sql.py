@@ -1,0 +1,263 @@
+"""The SQL console: an editor, EXPLAIN beside it, rows as they come, and what was run before."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from nicegui import ui
+
+from ...client import QueenError, SqlError
+from ..components import Table
+from ..frame import Frame
+from ..parts import box, button, code, error_box, panel
+from ..words import plural
+
+_FIRST = """SELECT * FROM clicks EMIT CHANGES LIMIT 20;"""
+_MOST_ROWS = 200
+_MOST_HISTORY = 30
+_SHOW_SECONDS = 0.4
+_WORDS = [
+    {"label": word, "type": "keyword"}
+    for word in (
+        "CREATE STREAM",
+        "AS SELECT",
+        "EMIT CHANGES",
+        "EMIT FINAL",
+        "WINDOW TUMBLING",
+        "WINDOW SLIDING",
+        "WINDOW SESSION",
+        "GROUP BY",
+        "HAVING",
+        "INSERT INTO",
+        "SHOW JOBS",
+        "SHOW STREAMS",
+        "DESCRIBE",
+        "PAUSE JOB",
+        "RESUME JOB",
+        "RESTART JOB",
+        "DROP STREAM",
+        "EXPLAIN",
+    )
+]
+
+
+def register() -> None:
+    """Give the page its path."""
+    ui.page("/sql")(_page)
+
+
+async def _page() -> None:
+    await _Console().build()
+
+
+class _Console:
+    """One console in one browser."""
+
+    def __init__(self) -> None:
+        self.frame = Frame("SQL", "/sql", "Ask queues and streams, or make a job that goes on.")
+        self.queen = self.frame.session.queen
+        self.running: asyncio.Task[None] | None = None
+        self.history: list[str] = []
+
+    async def build(self) -> None:
+        """Make the page."""
+        names = await self._names()
+        with self.frame.actions:
+            self.stop_button = button("Stop", self._stop, kind="bad")
+            button("Explain", self._explain)
+            button("Run", self._run, kind="main")
+        self.stop_button.set_visibility(False)
+        first = _FIRST.replace("clicks", names[0]) if names else _FIRST
+        with self.frame.body, box("qs-grid side"):
+            with box("qs-grid"):
+                with panel("Statements", about="Ctrl-Enter runs them, Ctrl-Space completes"):
+                    self.editor = ui.codemirror(
+                        first,
+                        language="PostgreSQL",
+                        theme=_theme(),
+                        line_wrapping=True,
+                        keymap={"Mod-Enter": lambda _: self._run()},
+                    ).style("height: 200px")
+                with panel("Result", flush=True):
+                    self.result = box().style("padding: 0 0 4px")
+                    with self.result:
+                        ui.label("Rows appear here as they are computed.").classes("soft").style(
+                            "padding: 0 18px 16px"
+                        )
+            with box("qs-grid"):
+                with panel("Plan", about="EXPLAIN"):
+                    self.plan = box()
+                    with self.plan:
+                        ui.label("Explain shows how a statement would run, without running it.").classes(
+                            "soft"
+                        )
+                with panel("Names"):
+                    self.names_box = box().style("display: flex; flex-wrap: wrap; gap: 6px")
+                    with self.names_box:
+                        for name in names:
+                            ui.button(name, on_click=lambda name=name: self._insert(name), color=None).props(
+                                "flat dense no-caps"
+                            ).classes("qs-badge plain")
+                        if not names:
+                            ui.label("No queue or job yet. CREATE STREAM, or push a message.").classes("soft")
+                with panel("History"):
+                    self.history_box = box().style("display: flex; flex-direction: column; gap: 6px")
+                    with self.history_box:
+                        ui.label("Statements that you run are listed here.").classes("soft")
+
+        self._complete(names)
+
+    def _complete(self, names: list[str]) -> None:
+        """Let the editor complete names of queues and words of SQL."""
+        words = [*({"label": name, "type": "variable"} for name in names), *_WORDS]
+        options = msgspec.json.encode(words).decode()
+        ui.run_javascript(f"""
+            const editor = getElement({self.editor.id});
+            await editor.editorPromise;
+            const {{ EditorState, StateEffect }} = await import("nicegui-codemirror");
+            const source = (context) => {{
+              const word = context.matchBefore(/[\\w.-]+/);
+              if (!word && !context.explicit) return null;
+              return {{ from: word ? word.from : context.pos, options: {options} }};
+            }};
+            const found = EditorState.languageData.of(() => [{{ autocomplete: source }}]);
+            editor.editor.dispatch({{ effects: StateEffect.appendConfig.of(found) }});
+        """)
+
+    async def _names(self) -> list[str]:
+        """What can be selected from: queues, and the rows of jobs."""
+        try:
+            answer = await self.queen.admin.request("GET", "resources", "queues", query={"limit": 200})
+        except QueenError:
+            return []
+        return [queue["name"] for queue in answer["queues"]]
+
+    def _insert(self, name: str) -> None:
+        self.editor.value = f"{self.editor.value.rstrip()} {name}".strip()
+
+    async def _explain(self) -> None:
+        text = self.editor.value.strip().rstrip(";")
+        if not text:
+            return
+        if not text.upper().startswith("EXPLAIN"):
+            text = f"EXPLAIN {text}"
+        self.plan.clear()
+        try:
+            answer = await self.queen.sql(text)
+        except QueenError as error:
+            with self.plan:
+                error_box(_said(error))
+            return
+        with self.plan:
+            for result in answer.results:
+                code("\n".join("  ".join(str(value) for value in row.values()) for row in result.rows))
+
+    async def _stop(self) -> None:
+        if self.running is not None:
+            self.running.cancel()
+
+    async def _run(self) -> None:
+        await self._stop()
+        text = self.editor.value.strip()
+        if not text:
+            return
+        self._remember(text)
+        self.running = asyncio.create_task(self._show(text))
+
+    def _remember(self, text: str) -> None:
+        self.history = [text, *(each for each in self.history if each != text)][:_MOST_HISTORY]
+        self.history_box.clear()
+        with self.history_box:
+            for each in self.history:
+                line = " ".join(each.split())
+                ui.button(
+                    line if len(line) < 60 else line[:60] + "…",
+                    on_click=lambda each=each: self._again(each),
+                    color=None,
+                ).props("flat dense no-caps align=left").classes("mono").style("font-size: 12px")
+
+    def _again(self, text: str) -> None:
+        self.editor.value = text
+
+    async def _show(self, text: str) -> None:
+        self.result.clear()
+        self.stop_button.set_visibility(True)
+        try:
+            answer = await self.queen.sql(text)
+            if answer.results:
+                self._show_results(answer.results)
+                return
+            await self._show_rows(answer)
+        except QueenError as error:
+            with self.result, box().style("padding: 0 18px 12px"):
+                error_box(_said(error))
+        except asyncio.CancelledError:
+            with self.result:
+                ui.label("Stopped.").classes("soft").style("padding: 8px 18px")
+        finally:
+            self.stop_button.set_visibility(False)
+
+    def _show_results(self, results: list[Any]) -> None:
+        with self.result:
+            for result in results:
+                if result.columns:
+                    _table([column.name for column in result.columns], result.rows)
+                else:
+                    said = result.kind.replace("_", " ")
+                    rows = f": {plural(result.count, 'row')}" if result.count is not None else ""
+                    with box().style("padding: 0 18px 12px"):
+                        ui.label(f"✓ {said} {result.name or ''}{rows}".strip())
+                        for warning in result.warnings:
+                            ui.label(warning).classes("soft")
+
+    async def _show_rows(self, answer: Any) -> None:
+        """Rows as they come, the newest first; drawn a few times a second."""
+        columns = [column.name for column in answer.columns]
+        with self.result:
+            count = ui.label("Waiting for rows…").classes("soft").style("padding: 0 18px 8px")
+            table = Table([{"name": name, "label": name} for name in columns], empty="No row yet.")
+        rows: list[dict[str, Any]] = []
+        seen = 0
+        drawn = 0.0
+
+        def draw() -> None:
+            table.show(rows[::-1])
+            count.text = f"{plural(seen, 'row')}, the newest first"
+
+        async with answer:
+            async for row in answer:
+                seen += 1
+                rows.append({"id": seen, **{name: _text(row[name]) for name in columns}})
+                del rows[:-_MOST_ROWS]
+                now = asyncio.get_running_loop().time()
+                if now - drawn > _SHOW_SECONDS:
+                    drawn = now
+                    draw()
+        draw()
+        if not seen:
+            count.text = "No rows."
+
+
+def _table(columns: list[str], rows: list[dict[str, Any]]) -> None:
+    shown = [
+        {"id": number, **{name: _text(row[name]) for name in columns}}
+        for number, row in enumerate(rows[:_MOST_ROWS])
+    ]
+    Table([{"name": name, "label": name} for name in columns], empty="No rows.").show(shown)
+
+
+def _text(value: Any) -> Any:
+    return value if isinstance(value, int | float | str) and not isinstance(value, bool) else str(value)
+
+
+def _said(error: QueenError) -> str:
+    if isinstance(error, SqlError) and error.line is not None:
+        return f"Line {error.line}, column {error.column}: {error}"
+    return str(error)
+
+
+def _theme() -> Any:
+    request = ui.context.client.request
+    return "vscodeDark" if request and request.cookies.get("theme") == "dark" else "vscodeLight"

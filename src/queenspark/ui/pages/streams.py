@@ -1,0 +1,82 @@
+"""All streams with their progress."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicegui import ui
+
+from ..components import link
+from ..frame import Frame
+from ..parts import Listing, empty, field, stream_url
+from ..words import clock, duration, number, rate, shape
+
+_EXAMPLE = (
+    """queen.stream("orders-by-minute").sources(["orders"]).partitioned().tumbling_time("1m").define()"""
+)
+_COLUMNS: list[dict[str, Any]] = [
+    {"name": "name", "label": "Stream", "sort": True},
+    {"name": "windows", "label": "Windows"},
+    {"name": "watermark", "label": "Watermark", "align": "right", "sort": True},
+    {"name": "lag", "label": "Lag", "align": "right"},
+    {"name": "openWindows", "label": "Open", "align": "right", "sort": True},
+    {"name": "sealedWindows", "label": "Sealed", "align": "right", "sort": True},
+    {"name": "late", "label": "Late", "align": "right", "sort": True},
+    {"name": "dropped", "label": "Dropped", "align": "right", "sort": True},
+    {"name": "dead", "label": "Dead", "align": "right", "sort": True},
+    {"name": "rate", "label": "Records/s", "align": "right", "sort": True},
+    {"name": "groups", "label": "Groups", "align": "right"},
+]
+
+
+def register() -> None:
+    """Give the page its path."""
+    ui.page("/streams")(_page)
+
+
+async def _page() -> None:
+    frame = Frame("Streams", "/streams", "Windows over queues, sealed by the pipeline.")
+    queen = frame.session.queen
+    with frame.body:
+        listing = Listing(_COLUMNS, sort="name", empty_text="No stream matches.")
+        nothing = ui.element("div")
+        with nothing:
+            empty("There is no stream yet", "Define one over your queues:", _EXAMPLE)
+    nothing.set_visibility(False)
+    with frame.actions:
+        field("Search streams", on_change=listing.find)
+
+    def question() -> tuple[Any, ...]:
+        return ("streams", *listing.query().items())
+
+    async def fetch(asked: tuple[Any, ...]) -> Any:
+        return await queen.admin.request("GET", "resources", "streams", query=dict(asked[1:]))
+
+    def show(answer: dict[str, Any]) -> None:
+        listing.show([_row(stream) for stream in answer["streams"]], answer["total"])
+        is_empty = answer["total"] == 0 and not listing.search
+        nothing.set_visibility(is_empty)
+        listing.panel.set_visibility(not is_empty)
+
+    listing.on_change = await frame.live(question, fetch, show)
+
+
+def _row(stream: dict[str, Any]) -> dict[str, Any]:
+    progress = stream.get("progress") or {}
+    rates = progress.get("rates") or {}
+    return {
+        "id": stream["id"],
+        "name": link(
+            stream["name"], stream_url(stream["name"], stream["namespace"]), sub=stream["namespace"]
+        ),
+        "windows": {"text": shape(stream), "sub": "over " + ", ".join(stream["sourceQueues"])},
+        "watermark": clock(progress.get("watermark")),
+        "lag": duration(progress.get("lagSeconds")),
+        "openWindows": number(progress.get("openWindows")),
+        "sealedWindows": number(progress.get("sealedWindows")),
+        "late": number(progress.get("late")),
+        "dropped": number(progress.get("dropped")),
+        "dead": number(progress.get("dead")),
+        "rate": rate(rates.get("processedPerSecond")),
+        "groups": number(len(stream["consumerGroups"])),
+    }

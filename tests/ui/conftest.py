@@ -1,0 +1,159 @@
+"""One system, one dashboard and one browser for all tests of the folder; no Spark."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+
+from queenspark.store.migrate import migrate
+from tests.broker_process import Broker, clean_environment, free_port
+from tests.postgres_servers import temporary_postgres
+from tests.ui.scene import Scene
+from tests.wire.api import Api
+from tests.wire.deadline import eventually
+
+LONG_ENOUGH_MS = 20_000
+
+
+class Dashboard:
+    """`queenspark ui` beside a broker with a small shop."""
+
+    def __init__(self, broker: Broker, scene: Scene, log_file: Path) -> None:
+        self.broker = broker
+        self.scene = scene
+        self.api = scene.api
+        self.log_file = log_file
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        command = [sys.executable, "-m", "queenspark", "ui", "--broker", broker.url, "--port", str(port)]
+        with log_file.open("ab") as log:
+            # NiceGUI behaves differently where it takes itself for tested.
+            environment = {name: value for name, value in clean_environment().items() if "PYTEST" not in name}
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        try:
+            eventually(self._answers, within=60)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _answers(self) -> bool:
+        try:
+            return httpx2.get(self.url, timeout=5, verify=False).status_code == 200
+        except httpx2.TransportError:
+            assert self.process.poll() is None, self.log_file.read_text()
+            return False
+
+    def stop(self) -> None:
+        """End it."""
+        self.process.terminate()
+        self.process.wait(20)
+
+
+def chromium() -> str | None:
+    """The browser of this machine, if it has one."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+@pytest.fixture(scope="session")
+def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    """The dashboard of a small shop."""
+    if chromium() is None:
+        pytest.skip("no Chromium is installed: apt-get install chromium")
+    folder = tmp_path_factory.mktemp("dashboard")
+    with temporary_postgres(durable=False) as postgres, ExitStack() as running:
+        migrate(postgres.url)
+        broker = Broker(postgres.url, folder / "broker.log", stats_interval_seconds=1)
+        running.callback(broker.stop)
+        api = running.enter_context(Api(broker.url, postgres.url))
+        scene = Scene(api, postgres.url)
+        running.callback(scene.close)
+        scene.fill()
+        scene.step()
+        started = Dashboard(broker, scene, folder / "ui.log")
+        running.callback(started.stop)
+        yield started
+
+
+@pytest.fixture(scope="session")
+def browser(dashboard: Dashboard) -> Iterator[Browser]:
+    """A real browser."""
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+class Viewer:
+    """Somebody who looks at the dashboard; `troubles` are errors that the browser saw."""
+
+    def __init__(self, dashboard: Dashboard, page: Page) -> None:
+        self.dashboard = dashboard
+        self.page = page
+        self.troubles: list[str] = []
+        page.set_default_timeout(LONG_ENOUGH_MS)
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        page.on("request", lambda request: self._request(request.url))
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.troubles.append(message.text)
+
+    def _request(self, url: str) -> None:
+        own = (self.dashboard.url, self.dashboard.url.replace("http", "ws"), "data:", "blob:")
+        if not url.startswith(own):
+            self.troubles.append(f"a request to {url}")
+
+    def open(self, path: str) -> Page:
+        """Go to a page of the dashboard."""
+        self.page.goto(self.dashboard.url + path)
+        self.page.locator("h1").first.wait_for()
+        return self.page
+
+    def click(self, text: str, *, exact: bool = True) -> None:
+        """Click on a button."""
+        self.page.get_by_role("button", name=text, exact=exact).first.click()
+
+    def confirm(self, verb: str) -> None:
+        """Say yes to the question."""
+        self.page.locator(".qs-dialog").get_by_role("button", name=verb, exact=True).click()
+
+    def sees(self, text: str) -> None:
+        """Wait until a text is there."""
+        self.page.get_by_text(text).first.wait_for()
+
+    def states(self) -> dict[str, int]:
+        """How many windows of each state the timeline shows."""
+        text = self.page.locator(".qs-timeline canvas").get_attribute("data-states")
+        found: dict[str, int] = json.loads(text or "{}")
+        return found
+
+    def wait_for_states(self, is_so: Callable[[dict[str, int]], Any]) -> None:
+        """Wait until the timeline shows certain states."""
+        seen: dict[str, int] = {}
+
+        def look() -> bool:
+            seen.clear()
+            seen.update(self.states())
+            self.page.wait_for_timeout(50)
+            return bool(is_so(seen))
+
+        eventually(look, within=20)
+
+
+@pytest.fixture
+def viewer(dashboard: Dashboard, browser: Browser) -> Iterator[Viewer]:
+    """A viewer of the test's own; the browser must not see any error."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    viewer = Viewer(dashboard, context.new_page())
+    yield viewer
+    context.close()
+    assert viewer.troubles == []

@@ -1,0 +1,321 @@
+"""What a click does: each action of the dashboard has its effect, seen through the API."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.streams.sealing import Sealed
+from tests.streams.stream_api import StreamApi
+from tests.ui.conftest import Dashboard, Viewer
+from tests.wire.api import Api, Json
+from tests.wire.deadline import eventually
+from tests.wire.sql import FAILURE, Sql
+
+MINUTE_US = 60_000_000
+
+
+@pytest.fixture
+def stream(dashboard: Dashboard) -> Iterator[StreamApi]:
+    """A stream of the test's own with windows of one key, which its group has not answered."""
+    stream = StreamApi(dashboard.api, dashboard.scene.database_url)
+    stream.define(partitioned=True)
+    ((now,),) = stream.run("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+    begin = int(now) // MINUTE_US * MINUTE_US - 3 * MINUTE_US
+    records = stream.push({"n": 1}, {"n": 2})
+    stream.seal(
+        *(
+            Sealed("p", begin + n * MINUTE_US, begin + (n + 1) * MINUTE_US, count=2)
+            for n in range(2)
+        ),
+        stream.over(records, start_us=begin + 2 * MINUTE_US, end_us=begin + 4 * MINUTE_US),
+    )  # fmt: skip
+    yield stream
+    stream.close()
+
+
+def url_of(stream: StreamApi) -> str:
+    return f"/stream?namespace={stream.namespace}&name={stream.name}"
+
+
+def states(stream: StreamApi, group: str = "g") -> list[str]:
+    """The state of each window of a group, the oldest first."""
+    answer = stream.resource("timeline", namespace=stream.namespace, consumerGroup=group)
+    return [window["groups"][0]["state"] for window in answer["windows"]]
+
+
+def bury(stream: StreamApi) -> Json:
+    """Let a window become a dead one."""
+    window = stream.poll()
+    assert stream.api.ack(window, "dlq", consumerGroup="g", error="broken")["dlq"]
+    return window
+
+
+class TestStream:
+    """Actions on a stream."""
+
+    def test_a_group_seeks_to_the_end_to_the_beginning_and_to_a_time(
+        self, viewer: Viewer, stream: StreamApi
+    ) -> None:
+        stream.ack(stream.poll())
+        page = viewer.open(url_of(stream))
+        for target, expected in (
+            ("To the end", {"skipped"}),
+            ("To the beginning", {"waiting"}),
+        ):
+            viewer.click("Seek…")
+            viewer.confirm(target)
+            eventually(lambda expected=expected: set(states(stream)) == expected)  # type: ignore[misc]
+        viewer.click("Seek…")
+        page.get_by_label("Time, such as").fill("2100-01-01T00:00:00Z")
+        viewer.confirm("To this time")
+        viewer.sees("goes on from 2100-01-01T00:00:00Z")
+        assert stream.empty()
+
+    def test_a_window_is_looked_at_and_sought_to(self, viewer: Viewer, stream: StreamApi) -> None:
+        stream.drain()
+        assert states(stream) == ["acked"] * 3
+        page = viewer.open(url_of(stream))
+        viewer.wait_for_states(lambda seen: seen.get("acked") == 3)
+        page.locator(".qs-timeline canvas").focus()
+        page.keyboard.press("]")
+        page.keyboard.press("Enter")
+        drawer = page.locator(".qs-drawer")
+        drawer.get_by_text('"n": 2').wait_for()
+        drawer.get_by_role("button", name="Seek g to this window").click()
+        viewer.confirm("Seek")
+        eventually(lambda: states(stream) == ["acked", "acked", "waiting"])
+
+    def test_a_click_on_a_bar_opens_its_window(self, viewer: Viewer, stream: StreamApi) -> None:
+        stream.poll()
+        page = viewer.open(url_of(stream))
+        viewer.wait_for_states(lambda seen: seen.get("leased") == 1)
+        box = page.locator(".qs-timeline canvas").bounding_box()
+        assert box is not None
+        for x in range(int(box["width"]) - 20, 160, -12):
+            page.mouse.click(box["x"] + x, box["y"] + 45)
+            if page.locator(".qs-drawer").is_visible():
+                break
+        page.locator(".qs-drawer").get_by_text("Revision").wait_for()
+        page.keyboard.press("Escape")
+        page.locator(".qs-drawer").wait_for(state="hidden")
+
+    def test_a_dead_window_is_retried_in_its_drawer(self, viewer: Viewer, stream: StreamApi) -> None:
+        window = bury(stream)
+        page = viewer.open(url_of(stream))
+        viewer.wait_for_states(lambda seen: seen.get("dead") == 1)
+        page.locator(".qs-timeline canvas").focus()
+        for key in ("]", "[", "[", "Enter"):
+            page.keyboard.press(key)
+        drawer = page.locator(".qs-drawer")
+        drawer.get_by_text("broken").wait_for()
+        drawer.get_by_role("button", name="Retry").click()
+        eventually(lambda: states(stream)[0] == "retrying")
+        assert stream.poll()["id"] == window["id"]
+
+    def test_dead_windows_of_a_group_are_retried_and_deleted(self, viewer: Viewer, stream: StreamApi) -> None:
+        bury(stream)
+        viewer.open(url_of(stream))
+        viewer.click("Retry dead")
+        viewer.confirm("Retry")
+        eventually(lambda: states(stream)[0] == "retrying")
+        bury(stream)
+        viewer.click("Delete dead")
+        viewer.confirm("Delete")
+        query = {"consumerGroup": "g", "queue": f"windows:tests/{stream.name}"}
+        eventually(lambda: stream.api.read("/api/v1/dlq", **query)["messages"] == [])
+
+    def test_it_is_redefined_and_a_wrong_definition_is_explained(
+        self, viewer: Viewer, stream: StreamApi
+    ) -> None:
+        page = viewer.open(url_of(stream))
+        for value, said in (("-5", "must"), ("7000", "Version")):
+            viewer.click("Redefine")
+            page.locator(".qs-dialog .cm-content").wait_for()
+            page.locator(".qs-dialog .cm-content").fill(
+                '{"source_queue_names": ["%s"], "partitioned": true, "window_duration_ms": 60000,'
+                ' "window_grace_period_ms": %s}' % (stream.queue, value)
+            )
+            viewer.confirm("Redefine")
+            page.locator(".q-notification").get_by_text(said).first.wait_for()
+        assert stream.resource(namespace="tests")["windowGracePeriodMs"] == 7000
+
+    def test_it_is_deleted(self, viewer: Viewer, stream: StreamApi) -> None:
+        page = viewer.open(url_of(stream))
+        viewer.click("Delete")
+        viewer.confirm("Cancel")
+        assert stream.resource(namespace="tests")["name"] == stream.name
+        viewer.click("Delete")
+        viewer.confirm("Delete")
+        page.wait_for_url("**/streams")
+        path = f"/api/v1/resources/streams/{stream.name}"
+        assert stream.api.get(path, namespace="tests").status_code == 404
+
+
+class TestQueue:
+    """Actions on a queue, its groups and dead letters."""
+
+    def test_a_message_is_pushed_looked_at_and_deleted(
+        self, viewer: Viewer, dashboard: Dashboard, queue: str
+    ) -> None:
+        dashboard.api.configure(queue)
+        page = viewer.open(f"/queue?name={queue}")
+        viewer.click("Push a message")
+        page.get_by_label("Payload").fill("{not json")
+        viewer.confirm("Push")
+        viewer.sees("not valid JSON")
+        viewer.click("Push a message")
+        page.get_by_label("Payload").fill('{"from": "the dashboard"}')
+        viewer.confirm("Push")
+        viewer.sees('{"from":"the dashboard"}')
+        (message,) = dashboard.api.read("/api/v1/messages", queue=queue)["messages"]
+        assert message["data"] == {"from": "the dashboard"}
+        trace = {name: message[name] for name in ("transactionId", "partitionId")}
+        dashboard.api.post("/api/v1/traces", {**trace, "data": {"step": 7}, "traceNames": ["mine"]})
+        viewer.click("Open")
+        page.locator(".qs-drawer").get_by_text('"step": 7').wait_for()
+        viewer.click("Delete message")
+        viewer.confirm("Delete")
+        eventually(lambda: dashboard.api.read("/api/v1/messages", queue=queue)["messages"] == [])
+
+    def test_messages_are_chosen_by_state_and_partition(
+        self, viewer: Viewer, dashboard: Dashboard, queue: str
+    ) -> None:
+        api = dashboard.api
+        api.push(queue, "one", partition="a")
+        api.push(queue, "two", partition="b")
+        api.complete(api.take(queue, "a", consumerGroup="g"), "g")
+        page = viewer.open(f"/queue?name={queue}")
+        rows = page.locator(".qs-table").first.locator("tbody tr td:first-child")
+        for state, expected in (("Done", ['"one"']), ("Pending", ['"two"']), ("All", ['"two"', '"one"'])):
+            viewer.click(state)
+            eventually(lambda expected=expected: rows.all_inner_texts() == expected)  # type: ignore[misc]
+        page.get_by_label("Partition", exact=True).fill("a")
+        eventually(lambda: rows.all_inner_texts() == ['"one"'])
+
+    def test_it_is_deleted(self, viewer: Viewer, dashboard: Dashboard, queue: str) -> None:
+        dashboard.api.configure(queue)
+        page = viewer.open(f"/queue?name={queue}")
+        viewer.click("Delete")
+        viewer.confirm("Delete")
+        page.wait_for_url("**/queues")
+        assert dashboard.api.get(f"/api/v1/resources/queues/{queue}").status_code == 404
+
+    def test_a_group_seeks_and_is_deleted(self, viewer: Viewer, dashboard: Dashboard, queue: str) -> None:
+        api = dashboard.api
+        group = f"g-{queue}"
+        api.push(queue, 1, 2, 3)
+        api.drain(queue, 3, consumerGroup=group)
+        page = viewer.open(f"/group?name={group}")
+        viewer.click("Seek…")
+        viewer.confirm("To the beginning")
+        eventually(lambda: api.read(f"/api/v1/consumer-groups/{group}")["lag"] == 3)
+        viewer.click("Delete")
+        viewer.confirm("Delete")
+        page.wait_for_url("**/groups")
+        assert api.get(f"/api/v1/consumer-groups/{group}").status_code == 404
+
+    def test_dead_letters_are_retried_and_deleted_one_by_one_and_by_filter(
+        self, viewer: Viewer, dashboard: Dashboard, queue: str
+    ) -> None:
+        api = dashboard.api
+        for number in range(4):
+            api.push(queue, number)
+            (message,) = api.take(queue, consumerGroup="g")
+            api.ack(message, "dlq", consumerGroup="g", error="broken")
+
+        def left() -> list[Any]:
+            return sorted(letter["data"] for letter in api.dead_letters(queue))
+
+        page = viewer.open("/dead-letters")
+        viewer.click("Delete")
+        viewer.sees("Select dead letters")
+        assert left() == [0, 1, 2, 3]
+        page = viewer.open(f"/dead-letters?queue={queue}")
+        viewer.sees("4 dead letters match")
+        page.locator("tbody input[type=checkbox]").nth(0).check()
+        viewer.click("Retry")
+        viewer.confirm("Retry")
+        eventually(lambda: left() == [0, 1, 2])
+        page.locator("tbody input[type=checkbox]").nth(0).check()
+        viewer.click("Delete")
+        viewer.confirm("Delete")
+        eventually(lambda: left() == [0, 1])
+        viewer.sees("2 dead letters match")
+        viewer.click("Delete")
+        viewer.confirm("Delete")
+        eventually(lambda: left() == [])
+
+
+class TestJobs:
+    """Actions on jobs, and the SQL console."""
+
+    @pytest.fixture
+    def job(self, dashboard: Dashboard) -> str:
+        """A job of the test's own."""
+        name = f"job_{uuid4().hex[:8]}"
+        Sql(dashboard.api)(f"CREATE STREAM {name} AS SELECT amount FROM purchases")
+        return name
+
+    def test_a_job_is_paused_resumed_restarted_and_dropped(
+        self, viewer: Viewer, dashboard: Dashboard, job: str
+    ) -> None:
+        sql = Sql(dashboard.api)
+        page = viewer.open(f"/job?name={job}")
+        viewer.click("Pause")
+        eventually(lambda: sql.job(job)["state"] == "paused")
+        viewer.click("Resume")
+        eventually(lambda: sql.job(job)["state"] == "running")
+        sql.run(FAILURE, 0, 0, 0, "it broke", sql.stream(job)[0])
+        viewer.sees("it broke")
+        viewer.click("Restart")
+        eventually(lambda: sql.job(job)["state"] == "running")
+        viewer.click("Drop")
+        viewer.confirm("Drop")
+        page.wait_for_url("**/jobs")
+        assert dashboard.api.get(f"/api/v1/jobs/{job}").status_code == 404
+
+    def test_the_list_of_jobs_acts_too(self, viewer: Viewer, dashboard: Dashboard, job: str) -> None:
+        page = viewer.open("/jobs")
+        page.get_by_label("Search jobs").fill(job)
+        row = page.locator("tbody tr").filter(has_text=job)
+        row.get_by_role("button", name="Pause").click()
+        eventually(lambda: Sql(dashboard.api).job(job)["state"] == "paused")
+
+    def test_statements_run_are_explained_remembered_and_refused_in_words(
+        self, viewer: Viewer, dashboard: Dashboard, queue: str
+    ) -> None:
+        name = queue.replace("-", "_")
+        page = viewer.open("/sql")
+        editor = page.locator(".cm-content")
+        editor.fill(
+            f"CREATE STREAM {name} (n BIGINT) WITH (queue = '{name}'); INSERT INTO {name} VALUES (1), (2);"
+        )
+        viewer.click("Run")
+        viewer.sees("insert")
+        assert [row["data"] for row in dashboard.api.read("/api/v1/messages", queue=name)["messages"]]
+        editor.fill("SELECT amount FROM purchases WHERE amount > 10")
+        viewer.click("Explain")
+        page.locator(".qs-code").first.wait_for()
+        editor.fill("SELECT nothing FROM nowhere")
+        viewer.click("Run")
+        viewer.sees("Line 1, column")
+        editor.fill("SHOW JOBS")
+        page.keyboard.press("Control+Enter")
+        viewer.sees("big_orders")
+        viewer.sees("INSERT INTO")
+
+    def test_the_editor_completes_names(self, viewer: Viewer) -> None:
+        page = viewer.open("/sql")
+        page.locator(".cm-content").fill("SELECT * FROM ")
+        page.wait_for_timeout(300)
+        page.keyboard.type("purch", delay=60)
+        page.locator(".cm-tooltip-autocomplete").get_by_text("purchases").wait_for()
+
+
+def test_the_api_of_the_shop_is_the_one_that_is_shown(viewer: Viewer, dashboard: Dashboard) -> None:
+    """The tests above compare with the same broker that the dashboard shows."""
+    assert isinstance(dashboard.api, Api)
+    viewer.open("/system")
+    viewer.sees(f"127.0.0.1:{dashboard.broker.port}")

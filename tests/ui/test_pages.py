@@ -1,0 +1,85 @@
+"""Every page shows live data, on a desk and on a phone, in light and dark, without an error."""
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.ui.conftest import Dashboard, Viewer
+from tests.ui.screenshots import PAGES
+from tests.wire.deadline import eventually
+
+SEEN = {
+    "overview": ("Needs attention", "Job risky has failed"),
+    "streams": ("shopping", "tumbling, 10 s", "over clicks"),
+    "stream": ("Timeline", "reports", "fraud", "sealed, waiting"),
+    "queues": ("purchases", "emails"),
+    "queue": ("Push a message", "amount"),
+    "groups": ("reports", "mailer"),
+    "group": ("Leases and partitions", "fraud-worker"),
+    "dead-letters": ("mailbox does not exist",),
+    "jobs": ("big_orders", "paused", "division by zero"),
+    "job": ("Statement", "TUMBLING", "total"),
+    "sql": ("Statements", "History"),
+    "system": ("Pipelines", "leading", "QUEENSPARK_DATABASE_URL", "set, not shown", "queenspark broker"),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_shows_the_live_system(viewer: Viewer, name: str) -> None:
+    viewer.open(PAGES[name])
+    viewer.dashboard.scene.step()
+    for text in SEEN[name]:
+        viewer.sees(text)
+    assert "postgresql://" not in viewer.page.content()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_pages_fit_a_phone(dashboard: Dashboard, browser: Browser, theme: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme=theme)  # type: ignore[arg-type]
+    viewer = Viewer(dashboard, context.new_page())
+    for name in ("overview", "stream", "queue"):
+        page = viewer.open(PAGES[name])
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
+        assert page.evaluate("document.body.classList.contains('body--dark')") == (theme == "dark")
+    context.close()
+    assert viewer.troubles == []
+
+
+def test_light_and_dark_are_switched_and_remembered(viewer: Viewer) -> None:
+    page = viewer.open("/")
+    page.get_by_role("button", name="Light or dark").click()
+    page.wait_for_function("document.body.classList.contains('body--dark')")
+    page.wait_for_function("document.cookie.includes('theme=dark')")
+    viewer.open("/system")
+    page.wait_for_function("document.body.classList.contains('body--dark')")
+
+
+def test_what_does_not_exist_is_said_in_words(viewer: Viewer) -> None:
+    for path, text in (
+        ("/stream?name=missing", "Stream not found"),
+        ("/queue?name=missing", "queue missing does not exist"),
+        ("/job?name=missing", "job missing does not exist"),
+    ):
+        viewer.open(path)
+        viewer.sees(text)
+
+
+def test_lists_are_searched_and_sorted(viewer: Viewer) -> None:
+    page = viewer.open("/streams")
+    names = page.locator("tbody td:first-child a")
+    page.get_by_role("button", name="Sealed").click()
+    page.get_by_role("button", name="Sealed").click()
+    eventually(lambda: page.locator("th[aria-sort=descending]").count() == 1)
+    eventually(lambda: names.all_inner_texts()[:1] == ["shopping"])
+    page.get_by_label("Search streams").fill("tot")
+    eventually(lambda: names.all_inner_texts() == ["totals"])
+    page.get_by_label("Search streams").fill("nothing like it")
+    viewer.sees("No stream matches.")
+
+
+def test_a_page_is_renewed_while_it_is_looked_at(viewer: Viewer) -> None:
+    page = viewer.open("/queue?name=renewed")
+    viewer.dashboard.api.push("renewed", {"number": 1})
+    viewer.sees('{"number":1}')
+    viewer.dashboard.api.push("renewed", {"number": 2})
+    viewer.sees('{"number":2}')
+    assert page.locator(".qs-error").count() == 0
