@@ -37,7 +37,9 @@ STREAMS = "streams"
 """Windows over queues: with the broker and Spark in processes of their own."""
 JOBS = "jobs"
 """SQL jobs over a queue: with the broker and Spark in processes of their own."""
-NAMES = [*MEASUREMENTS, WINDOWS, STREAMS, JOBS]
+CLIENT = "client"
+"""Windows and messages through the Python client: with the broker and the client in processes of their own."""
+NAMES = [*MEASUREMENTS, CLIENT, WINDOWS, STREAMS, JOBS]
 
 
 def bench(
@@ -64,6 +66,9 @@ def bench(
         show(figures, profile=profile)
         if json is not None:
             save(figures, json)
+    if CLIENT in chosen:
+        size = ["--messages", "40000"] if quick else []
+        subprocess.run([sys.executable, "-m", "bench.client", *size], check=True)
     if WINDOWS in chosen:
         environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
         subprocess.run([sys.executable, "-m", "bench.windows"], env=environment, check=True)
