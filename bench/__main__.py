@@ -38,7 +38,7 @@ STREAMS = "streams"
 JOBS = "jobs"
 """SQL jobs over a queue: with the broker and Spark in processes of their own."""
 CLIENT = "client"
-"""Windows and messages through the Python client: with the broker and the client in processes of their own."""
+"""Windows and messages through the Python client: with it and the broker in processes of their own."""
 NAMES = [*MEASUREMENTS, CLIENT, WINDOWS, STREAMS, JOBS]
 
 

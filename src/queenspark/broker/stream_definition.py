@@ -24,7 +24,7 @@ from .answers.streams import StreamDefined
 from .broker import Broker
 from .errors import bad_request
 from .http import Answer, Call, Right, Route, json
-from .limits import check_name
+from .limits import check_lease, check_name
 from .stream_query import computed
 from .times import parse_time
 
@@ -35,6 +35,7 @@ async def define(broker: Broker, call: Call) -> Answer:
     check_name("name", request.name)
     check_name("namespace", request.namespace)
     check_name("name", window_queue(request.namespace, request.name))
+    check_lease("window_lease_timeout_ms", request.window_lease_timeout_ms, "milliseconds")
     if not request.source_queue_names:
         raise bad_request("source_queue_names is required: name at least one queue")
     for queue in request.source_queue_names:
@@ -44,7 +45,8 @@ async def define(broker: Broker, call: Call) -> Answer:
                 f"source_queue_names: {queue} is a window queue and cannot be a source;"
                 " push results to a regular queue and use that as the source"
             )
-    spec, event_time = _spec(request), _path(request.event_time)
+    request.event_time = _path(request.event_time)
+    spec = _spec(request)
     computing = await computed(broker, request) if request.computes else None
     stream = await broker.store.streams.define(
         Wanted(
@@ -52,8 +54,9 @@ async def define(broker: Broker, call: Call) -> Answer:
             name=request.name,
             queues=tuple(dict.fromkeys(request.source_queue_names)),
             partitioned=request.partitioned,
+            ordered=request.ordered,
             spec=spec,
-            event_time=event_time,
+            event_time=request.event_time,
             lease_timeout_ms=request.window_lease_timeout_ms,
             window_retention_ms=request.window_retention_ms,
             start=_start(request.start),
@@ -83,6 +86,8 @@ def _spec(request: StreamDefinition) -> dict[str, Any]:
 def _path(text: str | None) -> str | None:
     if text is None:
         return None
+    if text.startswith("payload."):  # the other name of the same
+        text = f"data.{text.removeprefix('payload.')}"
     if not text or len(text) > MOST_NAME or not all([*steps(text), text != "data."]):
         raise bad_request("event_time must be a path into the payload, such as data.ts or data.order.at")
     return text
@@ -108,13 +113,14 @@ ROUTES = [
         body=StreamDefinition,
         messages={
             "window_type": "window_type must be tumbling, sliding, session, count or rows",
+            "ordered": "ordered must be true or false",
             "late": "late must be process, warn or drop",
             "emit": "emit must be final or changes",
             "key": 'key must be an array of expressions, such as ["data.userId"]',
             "where": "where must be a condition, such as data.amount > 0",
             "aggregates": "aggregates must be an object of expressions by name",
             "having": "having must be a condition, such as total > 10",
-            "window_lease_timeout_ms": f"window_lease_timeout_ms must be from 1 to {LONGEST_LEASE_MS}",
+            "window_lease_timeout_ms": f"window_lease_timeout_ms must be from 1 to {LONGEST_LEASE_MS}, a day",
             "window_retention_ms": f"window_retention_ms must be from 1 to {LONGEST_RETENTION_MS}",
             "source_queue_names": "source_queue_names must be an array of queue names",
         },

@@ -31,8 +31,8 @@ def lease_seconds(name: str, value: Duration) -> float:
     found = seconds(name, value)
     if found > LONGEST_LEASE:
         raise InvalidValue(
-            f"{name} is {value!r}, which is {found:,.0f} seconds: a lease lasts at most a day. Numbers are seconds"
-            f' here, not milliseconds: for milliseconds write "{value}ms"'
+            f"{name} is {value!r}, and a lease lasts at most a day. Numbers are seconds, not milliseconds:"
+            ' for milliseconds write a text such as "60000ms"'
         )
     return found
 

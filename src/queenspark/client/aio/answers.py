@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -37,7 +38,13 @@ class AsyncAnswer(NamedTuple):
 
 
 async def answer(answers: Sequence[AsyncAnswer]) -> None:
-    """Send answers; LeaseLost when the broker refuses one. Repeating an answer changes nothing."""
+    """Send answers; LeaseLost when the broker refuses one. Repeating an answer changes nothing.
+
+    What was gathered under the same lease goes first: to give a message back ends the lease of those before.
+    """
+    for lease in {each.to.lease for each in answers}:
+        if lease.gathering is not None:
+            await lease.gathering.settled_under(lease)
     lost = [error for error in await _send(answers) if error is not None]
     if lost:
         raise _refused(lost, len(answers))
@@ -85,16 +92,35 @@ class AsyncAnswers:
     def __init__(self) -> None:
         self._news = Condition()
         self._waiting: list[_Group] = []
+        #: How many groups of each lease are not settled.
+        self._open: Counter[AsyncLease] = Counter()
         self._over = False
 
     async def give(
         self, answers: Sequence[AsyncAnswer], settled: Callable[[QueenError | None], Awaitable[None]]
     ) -> None:
         """Send these soon, all of them in one request."""
-        group = _Group(answers, settled, time.monotonic() + answers[0].to.lease.timeout)
+        lease = answers[0].to.lease
+
+        async def noted(error: QueenError | None) -> None:
+            async with self._news:
+                self._open[lease] -= 1
+                if not self._open[lease]:
+                    del self._open[lease]
+                    self._news.notify()
+            await settled(error)
+
+        lease.gathering = self
         async with self._news:
-            self._waiting.append(group)
+            self._waiting.append(_Group(answers, noted, time.monotonic() + lease.timeout))
+            self._open[lease] += 1
             self._news.notify()
+
+    async def settled_under(self, lease: AsyncLease) -> None:
+        """Wait until all that was given under this lease is settled."""
+        async with self._news:
+            while lease in self._open and not self._over:
+                await self._news.wait()
 
     async def end(self) -> None:
         """Let `run` return after everything that was given is sent."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from ..budget import at_least_one
 from ..duration import Duration, seconds
-from ..errors import PASSING, InDoubt, InvalidValue, LeaseLost, Refused, TransactionRefused
+from ..errors import PASSING, InDoubt, InvalidValue, LeaseLost, QueenError, Refused, TransactionRefused
 from ..events import Listener
 from ..times import as_time
 from ..wire import Polled, PolledWindows
@@ -21,6 +24,8 @@ from .transaction import AsyncTransaction
 from .window import AsyncWindow
 
 _MOST_AHEAD = 100  # windows of one poll
+_CHECK_SECONDS = 30.0  # between checks whether a pipeline is leading, while no window comes
+_log = logging.getLogger("queenspark.client")
 
 
 class AsyncConsumer:
@@ -35,6 +40,7 @@ class AsyncConsumer:
         self._namespace = namespace
         self._on_event = on_event
         self._crews: list[AsyncCrew[AsyncWindow]] = []
+        self._next_check = 0.0
 
     async def poll(
         self, *, wait: Duration = 30, max_messages: int | None = None, messages: bool = True
@@ -152,8 +158,23 @@ class AsyncConsumer:
             "POST", "stream", "poll", body=body, patience=wish.wait, kind=PolledWindows
         )
         if polled is None:
+            await self._check_pipeline()
             return []
         return [[AsyncWindow(self._session.transport, window)] for window in polled.windows]
+
+    async def _check_pipeline(self) -> None:
+        """Log when windows cannot come because no pipeline is leading; a consumer waits for one then."""
+        if monotonic() < self._next_check:
+            return
+        self._next_check = monotonic() + _CHECK_SECONDS
+        with suppress(QueenError):  # whoever may consume need not be allowed to ask
+            stats = await self._session.call("GET", "resources", "streams", "stats", retries=0)
+            if not stats["pipeline"]["active"]:
+                _log.warning(
+                    "%s: no window can come, because no pipeline is leading: start one with"
+                    " `queenspark pipeline`",
+                    self._stream,
+                )
 
     def _request(self, wait: float) -> dict[str, Any]:
         return {

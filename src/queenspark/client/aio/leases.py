@@ -25,6 +25,8 @@ class AsyncLease:
         #: How long it lasts without renewal, in seconds.
         self.timeout = timeout
         self.ends = time.monotonic() + timeout
+        #: What gathers answers under this lease (AsyncAnswers), once it has some.
+        self.gathering: Any = None
 
     @property
     def is_over(self) -> bool:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -38,7 +39,13 @@ class Answer(NamedTuple):
 
 
 def answer(answers: Sequence[Answer]) -> None:
-    """Send answers; LeaseLost when the broker refuses one. Repeating an answer changes nothing."""
+    """Send answers; LeaseLost when the broker refuses one. Repeating an answer changes nothing.
+
+    What was gathered under the same lease goes first: to give a message back ends the lease of those before.
+    """
+    for lease in {each.to.lease for each in answers}:
+        if lease.gathering is not None:
+            lease.gathering.settled_under(lease)
     lost = [error for error in _send(answers) if error is not None]
     if lost:
         raise _refused(lost, len(answers))
@@ -86,14 +93,33 @@ class Answers:
     def __init__(self) -> None:
         self._news = Condition()
         self._waiting: list[_Group] = []
+        #: How many groups of each lease are not settled.
+        self._open: Counter[Lease] = Counter()
         self._over = False
 
     def give(self, answers: Sequence[Answer], settled: Callable[[QueenError | None], None]) -> None:
         """Send these soon, all of them in one request."""
-        group = _Group(answers, settled, time.monotonic() + answers[0].to.lease.timeout)
+        lease = answers[0].to.lease
+
+        def noted(error: QueenError | None) -> None:
+            with self._news:
+                self._open[lease] -= 1
+                if not self._open[lease]:
+                    del self._open[lease]
+                    self._news.notify()
+            settled(error)
+
+        lease.gathering = self
         with self._news:
-            self._waiting.append(group)
+            self._waiting.append(_Group(answers, noted, time.monotonic() + lease.timeout))
+            self._open[lease] += 1
             self._news.notify()
+
+    def settled_under(self, lease: Lease) -> None:
+        """Wait until all that was given under this lease is settled."""
+        with self._news:
+            while lease in self._open and not self._over:
+                self._news.wait()
 
     def end(self) -> None:
         """Let `run` return after everything that was given is sent."""

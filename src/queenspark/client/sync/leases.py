@@ -26,6 +26,8 @@ class Lease:
         #: How long it lasts without renewal, in seconds.
         self.timeout = timeout
         self.ends = time.monotonic() + timeout
+        #: What gathers answers under this lease (Answers), once it has some.
+        self.gathering: Any = None
 
     @property
     def is_over(self) -> bool:

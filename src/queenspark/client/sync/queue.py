@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from ..budget import at_least_one
 from ..dead_letters import DeadLetter, DeadLetters
-from ..duration import Duration, milliseconds, seconds, whole_seconds
+from ..duration import Duration, lease_seconds, milliseconds, seconds, whole_seconds
 from ..errors import InvalidValue
 from ..events import Listener
 from ..outgoing import Pushed, items
@@ -112,6 +112,8 @@ class Queue:
         max_wait_time: Duration | None = None,
     ) -> dict[str, Any]:
         """Create the queue, or change it; returns all its options. What is not given takes its default."""
+        if lease_time is not None:
+            lease_seconds("lease_time", lease_time)
         options: dict[str, Any] = {
             "retryLimit": retry_limit,
             "maxSize": max_size,
