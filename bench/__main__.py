@@ -39,7 +39,9 @@ JOBS = "jobs"
 """SQL jobs over a queue: with the broker and Spark in processes of their own."""
 FILES = "files"
 """SQL over files beside plain Spark: in a process of its own."""
-NAMES = [*MEASUREMENTS, WINDOWS, STREAMS, JOBS, FILES]
+CLIENT = "client"
+"""Windows and messages through the Python client: with it and the broker in processes of their own."""
+NAMES = [*MEASUREMENTS, CLIENT, WINDOWS, STREAMS, JOBS, FILES]
 
 
 def bench(
@@ -66,6 +68,9 @@ def bench(
         show(figures, profile=profile)
         if json is not None:
             save(figures, json)
+    if CLIENT in chosen:
+        size = ["--messages", "40000"] if quick else []
+        subprocess.run([sys.executable, "-m", "bench.client", *size], check=True)
     if WINDOWS in chosen:
         environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
         subprocess.run([sys.executable, "-m", "bench.windows"], env=environment, check=True)

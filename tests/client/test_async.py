@@ -164,7 +164,7 @@ async def test_a_network_error_in_the_ack_is_never_answered_with_a_nack(
     far: AsyncQueen, proxy: Proxy, stream: StreamApi
 ) -> None:
     sealed(stream, 1)
-    proxy.fail("/stream/ack", CUT_AFTER, *[CUT_BEFORE] * 5)
+    proxy.fail("/ack", CUT_AFTER, *[CUT_BEFORE] * 5)
     events: list[Event] = []
     await far.consumer(stream.name, "g", on_event=events.append).process(lambda window: None, limit=1)
     assert [event.kind for event in events] == ["delivered", "done"]

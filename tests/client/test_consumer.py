@@ -241,3 +241,55 @@ def test_a_window_has_what_the_stream_computes(queen: Queen, stream: StreamApi) 
     consumer = queen.consumer(stream.name, "g")
     found = {window.key: window.aggregates for _ in range(2) if (window := consumer.poll(messages=False))}
     assert found == {"p": {"total": 5, "mean": None}, "q": {}}
+
+
+def test_a_consumer_can_seek(consumer: Consumer, stream: StreamApi) -> None:
+    stream.seal(minute("p", 1), minute("p", 2))
+    consumer.process(print, limit=2)
+    consumer.seek("1970-01-01T00:02:00Z")
+    assert polled(consumer).start.minute == 2
+    with pytest.raises(InvalidValue, match="^time is 'soon'"):
+        consumer.seek("soon")
+
+
+def test_ack_false_is_a_nack(consumer: Consumer, stream: StreamApi) -> None:
+    """As in Queen's guide: `window.ack(false)`."""
+    sealed(stream, 1)
+    polled(consumer).ack(False)
+    assert len(stream.end_waits()) == 1
+    again = polled(consumer)
+    assert again.retries == 1
+    again.ack(True)
+    assert stream.empty()
+
+
+def test_a_window_that_failed_by_hand_is_not_acked_by_process(consumer: Consumer, stream: StreamApi) -> None:
+    sealed(stream, 1)
+    consumer.process(lambda window: window.ack(False), limit=1)
+    assert len(stream.end_waits()) == 1
+    assert polled(consumer).retries == 1
+
+
+def test_a_consumer_that_waits_without_a_pipeline_says_so(
+    consumer: Consumer, stream: StreamApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Instead of ending silently: this broker has none."""
+    consumer.process(print, idle=0)
+    consumer.process(print, idle=0)
+    (said,) = [record.getMessage() for record in caplog.records if record.name == "queenspark.client"]
+    assert said == (
+        f"{stream.name}: no window can come, because no pipeline is leading: start one with"
+        " `queenspark pipeline`"
+    )
+
+
+@pytest.mark.parametrize("far_too_long", [90_000, "90000s", "25h"])
+def test_a_lease_of_more_than_a_day_is_refused(
+    consumer: Consumer, stream: StreamApi, far_too_long: int | str
+) -> None:
+    """`window.renew(120000)` is two minutes in Queen's guide and more than a day here."""
+    sealed(stream, 1)
+    window = polled(consumer)
+    with pytest.raises(InvalidValue, match=r"^duration is .*at most a day.*seconds, not milliseconds"):
+        window.renew(far_too_long)
+    window.renew(86_400)

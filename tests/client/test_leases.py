@@ -86,7 +86,7 @@ def test_19_a_network_error_in_the_ack_is_never_answered_with_a_nack(
     far: Queen, proxy: Proxy, stream: StreamApi, faults: list[Fault]
 ) -> None:
     sealed(stream, 1)
-    proxy.fail("/stream/ack", *faults)
+    proxy.fail("/ack", *faults)
     events: list[Event] = []
     seen: list[str] = []
     far.consumer(stream.name, "g", on_event=events.append).process(
@@ -101,7 +101,7 @@ def test_19_a_network_error_in_the_ack_is_never_answered_with_a_nack(
 def test_19_neither_when_the_handler_acks_by_itself(far: Queen, proxy: Proxy, stream: StreamApi) -> None:
     """No broker can be reached: the handler's ack raises, and the window is left to its lease."""
     sealed(stream, 1)
-    proxy.fail("/stream/ack", *[CUT_BEFORE] * 4)
+    proxy.fail("/ack", *[CUT_BEFORE] * 4)
     events: list[Event] = []
 
     def handler(window: Window) -> None:
@@ -111,7 +111,7 @@ def test_19_neither_when_the_handler_acks_by_itself(far: Queen, proxy: Proxy, st
 
     far.consumer(stream.name, "g", on_event=events.append).process(handler, limit=1)
     assert [event.kind for event in events] == ["delivered", "unanswered"]
-    assert proxy.count("/stream/ack") == 4
+    assert proxy.count("/ack") == 4
     stream.expire_leases()
     assert stream.poll()["retryCount"] == 0
 
@@ -157,7 +157,7 @@ def test_a_broker_that_never_takes_an_answer_does_not_hold_the_consumer_for_ever
     lease(stream, 1000)
     sealed(stream, 1)
     events: list[Event] = []
-    proxy.choose = lambda line: Fault(status=500) if "/stream/ack" in line else None
+    proxy.choose = lambda line: Fault(status=500) if "/ack" in line else None
     far.consumer(stream.name, "g", on_event=events.append).process(lambda window: None, limit=1)
     assert events[-1].kind == "unanswered"
 

@@ -210,3 +210,12 @@ def test_a_table_has_headers_when_a_message_has_some() -> None:
     assert table["headers"].to_pylist() == [[("tenant", "north")], []]
     assert "headers" not in with_headers({}).to_arrow().column_names
     assert with_headers({"tenant": "north"}).to_polars().height == 1
+
+
+def test_payload_is_another_name_of_data() -> None:
+    found = messages({"user": "anna", "n": 1}, {"user": "bert", "payload": {"n": 5}})
+    assert found[0].payload is found[0].data
+    assert found.values("payload.user") == ["anna", "bert"]
+    assert found.values("payload") == found.values("data")
+    assert found.aggregate(sum="payload.n") == {"sum": 1}
+    assert found.values("data.payload.n") == [5]

@@ -502,3 +502,96 @@ def test_an_empty_queue_needs_types_only_where_they_matter(computing: Computing)
     )  # fmt: skip
     computing.push(*[{**rec(0, "ann", n), "kind": "buy" if n > 1 else "look"} for n in (1, 2, 2.5)])
     assert by_key(computing.windows()) == {"ann": [({"total": 4.5}, [2, 2.5])]}
+
+
+def test_payload_is_another_name_of_data_in_definitions(computing: Computing) -> None:
+    computing.push(rec(0, "ann", 1), rec(1, "bob", -5), rec(2, "ann", 2))
+    computing.define(
+        key=["payload.user"],
+        where="payload.n > 0",
+        event_time="payload.at",
+        aggregates={"total": "sum(payload.n)"},
+        window_duration_ms=MINUTE_MS,
+    )
+    computing.push(rec(60, "ann", 100))
+    assert by_key(computing.windows()) == {"ann": [({"total": 3}, [1, 2])]}
+
+
+def test_payload_is_another_name_of_data_in_the_event_time_alone(computing: Computing) -> None:
+    computing.push(rec(0, "ann", 1), rec(59, "ann", 2))
+    computing.define(event_time="payload.at", window_duration_ms=MINUTE_MS)
+    computing.push(rec(60, "ann", 3))
+    assert [window["start"] for window in computing.windows()] == ["2026-01-31T12:00:00.000Z"]
+    assert computing.shown()["eventTime"] == "data.at"
+
+
+UNORDERED = {"ordered": False, "event_time": "data.at", "window_duration_ms": MINUTE_MS}
+
+
+def minutes(computing: Computing, *numbers: int, partition: str = "p") -> None:
+    """A record in each of these minutes."""
+    computing.push(*(rec(60 * number, "ann", number) for number in numbers), partition=partition)
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_windows_of_one_key_go_to_several_workers_when_order_does_not_matter(
+    computing: Computing, partitioned: bool
+) -> None:
+    minutes(computing, *range(1, 41))
+    computing.define(**UNORDERED, partitioned=partitioned)
+    computing.drain()
+    held = computing.try_poll(maxWindows=100).json()["windows"]
+    assert {window["key"] for window in held} == {"p" if partitioned else "__GLOBAL__"}
+    assert 8 <= len(held) <= 16
+    assert len({window["leaseId"] for window in held}) == len(held)
+    first, second, *rest = held
+    for window in rest:
+        computing.api.post("/api/v1/stream/ack", {"leaseId": window["leaseId"], "success": True})
+    computing.api.post("/api/v1/stream/ack", {"leaseId": second["leaseId"], "success": False})
+    others = computing.windows()
+    assert first["id"] not in {window["id"] for window in others}
+    assert computing.api.post("/api/v1/stream/ack", {"leaseId": first["leaseId"]}).status_code == 200
+    failed = computing.shown("windows")["windows"]
+    assert [window["id"] for window in failed if window["state"] == "retrying"] == [second["id"]]
+    for waiting in failed:
+        assert waiting["id"] not in {window["id"] for window in others}
+    done = {window["id"] for window in (*rest, *others, first)}
+    assert len(done) + len(failed) == 39
+    (consumed,) = computing.shown("consumers")["consumers"]
+    assert (consumed["streamKey"], consumed["totalWindowsConsumed"]) == (first["key"], len(done))
+
+
+def test_windows_without_order_come_once_after_a_lost_checkpoint(computing: Computing) -> None:
+    """Revisions of a window are told apart from it, and found again."""
+    minutes(computing, *range(1, 21))
+    computing.define(**UNORDERED, partitioned=True)
+    assert len(computing.windows()) == 19
+    minutes(computing, 18, 30)
+    late = [(window["start"][11:16], window["revision"]) for window in computing.windows()]
+    assert sorted(late) == [("12:18", 2), ("12:20", 1)]
+    computing.pipeline.begin_again()
+    assert computing.windows() == []
+    assert len(computing.windows("another group")) == 21
+
+
+def test_count_windows_without_order_go_on_after_a_lost_checkpoint(computing: Computing) -> None:
+    minutes(computing, *range(1, 26), partition="a")
+    minutes(computing, *range(1, 8), partition="b")
+    counting = {"ordered": False, "window_type": "count", "window_size_count": 2, "partitioned": True}
+    computing.define(**counting)
+    before = computing.windows()
+    assert len(before) == 15
+    computing.pipeline.begin_again()
+    minutes(computing, 26, 27, partition="a")
+    minutes(computing, 8, partition="b")
+    after = by_key(computing.windows())
+    assert after == {"a": [(None, [25, 26])], "b": [(None, [7, 8])]}
+
+
+def test_a_stream_that_loses_its_order_gets_a_new_version(computing: Computing) -> None:
+    minutes(computing, 1, 2)
+    ordered = computing.define(**{**UNORDERED, "ordered": True})
+    unordered = computing.define(**UNORDERED)
+    assert (ordered["version"], unordered["version"]) == (1, 2)
+    assert computing.shown()["ordered"] is False
+    assert computing.refused(**{**UNORDERED, "ordered": "no"}) == "ordered must be true or false"

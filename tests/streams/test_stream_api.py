@@ -418,3 +418,38 @@ def test_a_deleted_stream_is_gone(stream: StreamApi, api: Api) -> None:
 def test_unknown_streams_are_not_found(api: Api) -> None:
     for path in ("", "/consumers", "/late", "/dead"):
         assert refused(api.get(f"/api/v1/resources/streams/no-such{path}"), 404) == "Stream not found"
+
+
+def test_a_lease_of_more_than_a_day_is_refused(stream: StreamApi) -> None:
+    error = refused(stream.try_define(window_lease_timeout_ms=86_400_001), 400)
+    assert error.startswith("window_lease_timeout_ms is 86400001, and a lease lasts at most a day")
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_a_seek_ahead_of_the_newest_window_is_kept(stream: StreamApi, partitioned: bool) -> None:
+    """Windows that end before it are skipped when they come, of keys that are new then, too."""
+    stream.define(partitioned=partitioned)
+    keys = ["a", "b"] if partitioned else ["__GLOBAL__"]
+    stream.seal(*(minute(key, 1) for key in keys[:1]))
+    stream.seek(5 * 60)
+    for number in range(2, 7):
+        stream.seal(*(minute(key, number) for key in keys))
+    assert stream.resource("windows", consumerGroup="g")["windows"][0]["start"] == "1970-01-01T00:05:00.000Z"
+    assert sorted(stream.drain()) == sorted(f"{key}{number}" for key in keys for number in (5, 6))
+    stream.seal(*(minute(key, 3, revision=2) for key in keys))
+    stream.seal(*(minute(key, 7) for key in keys))
+    assert sorted(stream.drain()) == [f"{key}7" for key in keys]
+    (group,) = stream.resource()["groups"]
+    assert group["lag"] == 0
+    stream.seek(0)
+    assert len(stream.drain()) == 8 * len(keys) - (len(keys) - 1)
+
+
+def test_a_seek_of_the_queue_forgets_the_time_of_an_earlier_one(stream: StreamApi, api: Api) -> None:
+    stream.define()
+    stream.seal(minute("__GLOBAL__", 1))
+    stream.seek(5 * 60)
+    assert stream.empty()
+    queue = quote(stream.resource()["windowQueue"], safe="")
+    api.post(f"/api/v1/consumer-groups/g/queues/{queue}/seek", {"toBeginning": True})
+    assert stream.drain() == ["__GLOBAL__1"]

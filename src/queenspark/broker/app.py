@@ -28,6 +28,11 @@ from . import (
 from .broker import Broker
 from .http import Admit, App, Cors, Route, admit_everybody
 
+NOT_SERVED = {
+    "/streams/v1/": "the routes /streams/v1 of Queen's newer SDK are not served here: define a stream with"
+    " /api/v1/stream/define and take its windows with /api/v1/stream/poll, or run a SQL job (/api/v1/sql)",
+}
+
 
 def routes() -> list[Route]:
     """Every route of the API."""
@@ -49,4 +54,5 @@ def application(broker: Broker, admit: Admit | None = None) -> App:
         max_depth=settings.max_json_depth,
         cors=Cors(settings.cors_origins),
         admit=admit or (admit_everybody if broker.gate is None else broker.gate.admit),
+        not_served=NOT_SERVED,
     )

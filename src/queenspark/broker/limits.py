@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from msgspec import Raw
 
+from ..formats.definition import LONGEST_LEASE_MS
 from ..store.definitions import WINDOW_QUEUES
 from ..store.headers import headers_fault
 from ..store.names import ids_fault, name_fault
@@ -18,6 +20,17 @@ def check_name(what: str, name: str) -> str:
     if fault := name_fault(name):
         raise bad_request(f"{what} {fault}")
     return name
+
+
+def check_lease(what: str, value: int, unit: Literal["seconds", "milliseconds"]) -> int:
+    """The time of a lease, at most a day, or 400."""
+    most = LONGEST_LEASE_MS if unit == "milliseconds" else LONGEST_LEASE_MS // 1000
+    if value > most:
+        other = "milliseconds" if unit == "seconds" else "seconds"
+        raise bad_request(
+            f"{what} is {value}, and a lease lasts at most a day: {most}. It is in {unit}, not in {other}"
+        )
+    return value
 
 
 def check_queue(what: str, name: str) -> str:

@@ -14,7 +14,7 @@ from ..store.headers import shown
 from .broker import Broker
 from .errors import bad_request
 from .http import NOTHING, Answer, Call, Right, Route, json
-from .limits import check_name
+from .limits import check_lease, check_name
 from .parking import Lot
 from .reach import may_touch_lease
 from .times import iso_us, parse_time
@@ -22,6 +22,11 @@ from .times import iso_us, parse_time
 _AUTOPILOT_BATCH = 100
 _AUTOPILOT_PARTITIONS = 8
 _MOST_PARTITIONS = 1000
+#: The words for where a group begins: ours, and those of Queen's clients, tests and docs.
+_MODES = {
+    "all": "all", "from_beginning": "all", "earliest": "all",
+    "new": "new", "new-only": "new", "latest": "new",
+}  # fmt: skip
 
 Count = Annotated[int, Meta(ge=1)]
 
@@ -155,12 +160,12 @@ def _sizes(query: PopQuery, most: int) -> tuple[int, int]:
 
 
 def _start(query: PopQuery) -> tuple[str, datetime | None]:
-    mode = query.subscription_mode or "all"
-    if mode not in ("all", "new", "new-only"):
-        raise bad_request(f"subscriptionMode is {mode!r}; use all or new")
+    mode = _MODES.get(query.subscription_mode or "all")
+    if mode is None:
+        raise bad_request(f"subscriptionMode is {query.subscription_mode!r}; use one of {', '.join(_MODES)}")
     if query.subscription_from == "now":
         return "new", None
-    return ("all" if mode == "all" else "new"), parse_time("subscriptionFrom", query.subscription_from)
+    return mode, parse_time("subscriptionFrom", query.subscription_from)
 
 
 def _popped(broker: Broker, query: PopQuery, found: Batch, group: str, batch: int, partitions: int) -> Popped:
@@ -212,7 +217,7 @@ def _popped(broker: Broker, query: PopQuery, found: Batch, group: str, batch: in
 class ExtendRequest(msgspec.Struct):
     """How long a lease should last from now; without it, the queue's lease time."""
 
-    seconds: Annotated[int, Meta(ge=1, le=86400 * 365)] | None = None
+    seconds: Annotated[int, Meta(ge=1)] | None = None
 
 
 class LeaseExtended(msgspec.Struct, rename="camel"):
@@ -244,9 +249,12 @@ async def extend(broker: Broker, call: Call) -> Answer:
         lease_id = UUID(text)
     except ValueError:
         lease_id = None
+    seconds = call.body.seconds
+    if seconds is not None:
+        check_lease("seconds", seconds, "seconds")
     found = None
     if lease_id is not None and await may_touch_lease(broker, call, lease_id):
-        found = await broker.store.deliverer.extend(lease_id, call.body.seconds)
+        found = await broker.store.deliverer.extend(lease_id, seconds)
     if found is None:
         return json(LeaseNotFound("Lease not found or expired", text), 404)
     places, expires_at = found

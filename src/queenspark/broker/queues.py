@@ -21,7 +21,7 @@ from .answers.queues import (
 from .broker import Broker
 from .errors import bad_request, not_found
 from .http import Answer, Call, Right, Route, json
-from .limits import check_name, check_queue
+from .limits import check_lease, check_name, check_queue
 from .paging import PageQuery, page_of, paged
 from .times import iso
 
@@ -32,7 +32,7 @@ _TTL = 3600
 class QueueOptions(msgspec.Struct, rename="camel"):
     """Options of a queue. What is not sent takes its default."""
 
-    lease_time: Annotated[int, Meta(ge=1, le=2_000_000_000)] = 300
+    lease_time: Annotated[int, Meta(ge=1)] = 300
     retry_limit: Annotated[int, Meta(ge=0, le=1_000_000)] = 3
     retry_delay: Annotated[int, Meta(ge=0, le=2_000_000_000)] = 1000
     ttl: Seconds | None = None
@@ -60,6 +60,7 @@ class ConfigureRequest(msgspec.Struct):
 
 def _check_options(broker: Broker, queue: str, options: QueueOptions) -> None:
     """Refuse what cannot be done."""
+    check_lease("leaseTime", options.lease_time, "seconds")
     if options.encryption_enabled and not broker.store.cipher.available:
         raise bad_request(
             "encryptionEnabled needs a key: start the broker with QUEENSPARK_ENCRYPTION_KEY"

@@ -24,7 +24,7 @@ from .answers.streams import StreamDefined
 from .broker import Broker
 from .errors import bad_request, not_found
 from .http import Answer, Call, Right, Route, json
-from .limits import check_name
+from .limits import check_lease, check_name
 from .reach import stream_name
 from .stream_query import computed
 from .times import parse_time
@@ -36,6 +36,7 @@ async def define(broker: Broker, call: Call) -> Answer:
     check_name("name", request.name)
     check_name("namespace", request.namespace)
     check_name("name", window_queue(request.namespace, request.name))
+    check_lease("window_lease_timeout_ms", request.window_lease_timeout_ms, "milliseconds")
     call.acted_on = stream_name(request.namespace, request.name)
     if not call.may(call.acted_on):
         raise not_found("Stream not found")
@@ -50,7 +51,8 @@ async def define(broker: Broker, call: Call) -> Answer:
             )
     hidden = {name for name in request.source_queue_names if not call.may(name, Right.QUEUE_READ)}
     check_sources(request.source_queue_names, set(request.source_queue_names) - hidden)
-    spec, event_time = _spec(request), _path(request.event_time)
+    request.event_time = _path(request.event_time)
+    spec = _spec(request)
     computing = await computed(broker, request, call.caller) if request.computes else None
     stream = await broker.store.streams.define(
         Wanted(
@@ -58,8 +60,9 @@ async def define(broker: Broker, call: Call) -> Answer:
             name=request.name,
             queues=tuple(dict.fromkeys(request.source_queue_names)),
             partitioned=request.partitioned,
+            ordered=request.ordered,
             spec=spec,
-            event_time=event_time,
+            event_time=request.event_time,
             lease_timeout_ms=request.window_lease_timeout_ms,
             window_retention_ms=request.window_retention_ms,
             start=_start(request.start),
@@ -89,6 +92,8 @@ def _spec(request: StreamDefinition) -> dict[str, Any]:
 def _path(text: str | None) -> str | None:
     if text is None:
         return None
+    if text.startswith("payload."):  # the other name of the same
+        text = f"data.{text.removeprefix('payload.')}"
     if not text or len(text) > MOST_NAME or not all([*steps(text), text != "data."]):
         raise bad_request("event_time must be a path into the payload, such as data.ts or data.order.at")
     return text
@@ -114,13 +119,14 @@ ROUTES = [
         body=StreamDefinition,
         messages={
             "window_type": "window_type must be tumbling, sliding, session, count or rows",
+            "ordered": "ordered must be true or false",
             "late": "late must be process, warn or drop",
             "emit": "emit must be final or changes",
             "key": 'key must be an array of expressions, such as ["data.userId"]',
             "where": "where must be a condition, such as data.amount > 0",
             "aggregates": "aggregates must be an object of expressions by name",
             "having": "having must be a condition, such as total > 10",
-            "window_lease_timeout_ms": f"window_lease_timeout_ms must be from 1 to {LONGEST_LEASE_MS}",
+            "window_lease_timeout_ms": f"window_lease_timeout_ms must be from 1 to {LONGEST_LEASE_MS}, a day",
             "window_retention_ms": f"window_retention_ms must be from 1 to {LONGEST_RETENTION_MS}",
             "source_queue_names": "source_queue_names must be an array of queue names",
         },

@@ -141,8 +141,8 @@ async def list_streams(broker: Broker, call: Call) -> Answer:
     """A page of the streams, or of those of a namespace."""
     query: StreamsQuery = call.query
     counted_at = await broker.counted_at()
-    page = page_of(query, *_SORTS, visible=call.visible())
-    found, total = await broker.store.streams.page(page, query.namespace)
+    wanted = page_of(query, *_SORTS, visible=call.visible())
+    found, total = await broker.store.streams.page(wanted, query.namespace)
     page = paged("streams", await _described(broker, found), total, query)
     return json({**page, "countedAt": counted_at})
 

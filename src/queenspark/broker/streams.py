@@ -29,7 +29,7 @@ from .broker import Broker
 from .errors import bad_request, not_found
 from .http import NOTHING, Answer, Call, Right, Route, json
 from .leases import Lease
-from .limits import check_name
+from .limits import check_lease, check_name
 from .parking import Lot
 from .reach import may_touch_lease, stream_name
 from .times import iso, parse_time
@@ -263,6 +263,7 @@ async def renew(broker: Broker, call: Call) -> Answer:
     except ValueError:
         lease_id = None
     found = None
+    check_lease("extend_ms", request.extend_ms, "milliseconds")
     if lease_id is not None and await may_touch_lease(broker, call, lease_id):
         found = await broker.store.deliverer.extend(lease_id, request.extend_ms / 1000)
     if found is None:

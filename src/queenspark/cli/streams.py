@@ -96,6 +96,12 @@ def define_stream(
     partitioned: Annotated[
         bool, typer.Option("--partitioned/--global", help="Windows for each partition name, or over all.")
     ] = False,
+    ordered: Annotated[
+        bool,
+        typer.Option(
+            "--ordered/--unordered", help="One window of a key at a time in a group, or several in any order."
+        ),
+    ] = True,
     key: Annotated[
         list[str] | None,
         typer.Option(metavar="EXPRESSION", help="What the key is, as data.userId; give several."),
@@ -162,6 +168,7 @@ def define_stream(
         "namespace": namespace,
         "sources": source,
         "partitioned": partitioned,
+        "ordered": ordered,
         "key": key,
         "where": where,
         "aggregates": _by_name(aggregate or []),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from threading import Lock
 
 from .errors import InvalidValue
@@ -15,13 +16,12 @@ class Budget:
         self._left = limit
         self._idle = idle
         self._lock = Lock()
-        self._claims = 0
         self._in_hand = 0
         self._nothing_there = False
         self._last = time.monotonic()
 
     def claim(self, most: int) -> int | None:
-        """How many of `most` may be taken now; 0 while others may leave some, None when it is enough."""
+        """How many of `most` may be taken now; 0 while all that is left is in hand, None when idle."""
         with self._lock:
             quiet = self._nothing_there and not self._in_hand
             if self._idle is not None and quiet and time.monotonic() - self._last >= self._idle:
@@ -29,21 +29,23 @@ class Budget:
             if self._left is None:
                 return most
             claimed = min(most, self._left)
-            if not claimed and not self._claims:
-                return None
             self._left -= claimed
-            self._claims += bool(claimed)
             return claimed
 
-    def settle(self, claimed: int, taken: int | None) -> None:
-        """So many of the claimed ones came. None: no broker answered, so that nobody knows what there is."""
+    def settle(self, claimed: int, taken: Sequence[int] | None) -> None:
+        """Deliveries of these sizes came of what was claimed. None: no broker answered."""
         with self._lock:
             if self._left is not None:
-                self._left += claimed - (taken or 0)
-                self._claims -= 1
-            self._nothing_there = taken == 0
-            if taken:
-                self._in_hand += 1
+                self._left += max(0, claimed - sum(taken or ()))
+            self._nothing_there = taken is not None and not taken
+            self._in_hand += len(taken or ())
+
+    def returned(self, size: int) -> None:
+        """A delivery of this size was given back before its turn."""
+        with self._lock:
+            self._in_hand -= 1
+            if self._left is not None:
+                self._left += size
 
     def handled(self) -> None:
         """A delivery was answered."""
@@ -54,9 +56,10 @@ class Budget:
     def wait(self, longest: float) -> float:
         """How long to wait for the next one."""
         with self._lock:
-            if self._idle is None or self._in_hand:
+            if self._idle is None:
                 return longest
-            return min(longest, max(0.05, self._last + self._idle - time.monotonic()))
+            left = self._idle if self._in_hand else self._last + self._idle - time.monotonic()
+            return min(longest, max(0.05, left))
 
 
 def at_least_one(name: str, value: int) -> int:

@@ -11,6 +11,7 @@ Duration = int | float | timedelta | str
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _TOO_LONG = 1e12  # seconds
+LONGEST_LEASE = 86_400.0
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _WHOLE = re.compile(rf"(?:{_PART.pattern})+")
 
@@ -21,6 +22,17 @@ def seconds(name: str, value: Duration) -> float:
     if found is None or not 0 <= found < _TOO_LONG:
         raise InvalidValue(
             f'{name} is {value!r}: give seconds, a timedelta, or a text such as "30s", "5m", "1h30m"'
+        )
+    return found
+
+
+def lease_seconds(name: str, value: Duration) -> float:
+    """The time of a lease in seconds: at most a day."""
+    found = seconds(name, value)
+    if found > LONGEST_LEASE:
+        raise InvalidValue(
+            f"{name} is {value!r}, and a lease lasts at most a day. Numbers are seconds, not milliseconds:"
+            ' for milliseconds write a text such as "60000ms"'
         )
     return found
 

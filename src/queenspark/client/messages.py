@@ -47,6 +47,11 @@ class Message(msgspec.Struct, rename="camel", kw_only=True):
     created_at: datetime
     headers: dict[str, str] = {}
 
+    @property
+    def payload(self) -> Any:
+        """The same as `data`."""
+        return self.data
+
 
 M_co = TypeVar("M_co", bound=Message, covariant=True)
 

@@ -1,4 +1,7 @@
-"""Dotted paths into a message: `data.user`, `data.items.0.price`, `headers.tenant`, `partition`."""
+"""Dotted paths into a message: `data.user`, `data.items.0.price`, `headers.tenant`, `partition`.
+
+`payload` is another name of `data`.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,8 @@ class Path:
             self.text, self._field, self._steps = text, "headers", [text.removeprefix(_HEADERS)]
             return
         first, *self._steps = text.split(".")
+        if first == "payload":
+            first = "data"
         if first not in FIELDS or not all(self._steps) or (self._steps and first != "data"):
             others = ", ".join(FIELDS[1:])
             raise InvalidValue(

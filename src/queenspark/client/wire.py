@@ -78,9 +78,15 @@ class SealedWindow(msgspec.Struct, rename="camel", kw_only=True):
 
 
 class Polled(msgspec.Struct):
-    """The answer of a poll."""
+    """The answer of a poll for one window."""
 
     window: SealedWindow
+
+
+class PolledWindows(msgspec.Struct):
+    """The answer of a poll for up to a number of windows."""
+
+    windows: list[SealedWindow]
 
 
 class WindowPage(msgspec.Struct, rename="camel"):

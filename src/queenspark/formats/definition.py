@@ -20,11 +20,12 @@ from msgspec import Meta
 DURATION_MS = 60_000
 """The length of tumbling and sliding windows that ask for none."""
 
-LONGEST_LEASE_MS = 86_400_000 * 365
+LONGEST_LEASE_MS = 86_400_000
+"""A day."""
 LONGEST_RETENTION_MS = 2_000_000_000_000
 
 Whole = Annotated[int, Meta(ge=-(2**48), le=2**48)]
-LeaseMs = Annotated[int, Meta(ge=1, le=LONGEST_LEASE_MS)]
+LeaseMs = Annotated[int, Meta(ge=1)]
 RetentionMs = Annotated[int, Meta(ge=1, le=LONGEST_RETENTION_MS)]
 
 Place = Literal["spec", "body", "stream", "request"]
@@ -79,6 +80,7 @@ class StreamDefinition(msgspec.Struct):
         RetentionMs | None,
         Names(name="retention", place="stream", kept="window_retention_ms", is_duration=True),
     ] = None
+    ordered: Annotated[bool, Names(place="body", is_shape=True)] = True
     event_time: Annotated[str | None, Names(place="body", is_shape=True)] = None
     late: Annotated[Literal["process", "warn", "drop"], Names()] = "process"
     idle_timeout_ms: Annotated[Whole | None, Names(name="idle", kept="idle_us", is_duration=True)] = None

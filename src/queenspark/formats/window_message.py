@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
 
 import msgspec
 
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
 
 GLOBAL = "__GLOBAL__"
 """The one key of a stream that is not partitioned."""
+
+
+LANES = 16
+"""Partitions of a window queue for the windows of one key, when their order does not matter."""
+
+
+def lane_of(key: str, window_id: str) -> str:
+    """The partition of a window whose stream is not ordered: the same one for every revision of it."""
+    return f"{key}#{crc32(window_id.encode()) % LANES}"
 
 
 class Range(NamedTuple):

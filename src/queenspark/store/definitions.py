@@ -72,6 +72,8 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     spec: dict[str, Any]
     event_time: str | None
     sources: tuple[Source, ...]
+    #: Whether a group gets the windows of a key one after the other.
+    ordered: bool = True
     #: Where the stream begins: earliest, latest or an ISO time; a reset begins there again.
     start: str = "earliest"
     #: Only windows that start at or after this time come out.

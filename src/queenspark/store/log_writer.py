@@ -16,7 +16,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 _MOST_KEYS = 500_000  # partition ids kept before starting over
 _COPY_ROWS = 20_000
 _TIMES = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # what seek can name: the years 1 to 9999
-_KNOWN = {"queue_id": pl.Int64, "key": pl.String, "partition_id": pl.Int64}
+_KNOWN = {"queue_id": pl.Int64, "name": pl.String, "partition_id": pl.Int64}
 _WINDOW = (
     "txid", "id", "partition_id", "created_at", "queue_id", "transaction_id", "payload", "window_end",
 )  # fmt: skip
@@ -83,10 +83,12 @@ class LogWriter:
         )
 
     def _with_partitions(self, connection: Connection, frame: pl.DataFrame) -> pl.DataFrame:
-        on = ["queue_id", "key"]
+        on = ["queue_id", "name"]
+        name = "partition" if "partition" in frame.columns else "key"
+        frame = frame.with_columns(name=pl.col(name))
         missing = frame.select(on).unique().join(self._known, on=on, how="anti").sort(on)
         if not missing.is_empty():
-            params = {"queue_ids": missing["queue_id"].to_list(), "names": missing["key"].to_list()}
+            params = {"queue_ids": missing["queue_id"].to_list(), "names": missing["name"].to_list()}
             found = connection.execute(query("find_partitions"), params).fetchall()
             if len(found) < missing.height:
                 connection.execute(query("ensure_partitions"), params)

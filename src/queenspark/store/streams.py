@@ -59,6 +59,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     spec: dict[str, Any]
     event_time: str | None
     lease_timeout_ms: int
+    ordered: bool = True
     window_retention_ms: int | None = None
     start: str | None = None
     reset: bool = False
@@ -163,7 +164,9 @@ class Streams:
 
     async def consumers(self, stream: Stream, page: Page) -> list[dict[str, Any]]:
         """The keys of each group of a stream, with the last window that it answered; counts up to 10,000."""
-        params = {"queue_id": stream.queue_id, "most": _MOST_COUNTED, **page.params()}
+        body = await self.body(stream.id, stream.version)
+        ordered = body is None or body.ordered
+        params = {"queue_id": stream.queue_id, "ordered": ordered, "most": _MOST_COUNTED, **page.params()}
         return await self._database.records("stream_consumers", params)
 
     async def active_windows(
@@ -318,7 +321,8 @@ class _Change:
         wanted = self._wanted
         return Body(
             name=wanted.name, namespace=wanted.namespace, partitioned=wanted.partitioned, spec=wanted.spec,
-            event_time=wanted.event_time, sources=sources, start=start, query=wanted.query, key=wanted.key,
+            event_time=wanted.event_time, ordered=wanted.ordered, sources=sources, start=start,
+            query=wanted.query, key=wanted.key,
             where=wanted.where, aggregates=wanted.aggregates, having=wanted.having,
         )  # fmt: skip
 

@@ -203,3 +203,25 @@ def test_a_group_lags_when_its_backlog_is_old(api: Api, queue: str) -> None:
     api.ack(api.take(queue, consumerGroup=group)[0], consumerGroup=group)
     eventually(lambda: group in api.get("/api/v1/consumer-groups/lagging", minLagSeconds=0).text, within=30)
     assert group not in api.get("/api/v1/consumer-groups/lagging", minLagSeconds=3600).text
+
+
+@pytest.mark.parametrize("word", ["all", "from_beginning", "earliest"])
+def test_words_for_a_group_that_begins_at_the_oldest_message(api: Api, queue: str, word: str) -> None:
+    api.push(queue, 1, 2)
+    assert payloads_of(api.take(queue, batch=9, consumerGroup="g", subscriptionMode=word)) == [1, 2]
+
+
+@pytest.mark.parametrize("word", ["new", "new-only", "latest"])
+def test_words_for_a_group_that_begins_now(api: Api, queue: str, word: str) -> None:
+    api.push(queue, 1)
+    assert api.empty(queue, consumerGroup="g", subscriptionMode=word)
+    api.push(queue, 2)
+    assert payloads_of(api.take(queue, batch=9, consumerGroup="g", subscriptionMode=word)) == [2]
+
+
+def test_other_words_are_refused_with_the_list(api: Api, queue: str) -> None:
+    response = api.pop(queue, consumerGroup="g", subscriptionMode="beginning")
+    assert response.status_code == 400
+    assert response.json()["error"] == (
+        "subscriptionMode is 'beginning'; use one of all, from_beginning, earliest, new, new-only, latest"
+    )

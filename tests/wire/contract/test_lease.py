@@ -119,3 +119,18 @@ def test_the_holder_of_a_lease_is_shown_while_it_lives(api: Api, queue: str) -> 
 
 def test_a_consumer_id_is_a_name(api: Api, queue: str) -> None:
     assert "consumerId" in refused(api.pop(queue, consumerId="x" * 256), 400)
+
+
+def test_a_lease_of_more_than_a_day_is_refused_with_a_hint(api: Api, queue: str) -> None:
+    api.push(queue, 1)
+    lease = api.pop(queue).json()["leaseId"]
+    response = api.post(f"/api/v1/lease/{lease}/extend", {"seconds": 90_000})
+    assert response.status_code == 400
+    assert response.json()["error"] == (
+        "seconds is 90000, and a lease lasts at most a day: 86400. It is in seconds, not in milliseconds"
+    )
+    response = api.post("/api/v1/configure", {"queue": queue, "options": {"leaseTime": 300_000}})
+    assert (response.status_code, "leaseTime is 300000" in response.json()["error"]) == (400, True)
+    response = api.post("/api/v1/stream/renew-lease", {"leaseId": lease, "extend_ms": 86_400_001})
+    assert (response.status_code, "not in seconds" in response.json()["error"]) == (400, True)
+    assert api.post(f"/api/v1/lease/{lease}/extend", {"seconds": 86_400}).status_code == 200

@@ -66,3 +66,11 @@ def test_options_of_the_server_names_all_methods(shared_broker: Broker) -> None:
         status, headers, _ = connection.answer()
     assert status == 204
     assert set(headers["allow"].split(", ")) == {"GET", "HEAD", "POST", "DELETE", "OPTIONS"}
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_routes_of_queens_newer_sdk_are_said_to_be_missing(api: Api, method: str) -> None:
+    response = api.http.request(method, "/streams/v1/queries", json={"name": "q"})
+    assert response.status_code == 404
+    assert response.json()["error"].startswith("the routes /streams/v1 of Queen's newer SDK are not served")
+    assert "/api/v1/stream/define" in response.json()["error"]

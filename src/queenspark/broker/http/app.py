@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -48,9 +48,10 @@ class App:
         max_depth: int,
         cors: Cors,
         admit: Admit,
+        not_served: Mapping[str, str] | None = None,
     ) -> None:
         self._broker = broker
-        self._router = Router(routes)
+        self._router = Router(routes, not_served)
         self._max_body_bytes = max_body_bytes
         self._max_depth = max_depth
         self._cors = cors

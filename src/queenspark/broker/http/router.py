@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -30,7 +30,9 @@ class Match(NamedTuple):
 class Router:
     """Finds routes: those without parameters at once, the others by their number of segments."""
 
-    def __init__(self, routes: Iterable[Route]) -> None:
+    def __init__(self, routes: Iterable[Route], not_served: Mapping[str, str] | None = None) -> None:
+        #: Beginnings of paths that some clients ask for, and why there is nothing.
+        self._not_served = not_served or {}
         self._exact: dict[tuple[str, str], Match] = {}
         self._shaped: dict[tuple[str, int], list[Match]] = {}
         methods: dict[str, None] = {}
@@ -53,6 +55,9 @@ class Router:
             return found
         if allowed := self.allowed(path):
             raise ApiError(405, f"{method} is not possible here; use {' or '.join(allowed)}", allow=allowed)
+        for prefix, reason in self._not_served.items():
+            if path.startswith(prefix):
+                raise not_found(reason)
         raise not_found(f"there is nothing at {_unquote(path)}")
 
     def allowed(self, path: str) -> tuple[str, ...]:

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from ..budget import at_least_one
 from ..duration import Duration, seconds
-from ..errors import PASSING, InDoubt, InvalidValue, LeaseLost, Refused, TransactionRefused
+from ..errors import PASSING, InDoubt, InvalidValue, LeaseLost, QueenError, Refused, TransactionRefused
 from ..events import Listener
-from ..wire import Polled
-from .crew import AsyncCrew, answer_under, attempt, reason_of
+from ..times import as_time
+from ..wire import Polled, PolledWindows
+from .answers import answer_under
+from .crew import AsyncCrew, Give, Verdict, Wish, attempt, reason_of
 from .session import AsyncSession
 from .tasks import checked
 from .transaction import AsyncTransaction
 from .window import AsyncWindow
+
+_MOST_AHEAD = 100  # windows of one poll
+_CHECK_SECONDS = 30.0  # between checks whether a pipeline is leading, while no window comes
+_log = logging.getLogger("queenspark.client")
 
 
 class AsyncConsumer:
@@ -30,6 +40,7 @@ class AsyncConsumer:
         self._namespace = namespace
         self._on_event = on_event
         self._crews: list[AsyncCrew[AsyncWindow]] = []
+        self._next_check = 0.0
 
     async def poll(
         self, *, wait: Duration = 30, max_messages: int | None = None, messages: bool = True
@@ -68,19 +79,19 @@ class AsyncConsumer:
         With `messages=False` windows come without their messages, as with `poll`.
         """
 
-        async def do(window: AsyncWindow) -> Exception | None:
+        async def do(window: AsyncWindow, give: Give) -> Verdict:
             result, failure = await attempt(handler, window)
             if window.answered:
-                return failure
+                return Verdict(failure=failure)
             if failure is None and into is not None and result is not None:
                 failure = await self._hand_over(window, into, result)
             elif failure is None and auto_ack:
-                await answer_under(window.lease, window.ack)
-            if failure is not None:
-                if window.in_doubt:  # an ack that may have arrived is never followed by a nack
-                    raise InDoubt(f"nobody knows whether it was answered: {failure}") from failure
-                await answer_under(window.lease, partial(window.nack, reason_of(failure)))
-            return failure
+                return Verdict(window.answers("completed"))
+            if failure is None:
+                return Verdict()
+            if window.in_doubt:  # an ack that may have arrived is never followed by a nack
+                raise InDoubt(f"nobody knows whether it was answered: {failure}") from failure
+            return Verdict(window.answers("failed", reason_of(failure)), failure)
 
         checked(handler)
         crew: AsyncCrew[AsyncWindow] = AsyncCrew(
@@ -88,7 +99,9 @@ class AsyncConsumer:
             self._group,
             take=partial(self._take, messages=messages),
             do=do,
+            size=lambda window: 1,
             each_take=1,
+            most_ahead=_MOST_AHEAD,
             concurrency=at_least_one("concurrency", concurrency),
             limit=None if limit is None else at_least_one("limit", limit),
             idle=None if idle is None else seconds("idle", idle),
@@ -99,6 +112,16 @@ class AsyncConsumer:
             await self._session.run(crew)
         finally:
             self._crews.remove(crew)
+
+    async def seek(self, time: datetime | str) -> None:
+        """Move the group: it gets the windows that end after this time, again or for the first time."""
+        body = {
+            "streamName": self._stream,
+            "namespace": self._namespace,
+            "consumerGroup": self._group,
+            "timestamp": as_time("time", time),
+        }
+        await self._session.call("POST", "stream", "seek", body=body)
 
     def stop(self) -> None:
         """End `process` after the windows in hand. May be called in a handler."""
@@ -122,19 +145,42 @@ class AsyncConsumer:
     async def _poll(
         self, wait: float, max_messages: int | None = None, *, messages: bool = True
     ) -> AsyncWindow | None:
-        body = {
-            "streamName": self._stream,
-            "consumerGroup": self._group,
-            "consumerId": self._session.consumer_id,
-            "namespace": self._namespace,
-            "timeout": round(wait * 1000),
-            "maxMessages": max_messages,
-            "messages": messages,
-        }
+        body = {**self._request(wait), "maxMessages": max_messages, "messages": messages}
         polled: Polled | None = await self._session.call(
             "POST", "stream", "poll", body=body, patience=wait, kind=Polled
         )
         return None if polled is None else AsyncWindow(self._session.transport, polled.window)
 
-    async def _take(self, most: int, wait: float, *, messages: bool) -> AsyncWindow | None:
-        return await self._poll(wait, messages=messages)
+    async def _take(self, wish: Wish, *, messages: bool) -> list[list[AsyncWindow]]:
+        """Several windows of different keys, each of which any worker may handle."""
+        body = {**self._request(wish.wait), "maxWindows": min(wish.units, _MOST_AHEAD), "messages": messages}
+        polled: PolledWindows | None = await self._session.call(
+            "POST", "stream", "poll", body=body, patience=wish.wait, kind=PolledWindows
+        )
+        if polled is None:
+            await self._check_pipeline()
+            return []
+        return [[AsyncWindow(self._session.transport, window)] for window in polled.windows]
+
+    async def _check_pipeline(self) -> None:
+        """Log when windows cannot come because no pipeline is leading; a consumer waits for one then."""
+        if monotonic() < self._next_check:
+            return
+        self._next_check = monotonic() + _CHECK_SECONDS
+        with suppress(QueenError):  # whoever may consume need not be allowed to ask
+            stats = await self._session.call("GET", "resources", "streams", "stats", retries=0)
+            if not stats["pipeline"]["active"]:
+                _log.warning(
+                    "%s: no window can come, because no pipeline is leading: start one with"
+                    " `queenspark pipeline`",
+                    self._stream,
+                )
+
+    def _request(self, wait: float) -> dict[str, Any]:
+        return {
+            "streamName": self._stream,
+            "consumerGroup": self._group,
+            "consumerId": self._session.consumer_id,
+            "namespace": self._namespace,
+            "timeout": round(wait * 1000),
+        }

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Any
 
 from ..duration import Duration
-from ..errors import LeaseLost, QueenError, may_have_happened
 from ..messages import Message, Messages
-from ..wire import Acked, Popped, PoppedMessage
+from ..wire import Popped, PoppedMessage
+from .answers import AsyncAnswer, Status, answer
 from .leases import AsyncLease
 from .transport import AsyncTransport
-
-Status = Literal["completed", "failed", "retry", "dlq"]
-_MOST_ACKS = 10_000  # of one request
 
 
 class AsyncLeasedMessage(Message, kw_only=True):
@@ -28,14 +25,16 @@ class AsyncLeasedMessage(Message, kw_only=True):
     answered: bool = False
     #: An answer was sent, and nobody knows whether it arrived.
     in_doubt: bool = False
+    #: The last answer that was taken or refused.
+    status: Status | None = None
 
     async def ack(self) -> None:
         """It is done and does not come again to this group."""
-        await answer([(self, "completed", None)])
+        await answer([AsyncAnswer(self, "completed")])
 
     async def nack(self, reason: str = "") -> None:
         """It failed: it comes again after a delay, and after the retry limit it is a dead letter."""
-        await answer([(self, "failed", reason)])
+        await answer([AsyncAnswer(self, "failed", reason)])
 
     async def renew(self, duration: Duration | None = None) -> None:
         """Lengthen the lease, by default to its whole time from now; the lease of the whole batch."""
@@ -70,17 +69,26 @@ class AsyncBatch(Messages[AsyncLeasedMessage]):
         """The messages that have neither been acked nor nacked."""
         return [message for message in self if not message.answered]
 
+    @property
+    def comes_again(self) -> bool:
+        """Whether one of its messages was given back: those behind it in the partition have to wait."""
+        return any(message.status in ("failed", "retry") for message in self)
+
+    def answers(self, status: Status, reason: str | None = None) -> list[AsyncAnswer]:
+        """This answer to all that are unanswered."""
+        return [AsyncAnswer(message, status, reason) for message in self.unanswered]
+
     async def ack(self) -> None:
         """All that are unanswered are done."""
-        await answer([(message, "completed", None) for message in self.unanswered])
+        await answer(self.answers("completed"))
 
     async def nack(self, reason: str = "") -> None:
         """All that are unanswered failed."""
-        await answer([(message, "failed", reason) for message in self.unanswered])
+        await answer(self.answers("failed", reason))
 
     async def release(self) -> None:
         """All that are unanswered come again at once, to anybody; this counts as no failure."""
-        await answer([(message, "retry", None) for message in self.unanswered])
+        await answer(self.answers("retry"))
 
     async def renew(self, duration: Duration | None = None) -> None:
         """Lengthen the lease, by default to its whole time from now."""
@@ -94,6 +102,17 @@ def batch_of(transport: AsyncTransport, popped: Popped | None) -> AsyncBatch:
     lease = AsyncLease(transport, popped.lease_id, popped.lease_timeout_ms / 1000)
     leased = [_leased(message, popped.consumer_group, lease) for message in popped.messages]
     return AsyncBatch(leased, lease)
+
+
+def runs_of(popped: AsyncBatch, size: int) -> list[list[AsyncBatch]]:
+    """The messages of each partition as batches of this size, in the order of the log."""
+    partitions: dict[str, list[AsyncLeasedMessage]] = {}
+    for message in popped:
+        partitions.setdefault(message.partition_id, []).append(message)
+    return [
+        [AsyncBatch(found[first : first + size], popped.lease) for first in range(0, len(found), size)]
+        for found in partitions.values()
+    ]
 
 
 def _leased(message: PoppedMessage, group: str | None, lease: AsyncLease) -> AsyncLeasedMessage:
@@ -112,24 +131,3 @@ def _leased(message: PoppedMessage, group: str | None, lease: AsyncLease) -> Asy
         lease=lease,
         answered=not lease.id,  # popped with auto_ack
     )
-
-
-async def answer(answers: Sequence[tuple[AsyncLeasedMessage, Status, str | None]]) -> None:
-    """Answer messages; LeaseLost when the broker refuses one. Repeating an answer changes nothing."""
-    lost: list[str] = []
-    for first in range(0, len(answers), _MOST_ACKS):
-        part = answers[first : first + _MOST_ACKS]
-        body = {"acknowledgments": [message.as_ack(status, reason) for message, status, reason in part]}
-        transport: AsyncTransport = part[0][0].lease.transport
-        try:
-            taken = await transport.call("POST", "ack", "batch", body=body, kind=list[Acked])
-        except QueenError as error:
-            for message, _, _ in part:
-                message.in_doubt = message.in_doubt or may_have_happened(error)
-            raise
-        for (message, _, _), given in zip(part, taken, strict=True):
-            message.answered = True
-            if not given.success:
-                lost.append(f"{message.transaction_id}: {given.error}")
-    if lost:
-        raise LeaseLost(f"{len(lost)} of {len(answers)} answers were refused, first {lost[0]}")

@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import Any, Literal, Self
 
 from ..budget import at_least_one
 from ..dead_letters import DeadLetter, DeadLetters
-from ..duration import Duration, milliseconds, seconds, whole_seconds
+from ..duration import Duration, lease_seconds, milliseconds, seconds, whole_seconds
 from ..errors import InvalidValue
 from ..events import Listener
 from ..outgoing import Pushed, items
 from ..times import as_time
 from ..wire import Popped
-from .crew import AsyncCrew, answer_under, attempt, reason_of
-from .message import AsyncBatch, AsyncLeasedMessage, answer, batch_of
+from .answers import AsyncAnswer
+from .crew import AsyncCrew, Give, Verdict, Wish, attempt, reason_of
+from .message import AsyncBatch, AsyncLeasedMessage, batch_of, runs_of
 from .session import AsyncSession
 from .tasks import checked
 
 Start = Literal["earliest", "latest"] | datetime | str
+
+_MOST_AHEAD = 1000  # messages of one pop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +111,8 @@ class AsyncQueue:
         max_wait_time: Duration | None = None,
     ) -> dict[str, Any]:
         """Create the queue, or change it; returns all its options. What is not given takes its default."""
+        if lease_time is not None:
+            lease_seconds("lease_time", lease_time)
         options: dict[str, Any] = {
             "retryLimit": retry_limit,
             "maxSize": max_size,
@@ -176,7 +180,10 @@ class AsyncQueue:
             self._group,
             take=self._take,
             do=self._each_message(handler) if self._each else self._whole(handler),
+            size=len,
             each_take=self._batch,
+            # What the handler leaves unanswered comes again when its lease ends, which must be its own.
+            most_ahead=max(1, _MOST_AHEAD // self._batch) if self._auto_ack else 0,
             concurrency=self._concurrency,
             limit=self._limit,
             idle=self._idle,
@@ -227,12 +234,15 @@ class AsyncQueue:
     def _dead(self) -> dict[str, Any]:
         return {"queue": self.name, "consumerGroup": self._group, "partition": self._partition}
 
-    async def _pop(self, most: int, wait: float, *, auto_ack: bool = False) -> AsyncBatch:
+    async def _pop(
+        self, most: int, wait: float, *, auto_ack: bool = False, partitions: int = 1
+    ) -> AsyncBatch:
         path = ["pop", "queue", self.name]
         if self._partition is not None:
             path += ["partition", self._partition]
         query = {
             "batch": most,
+            "partitions": partitions if partitions > 1 else None,
             "consumerGroup": self._group,
             "consumerId": self._session.consumer_id,
             "autoAck": auto_ack or None,
@@ -248,43 +258,43 @@ class AsyncQueue:
         )
         return batch_of(self._session.transport, popped)
 
-    async def _take(self, most: int, wait: float) -> AsyncBatch | None:
-        batch = await self._pop(most, wait)
-        return batch if len(batch) else None
+    async def _take(self, wish: Wish) -> list[list[AsyncBatch]]:
+        """Batches of several partitions; those of one partition are one run."""
+        if not self._auto_ack:
+            wish = wish._replace(deliveries=1, units=min(wish.units, self._batch))
+        popped = await self._pop(wish.units, wish.wait, partitions=min(wish.deliveries, _MOST_AHEAD))
+        return runs_of(popped, self._batch)
 
     def _whole(self, handler: Callable[[AsyncBatch], object]) -> Any:
-        async def do(batch: AsyncBatch) -> Exception | None:
+        async def do(batch: AsyncBatch, give: Give) -> Verdict:
             _, failure = await attempt(handler, batch)
             if failure is not None:
-                await answer_under(batch.lease, partial(answer, _failed(batch, reason_of(failure))))
-            elif self._auto_ack:
-                await answer_under(batch.lease, batch.ack)
-            return failure
+                return Verdict(_failed(batch, reason_of(failure)), failure)
+            return Verdict(batch.answers("completed") if self._auto_ack else ())
 
         return do
 
     def _each_message(self, handler: Callable[[AsyncLeasedMessage], object]) -> Any:
-        async def do(batch: AsyncBatch) -> Exception | None:
+        async def do(batch: AsyncBatch, give: Give) -> Verdict:
             for number, message in enumerate(batch):
                 _, failure = await attempt(handler, message)
                 if failure is not None:
-                    # Those behind it wait with it: they are of its partition, which has an order. In one
-                    # request, as nobody else must get them before the failure counts.
-                    behind = [(other, "retry", None) for other in batch[number + 1 :] if not other.answered]
-                    answers = [*behind, *_failed([message], reason_of(failure))]
-                    await answer_under(batch.lease, partial(answer, answers))
-                    return failure
+                    # Those behind it wait with it: they are of its partition, which has an order.
+                    behind = [AsyncAnswer(each, "retry") for each in batch[number + 1 :] if not each.answered]
+                    return Verdict([*behind, *_failed([message], reason_of(failure))], failure)
                 if self._auto_ack and not message.answered:
-                    await answer_under(batch.lease, message.ack)
-            return None
+                    await give([AsyncAnswer(message, "completed")])
+            return Verdict()
 
         return do
 
 
-def _failed(messages: Iterable[AsyncLeasedMessage], reason: str) -> list[Any]:
+def _failed(messages: Iterable[AsyncLeasedMessage], reason: str) -> list[AsyncAnswer]:
     """The nacks of what was not answered; an ack that may have arrived is never followed by one."""
     return [
-        (message, "failed", reason) for message in messages if not message.answered and not message.in_doubt
+        AsyncAnswer(message, "failed", reason)
+        for message in messages
+        if not message.answered and not message.in_doubt
     ]
 
 

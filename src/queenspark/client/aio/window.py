@@ -11,7 +11,8 @@ from ..aggregation import Groups
 from ..duration import Duration
 from ..errors import InvalidValue, LeaseLost, QueenError, Refused, may_have_happened
 from ..messages import Message, Messages, Wanted
-from ..wire import Acked, SealedWindow, WindowPage
+from ..wire import SealedWindow, WindowPage
+from .answers import AsyncAnswer, Status, answer
 from .leases import AsyncLease
 from .transport import AsyncTransport
 
@@ -37,6 +38,8 @@ class AsyncWindow:
         self.answered = False
         #: An answer was sent, and nobody knows whether it arrived.
         self.in_doubt = False
+        #: The last answer that `process` sent, or `release`.
+        self.status: Status | None = None
 
     @property
     def id(self) -> str:
@@ -141,9 +144,12 @@ class AsyncWindow:
         )
         return page
 
-    async def ack(self) -> None:
-        """It is done and does not come again to this group. Repeating it changes nothing."""
-        await self._answer(success=True)
+    async def ack(self, success: bool = True) -> None:
+        """It is done and does not come again to this group. Repeating it changes nothing.
+
+        `ack(False)` is `nack()`.
+        """
+        await self._answer(success=success)
 
     async def nack(self, reason: str = "") -> None:
         """It failed: it comes again after a delay, and after the retry limit it is a dead letter."""
@@ -151,24 +157,30 @@ class AsyncWindow:
 
     async def release(self) -> None:
         """It comes again at once, to anybody; this counts as no failure."""
-        body = {"acknowledgments": [{**self.as_ack(), "status": "retry"}]}
-        (taken,) = await self._transport.call("POST", "ack", "batch", body=body, kind=list[Acked])
-        self.answered = True
-        if not taken.success:
-            raise LeaseLost(f"the answer to window {self.id} was refused: {taken.error}")
+        await answer(self.answers("retry"))
 
     async def renew(self, duration: Duration | None = None) -> None:
         """Lengthen the lease, by default to its whole time from now. `process` does so by itself."""
         await self.lease.renew(duration)
 
-    def as_ack(self) -> dict[str, Any]:
-        """The answer to it, as a transaction wants it."""
+    def answers(self, status: Status, reason: str | None = None) -> list[AsyncAnswer]:
+        """This answer to it, unless it was answered before."""
+        return [] if self.answered else [AsyncAnswer(self, status, reason)]
+
+    @property
+    def comes_again(self) -> bool:
+        """Whether it was given back."""
+        return self.status in ("failed", "retry")
+
+    def as_ack(self, status: Status = "completed", reason: str | None = None) -> dict[str, Any]:
+        """The answer to it, as a transaction and the broker want it."""
         return {
             "transactionId": self._sealed.transaction_id,
             "partitionId": self._sealed.partition_id,
             "leaseId": self.lease.id,
             "consumerGroup": self.group,
-            "status": "completed",
+            "status": status,
+            "error": reason,
         }
 
     def filter(self, keep: Callable[[Message], object]) -> Messages[Message]:

@@ -3,20 +3,30 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from ..budget import at_least_one
 from ..duration import Duration, seconds
-from ..errors import PASSING, InDoubt, InvalidValue, LeaseLost, Refused, TransactionRefused
+from ..errors import PASSING, InDoubt, InvalidValue, LeaseLost, QueenError, Refused, TransactionRefused
 from ..events import Listener
-from ..wire import Polled
-from .crew import Crew, answer_under, attempt, reason_of
+from ..times import as_time
+from ..wire import Polled, PolledWindows
+from .answers import answer_under
+from .crew import Crew, Give, Verdict, Wish, attempt, reason_of
 from .session import Session
 from .tasks import checked
 from .transaction import Transaction
 from .window import Window
+
+_MOST_AHEAD = 100  # windows of one poll
+_CHECK_SECONDS = 30.0  # between checks whether a pipeline is leading, while no window comes
+_log = logging.getLogger("queenspark.client")
 
 
 class Consumer:
@@ -31,6 +41,7 @@ class Consumer:
         self._namespace = namespace
         self._on_event = on_event
         self._crews: list[Crew[Window]] = []
+        self._next_check = 0.0
 
     def poll(
         self, *, wait: Duration = 30, max_messages: int | None = None, messages: bool = True
@@ -69,19 +80,19 @@ class Consumer:
         With `messages=False` windows come without their messages, as with `poll`.
         """
 
-        def do(window: Window) -> Exception | None:
+        def do(window: Window, give: Give) -> Verdict:
             result, failure = attempt(handler, window)
             if window.answered:
-                return failure
+                return Verdict(failure=failure)
             if failure is None and into is not None and result is not None:
                 failure = self._hand_over(window, into, result)
             elif failure is None and auto_ack:
-                answer_under(window.lease, window.ack)
-            if failure is not None:
-                if window.in_doubt:  # an ack that may have arrived is never followed by a nack
-                    raise InDoubt(f"nobody knows whether it was answered: {failure}") from failure
-                answer_under(window.lease, partial(window.nack, reason_of(failure)))
-            return failure
+                return Verdict(window.answers("completed"))
+            if failure is None:
+                return Verdict()
+            if window.in_doubt:  # an ack that may have arrived is never followed by a nack
+                raise InDoubt(f"nobody knows whether it was answered: {failure}") from failure
+            return Verdict(window.answers("failed", reason_of(failure)), failure)
 
         checked(handler)
         crew: Crew[Window] = Crew(
@@ -89,7 +100,9 @@ class Consumer:
             self._group,
             take=partial(self._take, messages=messages),
             do=do,
+            size=lambda window: 1,
             each_take=1,
+            most_ahead=_MOST_AHEAD,
             concurrency=at_least_one("concurrency", concurrency),
             limit=None if limit is None else at_least_one("limit", limit),
             idle=None if idle is None else seconds("idle", idle),
@@ -100,6 +113,16 @@ class Consumer:
             self._session.run(crew)
         finally:
             self._crews.remove(crew)
+
+    def seek(self, time: datetime | str) -> None:
+        """Move the group: it gets the windows that end after this time, again or for the first time."""
+        body = {
+            "streamName": self._stream,
+            "namespace": self._namespace,
+            "consumerGroup": self._group,
+            "timestamp": as_time("time", time),
+        }
+        self._session.call("POST", "stream", "seek", body=body)
 
     def stop(self) -> None:
         """End `process` after the windows in hand. May be called in a handler."""
@@ -121,19 +144,42 @@ class Consumer:
         return None
 
     def _poll(self, wait: float, max_messages: int | None = None, *, messages: bool = True) -> Window | None:
-        body = {
-            "streamName": self._stream,
-            "consumerGroup": self._group,
-            "consumerId": self._session.consumer_id,
-            "namespace": self._namespace,
-            "timeout": round(wait * 1000),
-            "maxMessages": max_messages,
-            "messages": messages,
-        }
+        body = {**self._request(wait), "maxMessages": max_messages, "messages": messages}
         polled: Polled | None = self._session.call(
             "POST", "stream", "poll", body=body, patience=wait, kind=Polled
         )
         return None if polled is None else Window(self._session.transport, polled.window)
 
-    def _take(self, most: int, wait: float, *, messages: bool) -> Window | None:
-        return self._poll(wait, messages=messages)
+    def _take(self, wish: Wish, *, messages: bool) -> list[list[Window]]:
+        """Several windows of different keys, each of which any worker may handle."""
+        body = {**self._request(wish.wait), "maxWindows": min(wish.units, _MOST_AHEAD), "messages": messages}
+        polled: PolledWindows | None = self._session.call(
+            "POST", "stream", "poll", body=body, patience=wish.wait, kind=PolledWindows
+        )
+        if polled is None:
+            self._check_pipeline()
+            return []
+        return [[Window(self._session.transport, window)] for window in polled.windows]
+
+    def _check_pipeline(self) -> None:
+        """Log when windows cannot come because no pipeline is leading; a consumer waits for one then."""
+        if monotonic() < self._next_check:
+            return
+        self._next_check = monotonic() + _CHECK_SECONDS
+        with suppress(QueenError):  # whoever may consume need not be allowed to ask
+            stats = self._session.call("GET", "resources", "streams", "stats", retries=0)
+            if not stats["pipeline"]["active"]:
+                _log.warning(
+                    "%s: no window can come, because no pipeline is leading: start one with"
+                    " `queenspark pipeline`",
+                    self._stream,
+                )
+
+    def _request(self, wait: float) -> dict[str, Any]:
+        return {
+            "streamName": self._stream,
+            "consumerGroup": self._group,
+            "consumerId": self._session.consumer_id,
+            "namespace": self._namespace,
+            "timeout": round(wait * 1000),
+        }

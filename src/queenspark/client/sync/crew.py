@@ -1,27 +1,43 @@
 # Made from aio/crew.py by `make format`: change that file, not this one.
-"""The workers of a consumer: take, handle under a lease that is kept alive, answer, again."""
+"""The workers of a consumer: take, handle under a lease that is kept alive, answer, again.
+
+One fetch at a time takes deliveries for all workers, and ahead of them as many as they will handle within a
+moment. A delivery that waits longer for its turn is given back, so that a slow handler keeps nothing from
+other consumers. Answers are gathered (`answers.py`), leases renewed beside the work (`leases.py`).
+"""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
+from threading import Lock
 from traceback import extract_tb
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ..brokers import delay
 from ..budget import Budget
-from ..errors import PASSING, LeaseLost, QueenError, QueueFull
+from ..errors import PASSING, LeaseLost, QueenError
 from ..events import Event, Kind, Listener
-from .leases import Lease, kept
-from .tasks import Flag, Task, call, sleep, stopped_by_signals
+from .answers import Answer, Answers, Status, answer
+from .leases import Keeper, Lease
+from .tasks import Condition, Flag, Task, call, stopped_by_signals
 
 #: How long one request waits for something to take: a consumer that is told to stop waits no longer.
 _WAIT_SECONDS = 1.0
-#: How often a worker looks whether others have left it something of the limit.
-_LOOK_SECONDS = 0.05
+#: How often a fetcher checks whether something of the limit was given back.
+_CHECK_SECONDS = 0.05
+#: Deliveries are taken ahead for this much work of the workers.
+_AHEAD_SECONDS = 0.1
+#: A delivery that has waited this long for its turn is given back.
+_PATIENCE_SECONDS = 0.25
+#: No more messages than about this are taken ahead.
+_AHEAD_MESSAGES = 10_000
+#: How much of the mean time of a handler the last call makes up, unless it was longer.
+_WEIGHT = 0.2
 
 _log = logging.getLogger("queenspark.client")
 #: The crew whose handler this is called by.
@@ -29,7 +45,7 @@ current: ContextVar[object] = ContextVar("current", default=None)
 
 
 class Delivery(Protocol):
-    """What a consumer takes: a window, or a batch of messages."""
+    """What a consumer handles in one go: a window, or a batch of messages."""
 
     lease: Lease
 
@@ -37,15 +53,39 @@ class Delivery(Protocol):
     def id(self) -> str:
         """What tells it apart."""
 
+    @property
+    def comes_again(self) -> bool:
+        """Whether some of it was given back."""
+
+    def answers(self, status: Status, reason: str | None = None) -> list[Answer]:
+        """This answer to all of it that is unanswered."""
+
     def __len__(self) -> int:
         """How many messages it has."""
 
-    def release(self) -> None:
-        """Let it come again at once, to anybody."""
-
 
 D = TypeVar("D", bound=Delivery)
-Take = Callable[[int, float], D | None]
+
+
+class Wish(NamedTuple):
+    """What a fetch asks for: so many deliveries, of so many units in all, waiting so many seconds."""
+
+    deliveries: int
+    units: int
+    wait: float
+
+
+class Verdict(NamedTuple):
+    """What a handler's work on a delivery came to: the answers that are left to send, and what it raised."""
+
+    answers: Sequence[Answer] = ()
+    failure: Exception | None = None
+
+
+Give = Callable[[Sequence[Answer]], None]
+#: Deliveries that one worker handles one after the other, as they are of one partition.
+Run = list[D]
+Runs = list[list[D]]
 
 
 def attempt(handler: Callable[..., Any], *arguments: Any) -> tuple[Any, Exception | None]:
@@ -57,7 +97,7 @@ def attempt(handler: Callable[..., Any], *arguments: Any) -> tuple[Any, Exceptio
 
 
 def reason_of(failure: Exception) -> str:
-    """What a nack says about an exception; file names may have what is no Unicode."""
+    """The reason that a nack gives for an exception; file names may not be valid UTF-8."""
     return f"{type(failure).__name__}: {failure}".encode(errors="backslashreplace").decode()
 
 
@@ -67,33 +107,36 @@ def _where(error: BaseException | None) -> str:
     return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
 
 
-def answer_under(lease: Lease, send: Callable[[], None]) -> None:
-    """Answer until a broker takes it, or until the time of a lease has passed.
+class _Turn(Generic[D]):
+    """A delivery that a worker has, or whose answers are under way."""
 
-    Handling and answering are separate steps: an answer that does not get through never becomes another
-    answer. For room in a full queue it waits for as long as the lease is renewed.
-    """
-    failures = 0
-    until = time.monotonic() + lease.timeout
-    while True:
-        try:
-            send()
-        except PASSING as error:
-            failures += 1
-            pause = delay(failures)
-            ends = lease.ends if isinstance(error, QueueFull) else min(lease.ends, until)
-            if time.monotonic() + pause >= ends:
-                raise
-            sleep(pause)
-        else:
-            return
+    def __init__(self, delivery: D) -> None:
+        self.delivery = delivery
+        self.began = time.monotonic()
+        self.failure: Exception | None = None
+        self.error: QueenError | None = None
+        self._lock = Lock()
+        self._open = 1  # the work itself, and groups of answers
+
+    def more(self) -> None:
+        """Something more has to be settled."""
+        with self._lock:
+            self._open += 1
+
+    def settled(self, error: QueenError | None) -> bool:
+        """Something is settled; whether this was the last of it."""
+        with self._lock:
+            self.error = self.error or error
+            self._open -= 1
+            return not self._open
 
 
 class Crew(Generic[D]):
     """Workers that share a budget.
 
-    `take(most, seconds)` waits for a delivery; `do` handles and answers it, and returns what the handler
-    raised.
+    `take` waits for runs of deliveries. `do` handles one, may give some of its answers early, and returns its
+    verdict. `size` is the number of units of a delivery that a limit counts, `each_take` those that one
+    delivery has at most, and `most_ahead` how many deliveries may be taken ahead of the workers.
     """
 
     def __init__(
@@ -101,9 +144,11 @@ class Crew(Generic[D]):
         name: str,
         group: str | None,
         *,
-        take: Take[D],
-        do: Callable[[D], Exception | None],
+        take: Callable[[Wish], Runs[D]],
+        do: Callable[[D, Give], Verdict],
+        size: Callable[[D], int],
         each_take: int,
+        most_ahead: int,
         concurrency: int,
         limit: int | None,
         idle: float | None,
@@ -113,12 +158,29 @@ class Crew(Generic[D]):
         self._group = group
         self._take = take
         self._do = do
+        self._size = size
         self._each_take = each_take
+        self._most_ahead = most_ahead
         self._concurrency = concurrency
         self._budget = Budget(limit, idle)
         self._listener = listener
         self._stop = Flag()
         self._failures = 0
+        self._answers = Answers()
+        self._keeper = Keeper(self._renewed)
+        #: Guards the shelf and what stands below it.
+        self._news = Condition()
+        #: Runs that wait for a worker, and since when.
+        self._shelf: deque[tuple[Run[D], float]] = deque()
+        self._busy = 0
+        self._fetcher_waits = False
+        self._fetched_all = False
+        #: Deliveries that were taken and are not settled.
+        self._unsettled = 0
+        self._turns: set[_Turn[D]] = set()
+        #: Seconds that a delivery takes, and the messages that it has; None before the first.
+        self._pace: float | None = None
+        self._messages = 0.0
         #: Raised when all of it is over.
         self.ended = Flag()
 
@@ -129,84 +191,254 @@ class Crew(Generic[D]):
     def run(self) -> None:
         """Work until the budget is used up, `stop` is called, or SIGINT or SIGTERM comes."""
         with stopped_by_signals(self.stop):
-            if self._concurrency == 1:  # in the caller's own thread or task
-                self._work()
-            else:
-                self._work_together()
+            beside = [Task(self._keeper.run), Task(self._give_back_unstarted)]
+            answers, fetcher = Task(self._answers.run), Task(self._fetch_all)
+            several = range(self._concurrency if self._concurrency > 1 else 0)
+            workers = [Task(self._work) for _ in several]
+            try:
+                if not workers:  # in the caller's own thread or task
+                    self._work()
+                errors = [worker.join() for worker in (*workers, fetcher)]
+                self._answers.end()
+                errors.append(answers.join())
+            except BaseException:
+                self.stop()
+                tasks = [*beside, answers, fetcher, *workers]
+                for task in tasks:
+                    task.cancel()
+                for task in tasks:
+                    task.cancelled()
+                raise
+            finally:
+                self._answers.end()
+                self._keeper.end()
+            for task in beside:
+                task.cancel()
+                task.cancelled()
+            for error in errors:
+                if error is not None:
+                    raise error
 
-    def _work_together(self) -> None:
-        error: BaseException | None = None
-        workers = [Task(self._work) for _ in range(self._concurrency)]
-        try:
-            for worker in workers:
-                failure = worker.join()
-                error = failure if error is None else error
-        except BaseException:
-            self.stop()
-            for worker in workers:
-                worker.cancel()
-            for worker in workers:
-                worker.cancelled()
-            raise
-        if error is not None:
-            raise error
+    # the fetcher
 
-    def _work(self) -> None:
-        token = current.set(self)
+    def _fetch_all(self) -> None:
         try:
-            while not self._stop.is_set() and (claimed := self._budget.claim(self._each_take)) is not None:
+            while not self._stop.is_set():
+                if not (wanted := self._room()):
+                    self._wait_for_room(_WAIT_SECONDS)
+                    continue
+                claimed = self._budget.claim(wanted * self._each_take)
+                if claimed is None:
+                    break
                 if claimed:
-                    self._take_one(claimed)
+                    self._fetch(wanted, claimed)
+                elif self._shelf or self._busy:  # something of the limit may be given back
+                    self._wait_for_room(_CHECK_SECONDS)
                 else:
-                    self._stop.wait(_LOOK_SECONDS)
+                    break
         except BaseException:
             self.stop()
             raise
         finally:
-            current.reset(token)
+            with self._news:
+                self._fetched_all = True
+                self._news.notify()
 
-    def _take_one(self, claimed: int) -> None:
-        taken: int | None = None
+    def _wait_for_room(self, seconds: float) -> None:
+        with self._news:
+            self._fetcher_waits = True
+            self._news.wait(seconds)
+            self._fetcher_waits = False
+
+    def _room(self) -> int:
+        """How many deliveries the workers could do with: one each, and what they handle within a moment."""
+        ahead = 0
+        if self._pace is not None:
+            ahead = int(self._concurrency * _AHEAD_SECONDS / max(self._pace, 1e-6))
+            ahead = min(ahead, self._most_ahead, int(_AHEAD_MESSAGES / max(self._messages, 1.0)))
+        waiting = sum(len(run) for run, _ in self._shelf)
+        free = self._concurrency - self._busy - len(self._shelf)
+        if self._unsettled > 2 * max(ahead, self._concurrency):  # answers do not get through
+            return 0
+        return max(free, ahead - waiting if waiting <= ahead // 2 else 0, 0)
+
+    def _fetch(self, wanted: int, claimed: int) -> None:
+        sizes: list[int] | None = None
         try:
-            delivery = self._take(claimed, self._budget.wait(_WAIT_SECONDS))
-            taken = 0 if delivery is None else max(1, min(len(delivery), claimed))  # a window counts as one
+            runs = self._take(Wish(wanted, claimed, self._budget.wait(_WAIT_SECONDS)))
+            sizes = [self._size(delivery) for run in runs for delivery in run]
         except PASSING as error:
             self._failures += 1
             self._tell("unreachable", error=error)
             self._stop.wait(delay(self._failures))
             return
         finally:
-            self._budget.settle(claimed, taken)
+            self._budget.settle(claimed, sizes)
         self._failures = 0
-        if delivery is not None:
-            try:
-                if self._stop.is_set():  # it came while this worker was told to stop
-                    with suppress(QueenError):
-                        delivery.release()
+        for run in runs:
+            for delivery in run:
+                self._keeper.hold(delivery.lease)
+        now = time.monotonic()
+        with self._news:
+            self._shelf.extend((run, now) for run in runs)
+            self._unsettled += len(sizes)
+            self._news.notify()
+
+    # what waits for a worker
+
+    def _next(self) -> Run[D] | None:
+        """The next run for a worker, None when there will be none."""
+        while True:
+            unwanted: list[Run[D]] = []
+            with self._news:
+                if self._stop.is_set():
+                    unwanted = [run for run, _ in self._shelf]
+                    self._shelf.clear()
+                elif self._shelf:
+                    run, _ = self._shelf.popleft()
+                    self._busy += 1
+                    self._wake_fetcher()
+                    return run
+                if self._fetched_all and not unwanted:
+                    return None
+                if not unwanted:
+                    self._wake_fetcher()
+                    self._news.wait()
+            for run in unwanted:
+                self._give_back(run)
+
+    def _wake_fetcher(self) -> None:
+        if self._fetcher_waits and self._room():
+            self._news.notify()
+
+    def _give_back_unstarted(self) -> None:
+        """Give back the deliveries that have waited too long for their turn."""
+        while True:
+            with self._news:
+                now = time.monotonic()
+                late: list[Run[D]] = []
+                while self._shelf and self._shelf[0][1] + _PATIENCE_SECONDS <= now:
+                    late.append(self._shelf.popleft()[0])
+                if late:
+                    self._pace = max(self._pace or 0.0, _PATIENCE_SECONDS)
+                elif self._fetched_all and not self._shelf:
+                    return
                 else:
-                    self._in_hand(delivery)
-            finally:
-                self._budget.handled()
+                    due = self._shelf[0][1] + _PATIENCE_SECONDS - now if self._shelf else None
+                    self._news.wait(due)
+            for run in late:
+                self._give_back(run)
 
-    def _in_hand(self, delivery: D) -> None:
-        began = time.monotonic()
+    def _give_back(self, run: Run[D]) -> None:
+        """Let deliveries come again at once, to anybody, without a failure."""
+        with suppress(QueenError):  # they come again when their lease ends
+            answer([each for delivery in run for each in delivery.answers("retry")])
+        self._forget(run)
 
-        def tell(kind: Kind, error: BaseException | None = None) -> None:
-            self._tell(kind, delivery.id, len(delivery), time.monotonic() - began, error)
+    def _forget(self, run: Run[D]) -> None:
+        """These deliveries were given back."""
+        for delivery in run:
+            self._budget.returned(self._size(delivery))
+            self._keeper.drop(delivery.lease)
+        with self._news:
+            self._unsettled -= len(run)
 
-        def renewed(error: QueenError | None) -> None:
-            tell("renewed" if error is None else "unreachable", error)
+    # the workers
 
-        tell("delivered")
+    def _work(self) -> None:
+        token = current.set(self)
         try:
-            with kept(delivery.lease, renewed):
-                failure = self._do(delivery)
-        except LeaseLost as lost:
-            tell("lost", lost)
-        except QueenError as error:
-            tell("unanswered", error)
+            while (run := self._next()) is not None:
+                try:
+                    self._handle_run(run)
+                finally:
+                    with self._news:
+                        self._busy -= 1
+        except BaseException:
+            self.stop()
+            raise
+        finally:
+            current.reset(token)
+
+    def _handle_run(self, run: Run[D]) -> None:
+        """Handle deliveries of one partition in order; those behind one that comes again wait with it."""
+        while run:
+            if run[0].lease.is_over:
+                self._give_back(run)
+                return
+            delivery, *run = run
+            comes_again = self._handle(delivery, run)
+            if comes_again:
+                return
+            if run and self._stop.is_set():
+                self._give_back(run)
+                return
+
+    def _handle(self, delivery: D, behind: Run[D]) -> bool:
+        """Handle a delivery and send off its answers; whether it comes again, and those behind it with it."""
+        turn = _Turn(delivery)
+        self._turns.add(turn)
+        self._tell_of(turn, "delivered")
+
+        def give(answers: Sequence[Answer]) -> None:
+            if answers:
+                turn.more()
+                self._answers.give(answers, settled)
+
+        def settled(error: QueenError | None) -> None:
+            if turn.settled(error):
+                self._finish(turn)
+
+        comes_again = False
+        error: QueenError | None = None
+        try:
+            verdict = self._do(delivery, give)
+            turn.failure = verdict.failure
+            # In one request, as nobody else must get those behind it before its failure counts.
+            again = [each for later in behind for each in later.answers("retry")]
+            comes_again = bool(behind) and (verdict.failure is not None or delivery.comes_again)
+            give([*(again if comes_again else ()), *verdict.answers])
+        except QueenError as raised:
+            error = raised
+            comes_again = bool(behind)
+        self._note_pace(time.monotonic() - turn.began, len(delivery))
+        if comes_again:
+            if error is not None:
+                self._give_back(behind)
+            else:
+                self._forget(behind)
+        settled(error)
+        return comes_again
+
+    def _note_pace(self, seconds: float, messages: int) -> None:
+        if self._pace is None or seconds > self._pace:
+            self._pace = seconds
         else:
-            tell("done" if failure is None else "failed", failure)
+            self._pace += _WEIGHT * (seconds - self._pace)
+        self._messages += _WEIGHT * (messages - self._messages)
+
+    def _finish(self, turn: _Turn[D]) -> None:
+        self._turns.discard(turn)
+        self._keeper.drop(turn.delivery.lease)
+        if turn.error is not None:
+            self._tell_of(turn, "lost" if isinstance(turn.error, LeaseLost) else "unanswered", turn.error)
+        else:
+            self._tell_of(turn, "done" if turn.failure is None else "failed", turn.failure)
+        self._budget.handled()
+        with self._news:
+            self._unsettled -= 1
+            self._wake_fetcher()
+
+    # events
+
+    def _renewed(self, lease: Lease, error: QueenError | None) -> None:
+        for turn in list(self._turns):
+            if turn.delivery.lease is lease:
+                self._tell_of(turn, "renewed" if error is None else "unreachable", error)
+
+    def _tell_of(self, turn: _Turn[D], kind: Kind, error: BaseException | None = None) -> None:
+        seconds = time.monotonic() - turn.began
+        self._tell(kind, turn.delivery.id, len(turn.delivery), seconds, error)
 
     def _tell(
         self,

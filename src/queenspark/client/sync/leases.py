@@ -1,17 +1,17 @@
 # Made from aio/leases.py by `make format`: change that file, not this one.
-"""Leases in hand: answering under them, and renewing them while a handler works."""
+"""Leases in hand: answering under them, and renewing them while handlers work."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from ..duration import Duration, seconds
+from ..duration import Duration, lease_seconds
 from ..errors import LeaseLost, NotFound, QueenError
-from .tasks import Flag, Task
+from .tasks import Condition, Task
 from .transport import Transport
 
 _SHARE = 3  # a lease is renewed after a third of its time
@@ -26,10 +26,17 @@ class Lease:
         #: How long it lasts without renewal, in seconds.
         self.timeout = timeout
         self.ends = time.monotonic() + timeout
+        #: What gathers answers under this lease (Answers), once it has some.
+        self.gathering: Any = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its time has passed."""
+        return time.monotonic() >= self.ends
 
     def renew(self, duration: Duration | None = None) -> None:
         """Let it last this long from now, or as long as at first; it is never shortened."""
-        self._extend(self.timeout if duration is None else seconds("duration", duration))
+        self._extend(self.timeout if duration is None else lease_seconds("duration", duration))
 
     def keep(self) -> None:
         """Renew it once, without patience: whoever keeps it alive comes again soon."""
@@ -45,32 +52,79 @@ class Lease:
         self.ends = max(self.ends, now + wanted)
 
 
-@contextmanager
-def kept(lease: Lease, tell: Callable[[QueenError | None], object]) -> Iterator[None]:
-    """Renew a lease at a third of its time, for the length of the block; `tell` hears of it, and of errors.
+class Keeper:
+    """Renews every lease that is held at a third of its time; `tell` hears of it, and of errors.
 
-    Each lease is renewed by itself, so that a slow broker for one is not the end of the others. One that is
-    lost is not told: that of a delivery which was just acked looks the same.
+    Each lease is renewed by a request of its own, beside the others, so that a slow one is not the end of
+    the rest. One that is lost is not told: that of a delivery which was just acked looks the same.
     """
-    over = Flag()
 
-    def keep() -> None:
-        pause = lease.timeout / _SHARE
-        while not over.wait(pause):
-            error: QueenError | None = None
-            try:
-                lease.keep()
-            except LeaseLost:
+    def __init__(self, tell: Callable[[Lease, QueenError | None], object]) -> None:
+        self._tell = tell
+        self._news = Condition()
+        #: How many deliveries each lease is held for, and when it is renewed next.
+        self._held: dict[Lease, int] = {}
+        self._due: dict[Lease, float] = {}
+        self._renewals: dict[Lease, Task] = {}
+        self._next = 0.0
+        self._over = False
+
+    def hold(self, lease: Lease) -> None:
+        """Renew this lease from now on."""
+        with self._news:
+            self._held[lease] = self._held.get(lease, 0) + 1
+            if lease not in self._due:
+                self._plan(lease, lease.timeout / _SHARE)
+
+    def drop(self, lease: Lease) -> None:
+        """One delivery less is held under this lease."""
+        with self._news:
+            self._held[lease] -= 1
+            if not self._held[lease]:
+                del self._held[lease]
+                self._due.pop(lease, None)
+                if (renewal := self._renewals.pop(lease, None)) is not None:
+                    renewal.cancel()
+
+    def end(self) -> None:
+        """Let `run` return."""
+        with self._news:
+            self._over = True
+            for renewal in self._renewals.values():
+                renewal.cancel()
+            self._news.notify()
+
+    def run(self) -> None:
+        """Renew what is due, until the end."""
+        while True:
+            with self._news:
+                now = time.monotonic()
+                due = [lease for lease, at in self._due.items() if at <= now]
+                for lease in due:
+                    del self._due[lease]
+                    self._renewals[lease] = Task(partial(self._renew, lease))
+                self._next = min(self._due.values(), default=math.inf)
+                if not due and not self._over:
+                    self._news.wait(None if self._next == math.inf else self._next - now)
+                if self._over:
+                    return
+
+    def _renew(self, lease: Lease) -> None:
+        error: QueenError | None = None
+        try:
+            lease.keep()
+        except LeaseLost:
+            return
+        except QueenError as failure:
+            error = failure
+        with self._news:
+            if lease not in self._held or self._over:
                 return
-            except QueenError as failure:
-                error = failure
-            pause = lease.timeout / _SHARE if error is None else min(1.0, lease.timeout / 10)
-            if not over.is_set():
-                tell(error)
+            self._renewals.pop(lease, None)
+            self._plan(lease, lease.timeout / _SHARE if error is None else min(1.0, lease.timeout / 10))
+        self._tell(lease, error)
 
-    keeper = Task(keep)
-    try:
-        yield
-    finally:
-        over.set()
-        keeper.cancel()
+    def _plan(self, lease: Lease, seconds: float) -> None:
+        self._due[lease] = time.monotonic() + seconds
+        if self._due[lease] < self._next:
+            self._news.notify()

@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Any
 
 from ..duration import Duration
-from ..errors import LeaseLost, QueenError, may_have_happened
 from ..messages import Message, Messages
-from ..wire import Acked, Popped, PoppedMessage
+from ..wire import Popped, PoppedMessage
+from .answers import Answer, Status, answer
 from .leases import Lease
 from .transport import Transport
-
-Status = Literal["completed", "failed", "retry", "dlq"]
-_MOST_ACKS = 10_000  # of one request
 
 
 class LeasedMessage(Message, kw_only=True):
@@ -29,14 +26,16 @@ class LeasedMessage(Message, kw_only=True):
     answered: bool = False
     #: An answer was sent, and nobody knows whether it arrived.
     in_doubt: bool = False
+    #: The last answer that was taken or refused.
+    status: Status | None = None
 
     def ack(self) -> None:
         """It is done and does not come again to this group."""
-        answer([(self, "completed", None)])
+        answer([Answer(self, "completed")])
 
     def nack(self, reason: str = "") -> None:
         """It failed: it comes again after a delay, and after the retry limit it is a dead letter."""
-        answer([(self, "failed", reason)])
+        answer([Answer(self, "failed", reason)])
 
     def renew(self, duration: Duration | None = None) -> None:
         """Lengthen the lease, by default to its whole time from now; the lease of the whole batch."""
@@ -71,17 +70,26 @@ class Batch(Messages[LeasedMessage]):
         """The messages that have neither been acked nor nacked."""
         return [message for message in self if not message.answered]
 
+    @property
+    def comes_again(self) -> bool:
+        """Whether one of its messages was given back: those behind it in the partition have to wait."""
+        return any(message.status in ("failed", "retry") for message in self)
+
+    def answers(self, status: Status, reason: str | None = None) -> list[Answer]:
+        """This answer to all that are unanswered."""
+        return [Answer(message, status, reason) for message in self.unanswered]
+
     def ack(self) -> None:
         """All that are unanswered are done."""
-        answer([(message, "completed", None) for message in self.unanswered])
+        answer(self.answers("completed"))
 
     def nack(self, reason: str = "") -> None:
         """All that are unanswered failed."""
-        answer([(message, "failed", reason) for message in self.unanswered])
+        answer(self.answers("failed", reason))
 
     def release(self) -> None:
         """All that are unanswered come again at once, to anybody; this counts as no failure."""
-        answer([(message, "retry", None) for message in self.unanswered])
+        answer(self.answers("retry"))
 
     def renew(self, duration: Duration | None = None) -> None:
         """Lengthen the lease, by default to its whole time from now."""
@@ -95,6 +103,17 @@ def batch_of(transport: Transport, popped: Popped | None) -> Batch:
     lease = Lease(transport, popped.lease_id, popped.lease_timeout_ms / 1000)
     leased = [_leased(message, popped.consumer_group, lease) for message in popped.messages]
     return Batch(leased, lease)
+
+
+def runs_of(popped: Batch, size: int) -> list[list[Batch]]:
+    """The messages of each partition as batches of this size, in the order of the log."""
+    partitions: dict[str, list[LeasedMessage]] = {}
+    for message in popped:
+        partitions.setdefault(message.partition_id, []).append(message)
+    return [
+        [Batch(found[first : first + size], popped.lease) for first in range(0, len(found), size)]
+        for found in partitions.values()
+    ]
 
 
 def _leased(message: PoppedMessage, group: str | None, lease: Lease) -> LeasedMessage:
@@ -113,24 +132,3 @@ def _leased(message: PoppedMessage, group: str | None, lease: Lease) -> LeasedMe
         lease=lease,
         answered=not lease.id,  # popped with auto_ack
     )
-
-
-def answer(answers: Sequence[tuple[LeasedMessage, Status, str | None]]) -> None:
-    """Answer messages; LeaseLost when the broker refuses one. Repeating an answer changes nothing."""
-    lost: list[str] = []
-    for first in range(0, len(answers), _MOST_ACKS):
-        part = answers[first : first + _MOST_ACKS]
-        body = {"acknowledgments": [message.as_ack(status, reason) for message, status, reason in part]}
-        transport: Transport = part[0][0].lease.transport
-        try:
-            taken = transport.call("POST", "ack", "batch", body=body, kind=list[Acked])
-        except QueenError as error:
-            for message, _, _ in part:
-                message.in_doubt = message.in_doubt or may_have_happened(error)
-            raise
-        for (message, _, _), given in zip(part, taken, strict=True):
-            message.answered = True
-            if not given.success:
-                lost.append(f"{message.transaction_id}: {given.error}")
-    if lost:
-        raise LeaseLost(f"{len(lost)} of {len(answers)} answers were refused, first {lost[0]}")

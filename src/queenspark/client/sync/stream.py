@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Literal, Self
 
 from ...formats.definition import FIELDS, to_wire
-from ..duration import Duration, milliseconds
+from ..duration import Duration, lease_seconds, milliseconds
 from ..errors import InvalidValue, NotFound
 from ..times import as_time
 from .session import Session
@@ -36,6 +36,13 @@ class Stream:
     def partitioned(self, on: bool = True) -> Self:
         """Windows for each partition name by itself; else one for all messages together."""
         return self._with(partitioned=on)
+
+    def ordered(self, on: bool = True) -> Self:
+        """Whether a group gets the windows of a key one after the other (the default).
+
+        With `ordered(False)` it may have up to 16 windows of a key at a time, in any order.
+        """
+        return self._with(ordered=on)
 
     def key(self, *expressions: str) -> Self:
         """Windows for each value of these expressions, such as `data.userId`, in place of the partition."""
@@ -87,6 +94,7 @@ class Stream:
 
     def lease_timeout(self, duration: Duration) -> Self:
         """How long a consumer has a window before it goes to another (default: 60 s)."""
+        lease_seconds("lease_timeout", duration)
         return self._with(lease=milliseconds("lease_timeout", duration))
 
     def window_retention(self, duration: Duration) -> Self:

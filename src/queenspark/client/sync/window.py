@@ -12,7 +12,8 @@ from ..aggregation import Groups
 from ..duration import Duration
 from ..errors import InvalidValue, LeaseLost, QueenError, Refused, may_have_happened
 from ..messages import Message, Messages, Wanted
-from ..wire import Acked, SealedWindow, WindowPage
+from ..wire import SealedWindow, WindowPage
+from .answers import Answer, Status, answer
 from .leases import Lease
 from .transport import Transport
 
@@ -38,6 +39,8 @@ class Window:
         self.answered = False
         #: An answer was sent, and nobody knows whether it arrived.
         self.in_doubt = False
+        #: The last answer that `process` sent, or `release`.
+        self.status: Status | None = None
 
     @property
     def id(self) -> str:
@@ -142,9 +145,12 @@ class Window:
         )
         return page
 
-    def ack(self) -> None:
-        """It is done and does not come again to this group. Repeating it changes nothing."""
-        self._answer(success=True)
+    def ack(self, success: bool = True) -> None:
+        """It is done and does not come again to this group. Repeating it changes nothing.
+
+        `ack(False)` is `nack()`.
+        """
+        self._answer(success=success)
 
     def nack(self, reason: str = "") -> None:
         """It failed: it comes again after a delay, and after the retry limit it is a dead letter."""
@@ -152,24 +158,30 @@ class Window:
 
     def release(self) -> None:
         """It comes again at once, to anybody; this counts as no failure."""
-        body = {"acknowledgments": [{**self.as_ack(), "status": "retry"}]}
-        (taken,) = self._transport.call("POST", "ack", "batch", body=body, kind=list[Acked])
-        self.answered = True
-        if not taken.success:
-            raise LeaseLost(f"the answer to window {self.id} was refused: {taken.error}")
+        answer(self.answers("retry"))
 
     def renew(self, duration: Duration | None = None) -> None:
         """Lengthen the lease, by default to its whole time from now. `process` does so by itself."""
         self.lease.renew(duration)
 
-    def as_ack(self) -> dict[str, Any]:
-        """The answer to it, as a transaction wants it."""
+    def answers(self, status: Status, reason: str | None = None) -> list[Answer]:
+        """This answer to it, unless it was answered before."""
+        return [] if self.answered else [Answer(self, status, reason)]
+
+    @property
+    def comes_again(self) -> bool:
+        """Whether it was given back."""
+        return self.status in ("failed", "retry")
+
+    def as_ack(self, status: Status = "completed", reason: str | None = None) -> dict[str, Any]:
+        """The answer to it, as a transaction and the broker want it."""
         return {
             "transactionId": self._sealed.transaction_id,
             "partitionId": self._sealed.partition_id,
             "leaseId": self.lease.id,
             "consumerGroup": self.group,
-            "status": "completed",
+            "status": status,
+            "error": reason,
         }
 
     def filter(self, keep: Callable[[Message], object]) -> Messages[Message]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 
+from ...formats.window_message import lane_of
 from ...sql import Plan
 from ...sql.keys import shortened
 from ...sql.running import RowStage, shown_windows
@@ -180,7 +181,19 @@ class Outcome:
             return pl.DataFrame(schema={"queue_id": pl.Int64})
         windows = pl.concat(self._windows, how="diagonal")
         windows = windows.join(self._queues(), on="stream", how="inner", maintain_order="left")
-        return _bounded(windows, self._definitions)
+        return _bounded(self._with_partitions(windows), self._definitions)
+
+    def _with_partitions(self, windows: pl.DataFrame) -> pl.DataFrame:
+        """With the partition of the window queue: the key, or a lane of it where order does not matter."""
+        rows = self._definitions.by_stream.items()
+        unordered = {stream for stream, row in rows if not row.body.ordered}
+        if not unordered:
+            return windows
+        partitions = [
+            lane_of(key, window_id) if (stream, version) in unordered else key
+            for stream, version, key, window_id in windows.select(*_STREAM, "key", "window_id").iter_rows()
+        ]
+        return windows.with_columns(partition=pl.Series(partitions, dtype=pl.String))
 
     def _all_rows(self) -> pl.DataFrame:
         """Rows in an order that is the same whenever the batch is run, with the queue that they go to."""

@@ -294,7 +294,7 @@ DECLARE
     v_over boolean;
     v_steps integer := 0;
 BEGIN
-    SELECT x.lease_seconds, x.ttl_seconds, x.max_wait_seconds, x.window_buffer_seconds, x.delayed_seconds INTO q
+    SELECT x.lease_seconds, x.ttl_seconds, x.max_wait_seconds, x.window_buffer_seconds, x.delayed_seconds, g.skip_until INTO q
     FROM queenspark.groups g JOIN queenspark.queues x ON x.id = g.queue_id WHERE g.id = p_group_id;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'group is gone' USING ERRCODE = 'QS001';
@@ -421,6 +421,7 @@ BEGIN
                        AND m.txid <= CASE WHEN r.pending = '{}' THEN 9223372036854775807 ELSE r.end_txid END
                        AND (m.txid, m.id) < (v_stop_txid, v_stop_id)
                        AND (r.pending = '{}' OR m.id IN (SELECT unnest(v_pending)))
+                       AND (q.skip_until IS NULL OR r.pending <> '{}' OR m.window_end > q.skip_until)
                      ORDER BY m.txid, m.id LIMIT v_limit)
                 ) m
                 WINDOW w AS (ROWS UNBOUNDED PRECEDING)
@@ -473,9 +474,28 @@ BEGIN
             END IF;
             EXIT WHEN p_partition_id IS NOT NULL;
         ELSIF v_fresh THEN
+            v_txid := pl.cursor_txid;
+            v_id := pl.cursor_id;
+            v_over := false;
+            IF q.skip_until IS NOT NULL THEN
+                -- Step over the windows that the group's seek leaves out, a few thousand at a time.
+                SELECT coalesce((max(ARRAY[x.txid, x.id]) FILTER (WHERE x.skipped))[1], v_txid),
+                       coalesce((max(ARRAY[x.txid, x.id]) FILTER (WHERE x.skipped))[2], v_id),
+                       count(*) FILTER (WHERE x.skipped) = 5000
+                INTO v_txid, v_id, v_over
+                FROM (
+                    SELECT a.txid, a.id, bool_and(a.window_end <= q.skip_until) OVER (ORDER BY a.txid, a.id) AS skipped
+                    FROM (
+                        SELECT m.txid, m.id, m.window_end FROM queenspark.messages m
+                        WHERE m.partition_id = pl.partition_id AND (m.txid, m.id) > (pl.cursor_txid, pl.cursor_id)
+                          AND m.txid < (SELECT horizon())
+                        ORDER BY m.txid, m.id LIMIT 5000
+                    ) a
+                ) x;
+            END IF;
             UPDATE queenspark.places p
-            SET available_at = CASE WHEN v_wait > v_now THEN v_wait END, leased = '{}', lease_id = NULL,
-                lease_expires_at = NULL, retry_at = NULL
+            SET available_at = CASE WHEN v_over THEN v_now WHEN v_wait > v_now THEN v_wait END, leased = '{}', lease_id = NULL,
+                lease_expires_at = NULL, retry_at = NULL, cursor_txid = v_txid, cursor_id = v_id, end_txid = v_txid, end_id = v_id
             WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id;
             EXIT WHEN p_partition_id IS NOT NULL;
         ELSE
@@ -863,7 +883,8 @@ BEGIN
     WHERE p.group_id = p_group_id AND (p_partition_id IS NULL OR p.partition_id = p_partition_id)
     ORDER BY p.partition_id FOR UPDATE;
     IF p_partition_id IS NULL THEN
-        UPDATE queenspark.groups SET start_txid = p_txid, start_id = p_id, seen_txid = p_txid, seen_id = p_id
+        UPDATE queenspark.groups
+        SET start_txid = p_txid, start_id = p_id, seen_txid = p_txid, seen_id = p_id, skip_until = NULL
         WHERE id = p_group_id;
     ELSE
         INSERT INTO queenspark.places
@@ -882,8 +903,8 @@ END
 $$;
 
 -- Move a group of a window queue: in each partition to just before its first window that ends after a time, or
--- to the end when there is none. Partitions that appear later follow the group's start. Leases are revoked; acks
--- from before it are refused.
+-- to the end when there is none. From then on pop skips windows that end at or before it, whenever they come. Leases are
+-- revoked; acks from before it are refused.
 CREATE FUNCTION seek_windows(p_group_id integer, p_time timestamptz)
 RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
@@ -913,7 +934,7 @@ BEGIN
         cursor_txid = excluded.cursor_txid, cursor_id = excluded.cursor_id, end_txid = excluded.end_txid,
         end_id = excluded.end_id, pending = '{}', leased = '{}', lease_id = NULL, lease_expires_at = NULL,
         retry_at = NULL;
-    UPDATE queenspark.groups SET seen_txid = v_horizon, seen_id = 0 WHERE id = p_group_id;
+    UPDATE queenspark.groups SET seen_txid = v_horizon, seen_id = 0, skip_until = p_time WHERE id = p_group_id;
     DELETE FROM queenspark.attempts a WHERE a.group_id = p_group_id;
 END
 $$;
@@ -924,6 +945,10 @@ RETURNS TABLE (queue_id integer, first_txid bigint, first_id bigint, last_txid b
 LANGUAGE sql IMMUTABLE AS $$
     SELECT (s ->> 0)::integer, (s ->> 1)::bigint, (s ->> 2)::bigint, (s ->> 3)::bigint, (s ->> 4)::bigint
     FROM jsonb_array_elements(p_payload::jsonb -> 'sources') s
+$$;
+
+CREATE FUNCTION window_key(p_payload text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT p_payload::jsonb ->> 'key'
 $$;
 
 CREATE FUNCTION window_version(p_payload text) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
@@ -1060,6 +1085,7 @@ BEGIN
             (SELECT m.txid, m.id, m.created_at, m.payload, 0, NULL FROM queenspark.messages m
              WHERE coalesce(p_state, 'waiting') = 'waiting' AND m.partition_id = p.partition_id
                AND (m.txid, m.id) > (p.end_txid, p.end_id) AND (m.txid, m.id) <= (g.seen_txid, g.seen_id)
+               AND (g.skip_until IS NULL OR m.window_end > g.skip_until)
              ORDER BY m.txid, m.id LIMIT v_left)
         ) w
         CROSS JOIN LATERAL (
@@ -1080,6 +1106,7 @@ BEGIN
             AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
         LEFT JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = m.partition_id
         WHERE g.id = p_group_id AND (p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id))
+          AND (g.skip_until IS NULL OR m.window_end > g.skip_until)
         ORDER BY m.txid, m.id LIMIT v_left;
         GET DIAGNOSTICS v_count = ROW_COUNT;
         v_left := v_left - v_count;

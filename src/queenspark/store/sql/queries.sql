@@ -639,8 +639,10 @@ SELECT DISTINCT stream_id, version FROM queenspark.definitions WHERE seq <= %(se
 
 -- name: counted_from
 -- Count windows go on where the last window of their key says, whatever retention has removed before it: from its
--- first record if all of it is there, and otherwise from the first one that the next window has too.
-SELECT c.stream, c.version, p.name, coalesce(r.next[1], w.last[1]), coalesce(r.next[2], w.last[2] + 1)
+-- first record if all of it is there, and otherwise from the first one that the next window has too. The windows of a
+-- key may be in several partitions.
+SELECT DISTINCT ON (c.stream, c.version, k.key)
+       c.stream, c.version, k.key, coalesce(r.next[1], w.last[1]), coalesce(r.next[2], w.last[2] + 1)
 FROM unnest(%(streams)s::integer[], %(versions)s::integer[], %(partitioned)s::boolean[], %(sizes)s::bigint[],
     %(steps)s::bigint[]) AS c(stream, version, partitioned, size, step)
 JOIN queenspark.streams s ON s.id = c.stream
@@ -648,6 +650,7 @@ JOIN queenspark.partitions p ON p.queue_id = s.queue_id
 CROSS JOIN LATERAL (
     SELECT m.payload FROM queenspark.messages m
     WHERE m.partition_id = p.id ORDER BY m.txid DESC, m.id DESC LIMIT 1) m
+CROSS JOIN LATERAL (SELECT window_key(m.payload) AS key) k
 CROSS JOIN LATERAL (
     SELECT max(ARRAY[x.last_txid, x.last_id]) AS last FROM window_sources(m.payload) x) w
 CROSS JOIN LATERAL (
@@ -656,10 +659,11 @@ CROSS JOIN LATERAL (
     FROM (
         SELECT b.txid, b.id, row_number() OVER (ORDER BY b.txid DESC, b.id DESC) AS n, count(*) OVER () AS count
         FROM window_sources(m.payload) x CROSS JOIN LATERAL messages_between(
-            x.queue_id, CASE WHEN c.partitioned THEN p.name END, x.first_txid, x.first_id, x.last_txid, x.last_id,
+            x.queue_id, CASE WHEN c.partitioned THEN k.key END, x.first_txid, x.first_id, x.last_txid, x.last_id,
             NULL, NULL, NULL) b
     ) x) r
 WHERE window_version(m.payload) = c.version
+ORDER BY c.stream, c.version, k.key, w.last DESC
 
 -- name: hold_window_queues
 -- Which of these queues exist; they cannot be deleted before this transaction ends.
@@ -1278,10 +1282,13 @@ ORDER BY CASE WHEN NOT %(descending)s THEN k.time END, CASE WHEN %(descending)s 
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: stream_consumers
--- The keys of each group: the last window that it answered, and how many up to it, as far as these are counted.
-SELECT g.name AS group, t.name AS key, w.window_end, c.total, p.acked_at
+-- The keys of each group: the last window that it answered, and how many up to it, as far as these are counted. The
+-- windows of a key are in several partitions when they have no order (formats/window_message.py).
+SELECT g.name AS group, k.key, max(w.window_end) AS window_end, sum(c.total)::bigint AS total, max(p.acked_at) AS acked_at
 FROM queenspark.groups g JOIN queenspark.partitions t ON t.queue_id = g.queue_id
 JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = t.id
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN %(ordered)s THEN t.name ELSE regexp_replace(t.name, '#\d+$', '') END AS key) k
 CROSS JOIN LATERAL (
     SELECT max(x.window_end) AS window_end FROM (
         SELECT m.window_end FROM queenspark.messages m
@@ -1296,8 +1303,8 @@ CROSS JOIN LATERAL (
           AND (m.txid, m.id) <= (p.end_txid, p.end_id) AND m.id <> ALL (p.pending)
         LIMIT %(most)s) x
 ) c
-WHERE g.queue_id = %(queue_id)s AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(t.name)) > 0)
-ORDER BY g.name, t.name LIMIT %(limit)s OFFSET %(offset)s
+WHERE g.queue_id = %(queue_id)s AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(k.key)) > 0)
+GROUP BY g.name, k.key ORDER BY g.name, k.key LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: active_windows
 -- Windows of a stream that its groups have not answered; those that no group reads have none.

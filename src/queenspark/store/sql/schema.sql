@@ -101,6 +101,8 @@ CREATE TABLE queenspark.groups (
     seen_txid bigint NOT NULL,
     seen_id bigint NOT NULL,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- Of window queues: the time of the last seek. Windows that end at or before it are skipped.
+    skip_until timestamptz,
     UNIQUE (queue_id, name)
 );
 CREATE INDEX groups_name ON queenspark.groups (name);
