@@ -17,12 +17,13 @@ from ...sql import thaw
 from ...store.definitions import Definition, Outside
 from ...store.pipeline import PipelineStore
 from ...store.progress import End
+from ..spark.secrets import Secrets, seal
 from ..streams.streams_query import bucket_labels
 from ..streams.window_processor import OUTPUT
 from .job_processor import JobProcessor
 from .job_rates import JobRates
 from .job_sink import sink_of
-from .job_source import NAME, JobDataSource, JobOptions
+from .job_source import NAME, OPTIONS, JobDataSource, JobOptions
 from .packed_rows import OUTPUT as ROWS
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -53,10 +54,13 @@ class JobQuery:
         self._rates.measure()
         buckets = bucket_labels(spark)
         options = JobOptions(self.source(epoch), buckets, self._max_rows, MAX_BYTES)
-        source = spark.readStream.format(NAME).option("options", msgspec.json.encode(options).decode()).load()
+        # Options of a source may have secrets, such as the password of a Kafka user.
+        text = msgspec.json.encode(options).decode()
+        reference = seal(Secrets(self._url, more={OPTIONS: text}))
+        source = spark.readStream.format(NAME).option(OPTIONS, reference).load()
         body = self._definition.body
         schema = OUTPUT if body.writes is None else f"{OUTPUT}, {ROWS}"
-        processor = JobProcessor(self._url, epoch, buckets, self.job, writes=body.writes is not None)
+        processor = JobProcessor(reference, epoch, buckets, self.job, writes=body.writes is not None)
         rows = source.groupBy("bucket").transformWithStateInPandas(processor, schema, "append", "none")
         rows = rows.observe("batch", *[sum_(name).alias(name) for name in _SUMS])
         if body.writes is None:

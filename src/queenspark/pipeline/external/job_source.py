@@ -29,6 +29,7 @@ from ...sql.running.rows import DEAD
 from ...store.pipeline import JobNews, PipelineStore
 from ...store.progress import Stream
 from ...windows.layout import NEVER
+from ..spark.secrets import reveal
 from ..streams.definitions import Definitions
 from ..streams.job_stage import JobStage
 from ..streams.parcels import Parcels
@@ -36,6 +37,7 @@ from ..streams.stream_source import SCHEMA, definitions_of, one_row, store_of_th
 from .job_offset import JobBatch, JobOffset
 
 NAME = "queenspark-job"
+OPTIONS = "options"
 # Spark asks for the latest offset every 10 ms; it gets its answer when there is one, or after so long.
 WAIT_SECONDS = 1.0
 _LOOK_SECONDS = 0.05
@@ -57,7 +59,7 @@ class JobOptions(msgspec.Struct, frozen=True):
 
 
 class JobDataSource(DataSource):
-    """The source as Spark wants it; its options are one JSON text."""
+    """The source as Spark wants it; its one option is a reference to its options (see spark/secrets.py)."""
 
     @classmethod
     def name(cls) -> str:
@@ -70,7 +72,8 @@ class JobDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """The reader."""
-        return JobReader(msgspec.json.decode(self.options["options"], type=JobOptions))
+        text = reveal(self.options[OPTIONS]).more[OPTIONS]
+        return JobReader(msgspec.json.decode(text, type=JobOptions))
 
 
 @dataclass
