@@ -57,28 +57,31 @@ def main(
     ] = False,
 ) -> None:
     """Measure and print."""
-    with TemporaryDirectory() as folder, temporary_postgres(durable=False) as postgres:
-        with PostgresServer(postgres).database() as url:
-            broker = Broker(url, Path(folder) / "broker.log")
-            jobs = Jobs(broker.url, url)
-            for queue in ("lone", "idle"):
-                jobs.sql(f"CREATE STREAM {queue}_s (user STRING, amount DOUBLE) WITH (queue = '{queue}')")
-            jobs.sql("CREATE STREAM lone_job AS SELECT user, amount FROM lone_s")
-            there = 0
-            for total in map(int, jobs_each.split(",")):
-                create(jobs, there, total)
-                there = total
-                jobs.api.push("idle", *({"user": f"u{n}", "amount": 1.0} for n in range(5)))
-                jobs.drain()
-                measure(jobs)
-                print(f"{total:>6,} idle jobs: {1000 * measure(jobs):.1f} ms a batch", flush=True)
-            if profiled:
-                profile = cProfile.Profile()
-                measure(jobs, profile)
-                pstats.Stats(profile).sort_stats("cumulative").print_stats(45)
-                pstats.Stats(profile).sort_stats("tottime").print_stats(25)
-            jobs.close()
-            broker.stop()
+    with (
+        TemporaryDirectory() as folder,
+        temporary_postgres(durable=False) as postgres,
+        PostgresServer(postgres).database() as url,
+    ):
+        broker = Broker(url, Path(folder) / "broker.log")
+        jobs = Jobs(broker.url, url)
+        for queue in ("lone", "idle"):
+            jobs.sql(f"CREATE STREAM {queue}_s (user STRING, amount DOUBLE) WITH (queue = '{queue}')")
+        jobs.sql("CREATE STREAM lone_job AS SELECT user, amount FROM lone_s")
+        there = 0
+        for total in map(int, jobs_each.split(",")):
+            create(jobs, there, total)
+            there = total
+            jobs.api.push("idle", *({"user": f"u{n}", "amount": 1.0} for n in range(5)))
+            jobs.drain()
+            measure(jobs)
+            print(f"{total:>6,} idle jobs: {1000 * measure(jobs):.1f} ms a batch", flush=True)
+        if profiled:
+            profile = cProfile.Profile()
+            measure(jobs, profile)
+            pstats.Stats(profile).sort_stats("cumulative").print_stats(45)
+            pstats.Stats(profile).sort_stats("tottime").print_stats(25)
+        jobs.close()
+        broker.stop()
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ _COUNTED = {
 _LATE = ("stream", "version", "key", "txid", "id", "time_us", "closed_us", "dropped")
 _DEAD = ("stream", "version", "key", "txid", "id", "reason", "start_us", "end_us")
 _FAILURES = ("stream", "version", "txid", "id", "tick", "error")
-_CHUNK_ROWS = 2_000
+_CHUNK_ROWS = 1_000
 _STATS = (
     "stream", "version", "watermark_us", "open_windows", "open_txid", "open_id", "records", "windows", "late",
     "dropped", "dead",
@@ -159,6 +159,11 @@ class WindowSink:
 
         None when that is not possible: the bucket has noted nothing in this run yet, or the whole batch.
         """
+        if chunk.windows.is_empty():
+            try:
+                return self._push_rows(connection, place, end, chunk, given)
+            except psycopg.errors.UniqueViolation:
+                pass  # some of them are there already
         with connection.transaction():
             self._check_epoch(connection, place.epoch)
             before = _before(connection, place.bucket, place.buckets)
@@ -170,11 +175,31 @@ class WindowSink:
             place.note(connection, msgspec.structs.replace(before, pushed=chunk.end))
         return written
 
+    def _push_rows(
+        self, connection: Connection, place: _Bucket, end: Progress, chunk: _Chunk, given: pl.DataFrame
+    ) -> Written | None:
+        """The same for rows that nobody has pushed yet, in a transaction as short as can be."""
+        prepared = self._log.prepared(connection, _without(chunk.rows, given))
+        params = {"bucket": place.bucket, "queue_ids": chunk.rows["queue_id"].unique().to_list()}
+        with connection.transaction():
+            epoch, queues, buckets, state, txid, created_at = (
+                connection.execute(query("begin_chunk"), params).fetchone() or (None,) * 6
+            )
+            _check(epoch, place.epoch)
+            before = to_progress(state) if buckets == place.buckets else None
+            if before is None or before.run != end.run or end.n <= before.n:
+                return None
+            if before.pushed >= chunk.end:
+                return NOTHING
+            new = self._log.write(
+                connection, prepared, txid, created_at, {int(each) for each in queues or {}}
+            )
+            place.note(connection, msgspec.structs.replace(before, pushed=chunk.end))
+        return Written(new, set((queues or {}).values()))
+
     def _write(self, connection: Connection, chunk: _Chunk, given: pl.DataFrame) -> Written:
         """Write a part of a batch, without rows that earlier versions have given out."""
-        rows = chunk.rows
-        if not given.is_empty() and not rows.is_empty():
-            rows = rows.join(given, on=["queue_id", "transaction_id"], how="anti", maintain_order="left")
+        rows = _without(chunk.rows, given)
         windows = self._log.windows(connection, chunk.windows)
         found = self._log.rows(connection, rows)
         return Written(windows.new + found.new, windows.queues | found.queues)
@@ -235,8 +260,7 @@ class WindowSink:
 
     def _check_epoch(self, connection: Connection, epoch: int) -> None:
         row = connection.execute(query("share_epoch")).fetchone()
-        if row is None or row[0] != epoch:
-            raise LostLeadership(f"epoch {epoch} has ended; the pipeline's is {row[0] if row else 'unknown'}")
+        _check(row[0] if row else None, epoch)
 
     def _note(
         self,
@@ -248,6 +272,18 @@ class WindowSink:
     ) -> None:
         if not rows.is_empty():
             connection.execute(query(statement), {**more, **rows.select(columns).to_dict(as_series=False)})
+
+
+def _check(found: int | None, epoch: int) -> None:
+    if found != epoch:
+        raise LostLeadership(f"epoch {epoch} has ended; the pipeline's is {found or 'unknown'}")
+
+
+def _without(rows: pl.DataFrame, given: pl.DataFrame) -> pl.DataFrame:
+    """Rows without those that earlier versions have given out."""
+    if given.is_empty() or rows.is_empty():
+        return rows
+    return rows.join(given, on=["queue_id", "transaction_id"], how="anti", maintain_order="left")
 
 
 def _before(connection: Connection, bucket: int, buckets: int) -> Progress | None:

@@ -147,7 +147,7 @@ class State:
 
 
 class Overview:
-    """Facts about all specs of a state. A step changes those of the specs that it touches, and asks no other."""
+    """Facts about all specs of a state. A step changes those of the specs that it touches, no others."""
 
     def __init__(self, due: dict[str, int], closes: dict[str, int], open_windows: int, size: int) -> None:
         self._due = due

@@ -301,10 +301,15 @@ class StreamsReader(DataSourceStreamReader):
         if partition.read is None:
             return
         definitions = definitions_of(options.url, partition.seq)
+        care = options.care
         router = Router(
-            definitions, partition.read, options.buckets, Cipher(options.encryption_key),
-            options.care.failures(definitions), steps_of_this_process(options.url) if options.care.is_on else None,
-        )  # fmt: skip
+            definitions,
+            partition.read,
+            options.buckets,
+            Cipher(options.encryption_key),
+            care.failures(definitions),
+            steps_of_this_process(options.url) if care.is_on else None,
+        )
         store = store_of_this_process(options.url)
         read = partition.read
         for batch in store.read(
