@@ -14,9 +14,11 @@ from tests.jobs.test_control import SCHEMA, STATEMENTS, records
 REPLACED = {
     "totals": "select user, sum(n) as s, count(*) as c, max(n) as m from {s} group by user"
     " window tumbling(at, 10s)",
-    "changes": "select user, sum(n) as s, max(n) as m from {s} group by user window tumbling(at, 10s) emit changes",
+    "changes": "select user, sum(n) as s, max(n) as m from {s} group by user window tumbling(at, 10s)"
+    " emit changes",
     "groups": "select user, max(n) as m, min(n) as l from {s} group by user",
-    "buffers": "select n, lag(n) over (rows window buffer 3 rows partition by user) as l, n + 1 as m from {s}",
+    "buffers": "select n, lag(n) over (rows window buffer 3 rows partition by user) as l, n + 1 as m"
+    " from {s}",
     "counts": "select user, sum(n) as s, max(n) as m from {s} group by user window count(3)",
 }
 

@@ -53,7 +53,8 @@ def test_a_job_that_kills_workers_is_disabled_and_the_others_go_on(
 
         def counts() -> dict[str, int]:
             found = system.run(
-                "SELECT q.name, count(*) FROM queenspark.messages m JOIN queenspark.queues q ON q.id = m.queue_id"
+                "SELECT q.name, count(*) FROM queenspark.messages m"
+                " JOIN queenspark.queues q ON q.id = m.queue_id"
                 " WHERE q.name IN ('deadly', 'totals', 'kept') GROUP BY q.name"
             )
             return dict(found)

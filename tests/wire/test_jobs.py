@@ -560,3 +560,17 @@ def test_a_schema_is_explained(sql: Sql, tag: str) -> None:
     lines = plan(sql, f"CREATE STREAM s_{tag} (a INT) WITH (queues = 'a, b')")
     assert lines == ["declares columns over a, b; nothing runs"]
     assert sql.refused(f"EXPLAIN SELECT a FROM s_{tag}")[1:] == (1, 23)
+
+
+def test_a_job_that_cannot_be_planned_is_shown(sql: Sql, orders: str, tag: str) -> None:
+    """A newer version may have made it; the pipeline says so in its error."""
+    name = f"odd_{tag}"
+    sql(f"CREATE STREAM {name} AS SELECT country FROM {orders}")
+    sql.run(
+        "UPDATE queenspark.definitions"
+        " SET computing = jsonb_set(computing, '{query,select}', '\"SELECT x FROM\"') WHERE stream_id = %s",
+        sql.stream(name)[0],
+    )
+    sql.fail(name, "the job cannot be planned")
+    job = sql.job(name)
+    assert (job["state"], job["lastError"], job["columns"]) == ("failed", "the job cannot be planned", [])

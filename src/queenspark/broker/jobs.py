@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ..sql import thaw
+from ..sql import SqlError, thaw
 from ..store.errors import Refused
 from ..store.job import Job
 from .answers.jobs import JobDeadList, JobDeleted, JobDetail, JobList
@@ -65,11 +65,15 @@ async def _detail(broker: Broker, name: str) -> dict[str, Any]:
     condition = (await broker.store.jobs.conditions([job])).get(job.id)
     if condition is None:
         raise not_found(f"job {name} does not exist")
-    plan = thaw(job.query)
+    try:
+        plan = thaw(job.query)
+        columns, is_updating = plan_columns(plan), plan.updating
+    except (SqlError, msgspec.MsgspecError):  # a newer version may have made it: it has failed, and says why
+        columns, is_updating = [], True
     return {
         **shown_job(job, condition),
-        "columns": [{"name": column, "type": kind} for column, kind in plan_columns(plan)],
-        "rows": kind_of_rows(plan.updating),
+        "columns": [{"name": column, "type": kind} for column, kind in columns],
+        "rows": kind_of_rows(is_updating),
         "notice": job.definition.notice,
         "sources": read_by(job),
         "retention": shown_retention(condition),

@@ -42,7 +42,7 @@ class ChangedMeanwhile(StoreError):
 
 
 class WorkerDied(StoreError):
-    """Another worker of the pipeline died while it computed a job; this one must not hide which job it was."""
+    """Another worker of the pipeline died while it computed a job; this one must not hide which one."""
 
 
 class LostLeadership(StoreError):

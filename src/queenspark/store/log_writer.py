@@ -73,6 +73,32 @@ class LogWriter:
             _copy(connection, messages, "copy_rows", _ROW)
         return Written(messages.height, queues)
 
+    def prepared(self, connection: Connection, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows of jobs with all but their transaction: to be written by `write` within one.
+
+        Before it begins, because it holds the horizon back: ids and partitions are taken, and texts are made.
+        """
+        rows = self._with_partitions(connection, rows).with_columns(id=_ids(connection, rows.height))
+        rows = rows.sort("partition_id", "transaction_id")
+        texts = [_quoted(pl.col(name)) for name in ("transaction_id", "payload", "headers")]
+        numbers = [pl.col(name).cast(pl.String) for name in ("id", "partition_id", "queue_id")]
+        return rows.select("queue_id", line=pl.concat_str([*numbers, *texts], separator=","))
+
+    def write(
+        self, connection: Connection, prepared: pl.DataFrame, txid: int, created_at: str, queues: set[int]
+    ) -> int:
+        """Write prepared rows to those of their queues that exist; how many.
+
+        Raises UniqueViolation when the log has one of them: the transaction is over then.
+        """
+        lines = prepared.filter(pl.col("queue_id").is_in(list(queues)))["line"].to_list()
+        if lines:
+            begin = f'{txid},"{created_at}",'
+            text = begin + f"\n{begin}".join(lines) + "\n"
+            with connection.cursor() as cursor, cursor.copy(query("copy_lines")) as copy:
+                copy.write(text)
+        return len(lines)
+
     def _placed(self, connection: Connection, frame: pl.DataFrame) -> pl.DataFrame:
         """With their positions, partitions and time."""
         txid, created_at = connection.execute(query("begin_windows")).fetchone() or (0, "")
@@ -129,6 +155,12 @@ def _messages(rows: pl.DataFrame) -> pl.DataFrame:
         payload=payload(rows.columns),
         window_end=end,
     ).sort("partition_id", "transaction_id")
+
+
+def _quoted(text: pl.Expr) -> pl.Expr:
+    """A text as CSV has it; NULL is nothing at all."""
+    quoted = pl.concat_str([pl.lit('"'), text.str.replace_all('"', '""', literal=True), pl.lit('"')])
+    return pl.when(text.is_null()).then(pl.lit("")).otherwise(quoted)
 
 
 def _copy(connection: Connection, messages: pl.DataFrame, statement: str, columns: tuple[str, ...]) -> None:

@@ -70,6 +70,12 @@ def to_progress(state: dict[str, Any]) -> Progress:
     return msgspec.convert(state, Progress)
 
 
+def stream_of(name: str) -> Stream:
+    """A stream and version from the name that `behind` has for them."""
+    stream, _, version = name.partition(":")
+    return int(stream), int(version)
+
+
 def name_of(stream: Stream) -> str:
     """A stream and version as `behind` names them."""
     return f"{stream[0]}:{stream[1]}"

@@ -1,7 +1,7 @@
 """Notes of the job that a worker computes, which tell who was at work when a worker died.
 
-Only one worker at a time computes a job while notes are made. So there is at most one note, and if it is still
-there when nobody has the lock, the worker that made it is dead.
+Only one worker at a time computes a job while notes are made. So there is at most one note, and if it is
+still there when nobody has the lock, the worker that made it is dead.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ nothing, and a process that no longer leads can write nothing.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -16,6 +17,7 @@ from uuid import uuid4
 import msgspec
 import polars as pl
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from ..windows.membership import LEAVES_OUT
 from .database import OPTIONS
@@ -31,7 +33,8 @@ _COUNTED = {
 _LATE = ("stream", "version", "key", "txid", "id", "time_us", "closed_us", "dropped")
 _DEAD = ("stream", "version", "key", "txid", "id", "reason", "start_us", "end_us")
 _FAILURES = ("stream", "version", "txid", "id", "tick", "error")
-_CHUNK_ROWS = 2_000
+_CHUNK_ROWS = 1_000
+_TELL_SECONDS = 0.02  # between two notifications of a batch: each is a transaction of its own
 _STATS = (
     "stream", "version", "watermark_us", "open_windows", "open_txid", "open_id", "records", "windows", "late",
     "dropped", "dead",
@@ -149,11 +152,18 @@ class WindowSink:
                     place.begin(connection, end)
             new = 0
             given = _given_out(connection, parts.repeats)
+            untold = NOTHING
+            told_at = time.monotonic()
             for chunk in chunks[:-1]:
                 written = self._push_chunk(connection, place, end, chunk, given)
                 if written is None:  # all of it goes with the last one
                     break
-                new += self._told(connection, written)
+                new += written.new
+                untold = Written(untold.new + written.new, untold.queues | written.queues)
+                if time.monotonic() > told_at + _TELL_SECONDS:
+                    self._told(connection, untold)
+                    untold, told_at = NOTHING, time.monotonic()
+            self._told(connection, untold)
             with connection.transaction():
                 self._check_epoch(connection, place.epoch)
                 before = place.before(connection)
@@ -183,6 +193,11 @@ class WindowSink:
 
         None when that is not possible: the bucket has noted nothing in this run yet, or the whole batch.
         """
+        if chunk.windows.is_empty() and place.job is None:
+            try:
+                return self._push_rows(connection, place, end, chunk, given)
+            except psycopg.errors.UniqueViolation:
+                pass  # some of them are there already
         with connection.transaction():
             self._check_epoch(connection, place.epoch)
             before = place.before(connection)
@@ -194,11 +209,31 @@ class WindowSink:
             place.note(connection, msgspec.structs.replace(before, pushed=chunk.end))
         return written
 
+    def _push_rows(
+        self, connection: Connection, place: Bucket, end: Progress, chunk: _Chunk, given: pl.DataFrame
+    ) -> Written | None:
+        """The same for rows that nobody has pushed yet, in a transaction as short as can be."""
+        prepared = self._log.prepared(connection, _without(chunk.rows, given))
+        params = {"bucket": place.bucket, "queue_ids": chunk.rows["queue_id"].unique().to_list()}
+        with _brief_transaction(connection) as transaction:
+            epoch, queues, buckets, state, txid, created_at = transaction.begin(query("begin_chunk"), params)
+            _check(epoch, place.epoch)
+            before = to_progress(state) if buckets == place.buckets else None
+            if before is None or before.run != end.run or end.n <= before.n:
+                return None
+            if before.pushed >= chunk.end:
+                return NOTHING
+            new = self._log.write(
+                connection, prepared, txid, created_at, {int(each) for each in queues or {}}
+            )
+            with connection.pipeline():
+                place.note(connection, msgspec.structs.replace(before, pushed=chunk.end))
+                transaction.commit()
+        return Written(new, set((queues or {}).values()))
+
     def _write(self, connection: Connection, chunk: _Chunk, given: pl.DataFrame) -> Written:
         """Write a part of a batch, without rows that earlier versions have given out."""
-        rows = chunk.rows
-        if not given.is_empty() and not rows.is_empty():
-            rows = rows.join(given, on=["queue_id", "transaction_id"], how="anti", maintain_order="left")
+        rows = _without(chunk.rows, given)
         windows = self._log.windows(connection, chunk.windows)
         found = self._log.rows(connection, rows)
         return Written(windows.new + found.new, windows.queues | found.queues)
@@ -259,8 +294,7 @@ class WindowSink:
 
     def _check_epoch(self, connection: Connection, epoch: int) -> None:
         row = connection.execute(query("share_epoch")).fetchone()
-        if row is None or row[0] != epoch:
-            raise LostLeadership(f"epoch {epoch} has ended; the pipeline's is {row[0] if row else 'unknown'}")
+        _check(row[0] if row else None, epoch)
 
     def _note(
         self,
@@ -272,6 +306,47 @@ class WindowSink:
     ) -> None:
         if not rows.is_empty():
             connection.execute(query(statement), {**more, **rows.select(columns).to_dict(as_series=False)})
+
+
+class _Transaction:
+    """A transaction whose first statement travels with its beginning."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def begin(self, statement: str, params: dict[str, Any]) -> tuple[Any, ...]:
+        """Begin it; the first row of a statement."""
+        with self._connection.pipeline():
+            self._connection.execute("BEGIN")
+            row = self._connection.execute(statement, params).fetchone()
+        assert row is not None
+        return row
+
+    def commit(self) -> None:
+        """Commit it; within a pipeline, together with the statement before."""
+        self._connection.execute("COMMIT")
+
+
+@contextmanager
+def _brief_transaction(connection: Connection) -> Iterator[_Transaction]:
+    """A transaction with as few round trips as can be; it is rolled back unless it was committed."""
+    try:
+        yield _Transaction(connection)
+    finally:
+        if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
+            connection.execute("ROLLBACK")
+
+
+def _check(found: int | None, epoch: int) -> None:
+    if found != epoch:
+        raise LostLeadership(f"epoch {epoch} has ended; the pipeline's is {found or 'unknown'}")
+
+
+def _without(rows: pl.DataFrame, given: pl.DataFrame) -> pl.DataFrame:
+    """Rows without those that earlier versions have given out."""
+    if given.is_empty() or rows.is_empty():
+        return rows
+    return rows.join(given, on=["queue_id", "transaction_id"], how="anti", maintain_order="left")
 
 
 def _known(connection: Connection, before: Progress) -> pl.DataFrame:

@@ -51,6 +51,7 @@ class Engine:
             text = self._homes[stream]
             self._specs[text] = spec
             self._streams.setdefault(text, []).append(stream)
+        self._order = {text: number for number, text in enumerate(self._specs)}
 
     def advance(
         self,
@@ -68,22 +69,25 @@ class Engine:
         """
         state = settled(state or State(), self._homes)
         frames = [batch] if isinstance(batch, pl.DataFrame) else batch
-        records = by_group(frames, _of(self._homes, safe_us), self._homes)
-        tables = {text: state.tables[text] for text in self._specs if text in state.tables}
+        taking_part = self._homes if isinstance(safe_us, int) else safe_us
+        records = by_group(frames, taking_part, self._homes)
+        tables = dict(state.tables)
+        touched: list[str] = []
         steps: list[Step] = []
         failed: dict[Stream, str] = {}
-        for text, spec in self._specs.items():
+        for text in self._specs if was_us is None else self._wanted(state, records, safe_us):
             safe = _of(self._streams[text], safe_us)
             mine = records.get(text, [])
             if was_us is not None and not mine and not state.summary(text).due(safe):
                 continue
             was = None if was_us is None else _of(self._streams[text], was_us)
-            group = Group(spec, state.tables.get(text, {}), mine, safe, was)
+            group = Group(self._specs[text], state.tables.get(text, {}), mine, safe, was)
             steps += group.steps
             failed |= group.failed
             if group.tables:
                 tables[text] = group.tables
-        after = State(tables, state.known(tables))
+                touched.append(text)
+        after = state.stepped(tables, touched)
         return Result(
             after,
             [frame for step in steps for frame in step.emitted() if not frame.is_empty()],
@@ -93,6 +97,16 @@ class Engine:
             Report(after, steps),
             failed,
         )
+
+    def _wanted(self, state: State, records: Mapping[str, Any], safe_us: Safe) -> list[str]:
+        """The specs with records, and those of which something may be due, in the order of all."""
+        latest = safe_us if isinstance(safe_us, int) else max(safe_us.values(), default=None)
+        due = state.overview.due(latest) if latest is not None else []
+        return sorted({*records, *due}, key=self._order.__getitem__)
+
+    def home(self, stream: Stream) -> str | None:
+        """The spec of a stream, as JSON."""
+        return self._homes.get(stream)
 
     def finish(self, state: State) -> list[pl.DataFrame]:
         """The rows of groups that are emitted at the end: when no more records will come."""

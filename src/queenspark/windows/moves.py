@@ -18,16 +18,16 @@ Stream = tuple[int, int]  # id and version
 
 def settled(state: State, homes: Mapping[Stream, str]) -> State:
     """The state with each stream under the spec (as JSON) that it has now."""
-    wrong = {
-        text: away
-        for text in state.tables
-        if (
-            away := [
-                (g, *stream) for g, stream in state.summary(text).numbers.items() if homes.get(stream) != text
-            ]
-        )
-    }
+    if state.settled_for is homes:
+        return state
+    wrong = {}
+    for text in state.tables:
+        numbers = state.summary(text).numbers
+        away = [(g, *stream) for g, stream in numbers.items() if homes.get(stream) != text]
+        if away or not numbers:
+            wrong[text] = away
     if not wrong:
+        state.settled_for = homes
         return state
     tables: Tables = {text: dict(of_spec) for text, of_spec in state.tables.items()}
     touched = set(wrong)

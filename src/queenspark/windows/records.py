@@ -26,7 +26,7 @@ def by_group(
         if frame.is_empty():
             continue
         home_of = {
-            stream: homes[stream] if stream in streams else None
+            stream: homes.get(stream) if stream in streams else None
             for stream in frame.select("stream", "version").unique().rows()
         }
         groups = set(home_of.values())

@@ -32,15 +32,19 @@ class Report:
         """The windows that are not sealed yet, by stream."""
         return {stream: open_ for each in self._state.summaries() for stream, open_ in each.open.items()}
 
+    def open_of(self, stream: Stream, spec: str | None) -> Open | None:
+        """The windows of one stream that are not sealed yet; `spec` is its own, as JSON."""
+        return None if spec is None else self._state.summary(spec).open.get(stream)
+
     @cached_property
     def open_windows(self) -> int:
         """Windows that are not sealed yet."""
-        return sum(open_.windows for open_ in self.open.values())
+        return self._state.overview.open_windows
 
     @cached_property
     def next_close_us(self) -> int | None:
         """The earliest safe time that can seal a window."""
-        return min((at for each in self._state.summaries() for at in each.closes.values()), default=None)
+        return self._state.overview.next_close_us
 
     @cached_property
     def state_bytes(self) -> int:

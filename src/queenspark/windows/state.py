@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 import polars as pl
 
 from .errors import StateError
-from .summary import Summary
+from .summary import NEVER, Summary
 
 VERSION = 2
 _LARGE = 1_000  # rows; a smaller table is written whole
@@ -36,6 +36,9 @@ class State:
     def __init__(self, tables: Tables | None = None, summaries: dict[str, Summary] | None = None) -> None:
         self.tables = tables or {}
         self._summaries = summaries or {}
+        #: The homes of streams that these tables are settled for, if they are (moves.py).
+        self.settled_for: object = None
+        self._overview: Overview | None = None
 
     def summary(self, spec: str) -> Summary:
         """What there is to know about the tables of a spec (as JSON)."""
@@ -47,13 +50,22 @@ class State:
         """Those of all specs."""
         return [self.summary(spec) for spec in self.tables]
 
-    def known(self, tables: Tables) -> dict[str, Summary]:
-        """The summaries that hold for other tables too, because they are the same."""
-        return {
-            spec: summary
-            for spec, summary in self._summaries.items()
-            if tables.get(spec) is self.tables.get(spec)
-        }
+    def stepped(self, tables: Tables, touched: Iterable[str]) -> State:
+        """The state with other tables, of which only those of the touched specs are different."""
+        known = dict(self._summaries)
+        for spec in touched:
+            known.pop(spec, None)
+        after = State(tables, known)
+        after._overview = self.overview.after(after, touched)
+        after.settled_for = self.settled_for
+        return after
+
+    @property
+    def overview(self) -> Overview:
+        """Facts about all specs at once."""
+        if self._overview is None:
+            self._overview = Overview.of(self)
+        return self._overview
 
     def to_bytes(self) -> bytes:
         """Compact, versioned bytes: a header, then each table as Arrow IPC."""
@@ -70,8 +82,11 @@ class State:
         whole: list[bytes] = []
         changed: list[bytes] = []
         for spec, tables in self.tables.items():
+            was = before.tables.get(spec, {})
+            if was is tables:
+                continue
             for name, table in tables.items():
-                old = before.tables.get(spec, {}).get(name)
+                old = was.get(name)
                 if old is not None and (old is table or _same(old, table)):
                     continue
                 change = _change(old, table) if old is not None and table.height >= _LARGE else None
@@ -85,8 +100,9 @@ class State:
         header.gone = [
             (spec, name)
             for spec, tables in before.tables.items()
+            if (now := self.tables.get(spec, {})) is not tables
             for name in tables
-            if name not in self.tables.get(spec, {})
+            if name not in now
         ]
         if before.tables and not (header.tables or header.changed or header.gone):
             return None
@@ -105,20 +121,78 @@ class State:
         known = {spec: summary for spec, summary in self._summaries.items() if spec not in changed}
         return State({spec: of_spec for spec, of_spec in tables.items() if of_spec}, known)
 
-    def rechunked(self) -> State:
-        """The same state, with tables that were put together from many pieces in one piece each."""
+    def rechunked(self, before: State | None = None) -> State:
+        """The same state, with tables that were put together from many pieces in one piece each.
+
+        Those of an earlier state are left as they are.
+        """
+        known = before.tables if before is not None else {}
         tables = {
-            spec: {
+            spec: of_spec
+            if known.get(spec) is of_spec
+            else {
                 name: table.rechunk() if table.n_chunks() > _MOST_CHUNKS else table
                 for name, table in of_spec.items()
             }
             for spec, of_spec in self.tables.items()
         }
-        return State(tables, self._summaries)
+        state = State(tables, self._summaries)
+        state.settled_for = self.settled_for
+        state._overview = self._overview
+        return state
 
     def size(self) -> int:
         """Bytes in memory."""
-        return sum(summary.size for summary in self.summaries())
+        return self.overview.size
+
+
+class Overview:
+    """Facts about all specs of a state. A step changes those of the specs that it touches, no others."""
+
+    def __init__(self, due: dict[str, int], closes: dict[str, int], open_windows: int, size: int) -> None:
+        self._due = due
+        self._closes = closes
+        #: Windows that are not sealed yet.
+        self.open_windows = open_windows
+        #: Bytes in memory.
+        self.size = size
+        self._counted: dict[str, tuple[int, int]] = {}
+
+    @classmethod
+    def of(cls, state: State) -> Overview:
+        """The overview of a state, from the summaries of all specs."""
+        return cls({}, {}, 0, 0).after(state, state.tables)
+
+    def after(self, state: State, touched: Iterable[str]) -> Overview:
+        """The overview of another state, with other tables of some specs."""
+        found = Overview(dict(self._due), dict(self._closes), self.open_windows, self.size)
+        found._counted = dict(self._counted)
+        for spec in touched:
+            open_windows, size = found._counted.pop(spec, (0, 0))
+            found.open_windows -= open_windows
+            found.size -= size
+            if spec not in state.tables:
+                found._due.pop(spec, None)
+                found._closes.pop(spec, None)
+                continue
+            summary = state.summary(spec)
+            found._due[spec], found._closes[spec] = summary.next_due, summary.next_close
+            found._counted[spec] = (summary.open_windows, summary.size)
+            found.open_windows += summary.open_windows
+            found.size += summary.size
+        return found
+
+    def due(self, safe_us: int) -> list[str]:
+        """The specs of which something may be due at a safe time."""
+        if min(self._due.values(), default=NEVER) > safe_us:
+            return []
+        return [spec for spec, at in self._due.items() if at <= safe_us]
+
+    @property
+    def next_close_us(self) -> int | None:
+        """The earliest safe time that can seal a window."""
+        closing = min(self._closes.values(), default=NEVER)
+        return None if closing == NEVER else closing
 
 
 def _apply(part: bytes, tables: Tables, touched: set[str]) -> int:

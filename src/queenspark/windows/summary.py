@@ -13,6 +13,8 @@ from .empty import EmptyWindows
 from .spec import COUNTED, WindowSpec
 
 Stream = tuple[int, int]  # id and version
+NEVER = 2**62
+"""After all times."""
 
 
 class Open(NamedTuple):
@@ -104,6 +106,23 @@ class Summary:
             else self._latest("clock", "l", spec.keep)
         )
         return {stream: at for stream, at in found.items() if stream not in self.closes}
+
+    @cached_property
+    def next_due(self) -> int:
+        """The earliest safe time at which a tick can do something."""
+        if not self._tables:
+            return NEVER
+        return min((at for times in (self.closes, self.forgets) for at in times.values()), default=NEVER)
+
+    @cached_property
+    def next_close(self) -> int:
+        """The earliest safe time that can seal a window."""
+        return min(self.closes.values(), default=NEVER)
+
+    @cached_property
+    def open_windows(self) -> int:
+        """Windows that are not sealed yet."""
+        return sum(open_.windows for open_ in self.open.values())
 
     def due(self, safe: Mapping[Stream, int]) -> bool:
         """Whether one of these ticks does something."""

@@ -82,7 +82,7 @@ class BucketState:
             self._parts.updateValue((len(head.ids),), (part,))
             head = _Head(VERSION, [*head.ids, uuid4().hex], [*head.sizes, len(part)])
         self._head.update((msgspec.json.encode(msgspec.structs.replace(head, cursors=cursors)).decode(),))
-        _remembered[bucket] = (head.ids, state.rechunked())
+        _remembered[bucket] = (head.ids, state.rechunked(before))
 
     def _part(self, number: int) -> bytes:
         found = self._parts.getValue((number,))

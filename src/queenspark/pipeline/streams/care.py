@@ -1,8 +1,8 @@
 """Finds the job that kills workers of Spark, and disables it, so that the others go on.
 
-An error of a job is caught, and only that job fails. A worker that dies (out of memory, a crash in native code)
-takes the whole query along, and again when the batch is run again. After the first such death workers note
-which job they compute; normally nobody does. A job that was noted when two workers died has failed.
+An error of a job is caught, and only that job fails. A worker that dies (out of memory, a crash in native
+code) takes the whole query along, and again when the batch is run again. After the first such death workers
+note which job they compute; normally nobody does. A job that was noted when two workers died has failed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Care(msgspec.Struct, frozen=True):
 
     #: Workers note which job they compute until this time, as seconds since 1970.
     until: float = 0.0
-    #: Jobs that are disabled, by "id:version": the change of the definitions that they are disabled as of, and why.
+    #: Disabled jobs, by "id:version": the change of the definitions that they are disabled as of, and why.
     disabled: dict[str, tuple[int, str]] = {}
 
     @property
@@ -71,8 +71,9 @@ class Coroner:
             if self._deaths[stream] >= DEATHS:
                 del self._deaths[stream]
                 reason = (
-                    f"{DEATHS} workers of Spark died while they computed this job, so it is disabled: it needs more"
-                    " memory than there is, or crashes; change it with CREATE OR REPLACE, or RESTART JOB to try again"
+                    f"{DEATHS} workers of Spark died while they computed this job, so it is disabled: it"
+                    " needs more memory than there is, or crashes; change it with CREATE OR REPLACE, or try"
+                    " again with RESTART JOB"
                 )
                 disabled[name_of(stream)] = (seq, reason)
         self._care = Care(time.time() + _SECONDS, disabled)

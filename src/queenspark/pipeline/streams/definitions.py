@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import msgspec
+import polars as pl
 
 from ...sql import Plan, SqlError, thaw
-from ...sql.running import RecordStage, RowStage, engine_spec
+from ...sql.running import RecordStage, RowStage, engine_spec, reads_headers
 from ...store.definitions import Definition, Repeats, spec_of
 from ...store.position import Position
 from ...store.progress import End, Place, Stream
-from ...windows import WindowSpec
+from ...windows import Engine, WindowSpec
 from ...windows.membership import created_before, is_over
 
 
@@ -87,7 +89,29 @@ class Definitions:
 
     def alive(self, start: End) -> dict[Stream, Definition]:
         """Without the versions that have given out all that they had before a batch with that start."""
-        return {stream: row for stream, row in self.by_stream.items() if self._goes_on(stream, start)}
+        over = {stream for stream in self._ending if not self._goes_on(stream, start)}
+        if not over:
+            return self.by_stream
+        return {stream: row for stream, row in self.by_stream.items() if stream not in over}
+
+    @cached_property
+    def _ending(self) -> list[Stream]:
+        """The versions that end at some time."""
+        return [
+            stream
+            for stream, row in self.by_stream.items()
+            if row.body.until is not None or row.body.until_us is not None
+        ]
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return Engine(self.specs)
+
+    def engine(self, alive: Mapping[Stream, Definition]) -> Engine:
+        """The windows of the versions that are alive."""
+        if alive is self.by_stream:
+            return self._engine
+        return Engine({stream: self.specs[stream] for stream in alive if stream in self.specs})
 
     def _goes_on(self, stream: Stream, start: End) -> bool:
         body = self.by_stream[stream].body
@@ -105,16 +129,53 @@ class Definitions:
 
     def begin(self, stream: Stream) -> Position:
         """The position after which a stream begins to read."""
-        sources = self.by_stream[stream].body.sources
-        return min((Position(source.txid, source.id) for source in sources), default=Position(0, 0))
+        return self._begins[stream]
 
-    def cut(self, stream: Stream, place: Position) -> Position | None:
-        """The next position at which a version ends, or begins to give out rows, if there is one."""
-        body = self.by_stream[stream].body
-        if body.query is None:
-            return None
-        cuts = [Position(cut.txid, cut.id) for cut in (body.until, body.emits_after) if cut is not None]
-        return min((cut for cut in cuts if cut > place), default=None)
+    @cached_property
+    def _begins(self) -> dict[Stream, Position]:
+        return {
+            stream: min((Position(each.txid, each.id) for each in row.body.sources), default=Position(0, 0))
+            for stream, row in self.by_stream.items()
+        }
+
+    @cached_property
+    def cuts(self) -> dict[Stream, list[Position]]:
+        """The positions at which versions that compute end, or begin to give out rows."""
+        found = {}
+        for stream, row in self.by_stream.items():
+            cuts = [cut for cut in (row.body.until, row.body.emits_after) if cut is not None]
+            if row.body.query is not None and cuts:
+                found[stream] = [Position(cut.txid, cut.id) for cut in cuts]
+        return found
+
+    @cached_property
+    def paused(self) -> frozenset[Stream]:
+        """The versions that compute and are paused."""
+        return frozenset(
+            stream for stream, row in self.by_stream.items() if row.body.query is not None and row.body.paused
+        )
+
+    @cached_property
+    def silent(self) -> list[Stream]:
+        """The versions that give out nothing before a position."""
+        return [stream for stream, row in self.by_stream.items() if row.body.emits_after is not None]
+
+    @cached_property
+    def bounds(self) -> pl.DataFrame:
+        """From when and until when windows of versions come out, where that is bounded."""
+        schema = {"stream": pl.Int64, "version": pl.Int32, "from_us": pl.Int64, "until_us": pl.Int64}
+        bounds = [
+            (*stream, row.body.from_us, row.body.until_us)
+            for stream, row in self.by_stream.items()
+            if row.body.from_us is not None or row.body.until_us is not None
+        ]
+        return pl.DataFrame(bounds, schema=schema, orient="row")
+
+    @cached_property
+    def output_queues(self) -> pl.DataFrame:
+        """The queue that each stream's windows or rows go to."""
+        schema = {"stream": pl.Int64, "queue_id": pl.Int64}
+        return pl.DataFrame(list(self.window_queues.items()), schema=schema, orient="row")
 
     def is_silent(self, stream: Stream, end: End) -> bool:
         """Whether nothing of the version comes out of a batch with that end."""
@@ -129,7 +190,46 @@ class Definitions:
 
     def queues(self, streams: set[Stream]) -> list[int]:
         """The queues that some streams read."""
-        return sorted({source.queue_id for each in streams for source in self.by_stream[each].body.sources})
+        if len(streams) == len(self.by_stream):
+            return self._all_queues
+        return sorted(set().union(*(self._queues_of[each] for each in streams)))
+
+    @cached_property
+    def _queues_of(self) -> dict[Stream, tuple[int, ...]]:
+        return {
+            stream: tuple(source.queue_id for source in row.body.sources)
+            for stream, row in self.by_stream.items()
+        }
+
+    @cached_property
+    def _all_queues(self) -> list[int]:
+        return sorted(set().union(*self._queues_of.values()))
+
+    @cached_property
+    def names(self) -> dict[int, str]:
+        """The names of all queues that some stream reads."""
+        return {
+            source.queue_id: source.queue for row in self.by_stream.values() for source in row.body.sources
+        }
+
+    @cached_property
+    def plain(self) -> list[Stream]:
+        """The versions whose windows are over whole messages, in their order."""
+        return sorted(stream for stream in self.by_stream if stream not in self.plans)
+
+    @cached_property
+    def reading_headers(self) -> frozenset[Stream]:
+        """The versions that read headers of messages."""
+        return frozenset(stream for stream, plan in self.plans.items() if reads_headers(plan))
+
+    @cached_property
+    def readers(self) -> dict[int, list[Stream]]:
+        """The streams that read each queue, in their order."""
+        found: dict[int, list[Stream]] = {}
+        for stream in sorted(self.by_stream):
+            for queue_id in self._queues_of[stream]:
+                found.setdefault(queue_id, []).append(stream)
+        return found
 
     @cached_property
     def decoded_queues(self) -> frozenset[int]:

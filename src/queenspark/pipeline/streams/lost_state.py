@@ -2,7 +2,8 @@
 
 Windows by time are built again from the messages that retention keeps for them. The state of GROUP BY without
 a window, of rows buffers and of count windows is made of all records since the start. Where retention has
-removed some of these, the state cannot be built again: the job begins a new version where the old one stopped.
+removed some of these, the state cannot be built again: the job begins a new version where the old one
+stopped.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from ...sql.running.rows import Given
 from ...store.definitions import Repeats
 from ...store.progress import Place, Stream
 from ...store.window_sink import REPEATS, Parts
-from ...windows import Report, Result, State
+from ...windows import Engine, Report, Result, State
 from ...windows.layout import in_version
 from ...windows.membership import is_given_out
 from ...windows.spec import OUTPUT as WINDOW_COLUMNS
@@ -42,6 +42,7 @@ class Outcome:
     def __init__(
         self,
         definitions: Definitions,
+        engine: Engine,
         batch: Batch,
         result: Result,
         given: Unpacked,
@@ -50,6 +51,7 @@ class Outcome:
         place: Callable[[Stream], Place],
     ) -> None:
         self._definitions = definitions
+        self._engine = engine
         self._batch = batch
         self._result = result
         self._given = given
@@ -170,7 +172,7 @@ class Outcome:
 
     def _spoken(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows without those of versions that only catch up."""
-        for stream in self._definitions.plans:
+        for stream in self._definitions.silent if not rows.is_empty() else ():
             if self._definitions.is_silent(stream, self._batch.end) and _has(rows, stream):
                 rows = rows.filter(~_is(stream))
         return rows
@@ -180,7 +182,9 @@ class Outcome:
         if not self._windows:
             return pl.DataFrame(schema={"queue_id": pl.Int64})
         windows = pl.concat(self._windows, how="diagonal")
-        windows = windows.join(self._queues(), on="stream", how="inner", maintain_order="left")
+        windows = windows.join(
+            self._definitions.output_queues, on="stream", how="inner", maintain_order="left"
+        )
         return _bounded(self._with_partitions(windows), self._definitions)
 
     def _with_partitions(self, windows: pl.DataFrame) -> pl.DataFrame:
@@ -199,15 +203,8 @@ class Outcome:
         """Rows in an order that is the same whenever the batch is run, with the queue that they go to."""
         # Payloads of rows for a sink outside are structs; those of no rows are text.
         rows = pl.concat([rows for rows in self._rows if not rows.is_empty()] or self._rows[:1])
-        rows = rows.join(self._queues(), on="stream", how="inner", maintain_order="left")
+        rows = rows.join(self._definitions.output_queues, on="stream", how="inner", maintain_order="left")
         return rows.sort("order", "txid", "id", "stream", "transaction_id")
-
-    def _queues(self) -> pl.DataFrame:
-        return pl.DataFrame(
-            list(self._definitions.window_queues.items()),
-            schema={"stream": pl.Int64, "queue_id": pl.Int64},
-            orient="row",
-        )
 
     def _late(self) -> pl.DataFrame:
         """The late log: what was warned of, and what was dropped."""
@@ -243,7 +240,7 @@ class Outcome:
         sealed = {stream for frame in self._result.rows for stream in _count(frame)}
         found = []
         for stream in sorted(sealed.union(self._over, *counts.values())):
-            open_ = report.open.get(stream)
+            open_ = report.open_of(stream, self._engine.home(stream))
             found.append(
                 {
                     "stream": stream[0],
@@ -264,17 +261,10 @@ def _rows(stage: RowStage, plan: Plan, frame: pl.DataFrame) -> Given:
 
 def _bounded(windows: pl.DataFrame, definitions: Definitions) -> pl.DataFrame:
     """Windows without those that lie outside of their version."""
-    bounds = [
-        (*stream, row.body.from_us, row.body.until_us)
-        for stream, row in definitions.by_stream.items()
-        if row.body.from_us is not None or row.body.until_us is not None
-    ]
-    if not bounds:
+    bounds = definitions.bounds
+    if bounds.is_empty():
         return windows
-    schema = {"stream": pl.Int64, "version": pl.Int32, "from_us": pl.Int64, "until_us": pl.Int64}
-    bounded = windows.join(
-        pl.DataFrame(bounds, schema=schema, orient="row"), on=_STREAM, how="left", maintain_order="left"
-    )
+    bounded = windows.join(bounds, on=_STREAM, how="left", maintain_order="left")
     return bounded.filter(is_given_out()).drop("from_us", "until_us")
 
 

@@ -9,7 +9,8 @@ import polars as pl
 import pyarrow as pa
 
 from ...formats.window_message import GLOBAL
-from ...sql.running import MessageDecoder, reads_headers
+from ...sql.running import MessageDecoder
+from ...store.definitions import Source
 from ...store.encryption import Cipher
 from ...store.errors import WorkerDied
 from ...store.position import Position
@@ -46,30 +47,20 @@ class Router:
         self._steps = steps
         self._buckets = pl.Series("bucket", buckets, dtype=pl.Int32)
         self._cipher = cipher
-        self._queues = {
-            source.queue_id: source.queue
-            for stream in read.streams
-            for source in definitions.by_stream[stream].body.sources
-        }
-        routes = []
-        self._jobs: dict[int, list[tuple[Stream, Bounds]]] = {}
-        for stream in sorted(read.streams):
-            body = definitions.by_stream[stream].body
-            until = (body.until.txid, body.until.id) if body.until is not None else (None, None)
-            ends = (*until, definitions.before_us(stream))
-            for source in body.sources:
-                if source.queue_id not in read.queues:
-                    continue
-                bounds = (source.txid, source.id, *ends)
-                if stream in definitions.plans:
-                    self._jobs.setdefault(source.queue_id, []).append((stream, bounds))
-                else:
-                    routes.append((source.queue_id, *stream, body.partitioned, body.event_time, *bounds))
-        self._after = read.after
+        self._read = read
         self._definitions = definitions
+        self._after = read.after
         self._readers: dict[int, _QueueReader] = {}
-        streams = {stream for jobs in self._jobs.values() for stream, _ in jobs}
-        self.needs_headers = any(reads_headers(definitions.plans[stream]) for stream in streams)
+        self._headers = definitions.reading_headers & read.streams
+        routes = []
+        for stream in definitions.plain:
+            if stream not in read.streams:
+                continue
+            body = definitions.by_stream[stream].body
+            for source in body.sources:
+                if source.queue_id in read.queues:
+                    bounds = self._bounds(stream, source)
+                    routes.append((source.queue_id, *stream, body.partitioned, body.event_time, *bounds))
         self._routes = pl.DataFrame(routes, schema=_ROUTE, orient="row")
         self._cut = any(
             (txid, id_) > read.after for txid, id_ in self._routes.select("after_txid", "after_id").rows()
@@ -79,7 +70,34 @@ class Router:
     @property
     def needs_payload(self) -> bool:
         """Whether somebody reads payloads."""
-        return bool(self._paths or self._jobs)
+        return bool(self._paths) or any(map(self._has_jobs, self._read.queues))
+
+    @property
+    def needs_headers(self) -> bool:
+        """Whether somebody reads headers."""
+        queues = self._definitions.queues(set(self._headers)) if self._headers else []
+        return not set(queues).isdisjoint(self._read.queues)
+
+    def _has_jobs(self, queue_id: int) -> bool:
+        plans, streams = self._definitions.plans, self._read.streams
+        return any(each in plans and each in streams for each in self._definitions.readers.get(queue_id, ()))
+
+    def _bounds(self, stream: Stream, source: Source) -> Bounds:
+        """Which messages of a source are for a version."""
+        until = self._definitions.by_stream[stream].body.until
+        ends = (until.txid, until.id) if until is not None else (None, None)
+        return (source.txid, source.id, *ends, self._definitions.before_us(stream))
+
+    def _jobs(self, queue_id: int) -> list[tuple[Stream, Bounds]]:
+        """The jobs that read a queue, and which messages are for each."""
+        definitions = self._definitions
+        return [
+            (stream, self._bounds(stream, source))
+            for stream in definitions.readers.get(queue_id, ())
+            if stream in definitions.plans and stream in self._read.streams
+            for source in definitions.by_stream[stream].body.sources
+            if source.queue_id == queue_id
+        ]
 
     def route(self, batch: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
         """What a batch of messages gives, packed by bucket."""
@@ -95,10 +113,9 @@ class Router:
         parcels = Parcels(self._buckets)
         if not self._routes.is_empty():
             self._windows(messages, names, parcels)
-        if self._jobs:
-            for (queue_id,), rows in messages.partition_by("queue_id", as_dict=True).items():
-                if queue_id in self._jobs:
-                    self._compute(int(queue_id), rows, names, parcels)
+        for (queue_id,), rows in messages.partition_by("queue_id", as_dict=True).items():
+            if self._has_jobs(int(queue_id)):
+                self._compute(int(queue_id), rows, names, parcels)
         yield from parcels.packed()
 
     def _windows(self, messages: pl.DataFrame, partitions: pl.Series, parcels: Parcels) -> None:
@@ -125,12 +142,12 @@ class Router:
     def _compute(self, queue_id: int, rows: pl.DataFrame, names: pl.Series, parcels: Parcels) -> None:
         """What jobs make of the messages of a queue. A job that fails stops nobody else."""
         if queue_id not in self._readers:
-            self._readers[queue_id] = _QueueReader(self._jobs[queue_id], self._definitions, self._after)
+            self._readers[queue_id] = _QueueReader(self._jobs(queue_id), self._definitions, self._after)
         reader = self._readers[queue_id]
         messages = rows.with_columns(
             names.gather(rows["name"]),
             self._payloads(rows).alias("payload"),
-            pl.lit(self._queues[queue_id]).alias("queue"),
+            pl.lit(self._definitions.names[queue_id]).alias("queue"),
         )
         decoded = reader.decoder.decode(messages)
         for job in reader.jobs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...store.position import END, Position
-from ...store.progress import Stream, name_of
+from ...store.progress import Stream, name_of, stream_of
 from .definitions import Definitions
 from .offset import Offset
 
@@ -31,7 +31,17 @@ def starts(start: Offset, before: Definitions, now: Definitions) -> Starts:
     """Where each stream stands, before a batch that knows the definitions `now`."""
     found = Starts(set(), {}, [])
     position = start.position
-    for stream, row in now.alive(start).items():
+    alive = now.alive(start)
+    if before is now:  # nobody is new, and nobody has a new source
+        behind = {
+            stream: place for name, place in start.behind.items() if (stream := stream_of(name)) in alive
+        }
+        return Starts(
+            set(alive).difference(behind),
+            {stream: Position(place[0], place[1]) for stream, place in behind.items()},
+            [],
+        )
+    for stream, row in alive.items():
         known = before.by_stream.get(stream)
         if (place := start.behind.get(name_of(stream))) is not None:
             found.behind[stream] = Position(place[0], place[1])
@@ -49,7 +59,10 @@ def starts(start: Offset, before: Definitions, now: Definitions) -> Starts:
 
 def live_start(now: Definitions, live: set[Stream], start: Offset) -> Position:
     """The position after which streams that are not behind read on."""
-    return max(start.position, min(map(now.begin, live), default=END))
+    position = start.position
+    if any(now.begin(stream) <= position for stream in live):
+        return position
+    return min(map(now.begin, live), default=END)
 
 
 def cohorts(behind: dict[Stream, Position]) -> dict[Position, set[Stream]]:
@@ -67,7 +80,7 @@ def ranges(start: Offset, end: Offset, before: Definitions, now: Definitions) ->
     """
     at = starts(start, before, now)
     found = list(at.added)
-    live = {stream for stream in at.live if name_of(stream) not in end.behind}
+    live = at.live.difference(map(stream_of, end.behind))
     after = live_start(now, live, start)
     if end.position > after:
         found += _ranges(now, live, after, end.position)

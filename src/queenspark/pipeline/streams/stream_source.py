@@ -214,12 +214,19 @@ class StreamsReader(DataSourceStreamReader):
         failed = {(stream, version): (run, place) for stream, version, run, *place in news.failures}
         full = self._store.full_queues() if now.plans else set()
         held: dict[Stream, Place] = {}
-        for stream in [*at.live, *at.behind]:
-            body = now.by_stream[stream].body
-            is_full = now.window_queues.get(stream[0]) in full
-            is_broken = stream in now.broken
-            if body.query is None or not (body.paused or stream in failed or is_full or is_broken):
+        waiting = (
+            {stream for stream in now.plans if now.window_queues.get(stream[0]) in full} if full else set()
+        )
+        stopped = (
+            now.paused
+            | (failed.keys() & (now.plans.keys() | now.broken.keys()))
+            | waiting
+            | now.broken.keys()
+        )
+        for stream in sorted(stopped):
+            if stream not in at.live and stream not in at.behind:
                 continue
+            is_broken = stream in now.broken
             place = start.place(stream)
             if stream in at.behind:
                 place = start.behind.get(name_of(stream), (*at.behind[stream], NEVER))
@@ -237,7 +244,13 @@ class StreamsReader(DataSourceStreamReader):
         self, now: Definitions, streams: set[Stream], after: Position, upto: Position, news: News
     ) -> tuple[Position, News]:
         """How far some streams can read before one of them changes its version, and the safe time there."""
-        cuts = [cut for stream in streams if (cut := now.cut(stream, after)) is not None and cut < upto]
+        cuts = [
+            cut
+            for stream, positions in now.cuts.items()
+            if stream in streams
+            for cut in positions
+            if after < cut < upto
+        ]
         if not cuts:
             return upto, news
         stopped = self._store.safe_time(min(cuts).txid)
@@ -290,10 +303,15 @@ class StreamsReader(DataSourceStreamReader):
         if partition.read is None:
             return
         definitions = definitions_of(options.url, partition.seq)
+        care = options.care
         router = Router(
-            definitions, partition.read, options.buckets, Cipher(reveal(options.url).encryption_key),
-            options.care.failures(definitions), steps_of_this_process(options.url) if options.care.is_on else None,
-        )  # fmt: skip
+            definitions,
+            partition.read,
+            options.buckets,
+            Cipher(reveal(options.url).encryption_key),
+            care.failures(definitions),
+            steps_of_this_process(options.url) if care.is_on else None,
+        )
         store = store_of_this_process(options.url)
         read = partition.read
         for batch in store.read(

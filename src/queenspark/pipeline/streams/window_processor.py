@@ -9,7 +9,7 @@ batch gives is pushed here, once: the sink knows how far each bucket has come.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +18,7 @@ import pandas as pd
 import polars as pl
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
-from ...store.progress import Place, Stream, name_of
+from ...store.progress import End, Place, Stream, name_of, stream_of
 from ...store.steps import Steps
 from ...store.window_sink import Bucket, Parts, Pushed, WindowSink
 from ...windows import Engine, Result, State
@@ -180,8 +180,8 @@ class Step:
     def run(self) -> int:
         """Advance the engine, push, keep the state; how much is new in the queues."""
         failed = dict(self._given.failed)
-        disabled = self._processor.care.failures(self._definitions)
-        failed |= {stream: disabled[stream] for stream in self._with_work() if stream in disabled}
+        if disabled := self._processor.care.failures(self._definitions):
+            failed |= {stream: disabled[stream] for stream in self._with_work() if stream in disabled}
         if self._processor.care.is_on:
             self._rehearse(failed)
         self.outcome = self._advance(failed)
@@ -216,13 +216,15 @@ class Step:
     def _advance(self, failed: Mapping[Stream, str]) -> Outcome:
         """What the batch gives. Jobs that fail are left as they are."""
         end, start = self._batch.end, self._batch.start
-        specs = self._definitions.specs
-        engine = Engine({stream: specs[stream] for stream in self._alive if stream in specs})
+        engine = self._definitions.engine(self._alive)
         failed = dict(failed)
         while True:
             given = self._given.without(failed)
-            safe = {stream: end.place(stream)[2] for stream in self._alive if stream not in failed}
-            was = {stream: start.place(stream)[2] for stream in safe if stream in self._known}
+            safe = _ticks(end, self._alive)
+            for stream in failed:
+                safe.pop(stream, None)
+            known = safe if self._known is self._definitions.by_stream else safe.keys() & self._known.keys()
+            was = _ticks(start, known)
             result = self._processor.advance(engine, self._before, given.records, safe, was, self._batch)
             for stream, reason in result.failed.items():
                 if self._definitions.by_stream[stream].body.query is None:
@@ -230,6 +232,7 @@ class Step:
             failed |= result.failed
             outcome = Outcome(
                 self._definitions,
+                engine,
                 self._batch,
                 result,
                 given.without(failed),
@@ -245,7 +248,7 @@ class Step:
         """Keep the state, and where jobs stand that have failed here or elsewhere."""
         end = self._batch.end
         cursors = {
-            name: cursor for name, cursor in self._cursors.items() if end.place(_stream(name))[:2] < cursor
+            name: cursor for name, cursor in self._cursors.items() if end.place(stream_of(name))[:2] < cursor
         }
         for stream in self.outcome.failed:
             cursors[name_of(stream)] = self._cursors.get(name_of(stream), self._place(stream)[:2])
@@ -255,7 +258,7 @@ class Step:
         """The cursors, with those of jobs that go back because they have failed in another bucket."""
         found = dict(cursors)
         for name, place in self._batch.end.behind.items():
-            before = self._place(_stream(name))[:2]
+            before = self._place(stream_of(name))[:2]
             if (place[0], place[1]) < before and name not in found:
                 found[name] = before
         return found
@@ -274,14 +277,15 @@ class Step:
             return frame
         is_read = pl.lit(False)
         for name, (txid, id_) in self._cursors.items():
-            stream, version = _stream(name)
+            stream, version = stream_of(name)
             is_before = (pl.col("txid") < txid) | ((pl.col("txid") == txid) & (pl.col("id") <= id_))
             is_read |= (pl.col("stream") == stream) & (pl.col("version") == version) & is_before
         return frame.filter(~is_read)
 
     def _over(self) -> set[Stream]:
         """The versions that are over with this batch, and of which something is kept."""
-        return (_streams(self._before) & self._definitions.by_stream.keys()) - self._alive.keys()
+        over = self._definitions.by_stream.keys() - self._alive.keys()
+        return _streams(self._before) & over if over else over
 
 
 @lru_cache(maxsize=4)
@@ -290,16 +294,16 @@ def sink_of_this_process(url: str) -> WindowSink:
     return WindowSink(reveal(url).url)
 
 
-def _stream(name: str) -> Stream:
-    stream, _, version = name.partition(":")
-    return int(stream), int(version)
+def _ticks(end: End, streams: Collection[Stream]) -> dict[Stream, int]:
+    """The safe time of some streams."""
+    found = dict.fromkeys(streams, end.tick)
+    for name, place in end.behind.items():
+        if (stream := stream_of(name)) in found:
+            found[stream] = place[2]
+    return found
 
 
 def _streams(state: State | None) -> set[Stream]:
     """The streams and versions of which something is kept."""
-    tables = state.tables.values() if state is not None else ()
-    return {
-        (stream, version)
-        for each in tables
-        for stream, version in each["streams"].select("stream", "version").rows()
-    }
+    summaries = state.summaries() if state is not None else []
+    return {stream for each in summaries for stream in each.numbers.values()}

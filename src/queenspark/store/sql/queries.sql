@@ -673,12 +673,28 @@ SELECT id, name FROM queenspark.queues WHERE id = ANY (%(ids)s) ORDER BY id FOR 
 -- The time is taken after the transaction id, as with every push. It goes as text, which COPY reads.
 SELECT x.txid, clock_timestamp()::text FROM (SELECT current_txid() AS txid OFFSET 0) x
 
+-- name: begin_chunk
+-- All that a part of a batch has to know, at once: a transaction that has begun holds the horizon back for everybody.
+-- The leader's epoch and these queues cannot change before it ends. The time is taken after the transaction id.
+WITH led AS MATERIALIZED (
+    SELECT epoch FROM queenspark.pipeline FOR SHARE
+), held AS MATERIALIZED (
+    SELECT id, name FROM queenspark.queues WHERE id = ANY (%(queue_ids)s) ORDER BY id FOR KEY SHARE
+)
+SELECT (SELECT l.epoch FROM led l), (SELECT jsonb_object_agg(h.id, h.name) FROM held h), p.buckets, p.state, x.txid,
+       clock_timestamp()::text
+FROM (SELECT current_txid() AS txid OFFSET 0) x LEFT JOIN queenspark.progress p ON p.bucket = %(bucket)s
+
 -- name: copy_windows
 COPY queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload, window_end)
 FROM STDIN WITH (FORMAT csv)
 
 -- name: copy_rows
 COPY queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload, headers)
+FROM STDIN WITH (FORMAT csv)
+
+-- name: copy_lines
+COPY queenspark.messages (txid, created_at, id, partition_id, queue_id, transaction_id, payload, headers)
 FROM STDIN WITH (FORMAT csv)
 
 -- name: same_rows
