@@ -175,8 +175,8 @@ class Crew(Generic[D]):
         self._busy = 0
         self._fetcher_waits = False
         self._fetched_all = False
-        #: Deliveries that were taken and are not settled.
-        self._unsettled = 0
+        #: Deliveries that were handled and whose answers are under way.
+        self._answering = 0
         self._turns: set[_Turn[D]] = set()
         #: Seconds that a delivery takes, and the messages that it has; None before the first.
         self._pace: float | None = None
@@ -258,7 +258,7 @@ class Crew(Generic[D]):
             ahead = min(ahead, self._most_ahead, int(_AHEAD_MESSAGES / max(self._messages, 1.0)))
         waiting = sum(len(run) for run, _ in self._shelf)
         free = self._concurrency - self._busy - len(self._shelf)
-        if self._unsettled > 2 * max(ahead, self._concurrency):  # answers do not get through
+        if self._answering > 2 * max(self._most_ahead, self._concurrency):  # answers do not get through
             return 0
         return max(free, ahead - waiting if waiting <= ahead // 2 else 0, 0)
 
@@ -281,7 +281,6 @@ class Crew(Generic[D]):
         now = time.monotonic()
         with self._news:
             self._shelf.extend((run, now) for run in runs)
-            self._unsettled += len(sizes)
             self._news.notify()
 
     # what waits for a worker
@@ -340,8 +339,6 @@ class Crew(Generic[D]):
         for delivery in run:
             self._budget.returned(self._size(delivery))
             self._keeper.drop(delivery.lease)
-        with self._news:
-            self._unsettled -= len(run)
 
     # the workers
 
@@ -402,6 +399,8 @@ class Crew(Generic[D]):
             error = raised
             comes_again = bool(behind)
         self._note_pace(time.monotonic() - turn.began, len(delivery))
+        with self._news:
+            self._answering += 1
         if comes_again:
             if error is not None:
                 self._give_back(behind)
@@ -426,7 +425,7 @@ class Crew(Generic[D]):
             self._tell_of(turn, "done" if turn.failure is None else "failed", turn.failure)
         self._budget.handled()
         with self._news:
-            self._unsettled -= 1
+            self._answering -= 1
             self._wake_fetcher()
 
     # events
