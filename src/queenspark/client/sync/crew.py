@@ -330,6 +330,8 @@ class Crew(Generic[D]):
 
     def _give_back(self, run: Run[D]) -> None:
         """Let deliveries come again at once, to anybody, without a failure."""
+        if not run:
+            return
         with suppress(QueenError):  # they come again when their lease ends
             answer([each for delivery in run for each in delivery.answers("retry")])
         self._forget(run)
@@ -359,20 +361,15 @@ class Crew(Generic[D]):
 
     def _handle_run(self, run: Run[D]) -> None:
         """Handle deliveries of one partition in order; those behind one that comes again wait with it."""
-        while run:
-            if run[0].lease.is_over:
-                self._give_back(run)
+        for number, delivery in enumerate(run):
+            if delivery.lease.is_over or (number and self._stop.is_set()):
+                self._give_back(run[number:])
                 return
-            delivery, *run = run
-            comes_again = self._handle(delivery, run)
-            if comes_again:
-                return
-            if run and self._stop.is_set():
-                self._give_back(run)
+            if self._handle(delivery, run, number + 1):
                 return
 
-    def _handle(self, delivery: D, behind: Run[D]) -> bool:
-        """Handle a delivery and send off its answers; whether it comes again, and those behind it with it."""
+    def _handle(self, delivery: D, run: Run[D], following: int) -> bool:
+        """Handle a delivery and send off its answers; whether it comes again, and the following with it."""
         turn = _Turn(delivery)
         self._turns.add(turn)
         self._tell_of(turn, "delivered")
@@ -391,21 +388,21 @@ class Crew(Generic[D]):
         try:
             verdict = self._do(delivery, give)
             turn.failure = verdict.failure
+            comes_again = verdict.failure is not None or delivery.comes_again
             # In one request, as nobody else must get those behind it before its failure counts.
-            again = [each for later in behind for each in later.answers("retry")]
-            comes_again = bool(behind) and (verdict.failure is not None or delivery.comes_again)
-            give([*(again if comes_again else ()), *verdict.answers])
+            behind = run[following:] if comes_again else []
+            give([*(each for later in behind for each in later.answers("retry")), *verdict.answers])
         except QueenError as raised:
             error = raised
-            comes_again = bool(behind)
+            comes_again = True
+            behind = run[following:]
         self._note_pace(time.monotonic() - turn.began, len(delivery))
         with self._news:
             self._answering += 1
-        if comes_again:
-            if error is not None:
-                self._give_back(behind)
-            else:
-                self._forget(behind)
+        if error is None:
+            self._forget(behind)
+        else:
+            self._give_back(behind)
         settled(error)
         return comes_again
 
