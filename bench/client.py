@@ -48,7 +48,7 @@ def seal(machine: Machine, queue: str, stream: int) -> int:
     """Seal the windows of a minute over all messages of a queue; how many there are."""
     with psycopg.connect(machine.database_url) as connection:
         found = connection.execute(WINDOWS, {"stream": stream, "queue": queue}).fetchall()
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         (queue_id, key, f"{stream}:{key}:{minute * 60_000}:{(minute + 1) * 60_000}", minute * 60_000_000,
          (minute + 1) * 60_000_000, count, 1, 1, stream, [(source, *first, *last)], [])
         for queue_id, key, minute, first, last, count, source in found

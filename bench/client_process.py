@@ -12,10 +12,10 @@ from bench.connection import Connection
 from queenspark import Queen
 
 
-def windows(url: str, name: str, group: str, limit: int, **options: int) -> int:
+def windows(url: str, name: str, group: str, limit: int, concurrency: int = 1) -> int:
     """Take windows with the client."""
     with Queen(url) as queen:
-        queen.consumer(name, group).process(lambda window: None, limit=limit, **options)
+        queen.consumer(name, group).process(lambda window: None, limit=limit, concurrency=concurrency)
     return limit
 
 

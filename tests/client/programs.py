@@ -50,6 +50,17 @@ def run_sync(url: str, stream: str, seconds: float, *, workers: int) -> None:
     say("end")
 
 
+def run_quickly(url: str, stream: str, seconds: float) -> None:
+    """Handle windows as they come, so that some are fetched ahead and some acks wait."""
+
+    def handler(window: Window) -> None:
+        time.sleep(seconds)
+        say(f"did {window.key}")
+
+    with Queen(url) as queen:
+        queen.consumer(stream, "g").process(handler, concurrency=2)
+
+
 async def run_async(url: str, stream: str, seconds: float, *, plain: bool) -> None:
     async def handler(window: AsyncWindow) -> None:
         await asyncio.to_thread(got(window).wait, MOST)
@@ -71,7 +82,9 @@ async def run_async(url: str, stream: str, seconds: float, *, plain: bool) -> No
 
 if __name__ == "__main__":
     kind, url, stream, seconds = sys.argv[1:]
-    if kind in ("sync", "sync-threads"):
+    if kind == "quick":
+        run_quickly(url, stream, float(seconds))
+    elif kind in ("sync", "sync-threads"):
         run_sync(url, stream, float(seconds), workers=1 if kind == "sync" else 2)
     else:
         asyncio.run(run_async(url, stream, float(seconds), plain=kind == "async-plain"))

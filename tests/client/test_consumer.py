@@ -248,7 +248,7 @@ def test_a_consumer_can_seek(consumer: Consumer, stream: StreamApi) -> None:
     consumer.process(print, limit=2)
     consumer.seek("1970-01-01T00:02:00Z")
     assert polled(consumer).start.minute == 2
-    with pytest.raises(InvalidValue, match="^time is 'soon'"):
+    with pytest.raises(InvalidValue, match=r"^time is 'soon'"):
         consumer.seek("soon")
 
 

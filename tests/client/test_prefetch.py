@@ -93,6 +93,24 @@ def test_a_free_worker_of_the_same_process_takes_what_waits(queen: Queen, stream
     assert len(seen) == 29
 
 
+def test_a_slow_partition_keeps_no_worker_from_the_others(queen: Queen, queue: str) -> None:
+    """Quick messages make it fetch many of a partition; then they are slow, and other partitions come."""
+    queen.queue(queue).push([Outgoing(number, partition="long") for number in range(300)])
+    done = threading.Event()
+    seen: Counter[str] = Counter()
+
+    def handler(batch: Batch) -> None:
+        seen[batch[0].partition] += 1
+        if seen["long"] == 50 and not done.is_set() and batch[0].partition == "long":
+            queen.queue(queue).push([Outgoing(number, partition=f"p{number}") for number in range(20)])
+            assert done.wait(SOON)
+        if sum(seen[f"p{number}"] for number in range(20)) == 20:
+            done.set()
+
+    queen.queue(queue).concurrency(2).limit(320).consume(handler)
+    assert (seen["long"], sum(seen.values())) == (300, 320)
+
+
 def test_what_was_given_back_has_not_failed_and_counts_for_no_limit(queen: Queen, stream: StreamApi) -> None:
     warmed_up(stream, 40)
     seen: Counter[str] = Counter()

@@ -14,6 +14,7 @@ from queenspark import Event, Queen
 from tests.broker_process import Broker
 from tests.client.conftest import SOON, lease, sealed
 from tests.client.proxy import Proxy
+from tests.streams.sealing import minute
 from tests.streams.stream_api import StreamApi
 from tests.wire.deadline import eventually
 
@@ -141,3 +142,25 @@ def test_a_broker_that_comes_back_is_used_again(far: Queen, proxy: Proxy, stream
     proxy.back()
     running.join(SOON)
     assert seen == ["after"]
+
+
+def test_a_kill_amid_windows_that_were_fetched_ahead_loses_none(
+    programs: list[Program], queen: Queen, shared_broker: Broker, stream: StreamApi
+) -> None:
+    """What it had not acked comes again; what it had acked was handled, and does not."""
+    keys = [f"k{number:03}" for number in range(120)]
+    stream.seal(*(minute(key, 1) for key in keys))
+    programs.append(Program("quick", shared_broker.url, stream.name, 0.003))
+    program = programs[-1].process
+    assert program.stdout is not None
+    done = [program.stdout.readline().split()[1] for _ in range(40)]
+    program.kill()
+    rest, _ = program.communicate(timeout=SOON)
+    done += [line.split()[1] for line in rest.splitlines() if line.startswith("did k")]
+    assert len(set(done)) == len(done)
+    stream.expire_leases()
+    again: list[str] = []
+    queen.consumer(stream.name, "g").process(lambda window: again.append(window.key), idle=1)
+    assert set(done) | set(again) == set(keys)
+    assert len(set(again)) == len(again)
+    assert len(set(done) & set(again)) < 40

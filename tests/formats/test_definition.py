@@ -56,7 +56,8 @@ def test_what_is_shown_is_what_was_asked_for() -> None:
         Stream,
     )  # fmt: skip
     assert shown(spec, body(), stream) == {
-        "partitioned": True, "windowType": "sliding", "windowDurationMs": 60_000, "windowSlideMs": 1500,
+        "partitioned": True, "ordered": True, "windowType": "sliding", "windowDurationMs": 60_000,
+        "windowSlideMs": 1500,
         "windowGapMs": None, "windowSizeCount": None, "windowSlideCount": None, "windowGracePeriodMs": 30_000,
         "windowLeaseTimeoutMs": 60_000, "windowRetentionMs": 5000, "eventTime": None, "late": "drop",
         "idleTimeoutMs": None, "emitEmpty": False, "key": (), "where": None, "aggregates": {}, "having": None,

@@ -1,4 +1,4 @@
-"""The published client of that time, queen-mq 0.14.0, against the whole system."""
+"""The published clients of Queen against the whole system: queen-mq 0.14.0 with its streams, and 2.6.0."""
 
 import json
 import os
@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 
 from tests.system.system import GLOBAL, System
+from tests.wire.clients.run import ANSWER
 
 ROOT = Path(__file__).parents[2]
 CLIENT = Path(sys.prefix) / "queen-0.14"
@@ -60,3 +61,32 @@ def test_consumers_of_a_group_share_the_windows(system: System) -> None:
     for key in {each["key"] for each in taken}:
         numbers = [number for each in taken if each["key"] == key for number in each["numbers"]]
         assert numbers == sorted(numbers)
+
+
+RELEASES = {"0.14.0": [str(CLIENT), str(ROOT)], "2.6.0": [str(ROOT)]}
+SCENARIOS = [
+    "a_group_starts_with_everything_in_the_words_of_queens_tests",
+    "a_loop_that_fails_without_delay_ends_in_the_dead_letters",
+    "retries_end_in_the_dead_letters",
+    "a_dead_letter_is_put_back",
+    "workers_share_the_partitions_and_keep_their_order",
+]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_queues_are_used_beside_the_pipeline(system: System, release: str) -> None:
+    """From the beginning, with a retry delay of 0, and with dead letters."""
+    lines = [json.dumps([scenario, f"q-{uuid4().hex[:8]}"]) for scenario in SCENARIOS]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.wire.clients.run", system.api.url],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(RELEASES[release])},
+        input="\n".join(lines),
+        timeout=120,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    printed = [line for line in done.stdout.splitlines() if line.startswith(ANSWER)]
+    answers = [json.loads(line.removeprefix(ANSWER)) for line in printed]
+    assert answers == [release, *[None] * len(SCENARIOS)]

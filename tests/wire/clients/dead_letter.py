@@ -26,6 +26,31 @@ async def retries_end_in_the_dead_letters(queen: Queen, name: str) -> None:
     assert await queen.queue(name).group("g").wait(False).pop() == []
 
 
+async def a_loop_that_fails_without_delay_ends_in_the_dead_letters(queen: Queen, name: str) -> None:
+    """A queue whose `retryDelay` is 0, read from the beginning: others of its partition come after it."""
+    await queen.queue(name).config({"retry_limit": 2, "retry_delay": 0}).create()
+    await queen.queue(name).push([{"data": "poison"}, {"data": "good"}])
+    seen = []
+
+    async def handle(message: Any) -> None:
+        seen.append((message["data"], message["retryCount"]))
+        if message["data"] == "poison":
+            raise ValueError("never")
+
+    source = queen.queue(name).group("g").subscription_mode("from_beginning")
+    await source.batch(1).each().limit(4).consume(handle).on_error(_nack(queen))
+    assert seen == [("poison", 0), ("poison", 1), ("poison", 2), ("good", 0)]
+    dead = await queen.queue(name).dlq("g").get()
+    assert [(letter["data"], letter["retryCount"]) for letter in dead["messages"]] == [("poison", 3)]
+
+
+def _nack(queen: Queen) -> Any:
+    async def nack(message: Any, error: Exception) -> None:
+        await queen.ack(message, False, {"group": "g", "error": str(error)})
+
+    return nack
+
+
 async def dead_letters_are_queried_by_group_partition_and_time(queen: Queen, name: str) -> None:
     await _bury(queen, name, 1, 2, 3)
     assert (await queen.queue(name).dlq("g").get())["total"] == 3

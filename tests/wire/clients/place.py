@@ -19,6 +19,15 @@ async def a_group_may_start_with_what_is_new(queen: Queen, name: str) -> None:
     assert [message["data"] for message in await builder.wait(True).pop()] == ["after"]
 
 
+async def a_group_starts_with_everything_in_the_words_of_queens_tests(queen: Queen, name: str) -> None:
+    await queen.queue(name).push([{"data": 1}, {"data": 2}])
+    for word in ("from_beginning", "earliest"):
+        messages = await queen.queue(name).group(word).subscription_mode(word).batch(9).pop()
+        assert [message["data"] for message in messages] == [1, 2]
+    for word in ("new-only", "latest"):
+        assert await queen.queue(name).group(word).subscription_mode(word).wait(False).pop() == []
+
+
 async def a_group_may_start_at_a_time(queen: Queen, name: str) -> None:
     await queen.queue(name).push([{"data": "before"}])
     between = datetime.now(UTC).isoformat()

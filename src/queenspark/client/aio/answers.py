@@ -114,7 +114,8 @@ class AsyncAnswers:
         async with self._news:
             self._waiting.append(_Group(answers, noted, time.monotonic() + lease.timeout))
             self._open[lease] += 1
-            self._news.notify()
+            if len(self._waiting) == 1:
+                self._news.notify()
 
     async def settled_under(self, lease: AsyncLease) -> None:
         """Wait until all that was given under this lease is settled."""

@@ -113,7 +113,8 @@ class Answers:
         with self._news:
             self._waiting.append(_Group(answers, noted, time.monotonic() + lease.timeout))
             self._open[lease] += 1
-            self._news.notify()
+            if len(self._waiting) == 1:
+                self._news.notify()
 
     def settled_under(self, lease: Lease) -> None:
         """Wait until all that was given under this lease is settled."""

@@ -175,8 +175,8 @@ class Crew(Generic[D]):
         self._busy = 0
         self._fetcher_waits = False
         self._fetched_all = False
-        #: Deliveries that were taken and are not settled.
-        self._unsettled = 0
+        #: Deliveries that were handled and whose answers are under way.
+        self._answering = 0
         self._turns: set[_Turn[D]] = set()
         #: Seconds that a delivery takes, and the messages that it has; None before the first.
         self._pace: float | None = None
@@ -258,7 +258,7 @@ class Crew(Generic[D]):
             ahead = min(ahead, self._most_ahead, int(_AHEAD_MESSAGES / max(self._messages, 1.0)))
         waiting = sum(len(run) for run, _ in self._shelf)
         free = self._concurrency - self._busy - len(self._shelf)
-        if self._unsettled > 2 * max(ahead, self._concurrency):  # answers do not get through
+        if self._answering > 2 * max(self._most_ahead, self._concurrency):  # answers do not get through
             return 0
         return max(free, ahead - waiting if waiting <= ahead // 2 else 0, 0)
 
@@ -281,7 +281,6 @@ class Crew(Generic[D]):
         now = time.monotonic()
         with self._news:
             self._shelf.extend((run, now) for run in runs)
-            self._unsettled += len(sizes)
             self._news.notify()
 
     # what waits for a worker
@@ -331,6 +330,8 @@ class Crew(Generic[D]):
 
     def _give_back(self, run: Run[D]) -> None:
         """Let deliveries come again at once, to anybody, without a failure."""
+        if not run:
+            return
         with suppress(QueenError):  # they come again when their lease ends
             answer([each for delivery in run for each in delivery.answers("retry")])
         self._forget(run)
@@ -340,8 +341,6 @@ class Crew(Generic[D]):
         for delivery in run:
             self._budget.returned(self._size(delivery))
             self._keeper.drop(delivery.lease)
-        with self._news:
-            self._unsettled -= len(run)
 
     # the workers
 
@@ -362,20 +361,15 @@ class Crew(Generic[D]):
 
     def _handle_run(self, run: Run[D]) -> None:
         """Handle deliveries of one partition in order; those behind one that comes again wait with it."""
-        while run:
-            if run[0].lease.is_over:
-                self._give_back(run)
+        for number, delivery in enumerate(run):
+            if delivery.lease.is_over or (number and self._stop.is_set()):
+                self._give_back(run[number:])
                 return
-            delivery, *run = run
-            comes_again = self._handle(delivery, run)
-            if comes_again:
-                return
-            if run and self._stop.is_set():
-                self._give_back(run)
+            if self._handle(delivery, run, number + 1):
                 return
 
-    def _handle(self, delivery: D, behind: Run[D]) -> bool:
-        """Handle a delivery and send off its answers; whether it comes again, and those behind it with it."""
+    def _handle(self, delivery: D, run: Run[D], following: int) -> bool:
+        """Handle a delivery and send off its answers; whether it comes again, and the following with it."""
         turn = _Turn(delivery)
         self._turns.add(turn)
         self._tell_of(turn, "delivered")
@@ -394,19 +388,21 @@ class Crew(Generic[D]):
         try:
             verdict = self._do(delivery, give)
             turn.failure = verdict.failure
+            comes_again = verdict.failure is not None or delivery.comes_again
             # In one request, as nobody else must get those behind it before its failure counts.
-            again = [each for later in behind for each in later.answers("retry")]
-            comes_again = bool(behind) and (verdict.failure is not None or delivery.comes_again)
-            give([*(again if comes_again else ()), *verdict.answers])
+            behind = run[following:] if comes_again else []
+            give([*(each for later in behind for each in later.answers("retry")), *verdict.answers])
         except QueenError as raised:
             error = raised
-            comes_again = bool(behind)
+            comes_again = True
+            behind = run[following:]
         self._note_pace(time.monotonic() - turn.began, len(delivery))
-        if comes_again:
-            if error is not None:
-                self._give_back(behind)
-            else:
-                self._forget(behind)
+        with self._news:
+            self._answering += 1
+        if error is None:
+            self._forget(behind)
+        else:
+            self._give_back(behind)
         settled(error)
         return comes_again
 
@@ -426,7 +422,7 @@ class Crew(Generic[D]):
             self._tell_of(turn, "done" if turn.failure is None else "failed", turn.failure)
         self._budget.handled()
         with self._news:
-            self._unsettled -= 1
+            self._answering -= 1
             self._wake_fetcher()
 
     # events
