@@ -15,7 +15,7 @@ import httpx2
 import polars as pl
 import typer
 from pyspark import SparkContext
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from bench.cpu import SYSTEM, TICKS, USER, all_stats, tree_seconds
@@ -33,10 +33,6 @@ BATCH_ROWS = 1_000_000
 _CHECKED = ("c", "s")
 
 FIVE = "COUNT(*) AS c, SUM(value) AS s, MIN(value) AS lo, MAX(value) AS hi, AVG(value) AS mean"
-PLAIN_FIVE = [
-    f.count("*").alias("c"), f.sum("value").alias("s"), f.min("value").alias("lo"),
-    f.max("value").alias("hi"), f.avg("value").alias("mean"),
-]  # fmt: skip
 Plain = Callable[[DataFrame], DataFrame]
 
 
@@ -50,17 +46,24 @@ class Work(NamedTuple):
     aim: str
 
 
+def _five() -> list[Column]:
+    return [
+        f.count("*").alias("c"), f.sum("value").alias("s"), f.min("value").alias("lo"),
+        f.max("value").alias("hi"), f.avg("value").alias("mean"),
+    ]  # fmt: skip
+
+
 def _windows(*window: str) -> Plain:
     def plain(records: DataFrame) -> DataFrame:
         late = records.withWatermark("at", "0 seconds")
-        return late.groupBy(f.window("at", *window), "key").agg(*PLAIN_FIVE)
+        return late.groupBy(f.window("at", *window), "key").agg(*_five())
 
     return plain
 
 
 def _sessions(records: DataFrame) -> DataFrame:
     late = records.withWatermark("at", "0 seconds")
-    return late.groupBy(f.session_window("at", "5 seconds"), "key").agg(*PLAIN_FIVE)
+    return late.groupBy(f.session_window("at", "5 seconds"), "key").agg(*_five())
 
 
 _SLIDING, _SESSION = "SLIDING(at, 60s, 10s)", "SESSION(at, 5s)"

@@ -5,12 +5,14 @@ import os
 import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import monotonic
 
 import polars as pl
 import pyarrow as pa
 import pytest
 
 from queenspark.connectors.reader import ReadFailed
+from queenspark.pipeline.external import job_source
 from tests.external.files import Files
 
 MINUTES = (
@@ -167,14 +169,7 @@ def test_silence_closes_windows_and_a_backlog_does_not(files: Files, monkeypatch
     )
     query = files.query("t", max_rows=10)
     ahead = 0.0
-
-    def later() -> float:
-        return clock() + ahead
-
-    from queenspark.pipeline.external import job_source
-
-    clock = job_source.time.monotonic
-    monkeypatch.setattr(job_source.time, "monotonic", later)
+    monkeypatch.setattr(job_source, "monotonic", lambda: monotonic() + ahead)
     while query.batch():
         if len(files.data("t")) == 0:
             ahead += 5.0  # slow batches
@@ -187,11 +182,9 @@ def test_silence_closes_windows_and_a_backlog_does_not(files: Files, monkeypatch
 
 
 def test_bad_lines_are_dead_records_with_their_place(files: Files) -> None:
-    lines = [*map(str, clicks(0))]
     path = files.write(
         "a.json", clicks(1)[0], "{not json", "", "[1]", {"k": "a", "n": "x", "at": 0}, clicks(1)[0]
     )
-    assert not lines
     create(files, query="select n from {s}")
     files.run_job("t")
     assert [row["n"] for row in files.data("t")] == [0, 0]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -27,6 +29,7 @@ from .packed_rows import OUTPUT as ROWS
 
 MAX_BYTES = 64 * 1024 * 1024
 """Most bytes of a batch, before they are decoded."""
+_WELL_SECONDS = 10.0  # after its start a query without batches is well
 _SUMS = ("records", "windows", "open_windows", "state_bytes")
 
 
@@ -46,11 +49,13 @@ class JobQuery:
         self._rates = JobRates(self._store, self.job)
         self._last = dict.fromkeys(_SUMS, 0)
         self._has_failed = True  # another process may have noted a failure
+        self._started_at = math.inf
 
     def start(self, spark: SparkSession, epoch: int) -> StreamingQuery:
         """Start the query; it runs until it is stopped or fails, or has come to the end of its source."""
         spark.dataSource.register(JobDataSource)
         self._rates.measure()
+        self._started_at = monotonic()
         buckets = bucket_labels(spark)
         options = JobOptions(self.source(epoch), buckets, self._max_rows, MAX_BYTES)
         source = spark.readStream.format(NAME).option("options", msgspec.json.encode(options).decode()).load()
@@ -88,7 +93,7 @@ class JobQuery:
             if (found := (batch["observedMetrics"] or {}).get("batch")) is not None:
                 observed = found.asDict()
                 self._last = {name: int(observed[name] or 0) for name in _SUMS}
-        if batches and self._has_failed:
+        if self._has_failed and (batches or monotonic() > self._started_at + _WELL_SECONDS):
             self._store.forget_failures(self.job)
             self._has_failed = False
         rates = self._rates.measure()
@@ -105,6 +110,7 @@ class JobQuery:
     def failed(self, reason: str) -> None:
         """Tell the brokers why it does not go on; it is tried again."""
         self._has_failed = True
+        self._started_at = math.inf
         self._store.note_failure(self.job, End(run=""), (0, 0, 0), _said(reason))
 
     def close(self) -> None:
