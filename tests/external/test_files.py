@@ -13,7 +13,10 @@ import pytest
 
 from queenspark.connectors.reader import ReadFailed
 from queenspark.pipeline.external import job_source
+from queenspark.store.errors import Refused
+from tests.database import connect
 from tests.external.files import Files
+from tests.pipeline.streams.local import LocalJob
 
 MINUTES = (
     "select k, count(*) as c, sum(n) as s, window_start as at from {s} group by k window tumbling(at, 1m)"
@@ -167,16 +170,20 @@ def test_silence_closes_windows_and_a_backlog_does_not(files: Files, monkeypatch
     files.run(
         files.source(COLUMNS, mode="stream") + f"create stream {{t}} as {MINUTES} with (idle_timeout = '1s')"
     )
-    query = files.query("t", max_rows=10)
+    query = files.query("t", max_bytes=1000)
     ahead = 0.0
+    assert query.batch()
+    began = query.offset["tick"]
     monkeypatch.setattr(job_source, "monotonic", lambda: monotonic() + ahead)
     while query.batch():
         if len(files.data("t")) == 0:
             ahead += 5.0  # slow batches
     assert set(minutes(files.data("t")).values()) == {v for k, v in expected(90).items() if "12:00" in str(k)}
+    assert query.offset["tick"] == began
     query.batch()
     ahead += 5.0
     query.drain()
+    assert 5_000_000 <= query.offset["tick"] - began < 10_000_000
     query.close()
     assert minutes(files.data("t")) == expected(90)
 
@@ -335,3 +342,30 @@ def test_a_job_is_controlled_like_others(files: Files) -> None:
     files.run("drop source {s} cascade")
     assert files.name("t") not in files.wanted()
     assert "there is no stream, source or queue" in files.refused("select n from {s}")
+
+
+def test_a_checkpoint_of_another_database_is_refused(files: Files) -> None:
+    files.write("a.json", *clicks(1000))
+    create(files, query="select n from {s}")
+    query = files.query("t", max_rows=100)
+    assert query.batch()
+    with connect(files.database_url) as connection:
+        connection.execute("DELETE FROM queenspark.job_progress")
+    with pytest.raises(Refused, match="belongs to another database"):
+        query.drain()
+    query.close()
+
+
+def test_a_select_over_files_ends_with_them(files: Files) -> None:
+    files.write("a.json", *clicks(10))
+    files.run(files.source(COLUMNS))
+    with files.api.http.stream(
+        "POST", "/api/v1/sql", json={"sql": f"select n from {files.name('s')}", "timeout": 60_000}
+    ) as response:
+        lines = response.iter_lines()
+        assert "columns" in next(lines)
+        (temporary,) = [row for row in files.wanted().values() if row.body.namespace == "%select"]
+        query = LocalJob(files.database_url, temporary)
+        query.drain()
+        query.close()
+        assert [line for line in lines if line] == [f"[{n}]" for n in range(10)]

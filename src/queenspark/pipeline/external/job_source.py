@@ -130,6 +130,8 @@ class JobReader(DataSourceStreamReader):
         if start.ended or self._is_full(job):
             return None
         news = self._store.job_news(job, start.run)
+        if job not in self._definitions(news.seq).plans:
+            return None  # it was dropped, and will be stopped
         tick = news.now if start.tick == NEVER else start.tick + self._idle_us()
         found = self._reader.next(start.position, Limits(self._options.max_rows, self._options.max_bytes))
         if found is not None:
@@ -138,10 +140,11 @@ class JobReader(DataSourceStreamReader):
             return self._after(start, news, tick, position=found.position)
         if self._reader.is_bounded:
             return self._after(start, news, tick, ended=True)
-        if self._idle_since is None:
-            self._idle_since = monotonic()
         is_due = news.next_close is not None and tick >= news.next_close
-        return self._after(start, news, tick) if is_due or news.seq != start.seq else None
+        has_news = is_due or news.seq != start.seq
+        if has_news or self._idle_since is None:
+            self._idle_since = monotonic()  # the tick has the time before it
+        return self._after(start, news, tick) if has_news else None
 
     def _tell(self, start: JobOffset) -> None:
         """Tell the brokers what was read: all up to here is pushed, or Spark would not ask for more."""
