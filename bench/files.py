@@ -176,7 +176,10 @@ def leading(machine: Machine) -> Iterator[int]:
         store.resign("bench")
 
 
-def main(records: Annotated[int, typer.Option(help="Records of each work.")] = RECORDS) -> None:
+def main(
+    records: Annotated[int, typer.Option(help="Records of each work.")] = RECORDS,
+    only: Annotated[str, typer.Option(metavar="W1", help="Only works whose names begin so.")] = "W",
+) -> None:
     """Measure and print."""
     sheet = Sheet("SQL over files on this machine, million records a second, beside plain Spark")
     with (
@@ -187,7 +190,7 @@ def main(records: Annotated[int, typer.Option(help="Records of each work.")] = R
     ):
         base = Path(name)
         spark = start_session(Settings(data_dir=base / "spark", spark_driver_memory="3g"))
-        for number, work in enumerate(WORKS):
+        for number, work in enumerate(each for each in WORKS if each.name.startswith(only)):
             own = base / str(number)
             for size, phase in ((min(WARM_UP, records), "warm"), (records, "full")):
                 data = own / phase / "data"
