@@ -38,7 +38,8 @@ from .job_offset import JobBatch, JobOffset
 NAME = "queenspark-job"
 # Spark asks for the latest offset every 10 ms; it gets its answer when there is one, or after so long.
 WAIT_SECONDS = 1.0
-_LOOK_SECONDS = 0.05
+_LOOK_SECONDS = 0.05  # when there is nothing, look again so soon, then less and less often
+_LOOK_LONGEST = 0.5
 _TELL_SECONDS = 1.0
 
 
@@ -89,6 +90,7 @@ class JobReader(DataSourceStreamReader):
     def __init__(self, options: JobOptions) -> None:
         self._options = options
         self._idle_since: float | None = None
+        self._pause = _LOOK_SECONDS
         self._told, self._told_at, self._has_ended = -1, 0.0, False
 
     @property
@@ -118,10 +120,12 @@ class JobReader(DataSourceStreamReader):
         while True:
             end = self._next(before)
             if end is not None:
+                self._pause = _LOOK_SECONDS
                 return end.to_json()
             if monotonic() >= deadline:
                 return start
-            sleep(_LOOK_SECONDS)
+            sleep(self._pause)
+            self._pause = min(2 * self._pause, _LOOK_LONGEST)
 
     def _next(self, start: JobOffset) -> JobOffset | None:
         """The end of a batch that has something to do, or None."""
