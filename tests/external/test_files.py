@@ -6,13 +6,18 @@ import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import monotonic
+from typing import cast
 
+import msgspec
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from queenspark.connectors.reader import ReadFailed
+from queenspark.pipeline.errors import JobFailed
 from queenspark.pipeline.external import job_source
+from queenspark.pipeline.external.job_query import JobQuery
 from queenspark.store.errors import Refused
 from tests.conftest import StartBroker
 from tests.database import connect
@@ -395,3 +400,20 @@ def test_one_job_too_many_is_refused(module_broker: StartBroker, tmp_path: Path)
     files.run_job("t")  # a finished job is in nobody's way
     files.run("create stream {u} as select n from {s}")
     files.close()
+
+
+def test_a_job_that_cannot_be_planned_fails_alone(files: Files) -> None:
+    files.write("a.json", *clicks(3))
+    create(files, query="select n from {s}")
+    definition = files.wanted()[files.name("t")]
+    broken = {**(definition.body.query or {}), "select": "SELECT x FROM"}
+    body = msgspec.structs.replace(definition.body, query=broken)
+    query = JobQuery(
+        files.database_url, msgspec.structs.replace(definition, body=body), checkpoints="", max_rows=1
+    )
+    with pytest.raises(JobFailed, match="the job cannot be planned"):
+        query.start(cast(SparkSession, None), 0)
+    query.failed("queenspark.pipeline.errors.JobFailed: the job cannot be planned")
+    query.close()
+    job = files.job("t")
+    assert (job["state"], job["lastError"]) == ("failed", "the job cannot be planned")

@@ -15,10 +15,11 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ...connectors.readers import Source
-from ...sql import thaw
+from ...sql import Plan, SqlError, thaw
 from ...store.definitions import Definition, Outside
 from ...store.pipeline import PipelineStore
 from ...store.progress import End
+from ..errors import JobFailed
 from ..streams.streams_query import bucket_labels
 from ..streams.window_processor import OUTPUT
 from .job_processor import JobProcessor
@@ -53,11 +54,12 @@ class JobQuery:
 
     def start(self, spark: SparkSession, epoch: int) -> StreamingQuery:
         """Start the query; it runs until it is stopped or fails, or has come to the end of its source."""
+        reads = self.source(epoch)
         spark.dataSource.register(JobDataSource)
         self._rates.measure()
         self._started_at = monotonic()
         buckets = bucket_labels(spark)
-        options = JobOptions(self.source(epoch), buckets, self._max_rows, MAX_BYTES)
+        options = JobOptions(reads, buckets, self._max_rows, MAX_BYTES)
         source = spark.readStream.format(NAME).option("options", msgspec.json.encode(options).decode()).load()
         body = self._definition.body
         schema = OUTPUT if body.writes is None else f"{OUTPUT}, {ROWS}"
@@ -67,7 +69,7 @@ class JobQuery:
         if body.writes is None:
             stream = rows.writeStream.format("noop")
         else:
-            stream = sink_of(body.writes, thaw(body.query or {}), self.job[1]).writer(rows)
+            stream = sink_of(body.writes, self._plan, self.job[1]).writer(rows)
         return (
             stream.queryName(self.name)
             .option("checkpointLocation", self._checkpoint)
@@ -80,12 +82,19 @@ class JobQuery:
         body = self._definition.body
         reads = body.reads
         assert isinstance(reads, Outside)
-        plan = thaw(body.query or {})
-        columns = tuple((name, str(kind)) for name, kind in (plan.relation.columns or {}).items())
+        columns = tuple((name, str(kind)) for name, kind in (self._plan.relation.columns or {}).items())
         return Source(
             url=self._url, stream=self.job[0], version=self.job[1], epoch=epoch, name=reads.name,
             connector=reads.connector, options=reads.options, columns=columns, start=body.start,
         )  # fmt: skip
+
+    @property
+    def _plan(self) -> Plan:
+        """What it computes. Raises JobFailed: a newer version may have made the job."""
+        try:
+            return thaw(self._definition.body.query or {})
+        except (SqlError, msgspec.MsgspecError) as error:
+            raise JobFailed(f"the job cannot be planned: {error}") from error
 
     def report(self, batches: Sequence[StreamingQueryProgress]) -> dict[str, Any]:
         """What the last batch did, and rates over the last minute."""
