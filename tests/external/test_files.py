@@ -3,6 +3,7 @@
 import gzip
 import os
 import random
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import monotonic
@@ -386,20 +387,19 @@ def test_a_select_over_files_ends_with_them(files: Files) -> None:
         assert [line for line in lines if line] == [f"[{n}]" for n in range(10)]
 
 
-def test_one_job_too_many_is_refused(module_broker: StartBroker, tmp_path: Path) -> None:
-    own = module_broker(external_jobs=1)
-    files = Files(own.url, own.database_url)
-    files.begin()
-    files.folder = tmp_path
-    files.write("a.json", *clicks(3))
-    create(files, query="select n from {s}")
-    refused = files.refused("create stream {u} as select n from {s}")
-    assert f"1 jobs over external sources and sinks are there already ({files.name('t')})" in refused
-    assert "QUEENSPARK_EXTERNAL_JOBS" in refused
-    assert "QUEENSPARK_EXTERNAL_JOBS" in files.refused("select n from {s}")
-    files.run_job("t")  # a finished job is in nobody's way
-    files.run("create stream {u} as select n from {s}")
-    files.close()
+def test_one_job_too_many_is_refused(files: Files, module_broker: StartBroker) -> None:
+    broker = module_broker(external_jobs=len(files.wanted()) + 1)  # those of other tests are there, too
+    with closing(Files(broker.url, broker.database_url)) as own:
+        own.begin()
+        own.folder = files.folder
+        own.write("a.json", *clicks(3))
+        create(own, query="select n from {s}")
+        refused = own.refused("create stream {u} as select n from {s}")
+        assert "jobs over external sources and sinks are there already" in refused
+        assert own.name("t") in refused
+        assert "QUEENSPARK_EXTERNAL_JOBS" in own.refused("select n from {s}")
+        own.run_job("t")  # a finished job is in nobody's way
+        own.run("create stream {u} as select n from {s}; drop stream {u}")
 
 
 def test_a_job_that_cannot_be_planned_fails_alone(files: Files) -> None:
