@@ -23,8 +23,9 @@ class SqlResult(msgspec.Struct):
     """What one statement did (`changed`, with the canonical `statement`), or the rows that it asked for."""
 
     kind: Literal[
-        "create_stream", "declare_stream", "insert", "drop_stream", "drop_source", "drop_sink", "pause_job",
-        "resume_job", "restart_job", "show", "describe", "explain", "select",
+        "create_stream", "declare_stream", "create_source", "create_sink", "insert", "drop_stream",
+        "drop_source", "drop_sink", "pause_job", "resume_job", "restart_job", "show", "describe", "explain",
+        "select",
     ]  # fmt: skip
     name: str | UnsetType = UNSET
     version: int | UnsetType = UNSET
