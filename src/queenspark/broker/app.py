@@ -12,6 +12,7 @@ from . import (
     openapi,
     pop,
     push,
+    queue_log,
     queues,
     statements,
     stream_definition,
@@ -26,7 +27,7 @@ from .http import Admit, App, Cors, Route, admit_everybody
 def routes() -> list[Route]:
     """Every route of the API."""
     modules = (
-        push, pop, ack, queues, groups, messages, stream_definition, streams, stream_resources,
+        push, pop, ack, queues, queue_log, groups, messages, stream_definition, streams, stream_resources,
         active_windows, statements, jobs, explanations, system,
     )  # fmt: skip
     found = [route for module in modules for route in module.ROUTES]
