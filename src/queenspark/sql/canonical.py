@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import singledispatch
 
+import msgspec
+
 from .duration import duration_text
 from .expression_text import expression_text, type_text
 from .statements import (
@@ -89,6 +91,14 @@ def _(statement: CreateSource) -> str:
 
 @_text.register
 def _(statement: CreateSink) -> str:
+    if statement.query is not None:
+        both = msgspec.structs.replace(
+            statement.query,
+            options=tuple(
+                sorted((*statement.options, *statement.query.options), key=lambda option: option.name)
+            ),
+        )
+        return " ".join([_create("SINK", statement), "AS", _text(both)])
     return " ".join(
         [_create("SINK", statement), "FROM", dotted_text(statement.stream), *_options(statement.options)]
     )

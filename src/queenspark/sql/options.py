@@ -56,6 +56,13 @@ def _text(value: str) -> str:
     return value
 
 
+def _character(value: str) -> str:
+    found = value.replace("\\t", "\t")
+    if len(found) != 1 or not found.isascii() or found in '"\r\n':
+        raise ValueError("one character such as ',', ';', '|' or '\\t'")
+    return found
+
+
 _boolean = _choice("true", "false")
 
 #: Options of a query.
@@ -67,14 +74,20 @@ JOB: dict[str, Check] = {
 }  # fmt: skip
 #: Options of a schema over queues.
 STREAM: dict[str, Check] = {"queue": _text, "queues": _text}
-_FILES: dict[str, Check] = {"path": _text, "format": _choice("json", "csv", "parquet")}
+_FILES: dict[str, Check] = {"path": _text, "format": _choice("json", "csv", "parquet", "text")}
+_READ_FILES: dict[str, Check] = _FILES | {
+    "mode": _choice("stream", "once"), "header": _boolean, "delimiter": _character,
+}  # fmt: skip
 _KAFKA: dict[str, Check] = {"brokers": _text, "topic": _text}
 #: Options of a source, by connector.
 SOURCES: dict[str, dict[str, Check]] = {
-    "files": _FILES, "kafka": _KAFKA | {"key_in_one_partition": _boolean},
+    "files": _READ_FILES, "kafka": _KAFKA | {"key_in_one_partition": _boolean},
 }  # fmt: skip
 #: Options of a sink, by connector.
-SINKS: dict[str, dict[str, Check]] = {"files": _FILES, "kafka": _KAFKA}
+SINKS: dict[str, dict[str, Check]] = {
+    "files": {"path": _text, "format": _choice("json", "csv", "parquet"), "partition_by": _text},
+    "kafka": _KAFKA,
+}
 
 
 def options(cursor: Cursor) -> tuple[Option, ...]:
@@ -116,6 +129,18 @@ def checked(given: tuple[Option, ...], known: dict[str, Check], what: str) -> tu
             raise option.span.error(f"{option.name} is {option.value!r}; it must be {error}") from None
         found.append(Option(name=option.name, value=value, span=option.span))
     return tuple(sorted(found, key=lambda option: option.name))
+
+
+def divided(
+    given: tuple[Option, ...], connectors: dict[str, dict[str, Check]]
+) -> tuple[tuple[Option, ...], tuple[Option, ...]]:
+    """Options of a source or sink, and the others."""
+    chosen = next((option.value.lower() for option in given if option.name == "connector"), "")
+    names = {"connector", *connectors.get(chosen, {})}
+    return (
+        tuple(option for option in given if option.name in names),
+        tuple(option for option in given if option.name not in names),
+    )
 
 
 def connector_options(

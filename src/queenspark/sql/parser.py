@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from . import options
 from .cursor import Cursor
 from .expression_parser import expressions
@@ -107,8 +109,8 @@ def _create(cursor: Cursor) -> Creation:
         return _sink(cursor, name, span, replace=replace)
     columns = _columns(cursor) if cursor.sees("(") else ()
     if what == "SOURCE":
-        if not columns:
-            raise cursor.expected("the columns of the source: (name type, …)")
+        if not columns and not cursor.sees("WITH"):
+            raise cursor.expected("the columns of the source, or WITH and its options", ["WITH"])
         given = options.connector_options(_with(cursor), options.SOURCES, "a source", span)
         return CreateSource(name=name, columns=columns, options=given, replace=replace, span=span)
     if cursor.takes("AS"):
@@ -123,6 +125,15 @@ def _create(cursor: Cursor) -> Creation:
 
 
 def _sink(cursor: Cursor, name: str, span: Span, *, replace: bool) -> CreateSink:
+    if cursor.takes("AS"):
+        query = select(cursor, limit=False, checked=False)
+        # One WITH has the options of the sink and those of the query.
+        own, others = options.divided(query.options, options.SINKS)
+        given = options.connector_options(own, options.SINKS, "a sink", span)
+        query = msgspec.structs.replace(query, options=options.checked(others, options.JOB, "a query"))
+        return CreateSink(name=name, query=query, options=given, replace=replace, span=span)
+    if not cursor.sees("FROM"):
+        raise cursor.expected("FROM and a stream, or AS and a query", ["FROM", "AS"])
     cursor.expect("FROM")
     stream_span = cursor.span
     stream = cursor.dotted_name("the name of a stream")

@@ -40,6 +40,14 @@ class Source(msgspec.Struct, frozen=True):
     id: int
 
 
+class Outside(msgspec.Struct, frozen=True):
+    """A source or sink outside: its name, its connector, and the other options of its statement."""
+
+    name: str
+    connector: str
+    options: dict[str, str] = {}
+
+
 class Body(msgspec.Struct, frozen=True, kw_only=True):
     """What a version of a stream is. `spec` is a WindowSpec as JSON."""
 
@@ -68,6 +76,14 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool = False
     #: It gives out nothing before it has read up to this position: the version before it does.
     emits_after: Cut | None = None
+    #: The source that it reads instead of queues, and the sink that its rows go to instead of its queue.
+    reads: Outside | None = None
+    writes: Outside | None = None
+
+    @property
+    def runs_alone(self) -> bool:
+        """Whether it has a Spark query of its own; the streams query does not know it."""
+        return self.reads is not None or self.writes is not None
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -108,6 +124,11 @@ def window_queue(namespace: str, name: str) -> str:
 def job_name(namespace: str, name: str) -> str:
     """The full name of a job, which its queue has too."""
     return name if namespace == DEFAULT_NAMESPACE else f"{namespace}.{name}"
+
+
+def sink_queue(full_name: str) -> str:
+    """The name of the queue of a job that writes to a sink; nothing is pushed to it, and nobody sees it."""
+    return f"{WINDOW_QUEUES}%sink/{full_name}"
 
 
 def temporary_queue(name: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from .definitions import Body, has_windows, job_name
+from .definitions import Body, Outside, has_windows, job_name
 
 State = Literal["running", "paused", "failed", "finished"]
 How = Literal["in place", "at a boundary", "by position"]
@@ -67,6 +67,9 @@ class WantedJob(msgspec.Struct, frozen=True, kw_only=True):
     start: str = "earliest"
     #: How long its rows are kept, 0: without limit; None: as its queue is configured.
     retention_seconds: int | None = None
+    #: A source or sink outside; with either, the job has a Spark query of its own.
+    reads: Outside | None = None
+    writes: Outside | None = None
 
 
 class Condition(NamedTuple):
@@ -76,6 +79,8 @@ class Condition(NamedTuple):
     last_error: str | None
     progress: dict[str, Any]
     rates: dict[str, Any]
+    #: Of a job with a query of its own: what it has read (`report`), and when it has finished.
+    run: dict[str, Any] | None = None
 
 
 class Row(NamedTuple):

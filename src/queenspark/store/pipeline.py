@@ -27,6 +27,14 @@ class News(NamedTuple):
     failures: list[tuple[int, int, str, int, int, int]]
 
 
+class JobNews(NamedTuple):
+    """What there is to know before a batch of a job that has a query of its own."""
+
+    seq: int  # the last change of its version
+    now: int  # the database's clock, in microseconds
+    next_close: int | None  # when the next open window of this run wants to be sealed
+
+
 class Totals(NamedTuple):
     """What a stream's newest version, or a bucket, has counted so far."""
 
@@ -63,6 +71,21 @@ class PipelineStore(LogReader):
             [tuple(failure) for failure in failures or []],
         )  # fmt: skip
 
+    def job_news(self, job: Stream, run: str) -> JobNews:
+        """What is new for the query of a job."""
+        params = {"stream_id": job[0], "version": job[1], "run": run}
+        (row,) = self._rows(query("job_news"), params)
+        return JobNews(*row)
+
+    def tell_of_job(self, job: Stream, report: str, *, finished: bool) -> None:
+        """Tell the brokers what a job has read, as JSON, and whether it has read everything."""
+        params = {"stream_id": job[0], "version": job[1], "report": report, "finished": finished}
+        self._do(query("set_job_run"), params)
+
+    def forget_failures(self, job: Stream) -> None:
+        """A job goes on."""
+        self._do(query("forget_failures"), {"stream_id": job[0], "version": job[1]})
+
     def note_failure(self, stream: Stream, end: End, place: Place, error: str) -> None:
         """Note that nothing can be read for a version of a job."""
         names = ("txid", "id", "tick")
@@ -85,9 +108,30 @@ class PipelineStore(LogReader):
         self._do(query("look"), {"every": 0.0})
 
     def definitions(self, seq: int) -> tuple[list[Definition], dict[int, int]]:
-        """The definitions as of a change, and the window queues of the streams."""
-        rows = self._rows(query("definitions_as_of"), {"seq": seq})
-        return to_definitions(rows), dict(self._rows(query("window_queue_ids")))
+        """What the streams query serves as of a change, and the window queues of the streams."""
+        found = [row for row in self._definitions(seq) if not row.body.runs_alone]
+        return found, dict(self._rows(query("window_queue_ids")))
+
+    def definition(self, stream: Stream, seq: int) -> tuple[list[Definition], dict[int, int]]:
+        """The same for one version of a job that has a query of its own; empty when it is gone."""
+        found = [row for row in self._definitions(seq) if (row.stream_id, row.version) == stream]
+        return found, dict(self._rows(query("window_queue_ids")))
+
+    def wanted_jobs(self) -> list[Definition]:
+        """The newest versions of jobs that need a query of their own now: neither paused nor finished."""
+        newest: dict[int, Definition] = {}
+        for row in self._definitions(self.latest_seq()):
+            if row.body.runs_alone and row.version >= newest.get(row.stream_id, row).version:
+                newest[row.stream_id] = row
+        finished = set(self._rows(query("finished_jobs"))) if newest else set()
+        return [
+            row
+            for row in newest.values()
+            if not row.body.paused and (row.stream_id, row.version) not in finished
+        ]
+
+    def _definitions(self, seq: int) -> list[Definition]:
+        return to_definitions(self._rows(query("definitions_as_of"), {"seq": seq}))
 
     def lead(self, holder: str, seconds: float) -> Leader:
         """Become or stay the leader for some seconds, unless somebody else leads."""

@@ -60,6 +60,9 @@ class Progress(End, frozen=True, kw_only=True):
     seconds: float = 0.0
     #: How many windows and rows of the batch after this one are pushed already.
     pushed: int = 0
+    #: Of a job with a query of its own: how far its source was read, and whether it has ended.
+    position: Any = None
+    ended: bool = False
 
 
 def to_progress(state: dict[str, Any]) -> Progress:

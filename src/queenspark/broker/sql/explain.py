@@ -7,20 +7,29 @@ from collections.abc import Iterator, Sequence
 from ...sql import Plan
 from ...sql.duration import duration_text
 from ...sql.expression_text import expression_text
-from ...sql.statements import Select
+from ...sql.statements import CreateSource, Select
+from ...store.definitions import Outside
 from ...windows import WindowSpec
+from .catalogue import outside_of
+from .planner import Planned
 
 
-def explained(plan: Plan, query: Select, queues: Sequence[str], name: str | None) -> list[str]:
-    """The lines; `name` is that of the job, None for a SELECT."""
-    return list(_lines(plan, query, queues, name))
+def explained(planned: Planned, query: Select, name: str | None, writes: Outside | None = None) -> list[str]:
+    """The lines; `name` is that of the job, None for a SELECT, and `writes` the sink of its rows."""
+    return list(_lines(planned, query, name, writes))
 
 
-def _lines(plan: Plan, query: Select, queues: Sequence[str], name: str | None) -> Iterator[str]:
+def _lines(planned: Planned, query: Select, name: str | None, writes: Outside | None) -> Iterator[str]:
+    plan, source = planned.plan, planned.source.source
     what = f"job {name}" if name is not None else "temporary job, which ends with the request"
-    yield f"{what}: inside the one query of the pipeline that serves all streams, because it reads queues"
-    yield f"source: {_source(plan, queues)}, from {_start(plan)}"
-    yield f"records, in the tasks that read the log: {_decoded(plan)}"
+    if source is None:
+        yield f"{what}: inside the one query of the pipeline that serves all streams, because it reads queues"
+        yield f"source: {_source(plan, planned.source.queues)}, from {_start(plan)}"
+        yield f"records, in the tasks that read the log: {_decoded(plan)}"
+    else:
+        yield f"{what}: in a Spark query of its own, because it reads outside"
+        yield f"source: {_outside(source)}, from {plan.options.get('start', 'earliest')}"
+        yield f"records, in the tasks that read the source: {_decoded(plan)}"
     if query.where is not None:
         yield f"  condition: {expression_text(query.where)}; only records that pass move clocks and counts"
     if plan.kind != "stateless":
@@ -31,12 +40,28 @@ def _lines(plan: Plan, query: Select, queues: Sequence[str], name: str | None) -
         yield f"  having: {expression_text(query.having)}"
     yield f"  columns: {_columns(plan)}"
     yield f"  emitted: {_emission(plan)}"
-    yield f"output: queue {name}, {_partition(plan)}" if name else f"output: the answer, {_partition(plan)}"
+    if writes is not None:
+        yield f"output: {writes.connector} of {_place(writes)}, in a folder of its version"
+    else:
+        yield (
+            f"output: queue {name}, {_partition(plan)}" if name else f"output: the answer, {_partition(plan)}"
+        )
     yield _kind(plan)
     for default in _defaults(plan):
         yield f"default: {default}"
     for warning in plan.warnings:
         yield f"warning: {warning}"
+
+
+def _outside(source: CreateSource) -> str:
+    outside = outside_of(source)
+    ends = "; the job ends when all of it is read" if outside.options.get("mode") == "once" else ""
+    return f"{outside.name}, {outside.connector} of {_place(outside)}{ends}"
+
+
+def _place(outside: Outside) -> str:
+    options = outside.options
+    return options.get("path") or f"topic {options.get('topic')} of {options.get('brokers')}"
 
 
 def _span(microseconds: int) -> str:

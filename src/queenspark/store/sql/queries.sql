@@ -736,6 +736,70 @@ VALUES (%(bucket)s, %(buckets)s, %(epoch)s, %(batch)s, %(state)s::jsonb)
 ON CONFLICT (bucket) DO UPDATE SET buckets = excluded.buckets, epoch = excluded.epoch, batch = excluded.batch,
     state = excluded.state, updated_at = clock_timestamp()
 
+-- name: job_progress
+-- Of a job with a query of its own. Its buckets are no other process's: nobody writes while this one has the row.
+SELECT buckets, state FROM queenspark.job_progress
+WHERE stream_id = %(stream_id)s AND version = %(version)s AND bucket = %(bucket)s FOR UPDATE
+
+-- name: set_job_progress
+WITH others AS (
+    DELETE FROM queenspark.job_progress
+    WHERE stream_id = %(stream_id)s AND version = %(version)s AND buckets <> %(buckets)s)
+INSERT INTO queenspark.job_progress (stream_id, version, bucket, buckets, epoch, batch, state)
+VALUES (%(stream_id)s, %(version)s, %(bucket)s, %(buckets)s, %(epoch)s, %(batch)s, %(state)s::jsonb)
+ON CONFLICT (stream_id, version, bucket) DO UPDATE SET buckets = excluded.buckets, epoch = excluded.epoch,
+    batch = excluded.batch, state = excluded.state, updated_at = clock_timestamp()
+
+-- name: job_news
+-- What the query of a job has to know before a batch.
+SELECT (SELECT coalesce(max(d.seq), 0) FROM queenspark.definitions d
+        WHERE d.stream_id = %(stream_id)s AND d.version = %(version)s),
+       (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+       (SELECT min(p.next_close) FROM queenspark.job_progress p
+        WHERE p.stream_id = %(stream_id)s AND p.version = %(version)s AND p.run = %(run)s)
+
+-- name: forget_job_stats
+-- A run that begins again counts again.
+DELETE FROM queenspark.stream_stats
+WHERE stream_id = %(stream_id)s AND version = %(version)s AND bucket = %(bucket)s
+
+-- name: set_job_run
+INSERT INTO queenspark.job_runs (stream_id, version, report, finished_at)
+SELECT %(stream_id)s, %(version)s, %(report)s::jsonb, CASE WHEN %(finished)s THEN clock_timestamp() END
+WHERE EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.id = %(stream_id)s)
+ON CONFLICT (stream_id, version) DO UPDATE SET report = excluded.report,
+    finished_at = coalesce(queenspark.job_runs.finished_at, excluded.finished_at), updated_at = clock_timestamp()
+RETURNING finished_at
+
+-- name: job_runs
+-- What the newest version of each job has read, and when it has finished.
+SELECT s.id, r.report, r.finished_at FROM queenspark.streams s
+JOIN queenspark.job_runs r ON r.stream_id = s.id AND r.version = s.version WHERE s.id = ANY (%(ids)s)
+
+-- name: finished_jobs
+SELECT r.stream_id, r.version FROM queenspark.job_runs r WHERE r.finished_at IS NOT NULL
+
+-- name: job_files
+-- The files of a job from a number on.
+SELECT f.number, f.path, f.bytes, f.modified_us FROM queenspark.job_files f
+WHERE f.stream_id = %(stream_id)s AND f.version = %(version)s AND f.number >= %(from)s ORDER BY f.number
+
+-- name: add_job_files
+-- Numbers follow those that are there; a path that is there keeps its number. Nothing is added unless the epoch is the
+-- leader's, which cannot change before the end of this statement.
+WITH led AS (SELECT p.epoch FROM queenspark.pipeline p WHERE p.epoch = %(epoch)s FOR SHARE), added AS (
+    INSERT INTO queenspark.job_files (stream_id, version, number, path, bytes, modified_us)
+    SELECT %(stream_id)s, %(version)s, l.next + row_number() OVER (ORDER BY u.n) - 1, u.path, u.bytes, u.modified_us
+    FROM led CROSS JOIN unnest(%(paths)s::text[], %(bytes)s::bigint[], %(modified_us)s::bigint[]) WITH ORDINALITY
+        AS u(path, bytes, modified_us, n)
+    CROSS JOIN (
+        SELECT coalesce(max(f.number) + 1, 0) AS next FROM queenspark.job_files f
+        WHERE f.stream_id = %(stream_id)s AND f.version = %(version)s) l
+    WHERE NOT EXISTS (
+        SELECT 1 FROM queenspark.job_files f
+        WHERE f.stream_id = %(stream_id)s AND f.version = %(version)s AND f.path = u.path))
+SELECT EXISTS (SELECT 1 FROM led)
+
 -- name: latest_seq
 SELECT coalesce(max(seq), 0) FROM queenspark.definitions
 
@@ -812,7 +876,10 @@ WITH stats AS (DELETE FROM queenspark.stream_stats WHERE stream_id = %(id)s),
      late AS (DELETE FROM queenspark.stream_late WHERE stream_id = %(id)s),
      dropped AS (DELETE FROM queenspark.stream_dropped WHERE stream_id = %(id)s),
      dead AS (DELETE FROM queenspark.stream_dead WHERE stream_id = %(id)s),
-     failures AS (DELETE FROM queenspark.stream_failures WHERE stream_id = %(id)s)
+     failures AS (DELETE FROM queenspark.stream_failures WHERE stream_id = %(id)s),
+     progress AS (DELETE FROM queenspark.job_progress WHERE stream_id = %(id)s),
+     runs AS (DELETE FROM queenspark.job_runs WHERE stream_id = %(id)s),
+     files AS (DELETE FROM queenspark.job_files WHERE stream_id = %(id)s)
 DELETE FROM queenspark.stream_floors WHERE stream_id = %(id)s
 
 -- name: find_job
@@ -869,6 +936,7 @@ WHERE f.stream_id = %(stream_id)s AND f.version = %(version)s HAVING count(*) > 
 -- Of a version, or of all.
 DELETE FROM queenspark.stream_failures
 WHERE stream_id = %(stream_id)s AND (%(version)s::integer IS NULL OR version = %(version)s)
+RETURNING bucket
 
 -- name: queue_taken
 -- Why a queue cannot be that of a job: others push to it, or soon will.

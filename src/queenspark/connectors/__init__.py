@@ -1,0 +1,1 @@
+"""External data that jobs read and write: files and Kafka. Without Spark: brokers check sources, too."""
