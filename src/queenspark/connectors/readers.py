@@ -11,7 +11,11 @@ import msgspec
 from ..sql.payload import Field
 from .reader import Reader
 
-_MODULES = {"files": ".files.files_reader", "kafka": ".kafka.kafka_reader"}
+_MODULES = {
+    "files": ".files.files_reader",
+    "kafka": ".kafka.kafka_reader",
+    "queue": ".queue.queue_reader",
+}
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):

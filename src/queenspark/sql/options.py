@@ -83,10 +83,17 @@ _KAFKA: dict[str, Check] = {"brokers": _text, "topic": _text}
 SOURCES: dict[str, dict[str, Check]] = {
     "files": _READ_FILES, "kafka": _KAFKA | {"key_in_one_partition": _boolean},
 }  # fmt: skip
+#: Options of a query that a sink FROM a stream has, too.
+OF_STREAM = ("start", "on_error")
 #: Options of a sink, by connector.
 SINKS: dict[str, dict[str, Check]] = {
     "files": {"path": _text, "format": _choice("json", "csv", "parquet"), "partition_by": _text},
     "kafka": _KAFKA,
+}
+#: Options of a sink FROM a stream, by connector.
+STREAM_SINKS: dict[str, dict[str, Check]] = {
+    connector: own | {"metadata": _text} | {name: JOB[name] for name in OF_STREAM}
+    for connector, own in SINKS.items()
 }
 
 

@@ -12,9 +12,11 @@ from pyspark.sql.functions import sum as sum_
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from ...connectors.queue.queue_reader import QueueOptions
 from ...connectors.readers import Source
+from ...settings import Settings
 from ...sql import thaw
-from ...store.definitions import Definition, Outside
+from ...store.definitions import Body, Definition, Outside
 from ...store.pipeline import PipelineStore
 from ...store.progress import End
 from ..streams.streams_query import bucket_labels
@@ -62,7 +64,9 @@ class JobQuery:
         if body.writes is None:
             stream = rows.writeStream.format("noop")
         else:
-            stream = sink_of(body.writes, thaw(body.query or {}), self.job[1]).writer(rows)
+            sink = sink_of(body.writes, thaw(body.query or {}), self.job[1])
+            sink.check(spark, self._checkpoint)
+            stream = sink.writer(rows)
         return (
             stream.queryName(self.name)
             .option("checkpointLocation", self._checkpoint)
@@ -73,8 +77,7 @@ class JobQuery:
     def source(self, epoch: int) -> Source:
         """What it reads."""
         body = self._definition.body
-        reads = body.reads
-        assert isinstance(reads, Outside)
+        reads = body.reads or _queues(body)
         plan = thaw(body.query or {})
         columns = tuple((name, str(kind)) for name, kind in (plan.relation.columns or {}).items())
         return Source(
@@ -110,6 +113,12 @@ class JobQuery:
     def close(self) -> None:
         """Disconnect."""
         self._store.close()
+
+
+def _queues(body: Body) -> Outside:
+    """The queues of a stream, as a source."""
+    key = Settings.from_env().encryption_key
+    return Outside(body.name, "queue", QueueOptions(body.sources, key).to_options())
 
 
 def _said(reason: str) -> str:

@@ -208,19 +208,14 @@ class _Task:
         """What comes of a part of a split, packed by bucket."""
         parcels = Parcels(self._buckets)
         if not read.records.is_empty():
+            defaults = {
+                "queue_id": pl.lit(0, dtype=pl.Int32),
+                "queue": pl.lit(self._name),
+                "created_us": pl.lit(tick, dtype=pl.Int64),
+                "transaction_id": pl.format("{}-{}", "txid", "id"),
+            }
             records = read.records.with_columns(
-                pl.lit(0, dtype=pl.Int32).alias("queue_id"),
-                pl.lit(self._name).alias("queue"),
-                *(
-                    []
-                    if "created_us" in read.records.columns
-                    else [pl.lit(tick, dtype=pl.Int64).alias("created_us")]
-                ),
-                *(
-                    []
-                    if "transaction_id" in read.records.columns
-                    else [pl.format("{}-{}", "txid", "id").alias("transaction_id")]
-                ),
+                value.alias(name) for name, value in defaults.items() if name not in read.records.columns
             )
             self._stage.run(self._decoder.decode(records), parcels)
         if not read.dead.is_empty():

@@ -480,6 +480,14 @@ SELECT m.txid, m.id FROM unnest(%(queue_ids)s::integer[]) AS q(id) CROSS JOIN LA
     ORDER BY m.txid DESC, m.id DESC LIMIT 1) m
 ORDER BY m.txid DESC, m.id DESC LIMIT 1
 
+-- name: log_average_bytes
+-- The mean size of the next messages of some queues: payload and headers, and what each message has beside them.
+SELECT avg(octet_length(m.payload) + coalesce(octet_length(m.headers), 0) + 100)::float8
+FROM unnest(%(queue_ids)s::integer[]) AS q(id) CROSS JOIN LATERAL (
+    SELECT m.payload, m.headers FROM queenspark.messages m
+    WHERE m.queue_id = q.id AND (m.txid, m.id) > (%(txid)s, %(id)s)
+    ORDER BY m.txid, m.id LIMIT %(sample)s) m
+
 -- name: log_branch
 -- One queue's positions in order, with further columns. Several branches are merged without sorting.
 (SELECT m.txid, m.id{columns} FROM queenspark.messages m
