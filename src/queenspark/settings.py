@@ -86,6 +86,11 @@ class Settings:
     spark_checkpoint: str | None = _setting(
         None, "where the streams query keeps its state: any path of Hadoop; else a folder of the data folder"
     )
+    external_jobs: int = _setting(
+        4,
+        "most jobs over external sources and sinks at a time; each has a Spark query of its own",
+        at_least=0,
+    )
     drain_seconds: float = _setting(10.0, "time that a stopping broker gives to requests in flight")
     log_level: str = _setting("info", "how much is logged", choices=("debug", "info", "warning", "error"))
     url: str = _setting("http://127.0.0.1:6632", "broker that the commands of the command line talk to")

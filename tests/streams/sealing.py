@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from queenspark.store.progress import to_progress
-from queenspark.store.window_sink import Parts, WindowSink
+from queenspark.store.window_sink import Bucket, Parts, WindowSink
 
 WINDOWS: dict[str, Any] = {
     "queue_id": pl.Int64, "key": pl.String, "window_id": pl.String, "start_us": pl.Int64, "end_us": pl.Int64,
@@ -115,7 +115,7 @@ class Pipeline:
             failures=pl.DataFrame(list(failures), schema=FAILURES),
         )
         bucket = self.bucket if bucket is None else bucket
-        return self.sink.push(self.epoch, bucket, buckets, progress, parts).new
+        return self.sink.push(Bucket(self.epoch, bucket, buckets), progress, parts).new
 
 
 def frame(stream: int, queue_id: int, windows: Sequence[Sealed]) -> pl.DataFrame:

@@ -16,7 +16,8 @@ from .errors import ApiError, not_found
 from .http import Answer, Call, Right, Route, json
 from .paging import OffsetQuery, PageQuery, page_of, paged
 from .sql import Executor, split_name
-from .sql.condition import shown_job, shown_retention
+from .sql.catalogue import read_by
+from .sql.condition import shown_job, shown_retention, shown_run
 from .sql.table import kind_of_rows, plan_columns
 from .stream_resources import shown_dead, shown_late
 
@@ -67,8 +68,9 @@ async def _detail(broker: Broker, name: str) -> dict[str, Any]:
         **shown_job(job, condition),
         "columns": [{"name": column, "type": kind} for column, kind in plan_columns(plan)],
         "rows": kind_of_rows(plan.updating),
-        "sources": [source.queue for source in job.definition.sources],
+        "sources": read_by(job),
         "retention": shown_retention(condition),
+        "run": shown_run(condition),
     }
 
 

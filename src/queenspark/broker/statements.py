@@ -71,6 +71,7 @@ async def _select(broker: Broker, call: Call, statement: Select, timeout_ms: flo
         executor = Executor(broker, change)
         planned = await executor.planner.plan(statement)
         wanted = await executor.planner.wanted("select", statement, planned)
+        await executor.creation.check_alone(wanted, statement.span)
         job = await change.create_temporary(wanted, LEASE_SECONDS)
     seconds = None if timeout_ms is None else timeout_ms / 1000
     return Lines(rows_of(broker, job, planned.plan, statement.limit, seconds, call.watch()))

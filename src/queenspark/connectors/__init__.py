@@ -1,1 +1,1 @@
-"""Data outside that jobs read and write: files and Kafka. No Spark here: brokers check sources with it too."""
+"""External data that jobs read and write: files and Kafka. Without Spark: brokers check sources, too."""

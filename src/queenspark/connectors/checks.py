@@ -17,8 +17,8 @@ class Unreachable(Exception):
 def check_source(connector: str, options: dict[str, str], columns: Columns) -> Columns:
     """The columns of a source: the declared ones, or those that a sample shows. Raises Unreachable.
 
-    The module of a connector has a function `check_source(options, columns)`. It may take seconds: brokers call
-    it in a thread.
+    The module of a connector has a function `check_source(options, columns)`. It may take seconds: brokers
+    call it in a thread.
     """
     module: Any = import_module(_MODULES[connector], __package__)
     found: Columns = module.check_source(options, columns)

@@ -21,8 +21,8 @@ Split = Any
 """What one task reads: JSON, or whatever can be pickled."""
 
 #: Columns of every frame of `Read.records`, beside two for each wanted field (see `fields.py`). The pair
-#: (txid, id) is the record's position: unique in the source, rising in each shard (for files: number of the file and
-#: byte or row; for Kafka: partition and offset). `partition` is the partition of rows without a key.
+#: (txid, id) is the record's position: unique in the source, rising in each shard (for files: number of the
+#: file and byte or row; for Kafka: partition and offset). `partition` is the partition of rows without a key.
 RECORD = {"txid": pl.Int64, "id": pl.Int64, "partition": pl.String}
 #: Optional: when the record was pushed, in microseconds. Without it, the clock of the job stands for it.
 CREATED = {"created_us": pl.Int64}
@@ -56,7 +56,7 @@ class Read(NamedTuple):
 
 
 class ReadFailed(Exception):
-    """The source cannot be read on: the problem, then the fix. The job fails with it, and tries again later."""
+    """The source cannot be read on: the problem, then the fix. The job fails, and tries again later."""
 
 
 class Reader(Protocol):
@@ -73,7 +73,7 @@ class Reader(Protocol):
         """The position before the first record, when the job begins; in the driver, once for a checkpoint."""
 
     def next(self, position: Position, limits: Limits) -> Next | None:
-        """How far to read after a position; None when there is nothing now. In the driver; does not wait long."""
+        """How far to read after a position; None when there is nothing now. In the driver; it does not wait."""
 
     def splits(self, start: Position, end: Position) -> Sequence[Split]:
         """What lies between two positions, divided for the tasks; in the driver."""

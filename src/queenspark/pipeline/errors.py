@@ -19,3 +19,7 @@ class SparkEnded(PipelineError):
 
 class OptionError(PipelineError, ValueError):
     """An option or a column of the data source cannot be used; the message names it and says what to do."""
+
+
+class JobFailed(Exception):
+    """A job with a query of its own cannot go on."""

@@ -56,6 +56,13 @@ def _text(value: str) -> str:
     return value
 
 
+def _character(value: str) -> str:
+    found = value.replace("\\t", "\t")
+    if len(found) != 1 or not found.isascii() or found in '"\r\n':
+        raise ValueError("one character such as ',', ';', '|' or '\\t'")
+    return found
+
+
 _boolean = _choice("true", "false")
 
 #: Options of a query.
@@ -67,11 +74,14 @@ JOB: dict[str, Check] = {
 }  # fmt: skip
 #: Options of a schema over queues.
 STREAM: dict[str, Check] = {"queue": _text, "queues": _text}
-_FILES: dict[str, Check] = {"path": _text, "format": _choice("json", "csv", "parquet")}
+_FILES: dict[str, Check] = {"path": _text, "format": _choice("json", "csv", "parquet", "text")}
+_READ_FILES: dict[str, Check] = _FILES | {
+    "mode": _choice("stream", "once"), "header": _boolean, "delimiter": _character,
+}  # fmt: skip
 _KAFKA: dict[str, Check] = {"brokers": _text, "topic": _text}
 #: Options of a source, by connector.
 SOURCES: dict[str, dict[str, Check]] = {
-    "files": _FILES, "kafka": _KAFKA | {"key_in_one_partition": _boolean},
+    "files": _READ_FILES, "kafka": _KAFKA | {"key_in_one_partition": _boolean},
 }  # fmt: skip
 #: Options of a sink, by connector.
 SINKS: dict[str, dict[str, Check]] = {"files": _FILES, "kafka": _KAFKA}

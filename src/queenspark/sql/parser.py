@@ -107,8 +107,8 @@ def _create(cursor: Cursor) -> Creation:
         return _sink(cursor, name, span, replace=replace)
     columns = _columns(cursor) if cursor.sees("(") else ()
     if what == "SOURCE":
-        if not columns:
-            raise cursor.expected("the columns of the source: (name type, …)")
+        if not columns and not cursor.sees("WITH"):
+            raise cursor.expected("the columns of the source, or WITH and its options", ["WITH"])
         given = options.connector_options(_with(cursor), options.SOURCES, "a source", span)
         return CreateSource(name=name, columns=columns, options=given, replace=replace, span=span)
     if cursor.takes("AS"):

@@ -61,6 +61,10 @@ class PayloadDecoder:
 
     def columns(self, payloads: pl.Series) -> pl.DataFrame:
         """For each field its values and its errors. Missing values are NULL."""
+        return self.columns_and_unusual(payloads)[0]
+
+    def columns_and_unusual(self, payloads: pl.Series) -> tuple[pl.DataFrame, list[int]]:
+        """The same, and the numbers of payloads that do not have the wanted types, or are no JSON at all."""
         texts = payloads.to_list()
         rows, unusual = self._rows(texts)
         columns: list[pl.Series] = []
@@ -75,7 +79,7 @@ class PayloadDecoder:
                 for number, value, error in zip(unusual, found, wrong, strict=True):
                     values[number], errors[number] = value, error
             columns += _column(field, values, errors)
-        return pl.DataFrame(columns)
+        return pl.DataFrame(columns), unusual
 
     def _rows(self, texts: list[str | None]) -> tuple[list[Any], list[int]]:
         """The decoded payloads, and the numbers of those that do not have the wanted types."""

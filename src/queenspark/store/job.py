@@ -79,6 +79,8 @@ class Condition(NamedTuple):
     last_error: str | None
     progress: dict[str, Any]
     rates: dict[str, Any]
+    #: Of a job with a query of its own: what it has read (`report`), and when it has finished.
+    run: dict[str, Any] | None = None
 
 
 class Row(NamedTuple):

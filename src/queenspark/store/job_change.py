@@ -9,6 +9,7 @@ from uuid import uuid4
 import msgspec
 from psycopg.rows import dict_row
 
+from ..windows.membership import OVER
 from .definitions import Body, Cut, job_name, sink_queue, temporary_queue
 from .encryption import Cipher
 from .errors import Refused
@@ -85,13 +86,23 @@ class JobChange:
         states = await self._by_id("stream_state", params)
         rates = await self._by_id("stream_rates", params)
         troubles = await self._by_id("job_troubles", params)
+        runs = await self._by_id("job_runs", params)
         found: dict[int, Condition] = {}
         for job in jobs:
             if job.id in states:
                 error = error_of(troubles.get(job.id))
+                run = runs.get(job.id)
                 state: State = "paused" if job.definition.paused else "failed" if error else "running"
-                found[job.id] = Condition(state, error, states[job.id], rates.get(job.id, {}))
+                if run is not None and run["finished_at"] is not None:
+                    state = "finished"
+                found[job.id] = Condition(state, error, states[job.id], rates.get(job.id, {}), run)
         return found
+
+    async def alone(self) -> list[Job]:
+        """Jobs that have, or wait for, a query of their own: neither dropped nor finished."""
+        found = [job for job in await self.all(temporary=True) if job.body and job.body.runs_alone]
+        runs = await self._by_id("job_runs", {"ids": [job.id for job in found]})
+        return [job for job in found if (runs.get(job.id) or {"finished_at": None})["finished_at"] is None]
 
     # Changing
 
@@ -137,7 +148,13 @@ class JobChange:
             await versions.add(job.id, version, new)
         else:
             version += 1
-            if how == "at a boundary" and failed_at is None:
+            if new.reads is not None or old.reads is not None:
+                # What lies outside has no position in the log: the next version begins where it begins.
+                await versions.add(job.id, version - 1, msgspec.structs.replace(old, until_us=OVER))
+                begun = await versions.begin(wanted.start)
+                await versions.add(job.id, version, msgspec.structs.replace(new, sources=begun))
+                await self._forget_failures(job, job.version)
+            elif how == "at a boundary" and failed_at is None:
                 await versions.take_over(job.id, version, old, new)
             else:
                 cut = None if failed_at is None else Cut(*failed_at)

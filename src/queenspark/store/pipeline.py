@@ -27,6 +27,14 @@ class News(NamedTuple):
     failures: list[tuple[int, int, str, int, int, int]]
 
 
+class JobNews(NamedTuple):
+    """What there is to know before a batch of a job that has a query of its own."""
+
+    seq: int  # the last change of its version
+    now: int  # the database's clock, in microseconds
+    next_close: int | None  # when the next open window of this run wants to be sealed
+
+
 class Totals(NamedTuple):
     """What a stream's newest version, or a bucket, has counted so far."""
 
@@ -62,6 +70,21 @@ class PipelineStore(LogReader):
             seq, horizon, tick, now, next_close, [tuple(floor) for floor in floors or []],
             [tuple(failure) for failure in failures or []],
         )  # fmt: skip
+
+    def job_news(self, job: Stream, run: str) -> JobNews:
+        """What is new for the query of a job."""
+        params = {"stream_id": job[0], "version": job[1], "run": run}
+        (row,) = self._rows(query("job_news"), params)
+        return JobNews(*row)
+
+    def tell_of_job(self, job: Stream, report: str, *, finished: bool) -> None:
+        """Tell the brokers what a job has read, as JSON, and whether it has read everything."""
+        params = {"stream_id": job[0], "version": job[1], "report": report, "finished": finished}
+        self._do(query("set_job_run"), params)
+
+    def forget_failures(self, job: Stream) -> None:
+        """A job goes on."""
+        self._do(query("forget_failures"), {"stream_id": job[0], "version": job[1]})
 
     def note_failure(self, stream: Stream, end: End, place: Place, error: str) -> None:
         """Note that nothing can be read for a version of a job."""

@@ -62,17 +62,37 @@ class Pushed(NamedTuple):
     failed: dict[Stream, str] | None
 
 
-class _Bucket(NamedTuple):
-    """Whose progress is noted."""
+class Bucket(NamedTuple):
+    """Whose progress is noted: a bucket's of the streams query, or of a job that has a query of its own."""
 
     epoch: int
     bucket: int
     buckets: int
+    job: Stream | None = None
 
     def note(self, connection: Connection, progress: Progress) -> None:
         """Note how far it has come."""
-        params = {**self._asdict(), "batch": progress.n, "state": msgspec.json.encode(progress).decode()}
-        connection.execute(query("set_progress"), params)
+        params = {"epoch": self.epoch, "buckets": self.buckets, **self._place}
+        params |= {"batch": progress.n, "state": msgspec.json.encode(progress).decode()}
+        connection.execute(query("set_progress" if self.job is None else "set_job_progress"), params)
+
+    def before(self, connection: Connection) -> Progress | None:
+        """What it has noted; nothing when the keys were cut into another number of buckets then."""
+        statement = "progress" if self.job is None else "job_progress"
+        row = connection.execute(query(statement), self._place).fetchone()
+        return to_progress(row[1]) if row is not None and row[0] == self.buckets else None
+
+    def begin(self, connection: Connection, end: End) -> None:
+        """Let a new run of a job begin: it reads everything again, and counts it again."""
+        before = self.before(connection)
+        if before is None or before.run != end.run:
+            connection.execute(query("forget_job_stats"), self._place)
+            self.note(connection, Progress(run=end.run))
+
+    @property
+    def _place(self) -> dict[str, Any]:
+        job = {} if self.job is None else {"stream_id": self.job[0], "version": self.job[1]}
+        return {"bucket": self.bucket, **job}
 
 
 class _Chunk(NamedTuple):
@@ -107,16 +127,20 @@ class WindowSink:
         self._log = LogWriter()
         self._me = uuid4().hex[:8]
 
-    def push(self, epoch: int, bucket: int, buckets: int, end: Progress, parts: Parts) -> Pushed:
+    def push(self, place: Bucket, end: Progress, parts: Parts) -> Pushed:
         """Push what a batch gave in one bucket; nothing if it was pushed before.
 
         `end` is what the bucket notes. A run that begins again from the log gives out the same as the one
-        before up to where that one came; it is left out. Raises LostLeadership when `epoch` is not the
-        leader's.
+        before up to where that one came; it is left out. A job with a query of its own has the same ids of
+        rows in every run: those that are in the log are left out. Raises LostLeadership when the epoch is not
+        the leader's.
         """
-        place = _Bucket(epoch, bucket, buckets)
         chunks = _chunks(parts)
         with self._connection() as connection:
+            if place.job is not None:
+                with connection.transaction():
+                    self._check_epoch(connection, place.epoch)
+                    place.begin(connection, end)
             new = 0
             for chunk in chunks[:-1]:
                 written = self._push_chunk(connection, place, end, chunk)
@@ -124,10 +148,10 @@ class WindowSink:
                     break
                 new += self._told(connection, written)
             with connection.transaction():
-                self._check_epoch(connection, epoch)
-                before = _before(connection, bucket, buckets)
+                self._check_epoch(connection, place.epoch)
+                before = place.before(connection)
                 if before is not None and before.run == end.run and end.n <= before.n:
-                    return Pushed(0, _failed(connection, bucket, end))
+                    return Pushed(0, _failed(connection, place.bucket, end))
                 goes_on = before is not None and before.run == end.run
                 rest = chunks[-1] if goes_on else _Chunk(0, parts.windows, parts.rows)
                 is_past = before is not None and not goes_on and end.live <= before.live
@@ -139,14 +163,14 @@ class WindowSink:
                     self._note(connection, "add_late", parts.late, _LATE)
                     self._note(connection, "add_dropped", parts.late, _LATE, kinds=list(LEAVES_OUT))
                     self._note(connection, "add_dead", parts.dead, _DEAD)
-                    self._note(connection, "add_stats", parts.stats, _STATS, bucket=bucket)
-                    failed = {"bucket": bucket, "run": end.run, "batch": end.n}
+                    self._note(connection, "add_stats", parts.stats, _STATS, bucket=place.bucket)
+                    failed = {"bucket": place.bucket, "run": end.run, "batch": end.n}
                     self._note(connection, "add_failures", parts.failures, _FAILURES, **failed)
                     place.note(connection, end)
             return Pushed(new + self._told(connection, written), None)
 
     def _push_chunk(
-        self, connection: Connection, place: _Bucket, end: Progress, chunk: _Chunk
+        self, connection: Connection, place: Bucket, end: Progress, chunk: _Chunk
     ) -> Written | None:
         """Push a part of a batch, and note that it is there.
 
@@ -154,7 +178,7 @@ class WindowSink:
         """
         with connection.transaction():
             self._check_epoch(connection, place.epoch)
-            before = _before(connection, place.bucket, place.buckets)
+            before = place.before(connection)
             if before is None or before.run != end.run or end.n <= before.n:
                 return None
             if before.pushed >= chunk.end:
@@ -175,14 +199,14 @@ class WindowSink:
                 connection.execute(query("notify"), {"message": text})
         return written.new
 
-    def counted_from(self, bucket: int, buckets: int, end: End, streams: pl.DataFrame) -> pl.DataFrame:
+    def counted_from(self, place: Bucket, end: End, streams: pl.DataFrame) -> pl.DataFrame:
         """Where keys of count windows go on in a run that begins again: stream, version, key, txid, id.
 
         `streams` has stream, version, partitioned, size and step. Nothing for streams that an earlier run
         had not come this far with, and nothing beyond the place to which it came.
         """
         with self._connection() as connection:
-            before = _before(connection, bucket, buckets)
+            before = place.before(connection)
             if before is None or before.run == end.run or end.live > before.live:
                 return pl.DataFrame(schema=_COUNTED)
             names = [f"{name}s" if name != "partitioned" else name for name in streams.columns]
@@ -237,12 +261,6 @@ class WindowSink:
     ) -> None:
         if not rows.is_empty():
             connection.execute(query(statement), {**more, **rows.select(columns).to_dict(as_series=False)})
-
-
-def _before(connection: Connection, bucket: int, buckets: int) -> Progress | None:
-    """What a bucket has noted; nothing when the keys were cut into another number of buckets then."""
-    row = connection.execute(query("progress"), {"bucket": bucket}).fetchone()
-    return to_progress(row[1]) if row is not None and row[0] == buckets else None
 
 
 def _known(connection: Connection, before: Progress) -> pl.DataFrame:

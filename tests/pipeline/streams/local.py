@@ -1,16 +1,21 @@
-"""The streams query in this process, without Spark: its source, its processor and its sink, by batch."""
+"""Queries of the pipeline in this process, without Spark: source, processor and sink, by batch."""
 
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, cast
 
 import pandas as pd
-from pyspark.sql.streaming.datasource import ReadMaxRows
+from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
+from queenspark.pipeline.external.job_processor import JobProcessor
+from queenspark.pipeline.external.job_query import JobQuery
+from queenspark.pipeline.external.job_source import JobOptions, JobReader
 from queenspark.pipeline.streams import bucket_state
 from queenspark.pipeline.streams.stream_source import StreamsOptions, StreamsReader
 from queenspark.pipeline.streams.window_processor import WindowProcessor, sink_of_this_process
+from queenspark.store.definitions import Definition
 
 
 class Store:
@@ -44,23 +49,21 @@ class Store:
         del self.map[key]
 
 
-class LocalPipeline:
+class LocalQuery:
     """Runs batches until there is nothing to do; can be made to forget everything but its checkpoint."""
 
-    def __init__(
-        self,
-        url: str,
-        buckets: Sequence[int] = (0, 1),
-        max_rows: int = 1000,
-        epoch: int = 0,
-        encryption_key: bytes | None = None,
-    ) -> None:
-        self._url = url
+    _limit: ReadLimit
+
+    def __init__(self, buckets: Sequence[int] = (0, 1)) -> None:
         self._buckets = tuple(buckets)
-        self._epoch = epoch
-        self._limit = ReadMaxRows(max_rows)
-        self._options = StreamsOptions(url, self._buckets, max_rows, encryption_key)
+        self.outputs: list[pd.DataFrame] = []
         self.begin_again()
+
+    def _reader_again(self) -> DataSourceStreamReader:
+        raise NotImplementedError
+
+    def _processor(self) -> WindowProcessor:
+        raise NotImplementedError
 
     def begin_again(self) -> None:
         """Lose the checkpoint: the next batch is the first one of a new run."""
@@ -71,7 +74,7 @@ class LocalPipeline:
     def restart(self) -> None:
         """A new process: only what Spark keeps is left."""
         bucket_state._remembered.clear()
-        self._reader = StreamsReader(self._options)
+        self._reader = self._reader_again()
 
     def batch(self, *, fails_after: int | None = None) -> bool:
         """Run the next batch, if there is one; it fails after so many buckets, and can be run again."""
@@ -95,7 +98,6 @@ class LocalPipeline:
     def close(self) -> None:
         """Disconnect."""
         self._reader.stop()
-        sink_of_this_process(self._url).close()
 
     def _run(self, end: dict[str, Any], fails_after: int | None) -> None:
         parts = self._reader.partitions(self.offset, end)
@@ -105,9 +107,58 @@ class LocalPipeline:
         for number, bucket in enumerate(self._buckets):
             if number == fails_after:
                 return
-            processor = WindowProcessor(self._url, self._epoch, self._buckets)
+            processor = self._processor()
             processor.init(cast(StatefulProcessorHandle, stores[bucket]))
             own = rows[rows["bucket"] == bucket]
-            list(processor.handleInputRows((bucket,), iter([own]), cast(TimerValues, None)))
+            self.outputs += list(processor.handleInputRows((bucket,), iter([own]), cast(TimerValues, None)))
         if fails_after is None:
             self._stores = stores
+
+
+class LocalPipeline(LocalQuery):
+    """The streams query."""
+
+    def __init__(
+        self,
+        url: str,
+        buckets: Sequence[int] = (0, 1),
+        max_rows: int = 1000,
+        epoch: int = 0,
+        encryption_key: bytes | None = None,
+    ) -> None:
+        self._url = url
+        self._epoch = epoch
+        self._limit = ReadMaxRows(max_rows)
+        self._options = StreamsOptions(url, tuple(buckets), max_rows, encryption_key)
+        super().__init__(buckets)
+
+    def _reader_again(self) -> DataSourceStreamReader:
+        return StreamsReader(self._options)
+
+    def _processor(self) -> WindowProcessor:
+        return WindowProcessor(self._url, self._epoch, self._buckets)
+
+    def close(self) -> None:
+        """Disconnect."""
+        super().close()
+        sink_of_this_process(self._url).close()
+
+
+class LocalJob(LocalQuery):
+    """The query of one job that reads outside."""
+
+    def __init__(
+        self, url: str, definition: Definition, *, max_rows: int = 1000, max_bytes: int = 10_000
+    ) -> None:
+        query = JobQuery(url, definition, checkpoints="", max_rows=max_rows)
+        self._url = url
+        self.job = query.job
+        self._options = JobOptions(query.source(0), (0, 1), max_rows, max_bytes)
+        self._limit = ReadMaxRows(max_rows)
+        super().__init__((0, 1))
+
+    def _reader_again(self) -> DataSourceStreamReader:
+        return JobReader(self._options)
+
+    def _processor(self) -> WindowProcessor:
+        return JobProcessor(self._url, 0, self._buckets, self.job)

@@ -80,13 +80,27 @@ class JobRetention(msgspec.Struct, rename="camel"):
     held_seconds: float
 
 
+class JobRun(msgspec.Struct, rename="camel", omit_defaults=True):
+    """What a job with a query of its own has read and written; `files` and `bytes` of files."""
+
+    records: int
+    rows: int
+    dead: int
+    finished_at: str | None
+    files: int | None = None
+    bytes: int | None = None
+    files_left: int | None = None
+    bytes_left: int | None = None
+
+
 class JobDetail(JobShown):
-    """A job with its columns, its sources, and what retention keeps for it."""
+    """A job with its columns, its sources, what retention keeps for it, and its own run if it has one."""
 
     columns: list[SqlColumn]
     rows: Literal["append", "updating"]
     sources: list[str]
     retention: JobRetention
+    run: JobRun | None
 
 
 class JobList(msgspec.Struct):

@@ -10,9 +10,9 @@ from ...sql import Plan, Relation, parse_one, thaw
 from ...sql.errors import did_you_mean
 from ...sql.sampling import sampled_paths
 from ...sql.source import Span
-from ...sql.statements import DeclareStream
+from ...sql.statements import CreateSink, CreateSource, DeclareStream
 from ...sql.types import SqlType, from_name
-from ...store.definitions import WINDOW_QUEUES, job_name
+from ...store.definitions import WINDOW_QUEUES, Outside, job_name
 from ...store.job import Job
 from ...store.job_change import JobChange
 from ...store.relations import Declared
@@ -26,12 +26,13 @@ Paths = dict[tuple[str | int, ...], SqlType]
 
 
 class Resolved(NamedTuple):
-    """A relation, the queues that it is read from, and the job or the schema that it is."""
+    """A relation, the queues that it is read from, and the job, the schema or the source that it is."""
 
     relation: Relation
     queues: tuple[str, ...]
     job: Job | None = None
     schema: DeclareStream | None = None
+    source: CreateSource | None = None
 
 
 class BrokerCatalogue:
@@ -67,6 +68,9 @@ class BrokerCatalogue:
         if job is not None:
             return Resolved(await self._rows_of(job), (job.queue,), job=job)
         declared = await self._change.relations.find(own_name(name))
+        if declared is not None and declared.kind == "source":
+            source = parsed_source(declared)
+            return Resolved(source_relation(source), (), source=source)
         if declared is not None:
             schema = parsed_schema(declared)
             await self.refuse_jobs(queues_of(schema), span)
@@ -154,11 +158,42 @@ def parsed_schema(declared: Declared) -> DeclareStream:
     return statement
 
 
+def parsed_source(declared: Declared) -> CreateSource:
+    """The statement of a source."""
+    statement = parse_one(declared.statement)
+    assert isinstance(statement, CreateSource)
+    return statement
+
+
+def outside_of(statement: CreateSource | CreateSink) -> Outside:
+    """A source or sink as a job names it."""
+    options = {option.name: option.value for option in statement.options}
+    return Outside(own_name(statement.name), options.pop("connector"), options)
+
+
+def source_relation(source: CreateSource) -> Relation:
+    """A source as a relation."""
+    outside = outside_of(source)
+    return Relation(
+        outside.name,
+        outside.connector,  # type: ignore[arg-type]
+        {column.name: from_name(column.type) for column in source.columns},
+        key_in_one_partition=outside.options.get("key_in_one_partition") == "true",
+        bounded=outside.options.get("mode") == "once",
+    )
+
+
 def queues_of(schema: DeclareStream) -> tuple[str, ...]:
     """The queues that a schema is over."""
     (option,) = schema.options
     names = option.value.split(",") if option.name == "queues" else [option.value]
     return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+
+
+def read_by(job: Job) -> list[str]:
+    """The names of the queues, or of the source, that a job reads."""
+    body = job.definition
+    return [body.reads.name] if body.reads is not None else [source.queue for source in body.sources]
 
 
 def schema_relation(schema: DeclareStream) -> Relation:

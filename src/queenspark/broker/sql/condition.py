@@ -10,7 +10,7 @@ from ..times import iso
 from ..window import shown_time
 
 
-def shown_condition(condition: Condition) -> dict[str, Any]:
+def shown_condition(job: Job, condition: Condition) -> dict[str, Any]:
     """State, rates and counts of a job."""
     progress = condition.progress
     mark = progress["watermark_us"]
@@ -25,7 +25,21 @@ def shown_condition(condition: Condition) -> dict[str, Any]:
         "dropped": progress["dropped"],
         "dead": progress["dead"],
         "lastError": condition.last_error,
-        "runsIn": "streams",
+        "runsIn": "own query" if job.definition.runs_alone else "streams",
+    }
+
+
+def shown_run(condition: Condition) -> dict[str, Any] | None:
+    """What a job with a query of its own has read; None for others, and before it has begun."""
+    run = condition.run
+    if run is None:
+        return None
+    counts = {"records": condition.progress["records"], "rows": condition.progress["windows"]}
+    return {
+        **run["report"],
+        **counts,
+        "dead": condition.progress["dead"],
+        "finishedAt": iso(run["finished_at"]),
     }
 
 
@@ -47,7 +61,7 @@ def shown_job(job: Job, condition: Condition) -> dict[str, Any]:
         "queue": job.queue,
         "statement": job.statement,
         "version": job.version,
-        **shown_condition(condition),
+        **shown_condition(job, condition),
         "createdAt": iso(job.created_at),
         "updatedAt": iso(job.updated_at),
     }

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import msgspec
 
+from ...connectors.checks import Unreachable, check_source
 from ...sql import Relation, SqlError, canonical, parse_one, plan_stream, thaw
-from ...sql.statements import CreateStream, DeclareStream
-from ...store.job import How, Job
+from ...sql.parser import parse_type
+from ...sql.source import Span
+from ...sql.statements import Column, CreateSource, CreateStream, DeclareStream
+from ...sql.types import from_name
+from ...store.job import How, Job, WantedJob
 from ...store.job_change import JobChange
-from .catalogue import job_relation, own_name, queues_of
+from .catalogue import job_relation, outside_of, own_name, queues_of
 from .names import check_new_name, split_name
 from .planner import Planned, Planner, retention_of
 from .replacement import how_it_changes
@@ -20,17 +25,17 @@ from .table import Result
 class Creation:
     """Makes and replaces jobs and schemas."""
 
-    def __init__(self, change: JobChange, planner: Planner) -> None:
+    def __init__(self, change: JobChange, planner: Planner, most_alone: int) -> None:
         self._change = change
         self._planner = planner
+        self._most_alone = most_alone
 
     async def create(self, statement: CreateStream) -> Result:
         """Create a job, or redefine it as the statement says. Raises SqlError."""
         check_new_name(statement.name, statement.span)
         if await self._change.relations.find(own_name(statement.name)) is not None:
             raise statement.span.error(
-                f"{statement.name} is a stream over a queue, without a job; "
-                "DROP it first, or choose another name"
+                f"{statement.name} is declared already, without a job; DROP it first, or choose another name"
             )
         job = await self._change.find(*split_name(statement.name))
         if job is not None and not statement.replace:
@@ -43,13 +48,14 @@ class Creation:
         planned = await self._planner.plan(statement)
         wanted = await self._planner.wanted(statement.name, statement.query, planned)
         warnings = planned.plan.warnings
+        await self.check_alone(wanted, statement.span, job)
         if job is None:
             return _created(await self._change.create(wanted), changed=True, warnings=warnings)
         await self._check_cycle(job, statement, planned)
         await self._check_readers(job, statement, planned)
         if wanted.retention_seconds is None and retention_of(thaw(job.query)) is not None:
             wanted = msgspec.structs.replace(wanted, retention_seconds=0)
-        how = await self._how(job, statement, planned)
+        how = await self._how(job, statement, planned, wanted)
         replaced = await self._change.replace(job, wanted, how)
         return {**_created(replaced, changed=True, warnings=warnings), "how": how}
 
@@ -79,10 +85,56 @@ class Creation:
             await self._change.relations.set(name, "schema", text)
         return {"kind": "declare_stream", "name": name, "changed": changed, "statement": text}
 
-    async def _how(self, job: Job, statement: CreateStream, planned: Planned) -> How:
+    async def create_source(self, statement: CreateSource) -> Result:
+        """Declare a source outside, once it can be read. Raises SqlError.
+
+        Columns that are not declared are those of a sample, and stay as they are.
+        """
+        check_new_name(statement.name, statement.span)
+        name = own_name(statement.name)
+        if await self._change.find(*split_name(name)) is not None:
+            raise statement.span.error(
+                f"there is a job {name} already; choose another name, or DROP it first"
+            )
+        declared = await self._change.relations.find(name)
+        if declared is not None and (declared.kind != "source" or not statement.replace):
+            raise statement.span.error(
+                f"{name} is declared already; use CREATE OR REPLACE SOURCE for a source, or DROP it first"
+            )
+        statement = msgspec.structs.replace(statement, name=name, replace=False)
+        outside = outside_of(statement)
+        given = tuple((column.name, str(from_name(column.type))) for column in statement.columns)
+        try:
+            columns = await asyncio.to_thread(check_source, outside.connector, outside.options, given)
+        except Unreachable as error:
+            raise statement.span.error(str(error)) from error
+        if not given:
+            found = tuple(Column(name=each, type=parse_type(kind)) for each, kind in columns)
+            statement = msgspec.structs.replace(statement, columns=found)
+        text = canonical(statement)
+        changed = declared is None or declared.statement != text
+        if changed:
+            await self._change.relations.set(name, "source", text)
+        return {"kind": "create_source", "name": name, "changed": changed, "statement": text}
+
+    async def check_alone(self, wanted: WantedJob, span: Span, job: Job | None = None) -> None:
+        """Refuse one job too many that needs a Spark query of its own. Raises SqlError."""
+        if wanted.reads is None and wanted.writes is None:
+            return
+        others = [each for each in await self._change.alone() if job is None or each.id != job.id]
+        if len(others) >= self._most_alone:
+            names = ", ".join(each.full_name if each.expires_at is None else "a SELECT" for each in others)
+            raise span.error(
+                f"{len(others)} jobs over external sources and sinks are there already ({names or 'none'}),"
+                " and each has a Spark query of its own; DROP one, or raise QUEENSPARK_EXTERNAL_JOBS"
+            )
+
+    async def _how(self, job: Job, statement: CreateStream, planned: Planned, wanted: WantedJob) -> How:
         old = parse_one(job.statement)
         assert isinstance(old, CreateStream)
         names = tuple(source.queue for source in job.definition.sources)
+        if job.definition.reads != wanted.reads:
+            return "by position"
         if names != planned.source.queues or await self._is_cut_off(job):
             return "by position"
         return how_it_changes(old, statement, job.query, planned.frozen)

@@ -8,8 +8,8 @@ from ...sql import Relation
 from ...sql.statements import Describe
 from ...store.job import Condition
 from ...store.job_change import JobChange
-from .catalogue import BrokerCatalogue
-from .condition import shown_condition, shown_retention
+from .catalogue import BrokerCatalogue, outside_of, read_by
+from .condition import shown_condition, shown_retention, shown_run
 from .table import Result, kind_of_rows, table, type_name
 
 _COLUMNS = [("column", "string"), ("type", "string")]
@@ -25,15 +25,20 @@ async def described(change: JobChange, statement: Describe) -> Result:
         "reads": list(found.queues),
     }
     more: dict[str, Any] = {}
-    if found.schema is not None:
+    if found.source is not None:
+        details |= {"connector": outside_of(found.source).connector}
+        del details["reads"]
+    if found.schema is not None or found.source is not None:
         declared = await change.relations.find(relation.name)
         more["statement"] = declared.statement if declared is not None else ""
     if job is not None:
-        details |= {"reads": [source.queue for source in job.definition.sources], "queue": job.queue}
+        details |= {"reads": read_by(job), "queue": job.queue}
         more |= {"statement": job.statement, "version": job.version}
         if statement.extended:
             condition = (await change.conditions([job]))[job.id]
-            details |= {**shown_condition(condition), **_retention(condition)}
+            details |= {**shown_condition(job, condition), **_retention(condition)}
+            if (run := shown_run(condition)) is not None:
+                details["run"] = run
     return table("describe", _COLUMNS, _columns(relation), name=relation.name, details=details, **more)
 
 

@@ -48,7 +48,7 @@ class Executor:
         self._shows = Shows(broker.store.queues, broker.store.counts)
         self._check = broker.appender.check
         self.planner = Planner(change)
-        self._creation = Creation(change, self.planner)
+        self.creation = Creation(change, self.planner, broker.settings.external_jobs)
         self._removal = Removal(change)
         self.items: list[Item] = []
 
@@ -73,10 +73,12 @@ class Executor:
     async def _run(self, statement: Statement) -> Result:
         match statement:
             case CreateStream():
-                return await self._creation.create(statement)
+                return await self.creation.create(statement)
             case DeclareStream():
-                return await self._creation.declare(statement)
-            case CreateSource() | CreateSink():
+                return await self.creation.declare(statement)
+            case CreateSource():
+                return await self.creation.create_source(statement)
+            case CreateSink():
                 raise _not_yet(statement)
             case Insert():
                 return await self._insert(statement)
@@ -120,18 +122,20 @@ class Executor:
 
     async def _explain(self, statement: Explain) -> Result:
         inner = statement.statement
-        if isinstance(inner, (CreateSource, CreateSink)):
+        if isinstance(inner, CreateSink):
             raise _not_yet(inner)
+        if isinstance(inner, CreateSource):
+            path = ", ".join(f"{option.name} = {option.value}" for option in inner.options)
+            return table("explain", [("plan", "string")], [[f"declares a source, {path}; nothing runs"]])
         if isinstance(inner, DeclareStream):
             queues = ", ".join(queues_of(inner))
             return table("explain", [("plan", "string")], [[f"declares columns over {queues}; nothing runs"]])
         query = inner.query if isinstance(inner, CreateStream) else inner
         planned = await self.planner.plan(inner)
         name = own_name(inner.name) if isinstance(inner, CreateStream) else None
-        lines = explained(planned.plan, query, planned.source.queues, name)
+        lines = explained(planned, query, name)
         return table("explain", [("plan", "string")], [[line] for line in lines])
 
 
-def _not_yet(statement: CreateSource | CreateSink) -> SqlError:
-    what = "CREATE SOURCE" if isinstance(statement, CreateSource) else "CREATE SINK"
-    return statement.span.error(f"{what} is not available yet; jobs read queues and write to queues")
+def _not_yet(statement: CreateSink) -> SqlError:
+    return statement.span.error("CREATE SINK is not available yet; jobs write to queues")

@@ -7,20 +7,28 @@ from collections.abc import Iterator, Sequence
 from ...sql import Plan
 from ...sql.duration import duration_text
 from ...sql.expression_text import expression_text
-from ...sql.statements import Select
+from ...sql.statements import CreateSource, Select
 from ...windows import WindowSpec
+from .catalogue import outside_of
+from .planner import Planned
 
 
-def explained(plan: Plan, query: Select, queues: Sequence[str], name: str | None) -> list[str]:
+def explained(planned: Planned, query: Select, name: str | None) -> list[str]:
     """The lines; `name` is that of the job, None for a SELECT."""
-    return list(_lines(plan, query, queues, name))
+    return list(_lines(planned, query, name))
 
 
-def _lines(plan: Plan, query: Select, queues: Sequence[str], name: str | None) -> Iterator[str]:
+def _lines(planned: Planned, query: Select, name: str | None) -> Iterator[str]:
+    plan, source = planned.plan, planned.source.source
     what = f"job {name}" if name is not None else "temporary job, which ends with the request"
-    yield f"{what}: inside the one query of the pipeline that serves all streams, because it reads queues"
-    yield f"source: {_source(plan, queues)}, from {_start(plan)}"
-    yield f"records, in the tasks that read the log: {_decoded(plan)}"
+    if source is None:
+        yield f"{what}: inside the one query of the pipeline that serves all streams, because it reads queues"
+        yield f"source: {_source(plan, planned.source.queues)}, from {_start(plan)}"
+        yield f"records, in the tasks that read the log: {_decoded(plan)}"
+    else:
+        yield f"{what}: in a Spark query of its own, because it reads outside"
+        yield f"source: {_outside(source)}, from {plan.options.get('start', 'earliest')}"
+        yield f"records, in the tasks that read the source: {_decoded(plan)}"
     if query.where is not None:
         yield f"  condition: {expression_text(query.where)}; only records that pass move clocks and counts"
     if plan.kind != "stateless":
@@ -37,6 +45,14 @@ def _lines(plan: Plan, query: Select, queues: Sequence[str], name: str | None) -
         yield f"default: {default}"
     for warning in plan.warnings:
         yield f"warning: {warning}"
+
+
+def _outside(source: CreateSource) -> str:
+    outside = outside_of(source)
+    options = outside.options
+    what = options.get("path") or f"topic {options.get('topic')} of {options.get('brokers')}"
+    ends = "; the job ends when all of it is read" if options.get("mode") == "once" else ""
+    return f"{outside.name}, {outside.connector} of {what}{ends}"
 
 
 def _span(microseconds: int) -> str:

@@ -30,8 +30,10 @@ def check_new_name(name: str, span: Span) -> None:
 async def no_such(change: JobChange, what: str, name: str, span: Span) -> SqlError:
     """The error about a job or stream that is not there."""
     names = [job.full_name for job in await change.all()]
-    if what == "stream":
-        names += [declared.name for declared in await change.relations.all()]
+    kind = {"stream": "schema"}.get(what, what)
+    if what != "job":
+        names = names if what == "stream" else []
+        names += [declared.name for declared in await change.relations.all() if declared.kind == kind]
     hint = did_you_mean(name, names)
     if not hint and what == "stream" and await change.queue_ids([name]):
         hint = "; it is a queue, which DELETE /api/v1/resources/queues removes"

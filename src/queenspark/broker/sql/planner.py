@@ -13,7 +13,7 @@ from ...sql.duration import short_duration
 from ...sql.statements import CreateStream, Select
 from ...store.job import WantedJob
 from ...store.job_change import JobChange
-from .catalogue import BrokerCatalogue, Resolved
+from .catalogue import BrokerCatalogue, Resolved, outside_of
 from .names import split_name
 
 
@@ -55,6 +55,7 @@ class Planner:
             queues=planned.source.queues,
             start=start_of(query),
             retention_seconds=retention_of(plan),
+            reads=None if planned.source.source is None else outside_of(planned.source.source),
         )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ...sql.statements import DeclareStream, Drop
+from ...sql.statements import Drop
 from ...store.errors import Refused
 from ...store.job import Job
 from ...store.job_change import JobChange
-from .catalogue import own_name, parsed_schema
+from ...store.relations import Declared
+from .catalogue import own_name
 from .names import no_such, split_name
 from .table import Result
 
@@ -22,11 +23,13 @@ class Removal:
         name = own_name(statement.name)
         done = {"kind": f"drop_{statement.object.lower()}", "name": name}
         job = await self._change.find(*split_name(name)) if statement.object == "STREAM" else None
-        declared = await self._change.relations.find(name) if statement.object == "STREAM" else None
+        declared = await self._change.relations.find(name)
+        if declared is not None and declared.kind != {"STREAM": "schema"}.get(statement.object, "source"):
+            declared = None
         if job is not None:
             gone = await self.drop(job, cascade=statement.cascade)
         elif declared is not None:
-            gone = await self._drop_schema(parsed_schema(declared), cascade=statement.cascade)
+            gone = await self._drop_declared(declared, cascade=statement.cascade)
         elif statement.if_exists:
             return {**done, "changed": False, "dropped": []}
         else:
@@ -49,22 +52,23 @@ class Removal:
         await self._change.drop(job)
         return [*gone, job.full_name] if job.expires_at is None else gone
 
-    async def _drop_schema(self, schema: DeclareStream, *, cascade: bool) -> list[str]:
-        """The queue of a schema stays, and so do temporary jobs, which have planned already."""
+    async def _drop_declared(self, declared: Declared, *, cascade: bool) -> list[str]:
+        """What it is over stays, and so do temporary jobs, which have planned already."""
+        kinds = ("schema",) if declared.kind == "schema" else ("files", "kafka")
         readers = [
             job
             for job in await self._change.all()
-            if job.query["relation"]["kind"] == "schema" and job.query["relation"]["name"] == schema.name
+            if job.query["relation"]["kind"] in kinds and job.query["relation"]["name"] == declared.name
         ]
         if readers and not cascade:
             names = ", ".join(f"the job {reader.full_name}" for reader in readers)
-            raise Refused(f"{schema.name} is used by {names}; drop these first, or use CASCADE")
+            raise Refused(f"{declared.name} is used by {names}; drop these first, or use CASCADE")
         gone: list[str] = []
         for reader in readers:
             if reader.full_name not in gone:
                 gone += await self.drop(reader, cascade=True)
-        await self._change.relations.delete(schema.name)
-        return [*gone, schema.name]
+        await self._change.relations.delete(declared.name)
+        return [*gone, declared.name]
 
 
 def _what(reader: Job) -> str:

@@ -13,7 +13,7 @@ from ...store.counts import Counts
 from ...store.job_change import JobChange
 from ...store.page import Page
 from ...store.queues import Queues
-from .catalogue import parsed_schema, queues_of
+from .catalogue import outside_of, parsed_schema, parsed_source, queues_of, read_by
 from .condition import shown_condition
 from .table import Result, kind_of_rows, table
 
@@ -61,7 +61,9 @@ class Shows:
                 return table("show", _QUEUES, shown)
             case "FUNCTIONS":
                 return table("show", _FUNCTIONS, _functions())
-            case "SOURCES" | "SINKS":
+            case "SOURCES":
+                return table("show", _OUTSIDE, await _sources(change))
+            case "SINKS":
                 return table("show", _OUTSIDE, ())
 
 
@@ -70,12 +72,19 @@ async def _streams(change: JobChange) -> list[list[Any]]:
     plans = await asyncio.to_thread(lambda: [thaw(job.query) for job in jobs])
     found = []
     for job, plan in zip(jobs, plans, strict=True):
-        reads = ", ".join(source.queue for source in job.definition.sources)
+        reads = ", ".join(read_by(job))
         found.append([job.full_name, "job", kind_of_rows(plan.updating), reads, job.statement])
     for declared in await change.relations.all():
+        if declared.kind != "schema":
+            continue
         reads = ", ".join(queues_of(parsed_schema(declared)))
         found.append([declared.name, "schema", kind_of_rows(False), reads, declared.statement])
     return sorted(found)
+
+
+async def _sources(change: JobChange) -> list[list[Any]]:
+    declared = [each for each in await change.relations.all() if each.kind == "source"]
+    return [[each.name, outside_of(parsed_source(each)).connector, each.statement] for each in declared]
 
 
 async def _jobs(change: JobChange) -> list[list[Any]]:
@@ -83,7 +92,7 @@ async def _jobs(change: JobChange) -> list[list[Any]]:
     conditions = await change.conditions(jobs)
     found = []
     for job in jobs:
-        shown = shown_condition(conditions[job.id])
+        shown = shown_condition(job, conditions[job.id])
         found.append([
             job.full_name, shown["state"], job.version, shown["recordsPerSecond"], shown["rowsPerSecond"],
             shown["lagSeconds"], shown["watermark"], shown["openWindows"], shown["late"], shown["dropped"],

@@ -13,6 +13,7 @@ from ...settings import Settings
 from ...signals import handlers_kept
 from ...store.errors import StoreError
 from ...store.migrate import SchemaTooNew, migrate
+from ..external.job_queries import JobQueries
 from ..spark.session import end_session, is_local, start_session
 from ..streams.streams_query import StreamsQuery
 from .leadership import Leadership
@@ -111,6 +112,9 @@ class Pipeline:
         log.info("leading, epoch %d", epoch)
         with leadership.kept(epoch) as lost:
             queries = [StreamsQuery.of(self._settings, self._url)]
-            Supervisor(self._spark, self._url, queries, starting=self._starting).run(epoch, self._stop, lost)
+            jobs = JobQueries.of(self._settings, self._url)
+            Supervisor(self._spark, self._url, queries, jobs, starting=self._starting).run(
+                epoch, self._stop, lost
+            )
         if lost.is_set():
             log.warning("no longer leading, epoch %d", epoch)

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from time import monotonic
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from ...store.errors import StoreError
 from ...store.pipeline import PipelineStore
 from ..errors import SparkEnded
-from .query import Query
+from .query import Queries, Query
 from .watch import PAUSES, Watch
 
+log = logging.getLogger("queenspark.pipeline")
+
 STEP_SECONDS = 0.5
+LOOK_SECONDS = 1.0
+"""Time between two looks for queries that come and go."""
 
 
 class Supervisor:
     """Runs queries side by side in one Spark session; one that fails is restarted and disturbs no other.
+
+    Those of `more` come and go: they are started and stopped as the definitions change.
 
     `starting` wraps each start of a query, which takes seconds: a process makes it interruptible by signals.
     """
@@ -28,6 +38,7 @@ class Supervisor:
         spark: SparkSession,
         url: str,
         queries: Sequence[Query],
+        more: Queries | None = None,
         *,
         starting: Callable[[], AbstractContextManager[None]] = nullcontext,
         pauses: Sequence[float] = PAUSES,
@@ -36,19 +47,44 @@ class Supervisor:
         assert len(set(names)) == len(names), f"two queries have one name: {names}"
         self._spark = spark
         self._store = PipelineStore(url)
-        self._watches = [Watch(query, self._store, starting, pauses) for query in queries]
+        self._watch = partial(Watch, store=self._store, starting=starting, pauses=pauses)
+        self._watches = [self._watch(query) for query in queries]
+        self._more = more
+        self._passing: dict[tuple[str, int], Watch] = {}
+        self._looked_at = 0.0
 
     def run(self, epoch: int, stop: threading.Event, lost: threading.Event) -> None:
         """Run the queries until told to stop, or until leadership is lost; raises SparkEnded if Java died."""
         try:
             while not stop.is_set() and not lost.is_set():
-                for watch in self._watches:
+                self._reconcile()
+                for watch in [*self._watches, *self._passing.values()]:
                     watch.step(self._spark, epoch)
                 stop.wait(STEP_SECONDS)
         except (Py4JError, OSError) as error:
             if not stop.is_set():  # whoever stops all processes at once stops Java too
                 raise SparkEnded("Spark's Java process ended") from error
         finally:
-            for watch in self._watches:
+            for watch in [*self._watches, *self._passing.values()]:
                 watch.stop()
+            if self._more is not None:
+                self._more.close()
             self._store.close()
+
+    def _reconcile(self) -> None:
+        """Stop queries that are no longer wanted, and watch over new ones."""
+        if self._more is None or monotonic() < self._looked_at + LOOK_SECONDS:
+            return
+        self._looked_at = monotonic()
+        try:
+            wanted = {(query.name, query.seq): query for query in self._more.wanted()}
+        except StoreError as error:
+            log.warning("%s", error)
+            return
+        for key in self._passing.keys() - wanted.keys():
+            self._passing.pop(key).stop()
+        for key, query in wanted.items():
+            if key in self._passing:
+                query.close()
+            else:
+                self._passing[key] = self._watch(query)

@@ -27,8 +27,8 @@ from pyspark.sql.types import StructType
 
 from ...windows import State
 from ..streams.bucket_state import BucketState
+from ..streams.job_stage import RECORD
 from ..streams.parcels import Parcels, unpack
-from ..streams.routing import RECORD
 from ..streams.stream_source import SCHEMA, one_row
 from ..streams.streams_query import bucket_labels
 from ..streams.window_processor import OUTPUT

@@ -110,6 +110,10 @@ class Watch:
         self._error = reason
         self._start_at = monotonic() + pause
         log.error("the %s query failed, again in %.1f s: %s", self._query.name, pause, reason)
+        try:
+            self._query.failed(reason)
+        except StoreError as error:
+            log.warning("%s", error)
         self._report()
 
     def _report_if_due(self) -> None:

@@ -15,22 +15,15 @@ from ...store.progress import Stream
 from ...windows.event_time import event_times
 from ...windows.membership import is_in_version
 from .definitions import Definitions
+from .job_stage import MOST_REASON, RECORD, Bounds, JobStage
 from .parcels import Parcels, key_hashes
 from .stream_plan import Range
 
-RECORD = {
-    "stream": pl.Int64, "version": pl.Int32, "key": pl.String, "source": pl.Int32, "txid": pl.Int64,
-    "id": pl.Int64, "created_us": pl.Int64, "event_us": pl.Int64,
-}  # fmt: skip
 _ROUTE = {
     "queue_id": pl.Int32, "stream": pl.Int64, "version": pl.Int32, "partitioned": pl.Boolean,
     "path": pl.String, "after_txid": pl.Int64, "after_id": pl.Int64, "until_txid": pl.Int64,
     "until_id": pl.Int64, "before_us": pl.Int64,
 }  # fmt: skip
-_BOUNDS = ("after_txid", "after_id", "until_txid", "until_id", "before_us")
-Bounds = tuple[int | None, ...]
-_MOST_DEAD = 100  # of a job, and of the messages that are read at once
-_MOST_REASON = 1000  # characters
 
 
 class Router:
@@ -132,7 +125,7 @@ class Router:
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException as error:  # noqa: BLE001 - a panic of Polars is no Exception
-                parcels.add_failure(job.stream, f"{type(error).__name__}: {error}"[:_MOST_REASON])
+                parcels.add_failure(job.stream, f"{type(error).__name__}: {error}"[:MOST_REASON])
 
     def _event_times(self, messages: pl.DataFrame) -> pl.DataFrame:
         found = []
@@ -159,46 +152,11 @@ class _QueueReader:
 
     def __init__(self, jobs: list[tuple[Stream, Bounds]], definitions: Definitions, after: Position) -> None:
         self.decoder = MessageDecoder([definitions.plans[stream] for stream, _ in jobs])
-        self.jobs = [_Job(stream, definitions, bounds, after) for stream, bounds in jobs]
+        self.jobs = [JobStage(stream, definitions, _cut(bounds, after)) for stream, bounds in jobs]
 
 
-class _Job:
-    """A version that computes, and which messages of a queue are for it."""
-
-    def __init__(self, stream: Stream, definitions: Definitions, bounds: Bounds, after: Position) -> None:
-        self.stream = stream
-        txid, id_, *ends = bounds
-        is_cut = Position(txid or 0, id_ or 0) > after or any(end is not None for end in ends)
-        self._bounds = bounds if is_cut else None
-        self._plan = definitions.plans[stream]
-        query = definitions.by_stream[stream].body.query or {}
-        self._has_rows = query.get("output", "rows") == "rows"
-        self._stage = definitions.record_stage(stream)
-
-    def run(self, messages: pl.DataFrame, parcels: Parcels) -> None:
-        """Add what comes of the messages."""
-        if self._bounds is not None:
-            bounds = {
-                name: pl.lit(value, dtype=pl.Int64) for name, value in zip(_BOUNDS, self._bounds, strict=True)
-            }
-            messages = messages.with_columns(**bounds).filter(is_in_version()).drop(_BOUNDS)
-        taken = self._stage.run(messages)
-        if not taken.records.is_empty():
-            records = self._named(taken.records).rename({"queue_id": "source"})
-            if self._has_rows:
-                # Rows do not say where their records are: the engine need not tell queues apart.
-                records = records.with_columns(source=pl.lit(0, dtype=pl.Int32))
-            others = [name for name in records.columns if name not in RECORD]
-            parcels.add_records(records.select(*RECORD, *others))
-        if not taken.rows.is_empty():
-            parcels.add_rows(self._named(taken.rows))
-        if not taken.dead.is_empty():
-            dead = self._named(taken.dead).with_columns(pl.col("reason").str.head(_MOST_REASON))
-            kept = 0 if self._plan.options.get("on_error") == "skip" else _MOST_DEAD
-            parcels.add_dead(dead.head(kept), self.stream, dead.height)
-
-    def _named(self, frame: pl.DataFrame) -> pl.DataFrame:
-        stream, version = self.stream
-        return frame.with_columns(
-            stream=pl.lit(stream, dtype=pl.Int64), version=pl.lit(version, dtype=pl.Int32)
-        )
+def _cut(bounds: Bounds, after: Position) -> Bounds | None:
+    """The bounds of a version, when some of what is read after a position can lie outside of them."""
+    txid, id_, *ends = bounds
+    is_cut = Position(txid or 0, id_ or 0) > after or any(end is not None for end in ends)
+    return bounds if is_cut else None

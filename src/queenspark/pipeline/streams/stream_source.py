@@ -80,10 +80,11 @@ def store_of_this_process(url: str) -> PipelineStore:
     return PipelineStore(url)
 
 
-@lru_cache(maxsize=8)
-def definitions_of(url: str, seq: int) -> Definitions:
-    """The definitions as of a change; they never change again."""
-    return Definitions(seq, *store_of_this_process(url).definitions(seq))
+@lru_cache(maxsize=16)
+def definitions_of(url: str, seq: int, job: Stream | None = None) -> Definitions:
+    """The definitions as of a change; they never change again. Of one job, when it has a query of its own."""
+    store = store_of_this_process(url)
+    return Definitions(seq, *(store.definitions(seq) if job is None else store.definition(job, seq)))
 
 
 class _Reach(NamedTuple):

@@ -33,6 +33,7 @@ class StreamsQuery:
     """Cuts the messages of all streams into windows and pushes these into the window queues."""
 
     name = STREAMS_QUERY
+    seq = 0
 
     def __init__(
         self, url: str, *, checkpoint: str, max_rows: int, encryption_key: bytes | None = None
@@ -122,6 +123,9 @@ class StreamsQuery:
         for number in range(len(observed) - len(_SUMS)):
             if (seconds := observed[_time_of(number)]) is not None:
                 self._bucket_times[number].observe(seconds)
+
+    def failed(self, reason: str) -> None:
+        """The report says it."""
 
     def close(self) -> None:
         """Disconnect."""

@@ -1,4 +1,6 @@
-"""The stateful step of the streams query: records of a bucket in, windows and rows out into their queues.
+"""The stateful step of a query: records of a bucket in, windows and rows out into their queues.
+
+The streams query and the queries of single jobs have it alike.
 
 Spark keeps the state of each bucket and takes it back to before the batch when a batch is run again. What a
 batch gives is pushed here, once: the sink knows how far each bucket has come.
@@ -17,8 +19,8 @@ import polars as pl
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from ...store.progress import Place, Stream, name_of
-from ...store.window_sink import Pushed, WindowSink
-from ...windows import Engine, State
+from ...store.window_sink import Bucket, Parts, Pushed, WindowSink
+from ...windows import Engine, Result, State
 from ...windows.layout import NEVER
 from ...windows.membership import is_counted_from
 from .bucket_state import BucketState
@@ -36,6 +38,9 @@ _COUNTING = {
 
 class WindowProcessor(StatefulProcessor):
     """One call for each bucket and batch."""
+
+    #: The job that has this query for itself; None for the streams query.
+    job: Stream | None = None
 
     def __init__(self, url: str, epoch: int, buckets: tuple[int, ...]) -> None:
         self._url = url
@@ -59,8 +64,7 @@ class WindowProcessor(StatefulProcessor):
         for frame in rows:
             ends += [end for end in frame["end"] if end is not None]
             packed += [bytes(records) for records in frame["records"] if records is not None]
-        batch = msgspec.json.decode(ends[0], type=Batch)
-        step = _Step(self, bucket, batch, unpack(packed), self._state, began)
+        step = Step(self, bucket, self.batch(ends[0]), unpack(packed), self._state, began)
         pushed = step.run()
         yield pd.DataFrame(
             {
@@ -70,8 +74,17 @@ class WindowProcessor(StatefulProcessor):
                 "open_windows": [step.outcome.report.open_windows],
                 "state_bytes": [step.outcome.report.state_bytes],
                 "seconds": [time.perf_counter() - began],
+                **self.more(step),
             }
         )
+
+    def batch(self, text: str) -> Batch:
+        """The batch that a bucket is told of."""
+        return msgspec.json.decode(text, type=Batch)
+
+    def more(self, step: Step) -> dict[str, list[Any]]:
+        """What comes out of a bucket beside its figures."""
+        return {}
 
     def without_counted(
         self, bucket: int, batch: Batch, definitions: Definitions, records: pl.DataFrame
@@ -85,9 +98,7 @@ class WindowProcessor(StatefulProcessor):
         if not counting or records.is_empty():
             return records
         streams = pl.DataFrame(counting, schema=_COUNTING, orient="row")
-        sink = sink_of_this_process(self._url)
-        count = len(self._buckets)
-        floors = sink.counted_from(self._buckets.index(bucket), count, batch.end, streams)
+        floors = sink_of_this_process(self._url).counted_from(self._place(bucket), batch.end, streams)
         floor = records.select("stream", "version", "key", "txid", "id").join(
             floors, on=["stream", "version", "key"], how="left", maintain_order="left"
         )
@@ -98,19 +109,36 @@ class WindowProcessor(StatefulProcessor):
         progress = batch.end.progress(
             next_close=outcome.report.next_close_us, records=records, seconds=round(seconds, 4)
         )
-        return sink_of_this_process(self._url).push(
-            self._epoch, self._buckets.index(bucket), len(self._buckets), progress, outcome.parts()
-        )
+        return sink_of_this_process(self._url).push(self._place(bucket), progress, self.parts(outcome))
+
+    def parts(self, outcome: Outcome) -> Parts:
+        """What is pushed of an outcome."""
+        return outcome.parts()
+
+    def _place(self, bucket: int) -> Bucket:
+        return Bucket(self._epoch, self._buckets.index(bucket), len(self._buckets), self.job)
 
     def definitions(self, seq: int) -> Definitions:
         """The definitions as of a change."""
-        return definitions_of(self._url, seq)
+        return definitions_of(self._url, seq, self.job)
+
+    def advance(
+        self,
+        engine: Engine,
+        state: State | None,
+        records: list[pl.DataFrame],
+        safe: Mapping[Stream, int],
+        was: Mapping[Stream, int],
+        batch: Batch,
+    ) -> Result:
+        """What the engine makes of a batch."""
+        return engine.advance(state, records, safe, was)
 
     def close(self) -> None:
         """Connections live on with the process."""
 
 
-class _Step:
+class Step:
     """One batch of a bucket."""
 
     def __init__(
@@ -164,7 +192,7 @@ class _Step:
             given = self._given.without(failed)
             safe = {stream: end.place(stream)[2] for stream in self._alive if stream not in failed}
             was = {stream: start.place(stream)[2] for stream in safe if stream in self._known}
-            result = engine.advance(self._before, given.records, safe, was)
+            result = self._processor.advance(engine, self._before, given.records, safe, was, self._batch)
             for stream, reason in result.failed.items():
                 if self._definitions.by_stream[stream].body.query is None:
                     raise RuntimeError(f"the windows of stream {stream[0]} failed: {reason}")

@@ -33,9 +33,10 @@ def reads_headers(plan: Plan) -> bool:
 class MessageDecoder:
     """Adds the columns that some plans read of a queue: fields of payloads, and pseudo-columns."""
 
-    def __init__(self, plans: Iterable[Plan]) -> None:
+    def __init__(self, plans: Iterable[Plan], *, payloads: bool = True) -> None:
+        """Without `payloads`, the messages have the fields already."""
         plans = list(plans)
-        fields = dict.fromkeys(field for plan in plans for field in plan.records.fields)
+        fields = dict.fromkeys(field for plan in plans for field in plan.records.fields if payloads)
         self._decoder = PayloadDecoder(list(fields)) if fields else None
         self._pseudo = dict.fromkeys(name for plan in plans for name in plan.records.pseudo)
         if any(reads_headers(plan) for plan in plans):

@@ -733,10 +733,13 @@ VALUES (%(stream_id)s, %(version)s, %(bucket)s, %(buckets)s, %(epoch)s, %(batch)
 ON CONFLICT (stream_id, version, bucket) DO UPDATE SET buckets = excluded.buckets, epoch = excluded.epoch,
     batch = excluded.batch, state = excluded.state, updated_at = clock_timestamp()
 
--- name: job_next_close
--- When the next open window of a run of a job wants to be sealed.
-SELECT min(p.next_close) FROM queenspark.job_progress p
-WHERE p.stream_id = %(stream_id)s AND p.version = %(version)s AND p.run = %(run)s
+-- name: job_news
+-- What the query of a job has to know before a batch.
+SELECT (SELECT coalesce(max(d.seq), 0) FROM queenspark.definitions d
+        WHERE d.stream_id = %(stream_id)s AND d.version = %(version)s),
+       (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+       (SELECT min(p.next_close) FROM queenspark.job_progress p
+        WHERE p.stream_id = %(stream_id)s AND p.version = %(version)s AND p.run = %(run)s)
 
 -- name: forget_job_stats
 -- A run that begins again counts again.
@@ -916,6 +919,7 @@ WHERE f.stream_id = %(stream_id)s AND f.version = %(version)s HAVING count(*) > 
 -- Of a version, or of all.
 DELETE FROM queenspark.stream_failures
 WHERE stream_id = %(stream_id)s AND (%(version)s::integer IS NULL OR version = %(version)s)
+RETURNING bucket
 
 -- name: queue_taken
 -- Why a queue cannot be that of a job: others push to it, or soon will.

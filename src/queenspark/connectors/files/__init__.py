@@ -1,0 +1,1 @@
+"""The connector `files`: JSON lines, CSV, Parquet and text, on this machine or wherever pyarrow reaches."""

@@ -1,0 +1,32 @@
+"""The options of a source of files."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+_SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".tsv": "csv",
+             ".parquet": "parquet", ".txt": "text", ".log": "text"}  # fmt: skip
+
+
+class FileOptions(msgspec.Struct, frozen=True):
+    """As the statement gives them; see docs/files.md."""
+
+    path: str
+    format: Literal["json", "csv", "parquet", "text"] = "json"
+    mode: Literal["stream", "once"] = "stream"
+    header: Literal["true", "false"] = "true"
+    delimiter: str = ","
+
+    @classmethod
+    def of(cls, options: dict[str, str]) -> FileOptions:
+        """The options of a statement. Without a format, the end of the path tells it."""
+        return msgspec.convert({"format": _format_of(options["path"]), **options}, cls)
+
+
+def _format_of(path: str) -> str:
+    name = path.lower()
+    for suffix in (".gz", ".zst", ".zstd", ".bz2", ".lz4"):
+        name = name.removesuffix(suffix)
+    return next((found for suffix, found in _SUFFIXES.items() if name.endswith(suffix)), "json")

@@ -1,0 +1,108 @@
+"""Where files are: a path of this machine, or a URL of a file system that pyarrow knows."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyarrow import fs
+
+from ..checks import Unreachable
+
+_GLOB = re.compile(r"[*?\[]")
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://")
+
+
+class Found(NamedTuple):
+    """A file of a location."""
+
+    path: str
+    bytes: int
+    modified_us: int
+
+
+class Location:
+    """A file, a folder with all that is below it, or a pattern with `*`, `?`, `[…]` and `**`.
+
+    Files and folders whose names begin with `_` or `.` are left out, as Spark does.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Raises Unreachable for a path that cannot be one."""
+        if not _URL.match(path) and not path.startswith("/"):
+            raise Unreachable(
+                f"path is {path!r}, which depends on the folder of a process; give an absolute path"
+            )
+        self.shown = path
+        try:
+            system, own = fs.FileSystem.from_uri(path) if _URL.match(path) else _local(path)
+        except (pa.ArrowInvalid, OSError, ValueError, NotImplementedError) as error:
+            raise Unreachable(f"{path} cannot be reached: {error}") from error
+        self.system: fs.FileSystem = system
+        self._path: str = own
+        self._is_pattern = _GLOB.search(self._path) is not None
+        self._matches = _pattern(self._path).fullmatch
+
+    def files(self) -> list[Found]:
+        """The files that are there now, the oldest first. Raises Unreachable."""
+        try:
+            return sorted(self._files(), key=lambda found: (found.modified_us, found.path))
+        except FileNotFoundError as error:
+            raise Unreachable(
+                f"{self.shown} does not exist; create the folder first, or correct the path"
+            ) from error
+        except (pa.ArrowInvalid, OSError) as error:
+            raise Unreachable(f"{self.shown} cannot be listed: {error}") from error
+
+    def look(self, path: str) -> Found | None:
+        """A file as it is now; None when it is gone."""
+        info = self.system.get_file_info(path)
+        return _found(info) if info.type == fs.FileType.File else None
+
+    def open(self, path: str) -> pa.NativeFile:
+        """A file to read at any place."""
+        return self.system.open_input_file(path)
+
+    def _files(self) -> list[Found]:
+        if not self._is_pattern:
+            info = self.system.get_file_info(self._path)
+            if info.type == fs.FileType.File:
+                return [_found(info)]
+        base = _GLOB.split(self._path)[0].rpartition("/")[0] or "/" if self._is_pattern else self._path
+        infos = self.system.get_file_info(fs.FileSelector(base, recursive=True))
+        return [
+            _found(info)
+            for info in infos
+            if info.type == fs.FileType.File
+            and not _is_hidden(info.path[len(base) :])
+            and (not self._is_pattern or self._matches(info.path))
+        ]
+
+
+def _local(path: str) -> tuple[fs.FileSystem, str]:
+    return fs.LocalFileSystem(), path.rstrip("/") or "/"
+
+
+def _found(info: fs.FileInfo) -> Found:
+    return Found(info.path, info.size or 0, (info.mtime_ns or 0) // 1000)
+
+
+def _is_hidden(below: str) -> bool:
+    return any(name.startswith(("_", ".")) for name in below.split("/"))
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    """A pattern of paths: `*` and `?` stay within a folder, `**/` is any number of folders."""
+    found, rest = "", path
+    while rest:
+        if rest.startswith("**/"):
+            found, rest = found + "(?:.*/)?", rest[3:]
+        elif match := re.match(r"\[!?[^\]/]+\]", rest):
+            inside = match[0][1:-1]
+            found += f"[{'^' + inside[1:] if inside.startswith('!') else inside}]"
+            rest = rest[match.end() :]
+        else:
+            found += {"*": "[^/]*", "?": "[^/]"}.get(rest[0], re.escape(rest[0]))
+            rest = rest[1:]
+    return re.compile(found)

@@ -1,0 +1,59 @@
+"""The stateful step of a job's query: as in the streams query, for one job and a source that may end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from ...store.progress import Stream
+from ...store.window_sink import Parts
+from ...windows import Engine, Result, State
+from ...windows.spec import COUNTED
+from ..errors import JobFailed
+from ..streams.offset import Batch
+from ..streams.outcome import Outcome
+from ..streams.window_processor import WindowProcessor
+from .job_offset import JobBatch, parse_batch
+
+_END = 2**61
+"""A safe time after all others: when the source has ended, every window is over."""
+
+
+class JobProcessor(WindowProcessor):
+    """One call for each bucket and batch of a job."""
+
+    def __init__(self, url: str, epoch: int, buckets: tuple[int, ...], job: Stream) -> None:
+        super().__init__(url, epoch, buckets)
+        self.job = job
+
+    def batch(self, text: str) -> JobBatch:
+        """The batch that a bucket is told of."""
+        return parse_batch(text)
+
+    def advance(
+        self,
+        engine: Engine,
+        state: State | None,
+        records: list[pl.DataFrame],
+        safe: Mapping[Stream, int],
+        was: Mapping[Stream, int],
+        batch: Batch,
+    ) -> Result:
+        """What the engine makes of a batch; at the end of the source it gives out all that is open."""
+        assert isinstance(batch, JobBatch)
+        if not batch.end.ended:
+            return engine.advance(state, records, safe, was)
+        specs = self.definitions(batch.end.seq).specs
+        over = {
+            stream: tick if stream not in specs or specs[stream].kind in COUNTED else _END
+            for stream, tick in safe.items()
+        }
+        result = engine.advance(state, records, over, was)
+        return result._replace(rows=[*result.rows, *engine.finish(result.state)])
+
+    def parts(self, outcome: Outcome) -> Parts:
+        """What is pushed. A job that cannot compute its rows fails: nobody else has this query."""
+        for reason in outcome.failed.values():
+            raise JobFailed(reason)
+        return super().parts(outcome)

@@ -1,0 +1,112 @@
+"""The query of one job that reads outside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import sum as sum_
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ...connectors.readers import Source
+from ...sql import thaw
+from ...store.definitions import Definition, Outside
+from ...store.pipeline import PipelineStore
+from ...store.progress import End
+from ..streams.streams_query import bucket_labels
+from ..streams.window_processor import OUTPUT
+from .job_processor import JobProcessor
+from .job_rates import JobRates
+from .job_source import NAME, JobDataSource, JobOptions
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Most bytes of a batch, before they are decoded."""
+_SUMS = ("records", "windows", "open_windows", "state_bytes")
+
+
+class JobQuery:
+    """Computes the rows of one version of a job, and pushes them into its queue."""
+
+    def __init__(self, url: str, definition: Definition, *, checkpoints: str, max_rows: int) -> None:
+        self._url = url
+        self._definition = definition
+        self.job = (definition.stream_id, definition.version)
+        self.name = f"job-{definition.stream_id}-{definition.version}"
+        #: Changes with every change of the job.
+        self.seq = definition.seq
+        self._checkpoint = f"{checkpoints.rstrip('/')}/{definition.stream_id}-{definition.version}"
+        self._max_rows = max_rows
+        self._store = PipelineStore(url)
+        self._rates = JobRates(self._store, self.job)
+        self._last = dict.fromkeys(_SUMS, 0)
+        self._has_failed = True  # another process may have noted a failure
+
+    def start(self, spark: SparkSession, epoch: int) -> StreamingQuery:
+        """Start the query; it runs until it is stopped or fails, or has come to the end of its source."""
+        spark.dataSource.register(JobDataSource)
+        self._rates.measure()
+        buckets = bucket_labels(spark)
+        options = JobOptions(self.source(epoch), buckets, self._max_rows, MAX_BYTES)
+        source = spark.readStream.format(NAME).option("options", msgspec.json.encode(options).decode()).load()
+        rows = source.groupBy("bucket").transformWithStateInPandas(
+            JobProcessor(self._url, epoch, buckets, self.job), OUTPUT, "append", "none"
+        )
+        sums = [sum_(name).alias(name) for name in _SUMS]
+        return (
+            rows.observe("batch", *sums)
+            .writeStream.format("noop")
+            .queryName(self.name)
+            .option("checkpointLocation", self._checkpoint)
+            .outputMode("append")
+            .start()
+        )
+
+    def source(self, epoch: int) -> Source:
+        """What it reads."""
+        body = self._definition.body
+        reads = body.reads
+        assert isinstance(reads, Outside)
+        plan = thaw(body.query or {})
+        columns = tuple((name, str(kind)) for name, kind in (plan.relation.columns or {}).items())
+        return Source(
+            url=self._url, stream=self.job[0], version=self.job[1], epoch=epoch, name=reads.name,
+            connector=reads.connector, options=reads.options, columns=columns, start=body.start,
+        )  # fmt: skip
+
+    def report(self, batches: Sequence[StreamingQueryProgress]) -> dict[str, Any]:
+        """What the last batch did, and rates over the last minute."""
+        for batch in batches:
+            if (found := (batch["observedMetrics"] or {}).get("batch")) is not None:
+                observed = found.asDict()
+                self._last = {name: int(observed[name] or 0) for name in _SUMS}
+        if batches and self._has_failed:
+            self._store.forget_failures(self.job)
+            self._has_failed = False
+        rates = self._rates.measure()
+        return {
+            "records": self._last["records"],
+            "windows": self._last["windows"],
+            "openWindows": self._last["open_windows"],
+            "stateBytes": self._last["state_bytes"],
+            "processedRowsPerSecond": rates.processed,
+            "sealedWindowsPerSecond": rates.sealed,
+            "lateRecordsPerSecond": rates.late,
+        }
+
+    def failed(self, reason: str) -> None:
+        """Tell the brokers why it does not go on; it is tried again."""
+        self._has_failed = True
+        self._store.note_failure(self.job, End(run=""), (0, 0, 0), _said(reason))
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._store.close()
+
+
+def _said(reason: str) -> str:
+    """A reason without the name of the exception, when that says nothing more."""
+    return re.sub(r"^[\w.]*(ReadFailed|JobFailed|Unreachable): ", "", reason)

@@ -1,0 +1,236 @@
+"""The source of a job's query: records of what it reads outside, packed by bucket, and ticks.
+
+Like the source of the streams query, which reads the log for all streams; this one reads with the reader of a
+connector. The clock of the job stands still while there is a backlog, and goes on where it stood: how fast a
+job reads changes nothing in its windows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import polars as pl
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.types import StructType
+
+from ...connectors.reader import Limits, Read, Reader
+from ...connectors.readers import Source, reader_of
+from ...sql import Plan
+from ...sql.running import MessageDecoder
+from ...sql.running.rows import DEAD
+from ...store.pipeline import JobNews, PipelineStore
+from ...store.progress import Stream
+from ...windows.layout import NEVER
+from ..streams.definitions import Definitions
+from ..streams.job_stage import JobStage
+from ..streams.parcels import Parcels
+from ..streams.stream_source import SCHEMA, definitions_of, one_row, store_of_this_process
+from .job_offset import JobBatch, JobOffset
+
+NAME = "queenspark-job"
+# Spark asks for the latest offset every 10 ms; it gets its answer when there is one, or after so long.
+WAIT_SECONDS = 1.0
+_LOOK_SECONDS = 0.05
+_TELL_SECONDS = 1.0
+
+
+class JobOptions(msgspec.Struct, frozen=True):
+    """What the source has to know."""
+
+    source: Source
+    buckets: tuple[int, ...]
+    max_rows: int
+    max_bytes: int
+
+    @property
+    def job(self) -> Stream:
+        """The version of the job."""
+        return self.source.stream, self.source.version
+
+
+class JobDataSource(DataSource):
+    """The source as Spark wants it; its options are one JSON text."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for `format`."""
+        return NAME
+
+    def schema(self) -> str:
+        """The columns."""
+        return SCHEMA
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """The reader."""
+        return JobReader(msgspec.json.decode(self.options["options"], type=JobOptions))
+
+
+@dataclass
+class JobSplit(InputPartition):
+    """What one task reads."""
+
+    split: Any
+    seq: int
+    tick: int
+    end: str | None  # the batch, for the task that tells every bucket
+
+
+class JobReader(DataSourceStreamReader):
+    """Reads the source of one job."""
+
+    def __init__(self, options: JobOptions) -> None:
+        self._options = options
+        self._idle_since: float | None = None
+        self._told, self._told_at, self._has_ended = -1, 0.0, False
+
+    @property
+    def _store(self) -> PipelineStore:
+        return store_of_this_process(self._options.source.url)
+
+    def _definitions(self, seq: int) -> Definitions:
+        return definitions_of(self._options.source.url, seq, self._options.job)
+
+    @cached_property
+    def _reader(self) -> Reader:
+        plan = self._definitions(self._store.job_news(self._options.job, "").seq).plans[self._options.job]
+        return reader_of(self._options.source, plan.records.fields)
+
+    def __reduce__(self) -> tuple[type[JobReader], tuple[JobOptions]]:
+        """Only the options travel to tasks."""
+        return JobReader, (self._options,)
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Where a new checkpoint begins."""
+        return JobOffset(run=uuid4().hex[:12], position=self._reader.start()).to_json()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """The end of the next batch; `start` again when there is nothing to do within a while."""
+        before = msgspec.convert(start, JobOffset)
+        deadline = time.monotonic() + WAIT_SECONDS
+        while True:
+            end = self._next(before)
+            if end is not None:
+                return end.to_json()
+            if time.monotonic() >= deadline:
+                return start
+            time.sleep(_LOOK_SECONDS)
+
+    def _next(self, start: JobOffset) -> JobOffset | None:
+        """The end of a batch that has something to do, or None."""
+        job = self._options.job
+        self._tell(start)
+        if start.ended or self._is_full(job):
+            return None
+        news = self._store.job_news(job, start.run)
+        tick = news.now if start.tick == NEVER else start.tick + self._idle_us()
+        found = self._reader.next(start.position, Limits(self._options.max_rows, self._options.max_bytes))
+        if found is not None:
+            self._idle_since = None
+            tick = tick if found.tick is None else max(tick, found.tick)
+            return self._after(start, news, tick, position=found.position)
+        if self._reader.is_bounded:
+            return self._after(start, news, tick, ended=True)
+        if self._idle_since is None:
+            self._idle_since = time.monotonic()
+        is_due = news.next_close is not None and tick >= news.next_close
+        return self._after(start, news, tick) if is_due or news.seq != start.seq else None
+
+    def _tell(self, start: JobOffset) -> None:
+        """Tell the brokers what was read: all up to here is pushed, or Spark would not ask for more."""
+        is_new = start.ended and not self._has_ended
+        if is_new or (start.n != self._told and time.monotonic() >= self._told_at + _TELL_SECONDS):
+            report = msgspec.json.encode(self._reader.report(start.position)).decode()
+            self._store.tell_of_job(self._options.job, report, finished=start.ended)
+            self._told, self._told_at, self._has_ended = start.n, time.monotonic(), start.ended
+
+    def _after(self, start: JobOffset, news: JobNews, tick: int, **changes: Any) -> JobOffset:
+        return msgspec.structs.replace(start, n=start.n + 1, tick=tick, seq=news.seq, **changes)
+
+    def _idle_us(self) -> int:
+        """For how long there was nothing to read."""
+        return 0 if self._idle_since is None else int((time.monotonic() - self._idle_since) * 1e6)
+
+    def _is_full(self, job: Stream) -> bool:
+        full = self._store.full_queues()
+        return bool(full) and self._definitions(0).window_queues.get(job[0]) in full
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The parts of a batch to read in parallel; the first task also tells every bucket of its end."""
+        before, after = msgspec.convert(start, JobOffset), msgspec.convert(end, JobOffset)
+        parts: Sequence[Any] = []
+        if before.position != after.position:
+            parts = self._reader.splits(before.position, after.position)
+        splits = [JobSplit(part, after.seq, after.tick, None) for part in parts or [None]]
+        splits[0].end = msgspec.json.encode(JobBatch(before, after)).decode()
+        return splits
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one part; runs in a task."""
+        assert isinstance(partition, JobSplit)
+        options = self._options
+        if partition.end is not None:
+            for bucket in options.buckets:
+                yield one_row(bucket, partition.end, None)
+        if partition.split is None:
+            return
+        task = _task_of(msgspec.json.encode(options), partition.seq)
+        for read in task.reader.read(partition.split):
+            for bucket, packed in task.packed(read, partition.tick):
+                yield one_row(bucket, None, packed)
+
+    def stop(self) -> None:
+        """Disconnect."""
+        self._reader.close()
+
+
+class _Task:
+    """What tasks of a job need, made once in a worker."""
+
+    def __init__(self, options: JobOptions, seq: int) -> None:
+        job = options.job
+        definitions = definitions_of(options.source.url, seq, job)
+        plan: Plan = definitions.plans[job]
+        self._name = options.source.name
+        self._stage = JobStage(job, definitions)
+        self._decoder = MessageDecoder([plan], payloads=False)
+        self._buckets = pl.Series("bucket", options.buckets, dtype=pl.Int32)
+        self.reader = reader_of(options.source, plan.records.fields)
+
+    def packed(self, read: Read, tick: int) -> Iterator[tuple[int, bytes]]:
+        """What comes of a part of a split, packed by bucket."""
+        parcels = Parcels(self._buckets)
+        if not read.records.is_empty():
+            records = read.records.with_columns(
+                pl.lit(0, dtype=pl.Int32).alias("queue_id"),
+                pl.lit(self._name).alias("queue"),
+                *(
+                    []
+                    if "created_us" in read.records.columns
+                    else [pl.lit(tick, dtype=pl.Int64).alias("created_us")]
+                ),
+                *(
+                    []
+                    if "transaction_id" in read.records.columns
+                    else [pl.format("{}-{}", "txid", "id").alias("transaction_id")]
+                ),
+            )
+            self._stage.run(self._decoder.decode(records), parcels)
+        if not read.dead.is_empty():
+            nothing = pl.lit(None, dtype=pl.Int64)
+            dead = read.dead.with_columns(key=pl.col("partition"), start_us=nothing, end_us=nothing)
+            self._stage.bury(dead.select(list(DEAD)), parcels)
+        yield from parcels.packed()
+
+
+@lru_cache(maxsize=4)
+def _task_of(options: bytes, seq: int) -> _Task:
+    """Workers of Spark live on from task to task, and so does what their tasks need."""
+    return _Task(msgspec.json.decode(options, type=JobOptions), seq)
