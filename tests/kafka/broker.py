@@ -53,6 +53,7 @@ share.coordinator.state.topic.num.partitions=1
 group.initial.rebalance.delay.ms=0
 log.retention.check.interval.ms=500
 log.initial.task.delay.ms=100
+log.cleaner.backoff.ms=200
 log.cleaner.dedupe.buffer.size=1048577
 transaction.abort.timed.out.transaction.cleanup.interval.ms=500
 """
@@ -88,7 +89,9 @@ class KafkaBroker:
         self._properties.write_text(
             _PROPERTIES.format(port=port, controller=controller, data=folder / "data")
         )
-        self._run("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(self._properties)).check_returncode()
+        self._run(
+            "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(self._properties)
+        ).check_returncode()
 
     def start(self) -> None:
         """Start it on its data, and wait until clients reach it."""
@@ -126,7 +129,9 @@ class KafkaBroker:
 
     def _run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         with self._log.open("ab") as log:
-            return subprocess.run(self._java(*arguments), stdout=log, stderr=log, cwd=self._folder, timeout=90)
+            return subprocess.run(
+                self._java(*arguments), stdout=log, stderr=log, cwd=self._folder, timeout=90
+            )
 
     def _java(self, *arguments: str) -> list[str]:
         java = find_java_home() / "bin" / "java"

@@ -9,6 +9,7 @@ import msgspec
 
 from ...connectors.checks import Unreachable, check_source
 from ...sql import Relation, SqlError, canonical, parse_one, plan_stream, thaw
+from ...sql.canonical import shown
 from ...sql.parser import parse_type
 from ...sql.source import Span
 from ...sql.statements import Column, CreateSource, CreateStream, DeclareStream
@@ -115,7 +116,7 @@ class Creation:
         changed = declared is None or declared.statement != text
         if changed:
             await self._change.relations.set(name, "source", text)
-        return {"kind": "create_source", "name": name, "changed": changed, "statement": text}
+        return {"kind": "create_source", "name": name, "changed": changed, "statement": shown(statement)}
 
     async def check_alone(self, wanted: WantedJob, span: Span, job: Job | None = None) -> None:
         """Refuse one job too many that needs a Spark query of its own. Raises SqlError."""

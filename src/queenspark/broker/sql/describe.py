@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...sql import Relation
+from ...sql.canonical import shown
 from ...sql.statements import Describe
 from ...store.job import Condition
 from ...store.job_change import JobChange
@@ -28,7 +29,8 @@ async def described(change: JobChange, statement: Describe) -> Result:
     if found.source is not None:
         details |= {"connector": outside_of(found.source).connector}
         del details["reads"]
-    if found.schema is not None or found.source is not None:
+        more["statement"] = shown(found.source)
+    if found.schema is not None:
         declared = await change.relations.find(relation.name)
         more["statement"] = declared.statement if declared is not None else ""
     if job is not None:

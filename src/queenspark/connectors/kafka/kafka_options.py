@@ -9,11 +9,12 @@ from typing import Any, Literal
 import msgspec
 from confluent_kafka import KafkaError, KafkaException
 
+from ...sql.options import KAFKA_PREFIX as PREFIX
+from ...sql.options import is_secret
 from ..checks import Unreachable
 
 log = logging.getLogger("queenspark.kafka")
 
-PREFIX = "kafka."
 Format = Literal["json", "text", "raw"]
 #: Settings of librdkafka that the connector decides, and why.
 _OURS = {
@@ -51,13 +52,16 @@ class KafkaOptions(msgspec.Struct, frozen=True):
         for name in settings:
             if name in _OURS:
                 raise Unreachable(f"the option {PREFIX}{name} cannot be set: {_OURS[name]}")
-        known: dict[str, Any] = {name: options[name] for name in ("brokers", "topic", "format") if name in options}
+        known: dict[str, Any] = {
+            name: options[name] for name in ("brokers", "topic", "format") if name in options
+        }
         return msgspec.convert({**known, "settings": settings}, cls)
 
     def client(self, **ours: Any) -> dict[str, Any]:
         """A configuration of librdkafka: that of the statement, with our own settings above it."""
         return {
             "client.id": "queenspark",
+            "log_level": 2,  # errors are told by those who ask
             "reconnect.backoff.max.ms": 2000,
             **self.settings,
             "bootstrap.servers": self.brokers,
@@ -111,9 +115,13 @@ def opened(make: Callable[[dict[str, Any]], Any], configuration: dict[str, Any])
         return make(configuration)
     except KafkaException as error:
         reason: KafkaError = error.args[0]
-        raise Unreachable(f"librdkafka refuses the options {PREFIX}…: {_without(configuration, reason.str())}") from None
+        raise Unreachable(
+            f"librdkafka refuses the options {PREFIX}…: {_without(configuration, reason.str())}"
+        ) from None
     except (TypeError, ValueError) as error:
-        raise Unreachable(f"librdkafka refuses the options {PREFIX}…: {_without(configuration, str(error))}") from None
+        raise Unreachable(
+            f"librdkafka refuses the options {PREFIX}…: {_without(configuration, str(error))}"
+        ) from None
 
 
 def _without(configuration: dict[str, Any], text: str) -> str:
@@ -122,8 +130,3 @@ def _without(configuration: dict[str, Any], text: str) -> str:
         if is_secret(name) and isinstance(value, str) and value:
             text = text.replace(value, "…")
     return text
-
-
-def is_secret(name: str) -> bool:
-    """Whether the value of a setting must never be shown."""
-    return any(word in name for word in ("password", "secret", "token", ".pem", "sasl.oauthbearer.config", "jaas"))

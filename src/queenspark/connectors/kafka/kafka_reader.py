@@ -27,7 +27,7 @@ OUTAGE_SECONDS = 60.0
 """How long brokers may be away before the job fails; it tries again later."""
 SPLIT_ROWS = 20_000
 MOST_SPLITS = 16
-_MANY_ROWS = 2_000  # from here on it matters how large they are
+_LARGE = 1_000_000.0  # bytes of a message, as long as no other was seen
 
 
 class KafkaReader:
@@ -42,6 +42,7 @@ class KafkaReader:
         self._options = KafkaOptions.of(source.options)
         self._topic_: Topic | None = None
         self._step = 0
+        self._mean = _LARGE
         self._away_since: float | None = None
 
     def __reduce__(self) -> Any:
@@ -96,9 +97,7 @@ class KafkaReader:
         if topic.id() != before.topic:
             raise ReadFailed(_recreated(self._options.topic))
         starts = [min(max(pair), end) for *pair, end in zip(known, firsts, ends, strict=True)]
-        found = cut(
-            topic, starts, ends, before.time, _now(), self._rows(starts, ends, limits), self._step
-        )
+        found = cut(topic, starts, ends, before.time, _now(), self._rows(starts, ends, limits), self._step)
         self._step = found.time - before.time if before.time else 0
         after = KafkaPosition(before.topic, found.time, found.offsets)
         return Next(after.to_json(), found.has_more, tick=found.time * 1000)
@@ -114,12 +113,12 @@ class KafkaReader:
     def _rows(self, starts: Sequence[int], ends: Sequence[int], limits: Limits) -> int:
         """How many rows a batch may have. Kafka does not say how large records are, so some are looked at."""
         sizes = [end - start for start, end in zip(starts, ends, strict=True)]
-        if sum(sizes) < _MANY_ROWS:
+        if sum(sizes) * self._mean < limits.bytes / 4:
             return limits.rows
         largest = sizes.index(max(sizes))
         last = starts[largest] + min(sizes[largest], limits.rows)
-        mean = mean_bytes(self._options, largest, starts[largest], last)
-        return max(1, min(limits.rows, int(limits.bytes / mean)))
+        self._mean = mean_bytes(self._options, largest, starts[largest], last)
+        return max(1, min(limits.rows, int(limits.bytes / self._mean)))
 
     def splits(self, start: Position, end: Position) -> list[Split]:
         """Ranges of partitions, those of several in one split while they are small."""

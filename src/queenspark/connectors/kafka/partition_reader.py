@@ -109,7 +109,12 @@ def read_ranges(
 
 
 def _error(
-    consumer: Consumer, error: KafkaError, message: Message, topic: str, left: dict[int, Range], ended: list[int]
+    consumer: Consumer,
+    error: KafkaError,
+    message: Message,
+    topic: str,
+    left: dict[int, Range],
+    ended: list[int],
 ) -> Iterator[Gap]:
     """Take an event that is no message."""
     partition = message.partition()

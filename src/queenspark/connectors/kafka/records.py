@@ -51,7 +51,9 @@ class RecordDecoder:
             pl.lit(partition, dtype=pl.Int64).alias(PARTITION),
             from_micros(pl.col(TIMESTAMP) * 1000).alias(TIMESTAMP),
         )
-        frame = frame.with_columns(pl.coalesce(TIMESTAMP, from_micros(pl.col("created_us"))).alias(EVENT_TIME))
+        frame = frame.with_columns(
+            pl.coalesce(TIMESTAMP, from_micros(pl.col("created_us"))).alias(EVENT_TIME)
+        )
         values = [message.value() for message in messages]
         size = sum(map(len, filter(None, values)))
         reasons: dict[int, str] = {}
@@ -89,7 +91,9 @@ class RecordDecoder:
             texts = (
                 _text("value", values, "the value", reasons)
                 if self._format == "text"
-                else pl.Series("value", [None if value is None else b64encode(value).decode() for value in values])
+                else pl.Series(
+                    "value", [None if value is None else b64encode(value).decode() for value in values]
+                )
             )
             return self._columns.columns(texts.cast(pl.String).to_frame()).get_columns()
         return []
@@ -106,19 +110,27 @@ def effective(messages: Sequence[Message], newest: int, floor: int, cap: int) ->
 
     `newest` is that of the messages before. No place lies before `floor` or after `cap`.
     """
-    stamps = np.fromiter((message.timestamp()[1] for message in messages), dtype=np.int64, count=len(messages))
+    stamps = np.fromiter(
+        (message.timestamp()[1] for message in messages), dtype=np.int64, count=len(messages)
+    )
     highest = np.maximum.accumulate(np.maximum(stamps, newest))
     return np.clip(highest, floor, cap), int(highest[-1])
 
 
 def _text(name: str, values: list[bytes | None], what: str, reasons: dict[int, str]) -> pl.Series:
     """Bytes as text; those that are no UTF-8 have a reason."""
-    raw = pl.Series(name, values, dtype=pl.Binary)
-    texts = raw.cast(pl.String, strict=False)
-    if texts.null_count() != raw.null_count():
-        for number in (texts.is_null() & raw.is_not_null()).arg_true().to_list():
+    try:
+        return pl.Series(name, values, dtype=pl.Binary).cast(pl.String)
+    except pl.exceptions.PolarsError:
+        pass
+    texts: list[str | None] = []
+    for number, value in enumerate(values):
+        try:
+            texts.append(None if value is None else value.decode())
+        except UnicodeDecodeError:
+            texts.append(None)
             reasons[number] = f"{what} is not UTF-8; read the topic with format = 'raw'"
-    return texts
+    return pl.Series(name, texts, dtype=pl.String)
 
 
 def _headers(message: Message) -> dict[str, str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+from confluent_kafka import Message
 
 from ..reader import ReadFailed
 from .kafka_options import KafkaOptions
@@ -15,22 +17,26 @@ _OVERHEAD = 50  # bytes of a record that are none of its key and value
 
 
 def mean_bytes(options: KafkaOptions, partition: int, start: int, end: int) -> float:
-    """About how large a message of a range is: the larger mean of its beginning and its end."""
-    sizes = []
+    """About how large a message of a range is: the larger mean of its beginning and its end. Raises Unavailable."""
+    means = []
     for first in dict.fromkeys((start, max(start, end - _FEW))):
-        found = messages(options, [Range(partition, first, min(first + _FEW, end))])
-        sizes.append(sum(map(len, found)) / len(found) if found else 0.0)
-    return max(sizes) + _OVERHEAD
-
-
-def messages(options: KafkaOptions, ranges: Sequence[Range]) -> list[bytes]:
-    """Keys and values of some messages. Raises Unavailable."""
-    try:
-        return [
-            (message.key() or b"") + (message.value() or b"")
-            for found in read_ranges(options, tuple(ranges), TIMEOUT_SECONDS)
-            if not isinstance(found, Gap)
-            for message in found.messages
+        found = [
+            len(message.value() or b"") + len(message.key() or b"")
+            for message in _messages(options, [Range(partition, first, min(first + _FEW, end))])
         ]
+        means.append(sum(found) / len(found) if found else 0.0)
+    return max(means) + _OVERHEAD
+
+
+def values(options: KafkaOptions, ranges: Sequence[Range]) -> list[bytes]:
+    """Values of some messages. Raises Unavailable."""
+    return [message.value() or b"" for message in _messages(options, ranges)]
+
+
+def _messages(options: KafkaOptions, ranges: Sequence[Range]) -> Iterator[Message]:
+    try:
+        for found in read_ranges(options, tuple(ranges), TIMEOUT_SECONDS):
+            if not isinstance(found, Gap):
+                yield from found.messages
     except ReadFailed as error:
         raise Unavailable(str(error)) from None

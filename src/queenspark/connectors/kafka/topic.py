@@ -6,8 +6,15 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
-from confluent_kafka import TopicCollection
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 
 from ..reader import ReadFailed
@@ -53,7 +60,9 @@ class Topic:
             self._partitions = max(self._partitions, len(found.partitions))
             self._looked_at = time.monotonic()
             if self._partitions > MOST_PARTITIONS:
-                raise ReadFailed(f"the topic {self._name} has {self._partitions} partitions; at most {MOST_PARTITIONS} can be read")
+                raise ReadFailed(
+                    f"the topic {self._name} has {self._partitions} partitions; at most {MOST_PARTITIONS} can be read"
+                )
         return self._partitions
 
     def id(self) -> str:
@@ -80,7 +89,9 @@ class Topic:
         found = self._offsets(max(time, 0))
         if OFFSET_END not in found:
             return found
-        return [end if offset == OFFSET_END else offset for offset, end in zip(found, self.ends(), strict=True)]
+        return [
+            end if offset == OFFSET_END else offset for offset, end in zip(found, self.ends(), strict=True)
+        ]
 
     def _offsets(self, time: int) -> list[int]:
         wanted = [TopicPartition(self._name, number, time) for number in range(self.partitions())]
