@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from queenspark.store.definitions import Definition
 from queenspark.store.pipeline import PipelineStore
 from tests.jobs.system import Jobs
 from tests.pipeline.streams.local import LocalJob
@@ -30,9 +31,12 @@ class Files(Jobs):
 
     def query(self, name: str, **limits: int) -> LocalJob:
         """The query of a job."""
+        return LocalJob(self.database_url, self.wanted()[self.name(name)], **limits)
+
+    def wanted(self) -> dict[str, Definition]:
+        """The jobs that the pipeline should run, by name."""
         with PipelineStore(self.database_url) as store:
-            ids = {row.body.name: row for row in store.wanted_jobs()}
-        return LocalJob(self.database_url, ids[self.name(name)], **limits)
+            return {row.body.name: row for row in store.wanted_jobs()}
 
     def run_job(self, name: str, **limits: int) -> int:
         """Run a job until there is nothing to do; how many batches."""

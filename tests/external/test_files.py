@@ -1,50 +1,344 @@
 """Jobs over files, without Spark: formats, windows, the end, and whatever can be wrong with a file."""
 
 import gzip
+import os
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from queenspark.connectors.reader import ReadFailed
 from tests.external.files import Files
 
 MINUTES = (
     "select k, count(*) as c, sum(n) as s, window_start as at from {s} group by k window tumbling(at, 1m)"
 )
+BEGIN = datetime(2026, 1, 31, 12, tzinfo=UTC)
 COLUMNS = "k string, n bigint, at timestamp"
+Totals = dict[tuple[object, object], tuple[object, object]]
 
 
 def clicks(count: int, first: int = 0) -> list[dict[str, object]]:
+    """A click a second, of three keys."""
     return [
-        {"k": f"k{n % 3}", "n": n, "at": f"2026-01-31T12:{n // 60 % 60:02d}:{n % 60:02d}Z"}
+        {"k": f"k{n % 3}", "n": n, "at": (BEGIN + timedelta(seconds=n)).isoformat()}
         for n in range(first, first + count)
     ]
 
 
-def minutes(found: list[dict[str, object]]) -> dict[tuple[object, object], tuple[object, object]]:
+def minutes(found: list[dict[str, object]]) -> Totals:
+    """The rows of `MINUTES`, to compare."""
     return {(row["k"], row["at"]): (row["c"], row["s"]) for row in found}
 
 
-def expected(count: int) -> dict[tuple[object, object], tuple[object, object]]:
+def expected(count: int, without: frozenset[int] = frozenset()) -> Totals:
+    """The totals of so many clicks."""
     totals: dict[tuple[object, object], list[int]] = {}
     for n in range(count):
-        at = f"2026-01-31T12:{n // 60:02d}:00.000000Z"
-        totals.setdefault((f"k{n % 3}", at), []).append(n)
+        if n not in without:
+            at = (BEGIN + timedelta(minutes=n // 60)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            totals.setdefault((f"k{n % 3}", at), []).append(n)
     return {key: (len(values), sum(values)) for key, values in totals.items()}
+
+
+def frame(count: int, first: int = 0) -> pl.DataFrame:
+    """Clicks as a table."""
+    times = pl.col("at").str.to_datetime(time_unit="us", time_zone="UTC")
+    return pl.DataFrame(clicks(count, first)).with_columns(times)
+
+
+def create(files: Files, columns: str = COLUMNS, query: str = MINUTES, **options: str) -> None:
+    """The source and the job of a test."""
+    files.run(files.source(columns, **options) + f"create stream {{t}} as {query}")
 
 
 def test_totals_of_json_lines_and_the_end(files: Files) -> None:
     files.write("a.json", *clicks(100))
     files.write("b.json", *clicks(100, 100))
-    files.run(files.source(COLUMNS) + f"create stream {{t}} as {MINUTES}")
+    create(files)
     assert files.run_job("t", max_bytes=2_000) > 3
-    assert minutes(files.data("t")) == expected(200)
+    found = files.data("t")
+    assert minutes(found) == expected(200)
+    assert len(found) == len(expected(200))
     job = files.job("t")
-    assert (job["state"], job["runsIn"]) == ("finished", "own query")
-    assert job["run"]["files"] == 2
-    assert job["run"]["records"] == 200
+    assert (job["state"], job["runsIn"], job["dead"]) == ("finished", "own query", 0)
+    assert (job["run"]["files"], job["run"]["records"], job["run"]["bytesLeft"]) == (2, 200, 0)
 
 
-def test_gz(files: Files) -> None:
-    path = files.write("a.json", *clicks(2000))
-    (files.folder / "a.json.gz").write_bytes(gzip.compress(path.read_bytes()))
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_csv_with_and_without_a_header(files: Files, delimiter: str) -> None:
+    lines = [delimiter.join(map(str, click.values())) for click in clicks(300)]
+    files.write("a.csv", delimiter.join(("K", "n", "at")), *lines[:150])
+    files.write("b.csv", delimiter.join(("at", "n", "extra", "k")), *(
+        delimiter.join((str(click["at"]), str(click["n"]), '"a ""quoted"" one"', str(click["k"])))
+        for click in clicks(150, 150)
+    ))  # fmt: skip
+    create(files, format="csv", delimiter=delimiter)
+    assert files.run_job("t", max_bytes=3_000) > 3
+    assert minutes(files.data("t")) == expected(300)
+    (files.folder / "plain").mkdir()
+    files.write("plain/a.csv", *lines)
+    files.begin()
+    create(files, format="csv", delimiter=delimiter, header="false", path=str(files.folder / "plain"))
+    files.run_job("t", max_bytes=3_000)
+    assert minutes(files.data("t")) == expected(300)
+
+
+def test_parquet_in_row_groups(files: Files) -> None:
+    frame(3000).write_parquet(files.folder / "a.parquet", row_group_size=700)
+    frame(100, 3000).select("at", "n", pl.lit(1).alias("more"), "k").write_parquet(files.folder / "b.parquet")
+    create(files, format="parquet")
+    assert files.run_job("t", max_rows=500, max_bytes=10**7) >= 6
+    assert minutes(files.data("t")) == expected(3100)
+
+
+def test_text_is_one_column(files: Files) -> None:
+    files.write("a.log", "2026-01-31 one", "", "2026-01-31 zwölf")
+    create(files, "", "select upper(value) as v from {s} where value <> ''", format="text")
+    files.run_job("t")
+    assert [row["v"] for row in files.data("t")] == ["2026-01-31 ONE", "2026-01-31 ZWÖLF"]
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+def test_compressed_files_are_read_in_several_batches(files: Files, suffix: str) -> None:
+    text = files.write("a.json", *clicks(3000))
+    data = text.read_bytes()
+    packed = gzip.compress(data) if suffix == "gz" else pa.Codec("zstd").compress(data, asbytes=True)
+    (files.folder / f"a.json.{suffix}").write_bytes(packed)
+    text.unlink()
+    create(files)
+    assert files.run_job("t", max_bytes=30_000) > 3
+    assert minutes(files.data("t")) == expected(3000)
+    assert files.job("t")["run"]["bytes"] == len(packed)
+
+
+@pytest.mark.parametrize("fails_after", [0, 1])
+def test_batches_that_fail_and_are_run_again_change_nothing(files: Files, fails_after: int) -> None:
+    files.write("a.json", *clicks(1000))
+    create(files, query="select k, n, sum(n) over (rows window buffer 4 rows partition by k) as s from {s}")
+    query = files.query("t", max_rows=100)
+    chance = random.Random(fails_after)
+    while query.batch(fails_after=fails_after if chance.random() < 0.5 else None):
+        pass
+    query.close()
+    found = sorted((row["n"], row["s"]) for row in files.data("t"))
+    assert found == [(n, sum(range(n, max(-1, n - 12), -3))) for n in range(1000)]
+    assert files.job("t")["run"]["rows"] == 1000
+
+
+def test_a_lost_checkpoint_gives_no_row_twice(files: Files) -> None:
+    files.write("a.json", *clicks(500))
+    create(files)
+    query = files.query("t", max_rows=100)
+    assert query.batch()
+    assert query.batch()
+    query.begin_again()
+    query.drain()
+    query.close()
+    assert minutes(files.data("t")) == expected(500)
+    assert len(files.data("t")) == len(expected(500))
+    assert files.job("t")["run"]["records"] == 500
+
+
+def test_new_files_are_read_when_they_have_settled(files: Files) -> None:
+    files.write("a.json", *clicks(100))
+    create(files, mode="stream", query="select n from {s}")
+    query = files.query("t")
+    query.drain()
+    assert len(files.data("t")) == 100
+    growing = files.write("b.json", *clicks(50, 100))
+    files.write("_hidden.json", "nonsense")
+    with growing.open("a") as file:
+        file.write('{"k": "k0", "n": 150, "at": null}\n')
+    query.restart()
+    query.drain()
+    query.close()
+    assert [row["n"] for row in files.data("t")] == list(range(151))
+    assert files.job("t")["state"] == "running"
+
+
+def test_silence_closes_windows_and_a_backlog_does_not(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    files.write("a.json", *clicks(90))
+    files.run(
+        files.source(COLUMNS, mode="stream") + f"create stream {{t}} as {MINUTES} with (idle_timeout = '1s')"
+    )
+    query = files.query("t", max_rows=10)
+    ahead = 0.0
+
+    def later() -> float:
+        return clock() + ahead
+
+    from queenspark.pipeline.external import job_source
+
+    clock = job_source.time.monotonic
+    monkeypatch.setattr(job_source.time, "monotonic", later)
+    while query.batch():
+        if len(files.data("t")) == 0:
+            ahead += 5.0  # slow batches
+    assert set(minutes(files.data("t")).values()) == {v for k, v in expected(90).items() if "12:00" in str(k)}
+    query.batch()
+    ahead += 5.0
+    query.drain()
+    query.close()
+    assert minutes(files.data("t")) == expected(90)
+
+
+def test_bad_lines_are_dead_records_with_their_place(files: Files) -> None:
+    lines = [*map(str, clicks(0))]
+    path = files.write(
+        "a.json", clicks(1)[0], "{not json", "", "[1]", {"k": "a", "n": "x", "at": 0}, clicks(1)[0]
+    )
+    assert not lines
+    create(files, query="select n from {s}")
+    files.run_job("t")
+    assert [row["n"] for row in files.data("t")] == [0, 0]
+    reasons = sorted(dead["reason"] for dead in files.dead("t"))
+    second = len(path.read_bytes().splitlines(keepends=True)[0])
+    assert len(reasons) == 3
+    assert any(f"{path} at byte {second}: no JSON object" in reason for reason in reasons)
+    assert any('n is "x", not a BIGINT; it would fit STRING' in reason for reason in reasons)
+    assert files.job("t")["dead"] == 3
+
+
+def test_bad_csv_lines_are_dead_records(files: Files) -> None:
+    files.write(
+        "a.csv",
+        "k,n,at",
+        "a,1,2026-01-31T12:00:00Z",
+        "b,2",
+        'c,"3",2026-01-31T12:00:00Z',
+        "d,4,x,y",
+        "e,5.5,",
+    )
+    create(files, query="select k, n from {s}", format="csv")
+    files.run_job("t")
+    assert [(row["k"], row["n"]) for row in files.data("t")] == [("a", 1), ("c", 3)]
+    reasons = " | ".join(sorted(dead["reason"] for dead in files.dead("t")))
+    assert "2 values, not 3: b,2" in reasons
+    assert "4 values, not 3" in reasons
+    assert "n is 5.5, not a BIGINT" in reasons
+
+
+def test_truncated_files_give_what_they_have_and_a_dead_record(files: Files) -> None:
+    text = files.write("a.json", *clicks(20_000))
+    data = gzip.compress(text.read_bytes())
+    text.unlink()
+    (files.folder / "a.json.gz").write_bytes(data[: len(data) // 2])
+    os.utime(files.folder / "a.json.gz", (1, 1))
+    files.write("b.json", *clicks(10))
+    create(files, query="select n from {s}")
+    files.run_job("t", max_bytes=10**6, max_rows=10**6)
+    assert 5_000 < len(files.data("t")) < 15_000
+    assert any("the file ends before its end" in dead["reason"] for dead in files.dead("t"))
+    assert files.job("t")["state"] == "finished"
+
+
+def test_a_cut_off_parquet_file_is_one_dead_record(files: Files) -> None:
+    frame(100).write_parquet(files.folder / "a.parquet")
+    whole = (files.folder / "a.parquet").read_bytes()
+    (files.folder / "b.parquet").write_bytes(whole[:-10])
+    create(files, format="parquet", query="select n from {s}")
+    files.run_job("t")
+    assert len(files.data("t")) == 100
+    assert ["no Parquet file" in dead["reason"] for dead in files.dead("t")] == [True]
+
+
+def test_a_file_that_was_changed_stops_the_job(files: Files) -> None:
+    path = files.write("a.json", *clicks(1000))
+    create(files, query="select n from {s}")
+    query = files.query("t", max_rows=100)
+    assert query.batch()
+    files.write("a.json", *clicks(10))
+    with pytest.raises(ReadFailed, match=r"was changed after it was found.*put the old one back"):
+        query.drain()
     path.unlink()
-    files.run(files.source(COLUMNS) + f"create stream {{t}} as {MINUTES}")
-    assert files.run_job("t", max_bytes=20_000) > 3
-    assert minutes(files.data("t")) == expected(2000)
+    with pytest.raises(ReadFailed, match="is gone before it was read"):
+        query.drain()
+    query.close()
+
+
+def test_a_schema_that_changes(files: Files) -> None:
+    frame(10).write_parquet(files.folder / "a.parquet")
+    frame(10, 10).drop("n").write_parquet(files.folder / "b.parquet")
+    frame(10, 20).with_columns(pl.col("n").cast(pl.String)).write_parquet(files.folder / "c.parquet")
+    frame(10, 30).with_columns(pl.lit("x").alias("n")).write_parquet(files.folder / "d.parquet")
+    create(files, format="parquet", query="select n, k from {s}")
+    files.run_job("t")
+    found = [row["n"] for row in files.data("t")]
+    assert sorted(n for n in found if n is not None) == [*range(10), *range(20, 30)]
+    assert found.count(None) == 10
+    assert files.job("t")["dead"] == 10
+
+
+def test_groups_without_windows_end_with_one_row_for_each_key(files: Files) -> None:
+    files.write("a.json", *clicks(100))
+    create(files, query="select k, count(*) as c from {s} group by k emit final")
+    files.run_job("t", max_rows=20)
+    assert sorted((row["k"], row["c"]) for row in files.data("t")) == [("k0", 34), ("k1", 33), ("k2", 33)]
+
+
+def test_columns_are_sampled_when_none_are_declared(files: Files) -> None:
+    files.write("a.csv", "name,n,x,at,day,ok", "a,1,1.5,2026-01-31T12:00:00Z,2026-01-31,true")
+    (made,) = files.run(files.source(format="csv"))
+    columns = "name STRING, n BIGINT, x DOUBLE, at TIMESTAMP, day DATE, ok BOOLEAN"
+    assert f"({columns})" in made["statement"].replace("`", "")
+    (shown,) = files.run("describe {s}")
+    assert [row[1] for row in shown["rows"]] == ["string", "bigint", "double", "timestamp", "date", "boolean"]
+    (listed,) = files.run("show sources")
+    assert [row[1] for row in listed["rows"] if row[0] == files.name("s")] == ["files"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "error"),
+    [
+        ("", {}, "has no files yet"),
+        ("n bigint", {"path": "relative"}, "give an absolute path"),
+        ("n bigint", {"path": "/no/such/folder"}, "does not exist; create the folder first"),
+        ("n bigint", {"format": "text"}, "text has one column"),
+        ("n bigint", {"mode": "twice"}, "one of 'stream', 'once'"),
+        ("n bigint", {"delimiter": "::"}, "one character"),
+        ("n bigint", {"colour": "red"}, "has no option colour"),
+    ],
+)
+def test_sources_that_cannot_be(files: Files, columns: str, options: dict[str, str], error: str) -> None:
+    assert error in files.refused(files.source(columns, **options))
+
+
+def test_patterns_and_folders(files: Files, tmp_path: Path) -> None:
+    for name in ("2026/01/a.json", "2026/02/b.json", "2026/02/b.txt", "other/c.json"):
+        files.write(name, {"n": len(name)})
+    create(files, "n bigint", "select n, _partition as p from {s}", path=f"{tmp_path}/20*/**/*.json")
+    files.run_job("t")
+    names = sorted(str(row["p"]).removeprefix(f"{tmp_path}/") for row in files.data("t"))
+    assert names == ["2026/01/a.json", "2026/02/b.json"]
+
+
+def test_start_leaves_out_what_is_there(files: Files) -> None:
+    files.write("a.json", *clicks(10))
+    os.utime(files.folder / "a.json", (10**9, 10**9))
+    files.write("b.json", *clicks(10, 10))
+    create(files, query="select n from {s} with (start = '2020-01-01')")
+    files.run_job("t")
+    assert [row["n"] for row in files.data("t")] == list(range(10, 20))
+
+
+def test_a_job_is_controlled_like_others(files: Files) -> None:
+    files.write("a.json", *clicks(10))
+    create(files, mode="stream", query="select n from {s}")
+    assert "is used by the job" in files.refused("drop source {s}")
+    files.run("pause job {t}")
+    assert files.job("t")["state"] == "paused"
+    assert files.name("t") not in files.wanted()
+    files.run("resume job {t}")
+    assert files.name("t") in files.wanted()
+    assert "in a Spark query of its own" in str(files.run("explain select n from {s}"))
+    (replaced,) = files.run("create or replace stream {t} as select n + 1 as n from {s}")
+    assert (replaced["version"], replaced["how"]) == (2, "by position")
+    files.run_job("t")
+    assert [row["n"] for row in files.data("t")] == list(range(1, 11))
+    files.run("drop source {s} cascade")
+    assert files.name("t") not in files.wanted()
+    assert "there is no stream, source or queue" in files.refused("select n from {s}")

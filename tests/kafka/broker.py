@@ -89,9 +89,7 @@ class KafkaBroker:
         self._properties.write_text(
             _PROPERTIES.format(port=port, controller=controller, data=folder / "data")
         )
-        self._run(
-            "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(self._properties)
-        ).check_returncode()
+        self._run("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(self._properties))
 
     def start(self) -> None:
         """Start it on its data, and wait until clients reach it."""
@@ -130,7 +128,7 @@ class KafkaBroker:
     def _run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         with self._log.open("ab") as log:
             return subprocess.run(
-                self._java(*arguments), stdout=log, stderr=log, cwd=self._folder, timeout=90
+                self._java(*arguments), stdout=log, stderr=log, cwd=self._folder, timeout=90, check=True
             )
 
     def _java(self, *arguments: str) -> list[str]:

@@ -5,7 +5,7 @@ from tests.kafka.topics import Topics
 
 def test_brokers_that_are_away(topics: Topics) -> None:
     reason = topics.refused(topics.source("n bigint", brokers="127.0.0.1:1"))
-    assert reason.startswith("127.0.0.1:1 cannot be reached within 5 s: ")
+    assert reason.startswith("127.0.0.1:1 cannot be reached: ")
     assert "Connection refused" in reason
 
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
@@ -25,7 +25,7 @@ class Record(NamedTuple):
     partition: int = 0
     at: int = DAY
     key: str | None = None
-    headers: dict[str, bytes] = {}
+    headers: Mapping[str, bytes] = {}
 
     @property
     def data(self) -> bytes | None:
@@ -122,19 +122,20 @@ def produce(producer: Producer, topic: str, records: Sequence[Record]) -> None:
 def consume(brokers: str, topic: str) -> list[Message]:
     """All messages of a topic that can be read."""
     consumer = Consumer(
-        {"bootstrap.servers": brokers, "group.id": "tests", "enable.auto.commit": False, "enable.partition.eof": True,
-         **_QUIET}
+        {"bootstrap.servers": brokers, "group.id": "tests", "enable.auto.commit": False,
+         "enable.partition.eof": True, **_QUIET}
     )  # fmt: skip
     partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
     consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
     found: list[Message] = []
     waiting = len(partitions)
     while waiting:
-        for message in consumer.consume(1000, timeout=10):
-            if message.error() is None:
-                found.append(message)
-            else:
-                waiting -= 1
+        message = consumer.poll(10)
+        assert message is not None, "no answer"
+        if message.error() is None:
+            found.append(message)
+        else:
+            waiting -= 1
     consumer.close()
     return found
 

@@ -73,7 +73,7 @@ class Reader(Protocol):
         """The position before the first record, when the job begins; in the driver, once for a checkpoint."""
 
     def next(self, position: Position, limits: Limits) -> Next | None:
-        """How far to read after a position; None when there is nothing now. In the driver; it does not wait."""
+        """How far to read after a position; None when there is nothing. In the driver; it does not wait."""
 
     def splits(self, start: Position, end: Position) -> Sequence[Split]:
         """What lies between two positions, divided for the tasks; in the driver."""

@@ -32,7 +32,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def reader_of(source: Source, fields: Sequence[Field], pseudo: Sequence[str] = ()) -> Reader:
-    """The reader of a source that gives these fields of its records, and those pseudo-columns that it has.
+    """The reader of a source that gives these fields of its records, and the pseudo-columns that it has.
 
     The module of a connector has a function `open_reader(source, fields, pseudo)`; what it needs is imported only
     when a job reads such a source.

@@ -101,6 +101,14 @@ def _(statement: CreateSource) -> str:
 
 @_text.register
 def _(statement: CreateSink) -> str:
+    if statement.query is not None:
+        both = msgspec.structs.replace(
+            statement.query,
+            options=tuple(
+                sorted((*statement.options, *statement.query.options), key=lambda option: option.name)
+            ),
+        )
+        return " ".join([_create("SINK", statement), "AS", _text(both)])
     return " ".join(
         [_create("SINK", statement), "FROM", dotted_text(statement.stream), *_options(statement.options)]
     )

@@ -97,7 +97,10 @@ SOURCES: dict[str, dict[str, Check]] = {
     },
 }  # fmt: skip
 #: Options of a sink, by connector.
-SINKS: dict[str, dict[str, Check]] = {"files": _FILES, "kafka": _KAFKA}
+SINKS: dict[str, dict[str, Check]] = {
+    "files": {"path": _text, "format": _choice("json", "csv", "parquet"), "partition_by": _text},
+    "kafka": _KAFKA,
+}
 
 
 def options(cursor: Cursor) -> tuple[Option, ...]:
@@ -149,6 +152,18 @@ def checked(given: tuple[Option, ...], known: dict[str, Check], what: str) -> tu
             raise option.span.error(f"{option.name} is {option.value!r}; it must be {error}") from None
         found.append(Option(name=option.name, value=value, span=option.span))
     return tuple(sorted(found, key=lambda option: option.name))
+
+
+def divided(
+    given: tuple[Option, ...], connectors: dict[str, dict[str, Check]]
+) -> tuple[tuple[Option, ...], tuple[Option, ...]]:
+    """Options of a source or sink, and the others."""
+    chosen = next((option.value.lower() for option in given if option.name == "connector"), "")
+    names = {"connector", *connectors.get(chosen, {})}
+    return (
+        tuple(option for option in given if option.name in names),
+        tuple(option for option in given if option.name not in names),
+    )
 
 
 def connector_options(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from . import options
 from .cursor import Cursor
 from .expression_parser import expressions
@@ -123,6 +125,15 @@ def _create(cursor: Cursor) -> Creation:
 
 
 def _sink(cursor: Cursor, name: str, span: Span, *, replace: bool) -> CreateSink:
+    if cursor.takes("AS"):
+        query = select(cursor, limit=False, checked=False)
+        # One WITH has the options of the sink and those of the query.
+        own, others = options.divided(query.options, options.SINKS)
+        given = options.connector_options(own, options.SINKS, "a sink", span)
+        query = msgspec.structs.replace(query, options=options.checked(others, options.JOB, "a query"))
+        return CreateSink(name=name, query=query, options=given, replace=replace, span=span)
+    if not cursor.sees("FROM"):
+        raise cursor.expected("FROM and a stream, or AS and a query", ["FROM", "AS"])
     cursor.expect("FROM")
     stream_span = cursor.span
     stream = cursor.dotted_name("the name of a stream")

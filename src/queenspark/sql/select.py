@@ -22,8 +22,8 @@ _CLAUSES = ("GROUP", "WINDOW", "HAVING", "EMIT", "WITH", "LIMIT")
 _MOST = 2**31 - 1
 
 
-def select(cursor: Cursor, *, limit: bool) -> Select:
-    """Take a query; only one that prints its rows can have a LIMIT."""
+def select(cursor: Cursor, *, limit: bool, checked: bool = True) -> Select:
+    """Take a query; only one that prints its rows can have a LIMIT. Options may be left to check later."""
     span = cursor.span
     cursor.expect("SELECT")
     if cursor.sees("DISTINCT"):
@@ -37,7 +37,7 @@ def select(cursor: Cursor, *, limit: bool) -> Select:
     alias = _alias(cursor)
     _one_source(cursor)
     where = expression(cursor) if cursor.takes("WHERE") else None
-    found = _clauses(cursor, limit=limit)
+    found = _clauses(cursor, limit=limit, checked=checked)
     return Select(
         items=items, source=source, source_span=source_span, alias=alias, where=where, span=span, **found
     )  # fmt: skip
@@ -76,14 +76,14 @@ def _one_source(cursor: Cursor) -> None:
         raise cursor.error(f"joins are not supported; {_ONE_SOURCE}")
 
 
-def _clauses(cursor: Cursor, *, limit: bool) -> dict[str, Any]:
+def _clauses(cursor: Cursor, *, limit: bool, checked: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
     parsers: dict[str, Callable[[], dict[str, Any]]] = {
         "GROUP": lambda: {"group_by": _group_by(cursor)},
         "WINDOW": lambda: {"window": window(cursor)},
         "HAVING": lambda: {"having": _after_word(cursor)},
         "EMIT": lambda: _emit(cursor),
-        "WITH": lambda: {"options": _options(cursor)},
+        "WITH": lambda: {"options": _options(cursor, checked=checked)},
         "LIMIT": lambda: {"limit": _limit(cursor)},
     }
     seen: set[str] = set()
@@ -127,9 +127,10 @@ def _emit(cursor: Cursor) -> dict[str, Any]:
     return {"emit": cursor.choice(("CHANGES", "FINAL"), "what to emit"), "emit_span": span}
 
 
-def _options(cursor: Cursor) -> Any:
+def _options(cursor: Cursor, *, checked: bool) -> Any:
     cursor.next()
-    return options.checked(options.options(cursor), options.JOB, "a query")
+    found = options.options(cursor)
+    return options.checked(found, options.JOB, "a query") if checked else found
 
 
 def _limit(cursor: Cursor) -> int:

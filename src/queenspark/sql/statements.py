@@ -102,11 +102,12 @@ class CreateSource(Part, frozen=True, kw_only=True):
 
 
 class CreateSink(Part, frozen=True, kw_only=True):
-    """A job that writes a stream to the outside."""
+    """A job that writes to the outside: a stream, or with a query what it computes."""
 
     name: str
-    stream: str
+    stream: str = ""
     stream_span: Span = NOWHERE
+    query: Select | None = None
     options: tuple[Option, ...]
     replace: bool = False
 

@@ -53,6 +53,7 @@ class LocalQuery:
     """Runs batches until there is nothing to do; can be made to forget everything but its checkpoint."""
 
     _limit: ReadLimit
+    _reader: Any = None
 
     def __init__(self, buckets: Sequence[int] = (0, 1)) -> None:
         self._buckets = tuple(buckets)
@@ -74,6 +75,8 @@ class LocalQuery:
     def restart(self) -> None:
         """A new process: only what Spark keeps is left."""
         bucket_state._remembered.clear()
+        if self._reader is not None:
+            self._reader.stop()
         self._reader = self._reader_again()
 
     def batch(self, *, fails_after: int | None = None) -> bool:

@@ -62,6 +62,10 @@ class BrokerCatalogue:
         if found is None:
             hint = did_you_mean(name, await self.all_names()) or "; SHOW STREAMS and SHOW QUEUES list them"
             raise span.error(f"there is no stream, source or queue {name}{hint}")
+        if found.job is not None and found.job.definition.writes is not None:
+            raise span.error(
+                f"{name} is a sink: its rows are outside; declare a SOURCE over them to read them"
+            )
         self._known[name] = found
         return found
 

@@ -10,10 +10,12 @@ import msgspec
 from ...connectors.checks import Unreachable, check_source
 from ...sql import Relation, SqlError, canonical, parse_one, plan_stream, thaw
 from ...sql.canonical import shown
+from ...sql.errors import did_you_mean
 from ...sql.parser import parse_type
 from ...sql.source import Span
-from ...sql.statements import Column, CreateSource, CreateStream, DeclareStream
+from ...sql.statements import Column, CreateSink, CreateSource, CreateStream, DeclareStream, Select
 from ...sql.types import from_name
+from ...store.definitions import Outside
 from ...store.job import How, Job, WantedJob
 from ...store.job_change import JobChange
 from .catalogue import job_relation, outside_of, own_name, queues_of
@@ -34,12 +36,13 @@ class Creation:
     async def create(self, statement: CreateStream) -> Result:
         """Create a job, or redefine it as the statement says. Raises SqlError."""
         check_new_name(statement.name, statement.span)
-        if await self._change.relations.find(own_name(statement.name)) is not None:
+        if (declared := await self._change.relations.find(own_name(statement.name))) is not None:
+            what = "a stream over a queue" if declared.kind == "schema" else f"a {declared.kind}"
             raise statement.span.error(
-                f"{statement.name} is declared already, without a job; DROP it first, or choose another name"
+                f"{statement.name} is {what}, without a job; DROP it first, or choose another name"
             )
         job = await self._change.find(*split_name(statement.name))
-        if job is not None and not statement.replace:
+        if job is not None and (not statement.replace or job.definition.writes is not None):
             raise statement.span.error(
                 f"there is a job {job.full_name} already; use CREATE OR REPLACE STREAM, or DROP it first"
             )
@@ -117,6 +120,34 @@ class Creation:
         if changed:
             await self._change.relations.set(name, "source", text)
         return {"kind": "create_source", "name": name, "changed": changed, "statement": shown(statement)}
+
+    async def create_sink(self, statement: CreateSink) -> Result:
+        """Create or redefine a job that writes to the outside. Raises SqlError."""
+        check_new_name(statement.name, statement.span)
+        name = own_name(statement.name)
+        if await self._change.relations.find(name) is not None:
+            raise statement.span.error(f"{name} is declared already; DROP it first, or choose another name")
+        job = await self._change.find(*split_name(name))
+        if job is not None and (job.definition.writes is None or not statement.replace):
+            raise statement.span.error(
+                f"there is a job {name} already; use CREATE OR REPLACE SINK for a sink, or DROP it first"
+            )
+        statement = msgspec.structs.replace(statement, name=name, replace=False)
+        text = canonical(statement)
+        if job is not None and text == job.statement:
+            return _created(job, changed=False)
+        query = queried(statement)
+        planned = await self._planner.plan(query)
+        writes = outside_of(statement)
+        check_sink(writes, planned, statement.span)
+        wanted = await self._planner.wanted(name, query, planned)
+        wanted = msgspec.structs.replace(wanted, query={**wanted.query, "statement": text}, writes=writes)
+        await self.check_alone(wanted, statement.span, job)
+        warnings = planned.plan.warnings
+        if job is None:
+            return _created(await self._change.create(wanted), changed=True, warnings=warnings)
+        replaced = await self._change.replace(job, wanted, "by position")
+        return {**_created(replaced, changed=True, warnings=warnings), "how": "by position"}
 
     async def check_alone(self, wanted: WantedJob, span: Span, job: Job | None = None) -> None:
         """Refuse one job too many that needs a Spark query of its own. Raises SqlError."""
@@ -206,9 +237,32 @@ def _change_for(reader: Job, after: Relation) -> str | None:
     return None
 
 
+def queried(statement: CreateSink) -> Select:
+    """The query of a sink. Raises SqlError."""
+    if statement.query is None:
+        raise statement.span.error(
+            "CREATE SINK … FROM a stream is not available yet; use CREATE SINK … AS SELECT … FROM a source"
+        )
+    return statement.query
+
+
+def check_sink(writes: Outside, planned: Planned, span: Span) -> None:
+    """Refuse a sink that cannot have the rows of a query. Raises SqlError."""
+    plan = planned.plan
+    if planned.source.source is None:
+        raise span.error(
+            f"{plan.relation.name} is no source outside; create a stream of the query, and a sink FROM that"
+        )
+    names = {column.lower() for column in plan.columns}
+    for wanted in writes.options.get("partition_by", "").split(","):
+        if wanted.strip() and wanted.strip().lower() not in names:
+            hint = did_you_mean(wanted.strip(), plan.columns)
+            raise span.error(f"partition_by names {wanted.strip()!r}, which is not selected{hint}")
+
+
 def _created(job: Job, *, changed: bool, warnings: Sequence[str] = ()) -> Result:
     return {
-        "kind": "create_stream",
+        "kind": "create_stream" if job.definition.writes is None else "create_sink",
         "name": job.full_name,
         "version": job.version,
         "changed": changed,

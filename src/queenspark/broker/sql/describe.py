@@ -18,7 +18,9 @@ _COLUMNS = [("column", "string"), ("type", "string")]
 
 async def described(change: JobChange, statement: Describe) -> Result:
     """Columns and types; with EXTENDED also how the job is doing. Raises SqlError."""
-    found = await BrokerCatalogue(change).load(statement.name, statement.span)
+    catalogue = BrokerCatalogue(change)
+    found = await catalogue.look_up(statement.name, statement.span)
+    found = found or await catalogue.load(statement.name, statement.span)
     relation, job = found.relation, found.job
     details: dict[str, Any] = {
         "kind": {"stream": "job"}.get(relation.kind, relation.kind),
@@ -35,6 +37,9 @@ async def described(change: JobChange, statement: Describe) -> Result:
         more["statement"] = declared.statement if declared is not None else ""
     if job is not None:
         details |= {"reads": read_by(job), "queue": job.queue}
+        if (writes := job.definition.writes) is not None:
+            del details["queue"]
+            details |= {"kind": "sink", "connector": writes.connector, "writes": writes.options}
         more |= {"statement": job.statement, "version": job.version}
         if statement.extended:
             condition = (await change.conditions([job]))[job.id]

@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from ...sql import SqlError, canonical, plan_insert
+from ...sql import canonical, plan_insert
 from ...sql.statements import (
     ControlJob,
     CreateSink,
@@ -26,8 +26,8 @@ from ...store.job import Job
 from ...store.job_change import JobChange
 from ...store.push import Item
 from ..broker import Broker
-from .catalogue import own_name, queues_of
-from .creation import Creation
+from .catalogue import outside_of, own_name, queues_of
+from .creation import Creation, queried
 from .describe import described
 from .explain import explained
 from .names import no_such, split_name
@@ -79,7 +79,7 @@ class Executor:
             case CreateSource():
                 return await self.creation.create_source(statement)
             case CreateSink():
-                raise _not_yet(statement)
+                return await self.creation.create_sink(statement)
             case Insert():
                 return await self._insert(statement)
             case Drop():
@@ -99,6 +99,8 @@ class Executor:
     async def _insert(self, statement: Insert) -> Result:
         catalogue = self.planner.catalogue
         source = await catalogue.load(statement.name, statement.span)
+        if source.source is not None:
+            raise statement.span.error(f"{statement.name} is outside; INSERT is for streams over queues")
         _, payloads = await asyncio.to_thread(plan_insert, statement, catalogue)
         if len(source.queues) > 1:
             raise statement.span.error(
@@ -122,20 +124,20 @@ class Executor:
 
     async def _explain(self, statement: Explain) -> Result:
         inner = statement.statement
-        if isinstance(inner, CreateSink):
-            raise _not_yet(inner)
         if isinstance(inner, CreateSource):
             path = ", ".join(f"{option.name} = {option.value}" for option in inner.options)
             return table("explain", [("plan", "string")], [[f"declares a source, {path}; nothing runs"]])
         if isinstance(inner, DeclareStream):
             queues = ", ".join(queues_of(inner))
             return table("explain", [("plan", "string")], [[f"declares columns over {queues}; nothing runs"]])
-        query = inner.query if isinstance(inner, CreateStream) else inner
-        planned = await self.planner.plan(inner)
-        name = own_name(inner.name) if isinstance(inner, CreateStream) else None
-        lines = explained(planned, query, name)
+        if isinstance(inner, CreateSink):
+            query = queried(inner)
+            planned, output = await self.planner.plan(query), outside_of(inner)
+            lines = explained(planned, query, own_name(inner.name), output)
+        else:
+            query = inner.query if isinstance(inner, CreateStream) else inner
+            planned = await self.planner.plan(inner)
+            lines = explained(
+                planned, query, own_name(inner.name) if isinstance(inner, CreateStream) else None
+            )
         return table("explain", [("plan", "string")], [[line] for line in lines])
-
-
-def _not_yet(statement: CreateSink) -> SqlError:
-    return statement.span.error("CREATE SINK is not available yet; jobs write to queues")

@@ -8,17 +8,18 @@ from ...sql import Plan
 from ...sql.duration import duration_text
 from ...sql.expression_text import expression_text
 from ...sql.statements import CreateSource, Select
+from ...store.definitions import Outside
 from ...windows import WindowSpec
 from .catalogue import outside_of
 from .planner import Planned
 
 
-def explained(planned: Planned, query: Select, name: str | None) -> list[str]:
-    """The lines; `name` is that of the job, None for a SELECT."""
-    return list(_lines(planned, query, name))
+def explained(planned: Planned, query: Select, name: str | None, writes: Outside | None = None) -> list[str]:
+    """The lines; `name` is that of the job, None for a SELECT, and `writes` the sink of its rows."""
+    return list(_lines(planned, query, name, writes))
 
 
-def _lines(planned: Planned, query: Select, name: str | None) -> Iterator[str]:
+def _lines(planned: Planned, query: Select, name: str | None, writes: Outside | None) -> Iterator[str]:
     plan, source = planned.plan, planned.source.source
     what = f"job {name}" if name is not None else "temporary job, which ends with the request"
     if source is None:
@@ -39,7 +40,12 @@ def _lines(planned: Planned, query: Select, name: str | None) -> Iterator[str]:
         yield f"  having: {expression_text(query.having)}"
     yield f"  columns: {_columns(plan)}"
     yield f"  emitted: {_emission(plan)}"
-    yield f"output: queue {name}, {_partition(plan)}" if name else f"output: the answer, {_partition(plan)}"
+    if writes is not None:
+        yield f"output: {writes.connector} of {_place(writes)}, in a folder of its version"
+    else:
+        yield (
+            f"output: queue {name}, {_partition(plan)}" if name else f"output: the answer, {_partition(plan)}"
+        )
     yield _kind(plan)
     for default in _defaults(plan):
         yield f"default: {default}"
@@ -49,10 +55,13 @@ def _lines(planned: Planned, query: Select, name: str | None) -> Iterator[str]:
 
 def _outside(source: CreateSource) -> str:
     outside = outside_of(source)
+    ends = "; the job ends when all of it is read" if outside.options.get("mode") == "once" else ""
+    return f"{outside.name}, {outside.connector} of {_place(outside)}{ends}"
+
+
+def _place(outside: Outside) -> str:
     options = outside.options
-    what = options.get("path") or f"topic {options.get('topic')} of {options.get('brokers')}"
-    ends = "; the job ends when all of it is read" if options.get("mode") == "once" else ""
-    return f"{outside.name}, {outside.connector} of {what}{ends}"
+    return options.get("path") or f"topic {options.get('topic')} of {options.get('brokers')}"
 
 
 def _span(microseconds: int) -> str:

@@ -22,7 +22,9 @@ class Removal:
         """Drop what a statement names. Raises SqlError, or Refused while it is used."""
         name = own_name(statement.name)
         done = {"kind": f"drop_{statement.object.lower()}", "name": name}
-        job = await self._change.find(*split_name(name)) if statement.object == "STREAM" else None
+        job = await self._change.find(*split_name(name)) if statement.object != "SOURCE" else None
+        if job is not None and (job.definition.writes is not None) != (statement.object == "SINK"):
+            job = None
         declared = await self._change.relations.find(name)
         if declared is not None and declared.kind != {"STREAM": "schema"}.get(statement.object, "source"):
             declared = None

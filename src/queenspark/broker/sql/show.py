@@ -65,11 +65,11 @@ class Shows:
             case "SOURCES":
                 return table("show", _OUTSIDE, await _sources(change))
             case "SINKS":
-                return table("show", _OUTSIDE, ())
+                return table("show", _OUTSIDE, await _sinks(change))
 
 
 async def _streams(change: JobChange) -> list[list[Any]]:
-    jobs = await change.all()
+    jobs = [job for job in await change.all() if job.definition.writes is None]
     plans = await asyncio.to_thread(lambda: [thaw(job.query) for job in jobs])
     found = []
     for job, plan in zip(jobs, plans, strict=True):
@@ -86,6 +86,11 @@ async def _streams(change: JobChange) -> list[list[Any]]:
 async def _sources(change: JobChange) -> list[list[Any]]:
     declared = [parsed_source(each) for each in await change.relations.all() if each.kind == "source"]
     return [[each.name, outside_of(each).connector, shown(each)] for each in declared]
+
+
+async def _sinks(change: JobChange) -> list[list[Any]]:
+    sinks = [(job, job.definition.writes) for job in await change.all()]
+    return [[job.full_name, writes.connector, job.statement] for job, writes in sinks if writes is not None]
 
 
 async def _jobs(change: JobChange) -> list[list[Any]]:

@@ -242,17 +242,25 @@ class FilesReader:
     def _stream(self, file: FileEntry) -> Plain | Compressed:
         codec = codec_of(file.path)
         if codec is None:
-            return Plain(self._location.open(file.path))
+            return Plain(self._open(file))
         if self._compressed is None or self._compressed[0] != file.number:
-            self._compressed = (file.number, Compressed(lambda: self._location.open(file.path), codec))
+            self._compressed = (file.number, Compressed(lambda: self._open(file), codec))
         return self._compressed[1]
+
+    def _open(self, file: FileEntry) -> pa.NativeFile:
+        try:
+            return self._location.open(file.path)
+        except FileNotFoundError as error:
+            raise ReadFailed(_changed(file, None)) from error
+        except OSError as error:
+            raise ReadFailed(f"{file.path} cannot be opened: {error}") from error
 
     def _parquet(self, file: FileEntry) -> Parquet | None:
         """A file, or None when it is none: then it is one dead record."""
         if file.number not in self._tables:
             self._tables = dict(list(self._tables.items())[-_MOST_TABLES:])
             try:
-                self._tables[file.number] = Parquet(self._location.open(file.path))
+                self._tables[file.number] = Parquet(self._open(file))
             except pa.ArrowInvalid:
                 self._tables[file.number] = None
         return self._tables[file.number]

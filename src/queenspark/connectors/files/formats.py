@@ -95,8 +95,8 @@ class Csv:
         wanted = [name for name in self._fields.names if name in names] or names[:1]
         try:
             table = pl.read_csv(
-                lines.data, has_header=False, separator=self._delimiter, new_columns=names,
-                schema=dict.fromkeys(names, pl.String), columns=wanted, encoding="utf8-lossy",
+                lines.data, has_header=False, separator=self._delimiter, encoding="utf8-lossy",
+                schema=dict.fromkeys(names, pl.String), columns=[names.index(name) for name in wanted],
             )  # fmt: skip
             if table.height == lines.height:
                 return table

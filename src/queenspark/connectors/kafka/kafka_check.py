@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka.admin import ClusterMetadata
 
 from ...sql.errors import did_you_mean
 from ...sql.sampling import sampled_paths
@@ -16,8 +19,9 @@ from .topic import Topic, Unavailable
 TIMEOUT_SECONDS = 5.0
 _SAMPLE = 1000  # messages
 _DENIED = {
-    KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.UNSUPPORTED_SASL_MECHANISM, KafkaError.ILLEGAL_SASL_STATE,
+    KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.ILLEGAL_SASL_STATE,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.UNSUPPORTED_SASL_MECHANISM,
 }  # fmt: skip
 _UNKNOWN = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 
@@ -29,7 +33,8 @@ def check_source(options: dict[str, str], columns: Columns) -> Columns:
     if chosen.format != "json":
         if columns and [(name.lower(), kind) for name, kind in columns] != [("value", "STRING")]:
             raise Unreachable(
-                f"the format {chosen.format} has one column, value STRING; leave the columns out, or choose json"
+                f"the format {chosen.format} has one column, value STRING; leave the columns out, or"
+                " choose json"
             )
         return (("value", "STRING"),)
     if columns:
@@ -38,8 +43,8 @@ def check_source(options: dict[str, str], columns: Columns) -> Columns:
     names = {str(path[0]): kind for path, kind in found.items() if len(path) == 1}
     if not names:
         raise Unreachable(
-            f"the newest messages of the topic {chosen.topic} show no columns as json, or there are none; declare them: "
-            "CREATE SOURCE name (column type, …) WITH (…)"
+            f"the newest messages of the topic {chosen.topic} show no columns as json, or there are none; "
+            "declare them: CREATE SOURCE name (column type, …) WITH (…)"
         )
     return tuple((name, str(kind)) for name, kind in names.items() if not name.startswith("_"))
 
@@ -54,18 +59,28 @@ def check_topic(options: KafkaOptions) -> None:
     faults = Faults()
     consumer: Consumer = opened(Consumer, options.consumer(error_cb=faults))
     try:
-        topics = consumer.list_topics(options.topic, timeout=TIMEOUT_SECONDS).topics
-        error = topics[options.topic].error
+        error = _asked(consumer, options.topic, faults).topics[options.topic].error
         if error is None:
             return
         if error.code() in _UNKNOWN:
             raise _unknown(options, list(consumer.list_topics(timeout=TIMEOUT_SECONDS).topics))
     except KafkaException as failure:
-        consumer.poll(0)  # lets librdkafka tell its errors
         error = faults.reason(failure.args[0])
     finally:
         consumer.close()
     raise _unreachable(options, error)
+
+
+def _asked(consumer: Consumer, topic: str, faults: Faults) -> ClusterMetadata:
+    """What the brokers say of a topic. Does not wait on when librdkafka says why it gets no answer."""
+    deadline = monotonic() + TIMEOUT_SECONDS
+    while True:
+        try:
+            return consumer.list_topics(topic, timeout=1)
+        except KafkaException:
+            consumer.poll(0)  # lets librdkafka tell its errors
+            if faults.is_told or monotonic() > deadline:
+                raise
 
 
 def _unknown(options: KafkaOptions, topics: list[str]) -> Unreachable:
@@ -76,13 +91,13 @@ def _unknown(options: KafkaOptions, topics: list[str]) -> Unreachable:
 def _unreachable(options: KafkaOptions, error: KafkaError) -> Unreachable:
     if error.code() in _DENIED:
         return Unreachable(
-            f"{options.brokers}: access is refused: {error.str()}; check kafka.security.protocol, kafka.sasl.mechanism, "
-            "kafka.sasl.username, kafka.sasl.password and the rights of the user"
+            f"{options.brokers}: access is refused: {error.str()}; check kafka.security.protocol, "
+            "kafka.sasl.mechanism, kafka.sasl.username, kafka.sasl.password and the rights of the user"
         )
     if error.code() == KafkaError._SSL:
         return Unreachable(f"{options.brokers}: TLS fails: {error.str()}; check the options kafka.ssl.…")
     return Unreachable(
-        f"{options.brokers} cannot be reached within {TIMEOUT_SECONDS:.0f} s: {error.str()}; check the option brokers, "
+        f"{options.brokers} cannot be reached: {error.str()}; check the option brokers, "
         "and kafka.security.protocol if the brokers want TLS or SASL"
     )
 

@@ -71,7 +71,9 @@ class KafkaOptions(msgspec.Struct, frozen=True):
 
     def consumer(self, **ours: Any) -> dict[str, Any]:
         """The configuration of a consumer that is told what to read, and in no group."""
-        given = {"group.id": "queenspark", "queued.max.messages.kbytes": 32768, **self.settings}
+        # What is asked for is there already, and a fetch that waits for more would hold up the next read.
+        given = {"group.id": "queenspark", "queued.max.messages.kbytes": 32768, "fetch.wait.max.ms": 10}
+        given |= self.settings
         return {
             **given,
             **self.client(
@@ -98,6 +100,11 @@ class Faults:
         # That all brokers are down is said after the reason why one of them is.
         if self._last is None or error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._last = error
+
+    @property
+    def is_told(self) -> bool:
+        """Whether there is a reason."""
+        return self._last is not None
 
     def clear(self) -> None:
         """Forget it."""

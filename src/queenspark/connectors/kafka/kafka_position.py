@@ -1,9 +1,10 @@
 """How far a topic was read: one offset for each partition, and a time.
 
-The topic is read as one log, merged by time. The time of a record in it is the running maximum of the Kafka timestamps
-in its partition: up to it, nothing in the partition is newer. A batch reads every partition up to the same
-time T, so records that are read later are not older, but for those that were appended after their time had been
-read: these count as of T. What a record's place is therefore does not depend on how a backlog is cut into batches.
+The topic is read as one log, merged by time. The time of a record in it is the running maximum of the Kafka
+timestamps in its partition: up to it, nothing in the partition is newer. A batch reads every partition up to
+the same time T, so records that are read later are not older, but for those that were appended after their
+time had been read: these count as of T. So the place of a record does not depend on how a backlog is cut into
+batches.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class KafkaReader:
             raise ReadFailed(str(error)) from None
 
     def next(self, position: Position, limits: Limits) -> Next | None:
-        """As far as a batch may be large; None when nothing is new, and for a while when no broker answers."""
+        """As far as a batch may reach; None when nothing is new, and for a while when no broker answers."""
         before = KafkaPosition.parse(position)
         try:
             found = self._next(before, limits)
@@ -106,8 +106,9 @@ class KafkaReader:
         for partition, (offset, end) in enumerate(zip(known, ends, strict=True)):
             if end < offset:
                 raise ReadFailed(
-                    f"partition {partition} of the topic {self._options.topic} ends at offset {end}, but was read up to "
-                    f"{offset}: it lost records, or the topic was created again; DROP the job and create it again"
+                    f"partition {partition} of the topic {self._options.topic} ends at offset {end}, but was"
+                    f" read up to {offset}: it lost records, or the topic was created again; DROP the job and"
+                    " create it again"
                 )
 
     def _rows(self, starts: Sequence[int], ends: Sequence[int], limits: Limits) -> int:
@@ -181,8 +182,8 @@ def open_reader(source: Source, fields: Sequence[Field], pseudo: Sequence[str] =
 
 def _removed(gap: Gap, floor: int) -> Read:
     reason = (
-        f"partition {gap.partition}, offsets {gap.start} to {gap.end - 1}: removed by the topic's retention before the "
-        "job had read them"
+        f"partition {gap.partition}, offsets {gap.start} to {gap.end - 1}: removed by the topic's retention "
+        "before the job had read them"
     )
     place = (floor * 1000, (gap.partition << OFFSET_BITS) + gap.start, str(gap.partition), reason)
     log.warning("%s", reason)
@@ -191,8 +192,8 @@ def _removed(gap: Gap, floor: int) -> Read:
 
 def _recreated(topic: str) -> str:
     return (
-        f"the topic {topic} was deleted and created again since the job read it, so its offsets mean other records; "
-        "DROP the job and create it again"
+        f"the topic {topic} was deleted and created again since the job read it, so its offsets mean other "
+        "records; DROP the job and create it again"
     )
 
 

@@ -1,8 +1,8 @@
 """Writes rows to a topic of Kafka: each at least once, and each once while nothing is restarted.
 
-The producer is idempotent, so its own retries write nothing twice and keep the order within a partition. A batch
-that Spark runs again after a crash is written again: the header `queenspark-id` has the row's id, by which readers
-can leave out what they know.
+The producer is idempotent, so its own retries write nothing twice and keep the order within a partition. A
+batch that Spark runs again after a crash is written again: the header `queenspark-id` has the row's id, by
+which readers can leave out rows that they know.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def read_ranges(
         consumer.assign([TopicPartition(topic, each.partition, each.start) for each in left.values()])
         deadline = time.monotonic() + patience
         while left:
-            messages = consumer.consume(_AT_ONCE, timeout=0.2)
+            messages = _received(consumer)
             if not messages and time.monotonic() > deadline:
                 raise ReadFailed(_silence(client.faults, topic, patience))
             if messages:
@@ -108,6 +108,12 @@ def read_ranges(
         consumer.unassign()
 
 
+def _received(consumer: Consumer) -> list[Message]:
+    """What has come; waits for the first message only."""
+    first = consumer.poll(0.2)
+    return [] if first is None else [first, *consumer.consume(_AT_ONCE, timeout=0)]
+
+
 def _error(
     consumer: Consumer,
     error: KafkaError,
@@ -132,8 +138,8 @@ def _error(
         start = min(found.offset, wanted.end)
         if start <= wanted.start:
             raise ReadFailed(
-                f"partition {partition} of the topic {topic} has no offset {wanted.start} any more: it lost records, or the "
-                "topic was created again; DROP the job and create it again"
+                f"partition {partition} of the topic {topic} has no offset {wanted.start} any more: it lost "
+                "records, or the topic was created again; DROP the job and create it again"
             )
         yield Gap(partition, wanted.start, start)
         if start == wanted.end:

@@ -17,7 +17,10 @@ _OVERHEAD = 50  # bytes of a record that are none of its key and value
 
 
 def mean_bytes(options: KafkaOptions, partition: int, start: int, end: int) -> float:
-    """About how large a message of a range is: the larger mean of its beginning and its end. Raises Unavailable."""
+    """About how large a message of a range is: the larger mean of its first and its last ones.
+
+    Raises Unavailable.
+    """
     means = []
     for first in dict.fromkeys((start, max(start, end - _FEW))):
         found = [

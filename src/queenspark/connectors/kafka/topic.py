@@ -1,4 +1,4 @@
-"""A topic as a reader's driver asks about it: its partitions, and offsets by time. Nothing is consumed here."""
+"""A topic as the driver asks about it: its partitions, and offsets by time. Nothing is consumed here."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ METADATA_SECONDS = 10.0
 TIMEOUT_SECONDS = 5.0
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID)
 _REFUSED = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError._AUTHENTICATION,
-    KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.TOPIC_EXCEPTION,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.TOPIC_EXCEPTION,
 }  # fmt: skip
 
 
@@ -61,7 +61,8 @@ class Topic:
             self._looked_at = time.monotonic()
             if self._partitions > MOST_PARTITIONS:
                 raise ReadFailed(
-                    f"the topic {self._name} has {self._partitions} partitions; at most {MOST_PARTITIONS} can be read"
+                    f"the topic {self._name} has {self._partitions} partitions; at most "
+                    f"{MOST_PARTITIONS} can be read"
                 )
         return self._partitions
 
@@ -85,7 +86,7 @@ class Topic:
         return self._offsets(OFFSET_END)
 
     def at(self, time: int) -> list[int]:
-        """In each partition the first offset with this timestamp (in milliseconds) or a later one, else its end."""
+        """In each partition the first offset with this timestamp (in ms) or a later one, else its end."""
         found = self._offsets(max(time, 0))
         if OFFSET_END not in found:
             return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+import pandas as pd
 import polars as pl
 
 from ...store.progress import Stream
@@ -13,9 +14,11 @@ from ...windows.spec import COUNTED
 from ..errors import JobFailed
 from ..streams.offset import Batch
 from ..streams.outcome import Outcome
-from ..streams.window_processor import WindowProcessor
+from ..streams.window_processor import FIGURES, WindowProcessor
 from .job_offset import JobBatch, parse_batch
+from .packed_rows import packed_rows
 
+_PACKED_ROWS = 50_000
 _END = 2**61
 """A safe time after all others: when the source has ended, every window is over."""
 
@@ -23,9 +26,15 @@ _END = 2**61
 class JobProcessor(WindowProcessor):
     """One call for each bucket and batch of a job."""
 
-    def __init__(self, url: str, epoch: int, buckets: tuple[int, ...], job: Stream) -> None:
+    def __init__(
+        self, url: str, epoch: int, buckets: tuple[int, ...], job: Stream, *, writes: bool = False
+    ) -> None:
+        """With `writes`, rows are not pushed but come out, packed, for a sink outside."""
         super().__init__(url, epoch, buckets)
         self.job = job
+        self._writes = writes
+        self.extra = {"rows": None} if writes else {}
+        self._rows = pl.DataFrame()
 
     def batch(self, text: str) -> JobBatch:
         """The batch that a bucket is told of."""
@@ -56,4 +65,16 @@ class JobProcessor(WindowProcessor):
         """What is pushed. A job that cannot compute its rows fails: nobody else has this query."""
         for reason in outcome.failed.values():
             raise JobFailed(reason)
-        return super().parts(outcome)
+        parts = super().parts(outcome)
+        if not self._writes:
+            return parts
+        self._rows = parts.rows
+        return parts._replace(rows=parts.rows.clear())
+
+    def more(self, bucket: int) -> Iterator[pd.DataFrame]:
+        """The rows of a sink, packed; Spark's sink takes care that they are there once."""
+        rows, self._rows = self._rows, pl.DataFrame()
+        for part in rows.iter_slices(_PACKED_ROWS):
+            yield pd.DataFrame(
+                {"bucket": [bucket], **{name: [0] for name in FIGURES}, "rows": [packed_rows(part)]}
+            )

@@ -21,7 +21,9 @@ from ..streams.streams_query import bucket_labels
 from ..streams.window_processor import OUTPUT
 from .job_processor import JobProcessor
 from .job_rates import JobRates
+from .job_sink import sink_of
 from .job_source import NAME, JobDataSource, JobOptions
+from .packed_rows import OUTPUT as ROWS
 
 MAX_BYTES = 64 * 1024 * 1024
 """Most bytes of a batch, before they are decoded."""
@@ -52,14 +54,17 @@ class JobQuery:
         buckets = bucket_labels(spark)
         options = JobOptions(self.source(epoch), buckets, self._max_rows, MAX_BYTES)
         source = spark.readStream.format(NAME).option("options", msgspec.json.encode(options).decode()).load()
-        rows = source.groupBy("bucket").transformWithStateInPandas(
-            JobProcessor(self._url, epoch, buckets, self.job), OUTPUT, "append", "none"
-        )
-        sums = [sum_(name).alias(name) for name in _SUMS]
+        body = self._definition.body
+        schema = OUTPUT if body.writes is None else f"{OUTPUT}, {ROWS}"
+        processor = JobProcessor(self._url, epoch, buckets, self.job, writes=body.writes is not None)
+        rows = source.groupBy("bucket").transformWithStateInPandas(processor, schema, "append", "none")
+        rows = rows.observe("batch", *[sum_(name).alias(name) for name in _SUMS])
+        if body.writes is None:
+            stream = rows.writeStream.format("noop")
+        else:
+            stream = sink_of(body.writes, thaw(body.query or {}), self.job[1]).writer(rows)
         return (
-            rows.observe("batch", *sums)
-            .writeStream.format("noop")
-            .queryName(self.name)
+            stream.queryName(self.name)
             .option("checkpointLocation", self._checkpoint)
             .outputMode("append")
             .start()

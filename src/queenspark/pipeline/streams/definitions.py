@@ -63,14 +63,22 @@ class Definitions:
     def record_stage(self, stream: Stream) -> RecordStage:
         """The first stage of a version that computes."""
         if stream not in self._record_stages:
-            self._record_stages[stream] = RecordStage(self.plans[stream], *stream)
+            self._record_stages[stream] = RecordStage(
+                self.plans[stream], *stream, as_columns=self._as_columns(stream)
+            )
         return self._record_stages[stream]
 
     def row_stage(self, stream: Stream) -> RowStage:
         """The last stage of a version that computes."""
         if stream not in self._row_stages:
-            self._row_stages[stream] = RowStage(self.plans[stream], *stream)
+            self._row_stages[stream] = RowStage(
+                self.plans[stream], *stream, as_columns=self._as_columns(stream)
+            )
         return self._row_stages[stream]
+
+    def _as_columns(self, stream: Stream) -> bool:
+        """Whether rows go to a sink outside, which has types of its own."""
+        return self.by_stream[stream].body.writes is not None
 
     @cached_property
     def queue_names(self) -> frozenset[str]:

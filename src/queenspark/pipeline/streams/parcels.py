@@ -123,7 +123,7 @@ def unpack(parcels: Sequence[bytes]) -> Unpacked:
     failed = pl.concat([pl.DataFrame(schema=FAILED), *found[_FAILED]])
     return Unpacked(
         [pl.concat(frames).sort("txid", "id") for frames in records.values()],
-        pl.concat([pl.DataFrame(schema=ROWS), *found[_ROWS]]),
+        pl.concat(found[_ROWS] or [pl.DataFrame(schema=ROWS)]),
         pl.concat([pl.DataFrame(schema=DEAD), *found[_DEAD]]),
         {(stream, version): reason for stream, version, reason in failed.iter_rows()},
     )

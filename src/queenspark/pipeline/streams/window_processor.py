@@ -30,6 +30,7 @@ from .outcome import Outcome
 from .parcels import Unpacked, unpack
 from .stream_source import definitions_of
 
+FIGURES = ("records", "windows", "open_windows", "state_bytes", "seconds")
 OUTPUT = "bucket int, records long, windows long, open_windows long, state_bytes long, seconds double"
 _COUNTING = {
     "stream": pl.Int64, "version": pl.Int32, "partitioned": pl.Boolean, "size": pl.Int64, "step": pl.Int64,
@@ -41,6 +42,8 @@ class WindowProcessor(StatefulProcessor):
 
     #: The job that has this query for itself; None for the streams query.
     job: Stream | None = None
+    #: Columns beside the figures of a bucket, with the value that they have there.
+    extra: Mapping[str, Any] = {}
 
     def __init__(self, url: str, epoch: int, buckets: tuple[int, ...]) -> None:
         self._url = url
@@ -66,25 +69,20 @@ class WindowProcessor(StatefulProcessor):
             packed += [bytes(records) for records in frame["records"] if records is not None]
         step = Step(self, bucket, self.batch(ends[0]), unpack(packed), self._state, began)
         pushed = step.run()
-        yield pd.DataFrame(
-            {
-                "bucket": [bucket],
-                "records": [step.records],
-                "windows": [pushed],
-                "open_windows": [step.outcome.report.open_windows],
-                "state_bytes": [step.outcome.report.state_bytes],
-                "seconds": [time.perf_counter() - began],
-                **self.more(step),
-            }
-        )
+        report = step.outcome.report
+        seconds = time.perf_counter() - began
+        figures = (step.records, pushed, report.open_windows, report.state_bytes, seconds)
+        columns = {"bucket": bucket, **dict(zip(FIGURES, figures, strict=True)), **self.extra}
+        yield pd.DataFrame({name: [value] for name, value in columns.items()})
+        yield from self.more(bucket)
 
     def batch(self, text: str) -> Batch:
         """The batch that a bucket is told of."""
         return msgspec.json.decode(text, type=Batch)
 
-    def more(self, step: Step) -> dict[str, list[Any]]:
+    def more(self, bucket: int) -> Iterator[pd.DataFrame]:
         """What comes out of a bucket beside its figures."""
-        return {}
+        return iter(())
 
     def without_counted(
         self, bucket: int, batch: Batch, definitions: Definitions, records: pl.DataFrame

@@ -30,11 +30,11 @@ class Taken(NamedTuple):
 class RecordStage:
     """The first stage of one plan, for a version of a job."""
 
-    def __init__(self, plan: Plan, job: int, version: int) -> None:
+    def __init__(self, plan: Plan, job: int, version: int, *, as_columns: bool = False) -> None:
         self._plan = plan
         self._job = job
         self._slots = slots_of(plan)
-        self._rows = RowStage(plan, job, version) if plan.kind == "stateless" else None
+        self._rows = RowStage(plan, job, version, as_columns=as_columns) if plan.kind == "stateless" else None
         self._has_time = plan.window is not None and plan.window.clock == "event"
         self._ahead = plan.options.get("max_ahead", _MAX_AHEAD)
 

@@ -42,7 +42,9 @@ class Given(NamedTuple):
 class RowStage:
     """The last stage of one plan, for a version of a job. It is made once and used for many batches."""
 
-    def __init__(self, plan: Plan, job: int, version: int) -> None:
+    def __init__(self, plan: Plan, job: int, version: int, *, as_columns: bool = False) -> None:
+        """With `as_columns`, payloads are not JSON but structs of the columns, for sinks outside."""
+        self._as_columns = as_columns
         self._plan = plan
         self._id = f"{job}:{version}"
         self._version = version
@@ -56,9 +58,11 @@ class RowStage:
             for slot, aggregate in results.items()
         ]
         self._errors = {f"{slot}!": each.error for slot, each in results.items() if each.can_fail}
-        # A record of Kafka is known by its number alone: the time of its place may depend on when it was read.
+        # A record of Kafka is known by its number: the time of its place may depend on when it was read.
         self._place = ["id"] if plan.relation.kind == "kafka" else ["txid", "id"]
         self._by_record = plan.kind != "window" or plan.emission == "changes"
+        #: Rows of groups, when the source has ended.
+        self._at_end = plan.kind == "unwindowed" and plan.emission == "final"
 
     def of_records(self, frame: pl.DataFrame) -> Given:
         """Rows of a plan without state: those of records, with the columns of the first stage."""
@@ -125,6 +129,15 @@ class RowStage:
     def _row_of_window(self) -> list[pl.Expr]:
         plan = self._plan
         revision = pl.col("revision") if plan.updating else None
+        if self._at_end:
+            nowhere = [pl.lit(0, dtype=pl.Int64).alias(name) for name in ("order", "txid", "id")]
+            ids = _short_id(pl.format(f"{self._id}:{{}}", "key"))
+            named = {
+                "payload": self._payload(),
+                "headers": self._headers(None, None, None),
+                "transaction_id": ids,
+            }
+            return [*(value.alias(name) for name, value in named.items()), *nowhere]
         if self._by_record:
             job = pl.col("window_id") if plan.kind == "window" else pl.lit(self._id)
             ids = pl.concat_str([job, self._record_text()], separator=":")
@@ -170,14 +183,18 @@ class RowStage:
         return partition_name([(column.value.value, column.type) for column in found])
 
     def _payload(self) -> pl.Expr:
-        return row_text(
-            {column.name: (column.value.value, column.type) for column in self._plan.rows.columns}
-        )
+        columns = self._plan.rows.columns
+        if self._as_columns:
+            return pl.struct(
+                [column.value.value.cast(column.type.column).alias(column.name) for column in columns]
+            )
+        return row_text({column.name: (column.value.value, column.type) for column in columns})
 
-    def _headers(self, time: pl.Expr, revision: pl.Expr | None, replaces: pl.Expr | None) -> pl.Expr:
+    def _headers(self, time: pl.Expr | None, revision: pl.Expr | None, replaces: pl.Expr | None) -> pl.Expr:
         """What is told beside a row, as a JSON object of strings."""
-        parts: list[pl.Expr] = [pl.lit(f'{{"_version":"{self._version}","_event_time":')]
-        parts.append(json_text(time, TIMESTAMP))
+        parts: list[pl.Expr] = [pl.lit(f'{{"_version":"{self._version}"')]
+        if time is not None:
+            parts += [pl.lit(',"_event_time":'), json_text(time, TIMESTAMP)]
         if revision is not None:
             parts += [pl.lit(',"_revision":"'), revision.cast(pl.String).fill_null("1"), pl.lit('"')]
         if replaces is not None:

@@ -1,0 +1,59 @@
+"""Sinks outside: where the packed rows of a job go."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from ...sql import Plan
+from ...sql.types import JSON, SqlType
+from ...store.definitions import Outside
+from .packed_rows import to_columns
+
+_OPTIONS = {"csv": {"header": "true"}, "json": {"ignoreNullFields": "false"}}
+
+
+class JobSink(Protocol):
+    """A sink of a job: makes of packed rows (see `packed_rows.py`) a stream that Spark writes.
+
+    One for each connector; `sink_of` knows them all.
+    """
+
+    def writer(self, rows: DataFrame) -> DataStreamWriter:
+        """The stream, all but started."""
+
+
+class FilesSink:
+    """Spark's own file sink: exactly once, in a folder for each version of the job."""
+
+    def __init__(self, sink: Outside, plan: Plan, version: int) -> None:
+        self._options = sink.options
+        self._path = f"{sink.options['path'].rstrip('/')}/v{version}"
+        self._schema = ", ".join(
+            f"`{name.replace('`', '``')}` {_spark(kind)}" for name, kind in plan.columns.items()
+        )
+
+    def writer(self, rows: DataFrame) -> DataStreamWriter:
+        """The stream, all but started."""
+        format_ = self._options.get("format", "parquet")
+        columns = rows.select("rows").mapInArrow(to_columns, self._schema)
+        stream = (
+            columns.writeStream.format(format_)
+            .option("path", self._path)
+            .options(**_OPTIONS.get(format_, {}))
+        )
+        names = [name.strip() for name in self._options.get("partition_by", "").split(",") if name.strip()]
+        return stream.partitionBy(*names) if names else stream
+
+
+def sink_of(sink: Outside, plan: Plan, version: int) -> JobSink:
+    """The sink of a job, by its connector."""
+    assert sink.connector == "files", f"there is no sink of the connector {sink.connector}"
+    return FilesSink(sink, plan, version)
+
+
+def _spark(kind: SqlType) -> str:
+    """A type as Spark writes it; JSON is text."""
+    return str(kind).replace(str(JSON), "STRING")
