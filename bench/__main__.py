@@ -37,7 +37,9 @@ STREAMS = "streams"
 """Windows over queues: with the broker and Spark in processes of their own."""
 JOBS = "jobs"
 """SQL jobs over a queue: with the broker and Spark in processes of their own."""
-NAMES = [*MEASUREMENTS, WINDOWS, STREAMS, JOBS]
+FILES = "files"
+"""SQL over files beside plain Spark: in a process of its own."""
+NAMES = [*MEASUREMENTS, WINDOWS, STREAMS, JOBS, FILES]
 
 
 def bench(
@@ -73,6 +75,9 @@ def bench(
     if JOBS in chosen:
         size = ["--messages", "400000", "--some", "100000"] if quick else []
         subprocess.run([sys.executable, "-m", "bench.jobs", *size], check=True)
+    if FILES in chosen:
+        size = ["--records", "400000"] if quick else []
+        subprocess.run([sys.executable, "-m", "bench.files", *size], check=True)
 
 
 def _measure_queue(names: list[str], seconds: float, console: Console) -> list[Figure]:

@@ -1,7 +1,7 @@
 """A folder that is watched: a file that is moved into it becomes messages.
 
-Write a file elsewhere and move it when it is complete; what is read twice is pushed once. Prints the readings that
-are too warm, of each file.
+Write a file elsewhere and move it when it is complete; what is read twice is pushed once. Prints the readings
+that are too warm, of each file.
 """
 
 from pathlib import Path

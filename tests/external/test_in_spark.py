@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from tests.broker_process import Broker
@@ -52,17 +53,43 @@ def write(path: Path, records: list[dict[str, object]]) -> None:
     part.rename(path)
 
 
+def test_a_query_over_files_goes_straight_to_files(victim: System, tmp_path: Path, full_size: bool) -> None:
+    (tmp_path / "in").mkdir()
+    write(tmp_path / "in" / "a.json", clicks(3000))
+    sql = Sql(victim.api)
+    sql(
+        f"create source inputs ({COLUMNS}) with (connector = 'files', path = '{tmp_path}/in', mode = 'once');"
+        "create sink outputs as select k, count(*) as c, sum(n) as s, window_start as at, avg(n) as mean"
+        " from inputs group by k window tumbling(at, 1m)"
+        f" with (connector = 'files', path = '{tmp_path}/out', partition_by = 'k')"
+    )
+    assert wait_until(lambda: sql.job("outputs")["state"] == "finished", within=170), victim.pipeline.log()
+    assert sorted(each.name for each in (tmp_path / "out" / "v1").iterdir()) == [
+        "_spark_metadata", "k=k0", "k=k1", "k=k2",
+    ]  # fmt: skip
+    found = pl.read_parquet(f"{tmp_path}/out/v1/**/*.parquet", hive_partitioning=True)
+    assert found.schema["c"] == pl.Int64
+    assert found.schema["at"] == pl.Datetime("us", "UTC")
+    shown = found.with_columns(pl.col("at").dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")).to_dicts()
+    assert minutes(shown) == expected(3000)
+    assert len(shown) == len(expected(3000))
+    assert sql.job("outputs")["run"]["rows"] == len(shown)
+    sql("drop sink outputs")
+
+
 @pytest.mark.timeout(900)
 def test_every_row_once_whatever_is_killed(victim: System, tmp_path: Path, full_size: bool) -> None:
+    at = f"connector = 'files', path = '{tmp_path}"
     kills, count = (8, 60_000) if full_size else (1, 9_000)
     chance = random.Random(7)
-    for number in range(3):
-        write(tmp_path / f"{number}.json", clicks(count // 3, number * count // 3))
+    for folder in ("once", "watched"):
+        (tmp_path / folder).mkdir()
+        for number in range(3):
+            write(tmp_path / folder / f"{number}.json", clicks(count // 3, number * count // 3))
     sql = Sql(victim.api)
-    options = f"connector = 'files', path = '{tmp_path}', format = 'json'"
     sql(
-        f"create source clicks ({COLUMNS}) with ({options}, mode = 'once');"
-        f"create source watched ({COLUMNS}) with ({options}, mode = 'stream');"
+        f"create source clicks ({COLUMNS}) with ({at}/once', mode = 'once');"
+        f"create source watched ({COLUMNS}) with ({at}/watched');"
         "create stream per_minute as select k, count(*) as c, sum(n) as s, window_start as at from clicks"
         " group by k window tumbling(at, 1m);"
         "create stream running as select k, n, sum(n) over (rows window buffer 10 rows partition by k) as s"
@@ -71,12 +98,12 @@ def test_every_row_once_whatever_is_killed(victim: System, tmp_path: Path, full_
     )
     for _ in range(kills):
         victim.pipeline.wait_until_leading()
-        before = len(rows(victim, "running"))
-        wait_until(lambda before=before: len(rows(victim, "running")) > before, within=60)  # type: ignore[misc]
+        before = len(rows(victim, "odd"))
+        wait_until(lambda before=before: len(rows(victim, "odd")) > before, within=60)  # type: ignore[misc]
         time.sleep(chance.uniform(0, 2))
         victim.pipeline.kill()
         victim.pipeline.start()
-    write(tmp_path / "later.json", clicks(100, count))
+    write(tmp_path / "watched" / "later.json", clicks(100, count))
     wanted = [n for n in range(count + 100) if n % 2]
 
     def is_done() -> bool:

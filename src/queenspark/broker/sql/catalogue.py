@@ -22,6 +22,9 @@ from .names import split_name
 SAMPLE = 1000
 """Messages of a queue without a schema that are looked at, the newest ones."""
 
+_KAFKA_DELAY_US = (
+    5_000_000  # of producers whose clocks or networks differ, by which windows go without a time
+)
 Paths = dict[tuple[str | int, ...], SqlType]
 
 
@@ -59,16 +62,16 @@ class BrokerCatalogue:
         if found is None:
             hint = did_you_mean(name, await self.all_names()) or "; SHOW STREAMS and SHOW QUEUES list them"
             raise span.error(f"there is no stream, source or queue {name}{hint}")
+        if found.job is not None and found.job.definition.writes is not None:
+            raise span.error(
+                f"{name} is a sink: its rows are outside; declare a SOURCE over them to read them"
+            )
         self._known[name] = found
         return found
 
     async def look_up(self, name: str, span: Span) -> Resolved | None:
         """The relation of a name, if there is one. Raises SqlError when it cannot be read."""
         job = await self._change.find(*split_name(name))
-        if job is not None and job.definition.writes is not None:
-            raise span.error(
-                f"{name} is a sink: its rows are outside; declare a SOURCE over them to read them"
-            )
         if job is not None:
             return Resolved(await self._rows_of(job), (job.queue,), job=job)
         declared = await self._change.relations.find(own_name(name))
@@ -182,6 +185,8 @@ def source_relation(source: CreateSource) -> Relation:
         outside.name,
         outside.connector,  # type: ignore[arg-type]
         {column.name: from_name(column.type) for column in source.columns},
+        has_event_time=outside.connector == "kafka",
+        delay_us=_KAFKA_DELAY_US if outside.connector == "kafka" else 0,
         key_in_one_partition=outside.options.get("key_in_one_partition") == "true",
         bounded=outside.options.get("mode") == "once",
     )

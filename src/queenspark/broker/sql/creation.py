@@ -9,6 +9,7 @@ import msgspec
 
 from ...connectors.checks import Unreachable, check_source
 from ...sql import Relation, SqlError, canonical, parse_one, plan_query, plan_stream, thaw
+from ...sql.canonical import shown
 from ...sql.parser import parse_type
 from ...sql.source import Span
 from ...sql.statements import Column, CreateSink, CreateSource, CreateStream, DeclareStream, Select
@@ -16,6 +17,7 @@ from ...sql.types import from_name
 from ...store.job import How, Job, WantedJob
 from ...store.job_change import JobChange
 from .catalogue import job_relation, outside_of, own_name, queues_of
+from .condition import shown_statement
 from .names import check_new_name, split_name
 from .planner import Planned, Planner, retention_of
 from .replacement import how_it_changes
@@ -34,9 +36,10 @@ class Creation:
     async def create(self, statement: CreateStream) -> Result:
         """Create a job, or redefine it as the statement says. Raises SqlError."""
         check_new_name(statement.name, statement.span)
-        if await self._change.relations.find(own_name(statement.name)) is not None:
+        if (declared := await self._change.relations.find(own_name(statement.name))) is not None:
+            what = "a stream over a queue" if declared.kind == "schema" else f"a {declared.kind}"
             raise statement.span.error(
-                f"{statement.name} is declared already, without a job; DROP it first, or choose another name"
+                f"{statement.name} is {what}, without a job; DROP it first, or choose another name"
             )
         job = await self._change.find(*split_name(statement.name))
         if job is not None and (not statement.replace or job.definition.writes is not None):
@@ -116,7 +119,7 @@ class Creation:
         changed = declared is None or declared.statement != text
         if changed:
             await self._change.relations.set(name, "source", text)
-        return {"kind": "create_source", "name": name, "changed": changed, "statement": text}
+        return {"kind": "create_source", "name": name, "changed": changed, "statement": shown(statement)}
 
     async def create_sink(self, statement: CreateSink) -> Result:
         """Create or redefine a job that writes to the outside. Raises SqlError."""
@@ -250,6 +253,6 @@ def _created(job: Job, *, changed: bool, warnings: Sequence[str] = ()) -> Result
         "name": job.full_name,
         "version": job.version,
         "changed": changed,
-        "statement": job.statement,
+        "statement": shown_statement(job),
         "warnings": list(warnings),
     }

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ...sql import Relation
+from ...sql.canonical import shown
+from ...sql.options import without_secrets
 from ...sql.statements import Describe
 from ...store.job import Condition
 from ...store.job_change import JobChange
 from .catalogue import BrokerCatalogue, outside_of, read_by
-from .condition import shown_condition, shown_retention, shown_run
+from .condition import shown_condition, shown_retention, shown_run, shown_statement
 from .table import Result, kind_of_rows, table, type_name
 
 _COLUMNS = [("column", "string"), ("type", "string")]
@@ -17,7 +19,9 @@ _COLUMNS = [("column", "string"), ("type", "string")]
 
 async def described(change: JobChange, statement: Describe) -> Result:
     """Columns and types; with EXTENDED also how the job is doing. Raises SqlError."""
-    found = await BrokerCatalogue(change).load(statement.name, statement.span)
+    catalogue = BrokerCatalogue(change)
+    found = await catalogue.look_up(statement.name, statement.span)
+    found = found or await catalogue.load(statement.name, statement.span)
     relation, job = found.relation, found.job
     details: dict[str, Any] = {
         "kind": {"stream": "job"}.get(relation.kind, relation.kind),
@@ -28,12 +32,20 @@ async def described(change: JobChange, statement: Describe) -> Result:
     if found.source is not None:
         details |= {"connector": outside_of(found.source).connector}
         del details["reads"]
-    if found.schema is not None or found.source is not None:
+        more["statement"] = shown(found.source)
+    if found.schema is not None:
         declared = await change.relations.find(relation.name)
         more["statement"] = declared.statement if declared is not None else ""
     if job is not None:
         details |= {"reads": read_by(job), "queue": job.queue}
-        more |= {"statement": job.statement, "version": job.version}
+        if (writes := job.definition.writes) is not None:
+            del details["queue"]
+            details |= {
+                "kind": "sink",
+                "connector": writes.connector,
+                "writes": without_secrets(writes.options),
+            }
+        more |= {"statement": shown_statement(job), "version": job.version}
         if statement.extended:
             condition = (await change.conditions([job]))[job.id]
             details |= {**shown_condition(job, condition), **_retention(condition)}

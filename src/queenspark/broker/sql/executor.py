@@ -100,6 +100,8 @@ class Executor:
     async def _insert(self, statement: Insert) -> Result:
         catalogue = self.planner.catalogue
         source = await catalogue.load(statement.name, statement.span)
+        if source.source is not None:
+            raise statement.span.error(f"{statement.name} is outside; INSERT is for streams over queues")
         _, payloads = await asyncio.to_thread(plan_insert, statement, catalogue)
         if len(source.queues) > 1:
             raise statement.span.error(

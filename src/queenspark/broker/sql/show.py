@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from ...sql import thaw
+from ...sql.canonical import shown
 from ...sql.expressions import FUNCTIONS
 from ...sql.planning.aggregates import AGGREGATES
 from ...sql.statements import Show
@@ -14,7 +15,7 @@ from ...store.job_change import JobChange
 from ...store.page import Page
 from ...store.queues import Queues
 from .catalogue import outside_of, parsed_schema, parsed_source, queues_of, read_by
-from .condition import shown_condition
+from .condition import shown_condition, shown_statement
 from .table import Result, kind_of_rows, table
 
 _STREAMS = [
@@ -83,13 +84,15 @@ async def _streams(change: JobChange) -> list[list[Any]]:
 
 
 async def _sources(change: JobChange) -> list[list[Any]]:
-    declared = [each for each in await change.relations.all() if each.kind == "source"]
-    return [[each.name, outside_of(parsed_source(each)).connector, each.statement] for each in declared]
+    declared = [parsed_source(each) for each in await change.relations.all() if each.kind == "source"]
+    return [[each.name, outside_of(each).connector, shown(each)] for each in declared]
 
 
 async def _sinks(change: JobChange) -> list[list[Any]]:
     sinks = [(job, job.definition.writes) for job in await change.all()]
-    return [[job.full_name, writes.connector, job.statement] for job, writes in sinks if writes is not None]
+    return [
+        [job.full_name, writes.connector, shown_statement(job)] for job, writes in sinks if writes is not None
+    ]
 
 
 async def _jobs(change: JobChange) -> list[list[Any]]:

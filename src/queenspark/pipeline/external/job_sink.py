@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,7 +13,7 @@ from ...sql import Plan
 from ...sql.types import JSON, SqlType
 from ...store.definitions import Outside
 from ..errors import JobFailed
-from .packed_rows import to_columns
+from .packed_rows import to_columns, to_kafka
 
 _OPTIONS = {"csv": {"header": "true"}, "json": {"ignoreNullFields": "false"}}
 
@@ -65,10 +66,27 @@ class FilesSink:
         return stream.partitionBy(*names) if names else stream
 
 
+class KafkaSink:
+    """A topic of Kafka: each row at least once. Spark's tasks write, and nothing is left for Spark's own sink."""
+
+    def __init__(self, sink: Outside) -> None:
+        self._options = sink.options
+
+    def check(self, spark: SparkSession, checkpoint: str) -> None:
+        """Nothing is in the way: what is written again can be told by its id."""
+
+    def writer(self, rows: DataFrame) -> DataStreamWriter:
+        """The stream, all but started."""
+        return (
+            rows.select("rows")
+            .mapInArrow(partial(to_kafka, self._options), "written long")
+            .writeStream.format("noop")
+        )
+
+
 def sink_of(sink: Outside, plan: Plan, version: int) -> JobSink:
     """The sink of a job, by its connector."""
-    assert sink.connector == "files", f"there is no sink of the connector {sink.connector}"
-    return FilesSink(sink, plan, version)
+    return KafkaSink(sink) if sink.connector == "kafka" else FilesSink(sink, plan, version)
 
 
 def _exists(spark: SparkSession, path: str) -> bool:

@@ -101,7 +101,7 @@ class JobReader(DataSourceStreamReader):
     @cached_property
     def _reader(self) -> Reader:
         plan = self._definitions(self._store.job_news(self._options.job, "").seq).plans[self._options.job]
-        return reader_of(self._options.source, plan.records.fields)
+        return reader_of(self._options.source, plan.records.fields, plan.records.pseudo)
 
     def __reduce__(self) -> tuple[type[JobReader], tuple[JobOptions]]:
         """Only the options travel to tasks."""
@@ -134,7 +134,7 @@ class JobReader(DataSourceStreamReader):
         found = self._reader.next(start.position, Limits(self._options.max_rows, self._options.max_bytes))
         if found is not None:
             self._idle_since = None
-            tick = tick if found.tick is None else max(tick, found.tick)
+            tick = tick if found.tick is None else max(start.tick, found.tick)
             return self._after(start, news, tick, position=found.position)
         if self._reader.is_bounded:
             return self._after(start, news, tick, ended=True)
@@ -202,7 +202,7 @@ class _Task:
         self._stage = JobStage(job, definitions)
         self._decoder = MessageDecoder([plan], payloads=False)
         self._buckets = pl.Series("bucket", options.buckets, dtype=pl.Int32)
-        self.reader = reader_of(options.source, plan.records.fields)
+        self.reader = reader_of(options.source, plan.records.fields, plan.records.pseudo)
 
     def packed(self, read: Read, tick: int) -> Iterator[tuple[int, bytes]]:
         """What comes of a part of a split, packed by bucket."""

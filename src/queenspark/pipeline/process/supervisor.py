@@ -83,8 +83,11 @@ class Supervisor:
             return
         for key in self._passing.keys() - wanted.keys():
             self._passing.pop(key).stop()
+        has_new = False
         for key, query in wanted.items():
-            if key in self._passing:
+            if key in self._passing or has_new:
+                # Several at a time would start so many processes that some come too late for Spark.
                 query.close()
             else:
                 self._passing[key] = self._watch(query)
+                has_new = True

@@ -40,7 +40,7 @@ def _reason(option: Option, event_time: bool) -> str:
         return "its windows go by the time of the push; name a time in the WINDOW"
     reasons = {
         "partition_by": "its rows are partitioned by their key",
-        "emit_empty": "only TUMBLING and SLIDING windows that are emitted FINAL, and not of files, can be empty",
+        "emit_empty": "only TUMBLING and SLIDING windows that are emitted FINAL can be empty; not over files",
         "ttl": "its state ends with its windows, or it has none",
     }
     return reasons.get(option.name, "it has no windows by time")

@@ -1,0 +1,214 @@
+"""`python -m bench.files`: SQL over files beside hand-written queries of plain Spark, in one run.
+
+Run by `make bench`. Both read the same Parquet files and write Parquet; their answers are compared.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import httpx2
+import polars as pl
+import typer
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from bench.cpu import SYSTEM, TICKS, USER, all_stats, tree_seconds
+from bench.machine import Machine, running_machine
+from bench.sheet import Sheet
+from queenspark.pipeline import start_session
+from queenspark.pipeline.external.job_query import JobQuery
+from queenspark.settings import Settings
+from queenspark.store.pipeline import PipelineStore
+
+RECORDS = 4_000_000
+WARM_UP = 200_000
+FILE_ROWS = 1_000_000
+BATCH_ROWS = 1_000_000
+_CHECKED = ("c", "s")
+
+FIVE = "COUNT(*) AS c, SUM(value) AS s, MIN(value) AS lo, MAX(value) AS hi, AVG(value) AS mean"
+PLAIN_FIVE = [
+    f.count("*").alias("c"), f.sum("value").alias("s"), f.min("value").alias("lo"),
+    f.max("value").alias("hi"), f.avg("value").alias("mean"),
+]  # fmt: skip
+Plain = Callable[[DataFrame], DataFrame]
+
+
+class Work(NamedTuple):
+    """A work: the keys of its records, our query, plain Spark's, and the aim in million records a second."""
+
+    name: str
+    keys: int
+    query: str
+    plain: Plain | None
+    aim: str
+
+
+def _windows(*window: str) -> Plain:
+    def plain(records: DataFrame) -> DataFrame:
+        late = records.withWatermark("at", "0 seconds")
+        return late.groupBy(f.window("at", *window), "key").agg(*PLAIN_FIVE)
+
+    return plain
+
+
+def _sessions(records: DataFrame) -> DataFrame:
+    late = records.withWatermark("at", "0 seconds")
+    return late.groupBy(f.session_window("at", "5 seconds"), "key").agg(*PLAIN_FIVE)
+
+
+_SLIDING, _SESSION = "SLIDING(at, 60s, 10s)", "SESSION(at, 5s)"
+_MINUTES = f"SELECT key, {FIVE} FROM {{source}} GROUP BY key WINDOW TUMBLING(at, 1m)"
+WORKS = [
+    Work("W1 tumbling 1 min, final", 5_000, _MINUTES, _windows("1 minute"), "1.1"),
+    Work("W1 tumbling 1 min, final", 200_000, _MINUTES, _windows("1 minute"), "1.1"),
+    Work("W2 tumbling 1 min, changes", 5_000, f"{_MINUTES} EMIT CHANGES", None, "0.5"),
+    Work(
+        "W3 sliding 60 s by 10 s, final", 5_000, _MINUTES.replace("TUMBLING(at, 1m)", _SLIDING),
+        _windows("60 seconds", "10 seconds"), "0.5",
+    ),
+    Work(
+        "W4 session 5 s, final", 200_000, _MINUTES.replace("TUMBLING(at, 1m)", _SESSION), _sessions, "0.5"
+    ),
+    Work(
+        "W5 rows buffer of 100, average", 5_000,
+        "SELECT key, 1 AS c, value AS s,"
+        " AVG(value) OVER (ROWS WINDOW BUFFER 100 ROWS PARTITION BY key) AS mean FROM {source}", None, "0.3",
+    ),
+]  # fmt: skip
+
+
+def write(folder: Path, records: int, keys: int) -> None:
+    """Files of records, a millisecond apart; values are quarters, so that sums are exact in any order."""
+    folder.mkdir(parents=True)
+    for number, first in enumerate(range(0, records, FILE_ROWS)):
+        seq = pl.int_range(first, min(first + FILE_ROWS, records), eager=True)
+        frame = pl.DataFrame({"seq": seq}).select(
+            "seq",
+            pl.format("k{}", pl.col("seq") * 7919 % keys).alias("key"),
+            pl.from_epoch(pl.col("seq") + 1_769_860_800_000, "ms").dt.replace_time_zone("UTC").alias("at"),
+            (pl.col("seq") % 1000 * 0.25).alias("value"),
+        )
+        path = folder / f"{number:04}.parquet"
+        frame.write_parquet(path, row_group_size=250_000)
+        os.utime(path, (number + 1, number + 1))  # in their order
+
+
+def sql(machine: Machine, statement: str) -> None:
+    """Statements that must succeed."""
+    httpx2.post(f"{machine.url}/api/v1/sql", json={"sql": statement}, timeout=60.0).raise_for_status()
+
+
+def ours(machine: Machine, spark: SparkSession, work: Work, folder: Path, to: Path, epoch: int) -> float:
+    """Seconds that our query takes, from its start to its end."""
+    sql(
+        machine,
+        "CREATE OR REPLACE SOURCE records (seq BIGINT, key STRING, at TIMESTAMP, value DOUBLE)"
+        f" WITH (connector = 'files', format = 'parquet', mode = 'once', path = '{folder}');"
+        f"CREATE SINK rows_out AS {work.query.format(source='records')}"
+        f" WITH (connector = 'files', path = '{to}')",
+    )
+    with PipelineStore(machine.database_url) as store:
+        (definition,) = store.wanted_jobs()
+        job = JobQuery(
+            machine.database_url, definition, checkpoints=str(to) + "-checkpoint", max_rows=BATCH_ROWS
+        )
+        began = time.monotonic()
+        query = job.start(spark, epoch)
+        while store.wanted_jobs():
+            if not query.isActive:
+                raise RuntimeError(str(query.exception()))
+            time.sleep(0.02)
+        seconds = time.monotonic() - began
+    query.stop()
+    job.close()
+    sql(machine, "DROP SINK rows_out")
+    return seconds
+
+
+def plain_spark(spark: SparkSession, plain: Plain, folder: Path, to: Path) -> float:
+    """Seconds that plain Spark takes. A last record far away closes all windows but its own."""
+    schema = "seq BIGINT, key STRING, at TIMESTAMP, value DOUBLE"
+    records = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    began = time.monotonic()
+    query = (
+        plain(records).writeStream.format("parquet").option("path", str(to))
+        .option("checkpointLocation", f"{to}-checkpoint").outputMode("append").trigger(availableNow=True)
+        .start()
+    )  # fmt: skip
+    query.awaitTermination()
+    return time.monotonic() - began
+
+
+def answer(folder: Path) -> tuple[Any, ...]:
+    """How many rows there are, and the sums of their counts and totals."""
+    found = pl.scan_parquet(f"{folder}/**/*.parquet").select(pl.len(), pl.col(*_CHECKED).sum()).collect()
+    return tuple(found.row(0))
+
+
+def expected(folder: Path) -> tuple[Any, ...]:
+    """The records, and the sum of their values: what windows have that do not overlap."""
+    sums = pl.scan_parquet(f"{folder}/*.parquet").select(pl.len(), pl.col("value").sum()).collect()
+    return tuple(sums.row(0))
+
+
+def spent(machine: Machine) -> dict[str, float]:
+    """Processor seconds so far: of Java, of Spark's Python processes, and of PostgreSQL."""
+    java = SparkContext._gateway.proc.pid  # type: ignore[union-attr]
+    own = sum(int(all_stats()[java][field]) for field in (USER, SYSTEM)) / TICKS
+    return {"Java": own, "Python": tree_seconds(java) - own, "PostgreSQL": tree_seconds(machine.postgres_pid)}
+
+
+@contextmanager
+def leading(machine: Machine) -> Iterator[int]:
+    """Lead for as long as it takes; in which epoch."""
+    with PipelineStore(machine.database_url) as store:
+        yield store.lead("bench", 86_400.0).epoch
+        store.resign("bench")
+
+
+def main(records: Annotated[int, typer.Option(help="Records of each work.")] = RECORDS) -> None:
+    """Measure and print."""
+    sheet = Sheet("SQL over files on this machine, million records a second, beside plain Spark")
+    with (
+        running_machine() as machine,
+        leading(machine) as epoch,
+        tempfile.TemporaryDirectory(prefix="queenspark-bench-") as name,
+        sheet.progress.status("measuring files"),
+    ):
+        base = Path(name)
+        spark = start_session(Settings(data_dir=base / "spark", spark_driver_memory="3g"))
+        for number, work in enumerate(WORKS):
+            own = base / str(number)
+            for size, phase in ((min(WARM_UP, records), "warm"), (records, "full")):
+                data = own / phase / "data"
+                write(data, size, work.keys)
+                before = spent(machine)
+                seconds = ours(machine, spark, work, data, own / phase / "ours", epoch)
+                used = {part: after - before[part] for part, after in spent(machine).items()}
+                if work.plain is not None:
+                    plain_seconds = plain_spark(spark, work.plain, data, own / phase / "plain")
+            rows, counted, total = answer(own / "full" / "ours")
+            if work.name.startswith(("W1", "W4", "W5")):
+                assert (counted, total) == expected(own / "full" / "data"), f"{work.name}: {counted} {total}"
+            beside = "plain Spark cannot"
+            if work.plain is not None:
+                plain_rows, *_ = answer(own / "full" / "plain")
+                beside = f"plain Spark {records / plain_seconds / 1e6:.2f}, {plain_rows:,} rows"
+            cost = ", ".join(f"{part} {spent * 1e6 / records:.2f}" for part, spent in sorted(used.items()))
+            sheet.row(
+                f"{work.name}, {work.keys:,} keys, {rows:,} rows; CPU s/M: {cost}",
+                f"{records / seconds / 1e6:.2f}", beside, work.aim,
+            )  # fmt: skip
+        spark.stop()
+    sheet.show()
+
+
+if __name__ == "__main__":
+    typer.run(main)
