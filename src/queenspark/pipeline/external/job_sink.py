@@ -67,7 +67,7 @@ class FilesSink:
 
 
 class KafkaSink:
-    """A topic of Kafka: each row at least once. Spark's tasks write, and nothing is left for Spark's own sink."""
+    """A topic of Kafka, each row at least once: tasks write, and Spark's own sink has nothing to do."""
 
     def __init__(self, sink: Outside) -> None:
         self._options = sink.options
