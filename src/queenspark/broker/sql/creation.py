@@ -133,12 +133,11 @@ class Creation:
                 f"there is a job {name} already; use CREATE OR REPLACE SINK for a sink, or DROP it first"
             )
         statement = msgspec.structs.replace(statement, name=name, replace=False)
-        text = canonical(statement)
-        if job is not None and text == job.statement:
+        text, writes = shown(statement), outside_of(statement)
+        if job is not None and text == job.statement and writes == job.definition.writes:
             return _created(job, changed=False)
         query = queried(statement)
         planned = await self._planner.plan(query)
-        writes = outside_of(statement)
         check_sink(writes, planned, statement.span)
         wanted = await self._planner.wanted(name, query, planned)
         wanted = msgspec.structs.replace(wanted, query={**wanted.query, "statement": text}, writes=writes)

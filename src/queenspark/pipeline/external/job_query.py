@@ -114,4 +114,4 @@ class JobQuery:
 
 def _said(reason: str) -> str:
     """A reason without the name of the exception, when that says nothing more."""
-    return re.sub(r"^[\w.]*(ReadFailed|JobFailed|Unreachable): ", "", reason)
+    return re.sub(r"^[\w.]*(ReadFailed|WriteFailed|JobFailed|Unreachable): ", "", reason)

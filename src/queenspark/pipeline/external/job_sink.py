@@ -10,6 +10,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from ...sql import Plan
 from ...sql.types import JSON, SqlType
 from ...store.definitions import Outside
+from .kafka_sink import KafkaSink
 from .packed_rows import to_columns
 
 _OPTIONS = {"csv": {"header": "true"}, "json": {"ignoreNullFields": "false"}}
@@ -50,8 +51,7 @@ class FilesSink:
 
 def sink_of(sink: Outside, plan: Plan, version: int) -> JobSink:
     """The sink of a job, by its connector."""
-    assert sink.connector == "files", f"there is no sink of the connector {sink.connector}"
-    return FilesSink(sink, plan, version)
+    return KafkaSink(sink) if sink.connector == "kafka" else FilesSink(sink, plan, version)
 
 
 def _spark(kind: SqlType) -> str:
