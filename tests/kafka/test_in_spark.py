@@ -61,7 +61,7 @@ def test_rows_are_there_once_whoever_is_killed(victim: Victim) -> None:
     records = clicks(3000, partitions)
     victim.produce("t", records[:1000])
     victim.run(
-        victim.source(COLUMNS)
+        victim.source(COLUMNS, kafka__ssl__key__password="tiger77")
         + f"create stream {{copy}} as select n, k from {{s}}; create stream {{minutes}} as {MINUTES};"
         + "create sink {out} as select n, k from {s} with (connector = 'kafka',"
         + f" brokers = '{victim.kafka.brokers}', topic = '{victim.name('out')}', partition_by = 'k')"
@@ -84,6 +84,9 @@ def test_rows_are_there_once_whoever_is_killed(victim: Victim) -> None:
     assert wait_until(lambda: len(_written(victim)) == 3000, within=120), victim.process.log()
     assert {row["n"] for row in _written(victim).values()} == set(range(3000))
     assert victim.job("copy")["run"]["partitions"] == partitions
+    logs = [path for path in victim.process.folder.rglob("*.log") if path.is_file()]
+    assert len(logs) > 1
+    assert not [path for path in logs if "tiger77" in path.read_text(errors="replace")]
     victim.run("drop stream {copy}; drop stream {minutes}; drop sink {out}; drop source {s}")
 
 
@@ -111,7 +114,7 @@ def test_examples(victim: Victim, tmp_path: Path) -> None:
     archived = f"{tmp_path}/v1/**/*.parquet"
 
     def files() -> list[Path]:
-        return list(tmp_path.glob("v1/hour=2026-01-31-12/*.parquet"))
+        return list(tmp_path.glob("v1/day=2026-01-31/hour=12/*.parquet"))
 
     def is_archived() -> bool:
         return bool(files()) and pl.read_parquet(archived).height == 12

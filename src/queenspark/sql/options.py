@@ -99,7 +99,7 @@ SOURCES: dict[str, dict[str, Check]] = {
 #: Options of a sink, by connector.
 SINKS: dict[str, dict[str, Check]] = {
     "files": {"path": _text, "format": _choice("json", "csv", "parquet"), "partition_by": _text},
-    "kafka": _KAFKA,
+    "kafka": _KAFKA | {"partition_by": _text},
 }
 
 

@@ -242,6 +242,10 @@ def queried(statement: CreateSink) -> Select:
         raise statement.span.error(
             "CREATE SINK … FROM a stream is not available yet; use CREATE SINK … AS SELECT … FROM a source"
         )
+    if any(each.name == "connector" and each.value == "kafka" for each in statement.options):
+        # The key of records is what the partition of messages is: the query has to know it.
+        given = tuple(each for each in statement.options if each.name == "partition_by")
+        return msgspec.structs.replace(statement.query, options=(*statement.query.options, *given))
     return statement.query
 
 
