@@ -27,6 +27,7 @@ StartBroker = Callable[..., Broker]
 WITH_SPARK = (
     "tests/system/", "tests/examples/", "tests/pipeline/", "tests/cli/test_demo.py", "tests/cli/test_up.py",
     "tests/sql/test_against_spark.py", "tests/external/test_in_spark.py",
+    "tests/kafka/",
 )  # fmt: skip
 BROKERS = pytest.StashKey[list[Broker]]()
 

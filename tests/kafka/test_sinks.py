@@ -5,7 +5,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from queenspark.pipeline.external.packed_rows import to_kafka
+from queenspark.pipeline.external.kafka_sink import _write
 from queenspark.store.pipeline import PipelineStore
 from tests.external.sinks import LocalSink
 from tests.kafka.topics import Topics
@@ -32,7 +32,7 @@ def test_rows_of_a_stream_are_records_with_keys_and_ids(topics: Topics) -> None:
     query.drain()
     query.close()
     assert definition.body.writes is not None
-    write = partial(to_kafka, definition.body.writes.options)
+    write = partial(_write, definition.body.writes.options)
     packed = [pa.array(frame["rows"].tolist(), pa.binary()) for frame in query.outputs]
     batches = [pa.RecordBatch.from_pydict({"rows": rows}) for rows in packed]
     assert sum(batch["written"][0].as_py() for batch in write(iter(batches))) == 20

@@ -38,8 +38,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 def reader_of(source: Source, fields: Sequence[Field], pseudo: Sequence[str] = ()) -> Reader:
     """The reader of a source that gives these fields of its records, and the pseudo-columns that it has.
 
-    The module of a connector has a function `open_reader(source, fields, pseudo)`; what it needs is imported only
-    when a job reads such a source.
+    The module of a connector has a function `open_reader(source, fields, pseudo)`; what it needs is imported
+    only when a job reads such a source.
     """
     module: Any = import_module(_MODULES[source.connector], __package__)
     opened: Callable[[Source, Sequence[Field], Sequence[str]], Reader] = module.open_reader

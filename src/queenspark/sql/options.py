@@ -106,7 +106,7 @@ OF_STREAM = ("start", "on_error")
 #: Options of a sink, by connector.
 SINKS: dict[str, dict[str, Check]] = {
     "files": {"path": _text, "format": _choice("json", "csv", "parquet"), "partition_by": _text},
-    "kafka": _KAFKA,
+    "kafka": _KAFKA | {"partition_by": _text},
 }
 #: Options of a sink FROM a stream, by connector.
 STREAM_SINKS: dict[str, dict[str, Check]] = {

@@ -5,9 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from ...sql import parse_one
-from ...sql.canonical import shown
-from ...sql.statements import CreateSink
 from ...store.job import Condition, Job
 from ..times import iso
 from ..window import shown_time
@@ -30,15 +27,6 @@ def shown_condition(job: Job, condition: Condition) -> dict[str, Any]:
         "lastError": condition.last_error,
         "runsIn": "own query" if job.definition.runs_alone else "streams",
     }
-
-
-def shown_statement(job: Job) -> str:
-    """The statement of a job, without passwords and the like."""
-    if job.definition.writes is None:
-        return job.statement
-    statement = parse_one(job.statement)
-    assert isinstance(statement, CreateSink)
-    return shown(statement)
 
 
 def shown_run(condition: Condition) -> dict[str, Any] | None:
@@ -71,7 +59,7 @@ def shown_job(job: Job, condition: Condition) -> dict[str, Any]:
         "name": job.name,
         "namespace": job.namespace,
         "queue": job.queue,
-        "statement": shown_statement(job),
+        "statement": job.statement,
         "version": job.version,
         **shown_condition(job, condition),
         "createdAt": iso(job.created_at),

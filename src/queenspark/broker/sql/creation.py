@@ -17,7 +17,6 @@ from ...sql.types import from_name
 from ...store.job import How, Job, WantedJob
 from ...store.job_change import JobChange
 from .catalogue import job_relation, outside_of, own_name, queues_of
-from .condition import shown_statement
 from .names import check_new_name, split_name
 from .planner import Planned, Planner, retention_of
 from .replacement import how_it_changes
@@ -133,8 +132,9 @@ class Creation:
                 f"there is a job {name} already; use CREATE OR REPLACE SINK for a sink, or DROP it first"
             )
         statement = msgspec.structs.replace(statement, name=name, replace=False)
-        text = canonical(statement)
-        if job is not None and text == job.statement and not await self._is_cut_off(job):
+        text, writes = shown(statement), written_by(statement)
+        is_same = job is not None and text == job.statement and writes == job.definition.writes
+        if job is not None and is_same and not await self._is_cut_off(job):
             return _created(job, changed=False)
         query = await query_of(statement, self._planner.catalogue)
         planned = await self._planner.plan(query)
@@ -144,7 +144,6 @@ class Creation:
             )
         check_columns(statement, planned.plan)
         await check_place(self._change, statement, job)
-        writes = written_by(statement)
         wanted = await self._planner.wanted(name, query, planned)
         wanted = msgspec.structs.replace(wanted, query={**wanted.query, "statement": text}, writes=writes)
         await self.check_alone(wanted, statement.span, job)
@@ -253,6 +252,6 @@ def _created(job: Job, *, changed: bool, warnings: Sequence[str] = ()) -> Result
         "name": job.full_name,
         "version": job.version,
         "changed": changed,
-        "statement": shown_statement(job),
+        "statement": job.statement,
         "warnings": list(warnings),
     }

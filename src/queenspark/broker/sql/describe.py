@@ -11,7 +11,7 @@ from ...sql.statements import Describe
 from ...store.job import Condition
 from ...store.job_change import JobChange
 from .catalogue import BrokerCatalogue, outside_of, read_by
-from .condition import shown_condition, shown_retention, shown_run, shown_statement
+from .condition import shown_condition, shown_retention, shown_run
 from .table import Result, kind_of_rows, table, type_name
 
 _COLUMNS = [("column", "string"), ("type", "string")]
@@ -45,7 +45,7 @@ async def described(change: JobChange, statement: Describe) -> Result:
                 "connector": writes.connector,
                 "writes": without_secrets(writes.options),
             }
-        more |= {"statement": shown_statement(job), "version": job.version}
+        more |= {"statement": job.statement, "version": job.version}
         if statement.extended:
             condition = (await change.conditions([job]))[job.id]
             details |= {**shown_condition(job, condition), **_retention(condition)}

@@ -15,7 +15,7 @@ from ...store.job_change import JobChange
 from ...store.page import Page
 from ...store.queues import Queues
 from .catalogue import outside_of, parsed_schema, parsed_source, queues_of, read_by
-from .condition import shown_condition, shown_statement
+from .condition import shown_condition
 from .table import Result, kind_of_rows, table
 
 _STREAMS = [
@@ -90,9 +90,7 @@ async def _sources(change: JobChange) -> list[list[Any]]:
 
 async def _sinks(change: JobChange) -> list[list[Any]]:
     sinks = [(job, job.definition.writes) for job in await change.all()]
-    return [
-        [job.full_name, writes.connector, shown_statement(job)] for job, writes in sinks if writes is not None
-    ]
+    return [[job.full_name, writes.connector, job.statement] for job, writes in sinks if writes is not None]
 
 
 async def _jobs(change: JobChange) -> list[list[Any]]:

@@ -46,8 +46,11 @@ def written_by(statement: CreateSink) -> Outside:
 
 async def query_of(statement: CreateSink, catalogue: BrokerCatalogue) -> Select:
     """The query of a sink: its own, or one that passes on the rows of a stream. Raises SqlError."""
+    is_kafka = written_by(statement).connector == "kafka"
     if statement.query is not None:
-        return statement.query
+        # The key of records is what the partition of messages is: the query has to know it.
+        given = tuple(option for option in statement.options if is_kafka and option.name == "partition_by")
+        return msgspec.structs.replace(statement.query, options=(*statement.query.options, *given))
     found = await catalogue.load(statement.stream, statement.stream_span)
     if found.source is not None:
         raise statement.stream_span.error(
@@ -62,8 +65,9 @@ async def query_of(statement: CreateSink, catalogue: BrokerCatalogue) -> Select:
     known = {name.lower() for name in relation.columns}
     added = {name: METADATA[name] for name in _metadata(statement) if name not in known}
     by = {name.lower() for name in _names(written_by(statement).options.get("partition_by", ""))}
-    added |= {name: text for name, text in _FOLDERS.items() if name in by - known}
-    options = tuple(option for option in statement.options if option.name in OF_STREAM)
+    added |= {name: text for name, text in _FOLDERS.items() if name in by - known and not is_kafka}
+    of_query = (*OF_STREAM, "partition_by") if is_kafka else OF_STREAM
+    options = tuple(option for option in statement.options if option.name in of_query)
     return Select(
         items=(Star(span=statement.span), *(_item(text, name) for name, text in added.items())),
         source=statement.stream,
@@ -84,7 +88,7 @@ def check_columns(statement: CreateSink, plan: Plan) -> None:
                 raise given.span.error(
                     f"the column {name} is an {kind}, which CSV cannot have; use json or parquet"
                 )
-    if (by := options.get("partition_by")) is not None:
+    if (by := options.get("partition_by")) is not None and options["connector"].value == "files":
         _check_folders(_names(by.value), plan, by.span, from_stream=statement.query is None)
 
 

@@ -129,7 +129,7 @@ class Topic:
 def problem(reason: KafkaError, topic: str) -> Exception:
     """An error of librdkafka as one of ours."""
     if reason.code() in _GONE:
-        return ReadFailed(f"the topic {topic} is gone; create it again and RESTART the job, or DROP the job")
+        return ReadFailed(f"the topic {topic} is gone; DROP the job")
     if reason.code() in _REFUSED:
         return ReadFailed(f"the brokers refuse access to the topic {topic}: {reason.str()}")
     return Unavailable(f"the brokers of the topic {topic} do not answer: {reason.str()}")

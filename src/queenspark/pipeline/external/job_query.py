@@ -123,4 +123,4 @@ def _queues(body: Body) -> Outside:
 
 def _said(reason: str) -> str:
     """A reason without the name of the exception, when that says nothing more."""
-    return re.sub(r"^[\w.]*(ReadFailed|JobFailed|Unreachable): ", "", reason)
+    return re.sub(r"^[\w.]*(ReadFailed|WriteFailed|JobFailed|Unreachable): ", "", reason)

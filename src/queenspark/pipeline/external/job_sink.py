@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,7 +12,8 @@ from ...sql import Plan
 from ...sql.types import JSON, SqlType
 from ...store.definitions import Outside
 from ..errors import JobFailed
-from .packed_rows import to_columns, to_kafka
+from .kafka_sink import KafkaSink
+from .packed_rows import to_columns
 
 _OPTIONS = {"csv": {"header": "true"}, "json": {"ignoreNullFields": "false"}}
 
@@ -64,24 +64,6 @@ class FilesSink:
         )
         names = [name.strip() for name in self._options.get("partition_by", "").split(",") if name.strip()]
         return stream.partitionBy(*names) if names else stream
-
-
-class KafkaSink:
-    """A topic of Kafka, each row at least once: tasks write, and Spark's own sink has nothing to do."""
-
-    def __init__(self, sink: Outside) -> None:
-        self._options = sink.options
-
-    def check(self, spark: SparkSession, checkpoint: str) -> None:
-        """Nothing is in the way: what is written again can be told by its id."""
-
-    def writer(self, rows: DataFrame) -> DataStreamWriter:
-        """The stream, all but started."""
-        return (
-            rows.select("rows")
-            .mapInArrow(partial(to_kafka, self._options), "written long")
-            .writeStream.format("noop")
-        )
 
 
 def sink_of(sink: Outside, plan: Plan, version: int) -> JobSink:

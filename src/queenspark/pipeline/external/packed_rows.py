@@ -5,14 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 
-import msgspec
 import polars as pl
 import pyarrow as pa
 
 OUTPUT = "rows binary"
 """The column that has them, beside the figures of a bucket."""
 
-_headers = msgspec.json.Decoder(dict[str, str]).decode
 #: Of each row beside its columns: its key, its id and its headers, for sinks that can tell them.
 ABOUT = ("key", "transaction_id", "headers")
 
@@ -39,17 +37,3 @@ def to_columns(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 compat_level=pl.CompatLevel.oldest()
             )
             yield from table.to_batches()
-
-
-def to_kafka(options: dict[str, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For `mapInArrow`: write packed rows to a topic; how many they were. Their key is that of the row."""
-    from ...connectors.kafka.kafka_writer import KafkaRow, KafkaWriter
-
-    writer = KafkaWriter(options)
-    for batch in batches:
-        for rows in unpacked_rows(batch.column("rows")):
-            named = rows.select("transaction_id", "key", "payload", "headers").iter_rows()
-            count = writer.write(
-                KafkaRow(id_, key, payload, _headers(headers or "{}")) for id_, key, payload, headers in named
-            )
-            yield pa.RecordBatch.from_pydict({"written": [count]})
