@@ -256,6 +256,16 @@ def test_mistakes_are_refused_with_the_fix(files: Files, statement: str, says: s
     assert says in files.refused(statement)
 
 
+def test_a_dry_run_leaves_no_folder(files: Files) -> None:
+    stream(files)
+    path = files.folder / "deep" / "out"
+    options = f"connector = 'files', path = '{path}'"
+    statement = f"create sink {files.name('o')} from {files.name('s')} with ({options})"
+    answer = files.api.post("/api/v1/sql", {"sql": statement, "dryRun": True})
+    assert answer.status_code == 200, answer.text
+    assert not (files.folder / "deep").exists()
+
+
 def test_arrays_are_not_for_csv(files: Files) -> None:
     stream(files, "a array<bigint>, k string")
     with pytest.raises(AssertionError):

@@ -33,10 +33,14 @@ def check_sink(options: dict[str, str]) -> None:
         raise Unreachable(
             f"{folder} has the files of another sink; choose another path, or remove the folder"
         )
+    # What was not there goes again: the statement may be a dry run, or be refused for another reason.
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
+        for each in missing:
+            each.rmdir()
     except OSError as error:
         raise Unreachable(
             f"{folder} cannot be written to: {error.strerror}; correct the path, or the rights of the folder"
