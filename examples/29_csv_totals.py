@@ -3,6 +3,7 @@
 The files are read by Spark and never pass through the queue. Prints the total of each country.
 """
 
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,5 +23,5 @@ with Queen() as queen, TemporaryDirectory() as folder:
         f" WITH (connector = 'files', path = '{folder}', format = 'csv', mode = 'once')"
     )
     totals = "SELECT country, COUNT(*) AS n, SUM(amount) AS total FROM csv_sales GROUP BY country EMIT FINAL"
-    for country, n, total in sorted(queen.sql(f"{totals} LIMIT 3")):
-        print(f"{country}: {total} in {n} sales")
+    for row in sorted(queen.sql(f"{totals} LIMIT 3"), key=itemgetter("country")):
+        print(f"{row['country']}: {row['total']} in {row['n']} sales")

@@ -5,6 +5,7 @@ more than fit into memory. Prints the stations in order.
 """
 
 import random
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,5 +28,5 @@ with Queen() as queen, TemporaryDirectory() as folder:
         "SELECT station, MIN(value) AS smallest, ROUND(AVG(value), 1) AS mean, MAX(value) AS largest"
         " FROM measurements GROUP BY station EMIT FINAL LIMIT 3"
     )
-    for station, smallest, mean, largest in sorted(queen.sql(query)):
-        print(f"{station}={smallest}/{mean}/{largest}")
+    for row in sorted(queen.sql(query), key=itemgetter("station")):
+        print(f"{row['station']}={row['smallest']}/{row['mean']}/{row['largest']}")

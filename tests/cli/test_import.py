@@ -32,7 +32,8 @@ def messages(shared_broker: Broker, queue: str) -> Messages:
 
     def read() -> list[dict[str, Any]]:
         with Api(shared_broker.url, shared_broker.database_url) as api:
-            found, after = [], None
+            found: list[dict[str, Any]] = []
+            after: str | None = None
             while True:
                 page = api.read(
                     f"/api/v1/resources/queues/{queue}/log", **({"after": after} if after else {})
