@@ -7,6 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+KAFKA := .kafka
 WORKERS ?= 3
 ARGS ?=
 LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11 \
@@ -14,7 +15,7 @@ LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11 \
 SOURCES := src tests bench tools examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test test-long check format bench lock clean
+.PHONY: help setup demo up test test-long check format bench kafka lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -48,6 +49,8 @@ format: $(READY) ## format the code and fix what lint can fix
 bench: $(READY) ## measure this machine
 	@$(BIN)/python -m bench $(ARGS)
 
+kafka: $(KAFKA)/.ready ## fetch a Kafka broker for the tests into .kafka (needs Java 17 and mvn)
+
 lock: $(READY) ## resolve the dependencies anew and pin them with hashes
 	@$(LOCK) --universal --upgrade --extra server --group dev pyproject.toml -o requirements/dev.txt
 	@echo 'queen-mq==0.14.0' | $(LOCK) --universal --no-deps --no-annotate - -o requirements/queen-0.14.txt
@@ -66,4 +69,13 @@ $(READY): requirements/dev.txt requirements/queen-0.14.txt pyproject.toml
 	@rm -rf $(VENV)/queen-0.14
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
 		--target $(VENV)/queen-0.14 -r requirements/queen-0.14.txt
+	@touch $@
+
+$(KAFKA)/.ready: tests/kafka/pom.xml
+	@command -v mvn >/dev/null || { \
+		echo 'Maven (mvn) is not installed; without it the tests of Kafka run against a mock cluster' >&2; exit 1; }
+	@echo 'Fetching Kafka into $(KAFKA) (about 45 MB)'
+	@rm -rf $(KAFKA)
+	@mvn --batch-mode --quiet --no-transfer-progress --file tests/kafka/pom.xml dependency:copy-dependencies \
+		-DoutputDirectory=$(CURDIR)/$(KAFKA)/libs
 	@touch $@

@@ -29,6 +29,7 @@ WITH_SPARK = {
     "spark": (
         "tests/pipeline/",
         "tests/external/test_in_spark.py",
+        "tests/kafka/",
         "tests/cli/test_demo.py",
         "tests/cli/test_up.py",
         "tests/sql/test_against_spark.py",

@@ -133,6 +133,22 @@ def test_its_command_pushes_pops_and_follows_windows(
     assert queue in plain.call("queenspark", "sql", "-c", "SHOW QUEUES", url=shared_broker.url)
 
 
+def test_its_command_imports_and_exports(
+    plain: Installation, shared_broker: Broker, queue: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    (tmp_path / "a.csv").write_text("n,name\n1,tea\n")
+    file, url = str(tmp_path / "a.csv"), shared_broker.url
+    plain.call("queenspark", "import", file, "--queue", queue, url=url)
+    wait_for_horizon(shared_broker.database_url)
+    assert plain.call("queenspark", "export", queue, "--to", "-", url=url) == '{"n":1,"name":"tea"}\n'
+    (tmp_path / "a.parquet").write_bytes(b"")
+    said = plain.call(
+        "queenspark", "import", str(tmp_path / "a.parquet"), "--queue", queue, expect=2, url=url
+    )
+    assert said.startswith("Parquet needs the packages of the server; install them with: pip install")
+
+
 @pytest.mark.parametrize(("table", "package"), [("to_arrow", "pyarrow"), ("to_polars", "polars")])
 def test_a_table_without_its_package_names_the_fix(plain: Installation, table: str, package: str) -> None:
     said = plain.call("python", "-c", f"from queenspark import Messages; Messages([]).{table}()", expect=1)

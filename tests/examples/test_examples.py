@@ -174,6 +174,24 @@ PRINTED = {
         goal 3: red 2, blue 1
         goal 4: red 3, blue 1
     """,
+    "29_csv_totals": """
+        AT: 3.0 in 1 sales
+        IT: 10.0 in 2 sales
+        NO: 20.0 in 2 sales
+    """,
+    "30_watched_folder": """
+        attic: 34.0 °C
+        oven: 210.0 °C
+    """,
+    "31_parquet_by_hour": """
+        hour=2026-01-31T12 ['12:00: 2', '12:59: 1']
+        hour=2026-01-31T13 ['13:00: 3']
+    """,
+    "32_one_billion_rows": """
+        Abha=1.0/18.0/36.4
+        Bern=-10.1/9.0/26.5
+        Cairo=3.9/22.1/38.2
+    """,
 }
 
 #: Windows of different keys have no order between them, so these lines may come in any.

@@ -58,6 +58,8 @@ def queues(api: Api) -> None:
     api.push("q", 1)
     both = {"transactionId": "same", "traceId": "trace", "headers": {"tenant": "north"}}
     api.push_items([{"queue": "q", "payload": 1, **both}] * 2)
+    api.read("/api/v1/resources/queues/q/log")
+    assert api.get("/api/v1/resources/queues/gone/log").status_code == 404
     api.configure("gone")
     answered(api.delete("/api/v1/resources/queues/gone"), 200)
     assert api.get("/api/v1/resources/queues/gone").status_code == 404

@@ -16,6 +16,7 @@ from . import (
     openapi,
     pop,
     push,
+    queue_log,
     queues,
     statements,
     stream_definition,
@@ -37,7 +38,7 @@ NOT_SERVED = {
 def routes() -> list[Route]:
     """Every route of the API."""
     modules = (
-        push, pop, ack, queues, groups, messages, stream_definition, streams, stream_resources,
+        push, pop, ack, queues, queue_log, groups, messages, stream_definition, streams, stream_resources,
         active_windows, timeline, statements, jobs, explanations, attention, system_info, system, me, keys, audit,
     )  # fmt: skip
     found = [route for module in modules for route in module.ROUTES]

@@ -9,6 +9,8 @@ import typer
 from queenspark.cli import audit, dlq, groups, jobs, keys, queues, streams
 from queenspark.cli.demo.command import demo
 from queenspark.cli.exits import Exit, Failure
+from queenspark.cli.files.export_command import export
+from queenspark.cli.files.import_command import import_files
 from queenspark.cli.me import me
 from queenspark.cli.output import say
 from queenspark.cli.pipeline import pipeline
@@ -66,6 +68,8 @@ app.command(rich_help_panel=USE)(push)
 app.command(rich_help_panel=USE)(pop)
 app.command(rich_help_panel=USE)(tail)
 app.command(rich_help_panel=USE)(windows)
+app.command("import", rich_help_panel=USE)(import_files)
+app.command(rich_help_panel=USE)(export)
 app.add_typer(sql.app, name="sql", rich_help_panel=USE)
 app.command(rich_help_panel=LOOK)(status)
 app.add_typer(queues.app, name="queues", rich_help_panel=LOOK)

@@ -35,9 +35,9 @@ class BrokerApi:
                 Brokers(self.url), timeout=ANSWER_SECONDS, retries=0, credentials=credentials()
             )
 
-    def get(self, *path: str, query: Query | None = None, patience: float = 0.0) -> Any:
+    def get(self, *path: str, query: Query | None = None, patience: float = 0.0, kind: Any = Any) -> Any:
         """The answer to a GET, None for 204; `patience` is how long the broker may take on purpose."""
-        return self._call("GET", *path, query=query, patience=patience)
+        return self._call("GET", *path, query=query, patience=patience, kind=kind)
 
     def post(self, *path: str, body: Any = None, query: Query | None = None) -> Any:
         """The answer to a POST."""

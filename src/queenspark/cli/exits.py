@@ -11,6 +11,7 @@ class Exit(IntEnum):
     USAGE = 2  # the command was not understood, or the system cannot start like this
     NOTHING = 3  # there is nothing to show
     UNREACHABLE = 4  # no broker answers
+    PARTLY = 5  # done, except for lines that were skipped
 
 
 class Failure(Exception):

@@ -11,7 +11,11 @@ import msgspec
 from ..sql.payload import Field
 from .reader import Reader
 
-_MODULES = {"files": ".files.files_reader", "kafka": ".kafka.kafka_reader"}
+_MODULES = {
+    "files": ".files.files_reader",
+    "kafka": ".kafka.kafka_reader",
+    "queue": ".queue.queue_reader",
+}
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,12 +35,12 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     start: str = "earliest"
 
 
-def reader_of(source: Source, fields: Sequence[Field]) -> Reader:
-    """The reader of a source that gives these fields of its records.
+def reader_of(source: Source, fields: Sequence[Field], pseudo: Sequence[str] = ()) -> Reader:
+    """The reader of a source that gives these fields of its records, and the pseudo-columns that it has.
 
-    The module of a connector has a function `open_reader(source, fields)`; what it needs is imported only
-    when a job reads such a source.
+    The module of a connector has a function `open_reader(source, fields, pseudo)`; what it needs is imported
+    only when a job reads such a source.
     """
     module: Any = import_module(_MODULES[source.connector], __package__)
-    opened: Callable[[Source, Sequence[Field]], Reader] = module.open_reader
-    return opened(source, fields)
+    opened: Callable[[Source, Sequence[Field], Sequence[str]], Reader] = module.open_reader
+    return opened(source, fields, pseudo)

@@ -8,6 +8,7 @@ import msgspec
 
 from .duration import duration_text
 from .expression_text import expression_text, type_text
+from .options import is_secret
 from .statements import (
     COUNTED,
     Column,
@@ -35,6 +36,15 @@ from .words import dotted_text, name_text
 def canonical(statement: Statement) -> str:
     """The canonical text of a statement."""
     return _text(statement)
+
+
+def shown(statement: CreateSource | CreateSink) -> str:
+    """The same for people: without passwords and the like."""
+    options = tuple(
+        msgspec.structs.replace(each, value="…") if is_secret(each.name) else each
+        for each in statement.options
+    )
+    return canonical(msgspec.structs.replace(statement, options=options))
 
 
 @singledispatch

@@ -63,6 +63,20 @@ def _character(value: str) -> str:
     return found
 
 
+def is_secret(name: str) -> bool:
+    """Whether the value of an option must not be shown."""
+    return any(word in name for word in ("password", "secret", "token", ".pem", "oauthbearer.config"))
+
+
+def without_secrets(given: dict[str, str]) -> dict[str, str]:
+    """Options as they can be shown."""
+    return {name: "…" if is_secret(name) else value for name, value in given.items()}
+
+
+def _passed_on(value: str) -> str:
+    return value
+
+
 _boolean = _choice("true", "false")
 
 #: Options of a query.
@@ -79,14 +93,25 @@ _READ_FILES: dict[str, Check] = _FILES | {
     "mode": _choice("stream", "once"), "header": _boolean, "delimiter": _character,
 }  # fmt: skip
 _KAFKA: dict[str, Check] = {"brokers": _text, "topic": _text}
+#: Settings of librdkafka are passed on: kafka.security.protocol, kafka.sasl.password …
+KAFKA_PREFIX = "kafka."
 #: Options of a source, by connector.
 SOURCES: dict[str, dict[str, Check]] = {
-    "files": _READ_FILES, "kafka": _KAFKA | {"key_in_one_partition": _boolean},
+    "files": _READ_FILES, "kafka": _KAFKA | {
+        "format": _choice("json", "text", "raw"), "start": _start, "key_in_one_partition": _boolean,
+    },
 }  # fmt: skip
+#: Options of a query that a sink FROM a stream has, too.
+OF_STREAM = ("start", "on_error")
 #: Options of a sink, by connector.
 SINKS: dict[str, dict[str, Check]] = {
     "files": {"path": _text, "format": _choice("json", "csv", "parquet"), "partition_by": _text},
-    "kafka": _KAFKA,
+    "kafka": _KAFKA | {"partition_by": _text},
+}
+#: Options of a sink FROM a stream, by connector.
+STREAM_SINKS: dict[str, dict[str, Check]] = {
+    connector: own | {"metadata": _text} | {name: JOB[name] for name in OF_STREAM}
+    for connector, own in SINKS.items()
 }
 
 
@@ -96,7 +121,7 @@ def options(cursor: Cursor) -> tuple[Option, ...]:
     cursor.expect("(")
     while True:
         span = cursor.span
-        name = cursor.name("the name of an option").lower()
+        name = _name(cursor)
         if any(each.name == name for each in found):
             raise span.error(f"the option {name} is given twice; give it once")
         cursor.expect("=")
@@ -105,6 +130,16 @@ def options(cursor: Cursor) -> tuple[Option, ...]:
             break
     cursor.expect(")")
     return tuple(found)
+
+
+def _name(cursor: Cursor) -> str:
+    """The name of an option; settings of librdkafka have dots, and keywords may follow them."""
+    name = cursor.name("the name of an option")
+    while cursor.takes("."):
+        if not cursor.at(Kind.WORD, Kind.QUOTED):
+            raise cursor.expected("the rest of the name of an option after the dot")
+        name += f".{cursor.next().text}"
+    return name.lower()
 
 
 def _value(cursor: Cursor, name: str) -> str:
@@ -154,6 +189,8 @@ def connector_options(
     known = {"connector": _choice(*connectors)}
     checked((connector,), known, what)
     own = connectors[connector.value.lower()]
+    if "brokers" in own:
+        known |= {each.name: _passed_on for each in given if each.name.startswith(KAFKA_PREFIX)}
     found = checked(given, known | own, f"{what} with the connector {connector.value.lower()!r}")
     for name in ("path", "brokers", "topic"):
         if name in own and all(option.name != name for option in given):

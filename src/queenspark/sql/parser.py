@@ -137,7 +137,7 @@ def _sink(cursor: Cursor, name: str, span: Span, *, replace: bool) -> CreateSink
     cursor.expect("FROM")
     stream_span = cursor.span
     stream = cursor.dotted_name("the name of a stream")
-    given = options.connector_options(_with(cursor), options.SINKS, "a sink", span)
+    given = options.connector_options(_with(cursor), options.STREAM_SINKS, "a sink", span)
     return CreateSink(
         name=name, stream=stream, stream_span=stream_span, options=given, replace=replace, span=span
     )

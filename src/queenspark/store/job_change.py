@@ -148,7 +148,7 @@ class JobChange:
             await versions.add(job.id, version, new)
         else:
             version += 1
-            if new.reads is not None or old.reads is not None:
+            if new.runs_alone or old.runs_alone:
                 # What lies outside has no position in the log: the next version begins where it begins.
                 await versions.add(job.id, version - 1, msgspec.structs.replace(old, until_us=OVER))
                 begun = await versions.begin(wanted.start)

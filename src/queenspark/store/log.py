@@ -110,6 +110,12 @@ class LogReader:
             return last
         return self._nth(queue_ids, after, last, limit) or last
 
+    def average_bytes(self, queue_ids: Sequence[int], after: Position, sample: int) -> float:
+        """The mean size of the next messages after a position; 0 when there are none."""
+        params = {"queue_ids": list(queue_ids), "txid": after.txid, "id": after.id, "sample": sample}
+        ((found,),) = self._rows(query("log_average_bytes"), params)
+        return float(found or 0.0)
+
     def next_end(
         self, queues: Mapping[str, int], after: Position, limit: int | None = None, seconds: float = 0.0
     ) -> Position | None:

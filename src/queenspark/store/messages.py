@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from .database import Database
 from .encryption import Cipher
+from .position import Position
 
 _FILTERS = (
     "queue_id",
@@ -34,10 +36,28 @@ class Messages:
         records = await self._database.records(
             "browse_messages", {**params, "limit": limit, "offset": offset}
         )
-        for record in records:
-            if record["encrypted"]:
-                record["payload"] = self._cipher.decrypt(record["payload"], record["transaction_id"])
-        return records
+        return self._decrypted(records)
+
+    async def after(
+        self, queue_id: int, position: Position, limit: int, most_bytes: int
+    ) -> list[dict[str, Any]]:
+        """The next final messages of a queue in the order of the log.
+
+        At most `limit`, and no more after those that reach `most_bytes`.
+        """
+        params = {"queue_id": queue_id, **position._asdict(), "limit": limit, "bytes": most_bytes}
+        return self._decrypted(await self._database.records("log_page", params))
+
+    async def end(self, queue_id: int) -> Position | None:
+        """The position of the last final message of a queue."""
+        row = await self._database.row("log_last_final", {"queue_id": queue_id})
+        return None if row is None else Position(*row)
+
+    async def position_at(self, queue_id: int, moment: datetime) -> Position:
+        """The position just before the first message of a queue that was created at or after a time."""
+        row = await self._database.row("log_position_at", {"queue_id": queue_id, "time": moment})
+        assert row is not None
+        return Position(*row)
 
     async def get(self, partition_id: int, transaction_id: str) -> dict[str, Any] | None:
         """One message."""
@@ -48,3 +68,9 @@ class Messages:
         """Delete one message from the log; groups that have not read it will not."""
         params = {"partition_id": partition_id, "transaction_id": transaction_id}
         return await self._database.row("delete_message", params) is not None
+
+    def _decrypted(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        for record in records:
+            if record["encrypted"]:
+                record["payload"] = self._cipher.decrypt(record["payload"], record["transaction_id"])
+        return records

@@ -84,7 +84,10 @@ class JobRetention(msgspec.Struct, rename="camel"):
 
 
 class JobRun(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What a job with a query of its own has read and written; `files` and `bytes` of files."""
+    """What a job with a query of its own has read and written.
+
+    `files` and `bytes` are of files, `partitions` and `lagRecords` of Kafka, `position` of queues.
+    """
 
     records: int
     rows: int
@@ -94,6 +97,9 @@ class JobRun(msgspec.Struct, rename="camel", omit_defaults=True):
     bytes: int | None = None
     files_left: int | None = None
     bytes_left: int | None = None
+    partitions: int | None = None
+    lag_records: int | None = None
+    position: str | None = None
 
 
 class JobDetail(JobShown):

@@ -37,6 +37,25 @@ class MessageList(msgspec.Struct):
     offset: int
 
 
+class LoggedMessage(msgspec.Struct, rename="camel", gc=False):
+    """A message as the log has it."""
+
+    transaction_id: str
+    trace_id: str | None
+    partition: str
+    created_at: str
+    data: Raw
+    headers: dict[str, str] | UnsetType = UNSET
+
+
+class LogPage(msgspec.Struct):
+    """Messages of a queue in order. `next` is the position after them, `end` that of the last message."""
+
+    messages: list[LoggedMessage]
+    next: str
+    end: str | None
+
+
 class DeadLetter(msgspec.Struct, rename="camel"):
     """A message that a group gave up on."""
 

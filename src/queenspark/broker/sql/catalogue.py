@@ -23,6 +23,9 @@ from .names import split_name
 SAMPLE = 1000
 """Messages of a queue without a schema that are looked at, the newest ones."""
 
+_KAFKA_DELAY_US = (
+    5_000_000  # of producers whose clocks or networks differ, by which windows go without a time
+)
 Paths = dict[tuple[str | int, ...], SqlType]
 
 
@@ -190,6 +193,8 @@ def source_relation(source: CreateSource) -> Relation:
         outside.name,
         outside.connector,  # type: ignore[arg-type]
         {column.name: from_name(column.type) for column in source.columns},
+        has_event_time=outside.connector == "kafka",
+        delay_us=_KAFKA_DELAY_US if outside.connector == "kafka" else 0,
         key_in_one_partition=outside.options.get("key_in_one_partition") == "true",
         bounded=outside.options.get("mode") == "once",
     )

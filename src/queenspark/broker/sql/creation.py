@@ -8,19 +8,19 @@ from collections.abc import Sequence
 import msgspec
 
 from ...connectors.checks import Unreachable, check_source
-from ...sql import Relation, SqlError, canonical, parse_one, plan_stream, thaw
-from ...sql.errors import did_you_mean
+from ...sql import Relation, SqlError, canonical, parse_one, plan_query, plan_stream, thaw
+from ...sql.canonical import shown
 from ...sql.parser import parse_type
 from ...sql.source import Span
 from ...sql.statements import Column, CreateSink, CreateSource, CreateStream, DeclareStream, Select
 from ...sql.types import from_name
-from ...store.definitions import Outside
 from ...store.job import How, Job, WantedJob
 from ...store.job_change import JobChange
 from .catalogue import job_relation, outside_of, own_name, queues_of
 from .names import check_new_name, split_name
 from .planner import Planned, Planner, retention_of
 from .replacement import how_it_changes
+from .sinks import check_columns, check_place, query_of, written_by
 from .table import Result
 
 
@@ -118,7 +118,7 @@ class Creation:
         changed = declared is None or declared.statement != text
         if changed:
             await self._change.relations.set(name, "source", text)
-        return {"kind": "create_source", "name": name, "changed": changed, "statement": text}
+        return {"kind": "create_source", "name": name, "changed": changed, "statement": shown(statement)}
 
     async def create_sink(self, statement: CreateSink) -> Result:
         """Create or redefine a job that writes to the outside. Raises SqlError."""
@@ -132,13 +132,18 @@ class Creation:
                 f"there is a job {name} already; use CREATE OR REPLACE SINK for a sink, or DROP it first"
             )
         statement = msgspec.structs.replace(statement, name=name, replace=False)
-        text = canonical(statement)
-        if job is not None and text == job.statement:
+        text, writes = shown(statement), written_by(statement)
+        is_same = job is not None and text == job.statement and writes == job.definition.writes
+        if job is not None and is_same and not await self._is_cut_off(job):
             return _created(job, changed=False)
-        query = queried(statement)
+        query = await query_of(statement, self._planner.catalogue)
         planned = await self._planner.plan(query)
-        writes = outside_of(statement)
-        check_sink(writes, planned, statement.span)
+        if statement.query is not None and planned.source.source is None:
+            raise query.source_span.error(
+                f"{query.source} is no source outside; create a stream of the query, and a sink FROM that"
+            )
+        check_columns(statement, planned.plan)
+        await check_place(self._change, statement, job)
         wanted = await self._planner.wanted(name, query, planned)
         wanted = msgspec.structs.replace(wanted, query={**wanted.query, "statement": text}, writes=writes)
         await self.check_alone(wanted, statement.span, job)
@@ -224,39 +229,21 @@ class _Only:
 
 def _change_for(reader: Job, after: Relation) -> str | None:
     """Why a job that reads another one cannot go on after that one's change; None when it can."""
-    statement = parse_one(reader.statement)
-    assert isinstance(statement, CreateStream)
     before = thaw(reader.query)
+    # A sink has the columns of the stream as they were: with others it would write other files.
+    statement = parse_one(reader.statement if reader.definition.writes is None else reader.query["select"])
+    assert isinstance(statement, CreateStream | Select)
     try:
-        again = plan_stream(statement, _Only(after))
+        again = (
+            plan_stream(statement, _Only(after))
+            if isinstance(statement, CreateStream)
+            else plan_query(statement, _Only(after))
+        )
     except SqlError as error:
         return f"would fail: {error.message}"
     if again.records.fields != before.records.fields:
         return "its columns would have other types"
     return None
-
-
-def queried(statement: CreateSink) -> Select:
-    """The query of a sink. Raises SqlError."""
-    if statement.query is None:
-        raise statement.span.error(
-            "CREATE SINK … FROM a stream is not available yet; use CREATE SINK … AS SELECT … FROM a source"
-        )
-    return statement.query
-
-
-def check_sink(writes: Outside, planned: Planned, span: Span) -> None:
-    """Refuse a sink that cannot have the rows of a query. Raises SqlError."""
-    plan = planned.plan
-    if planned.source.source is None:
-        raise span.error(
-            f"{plan.relation.name} is no source outside; create a stream of the query, and a sink FROM that"
-        )
-    names = {column.lower() for column in plan.columns}
-    for wanted in writes.options.get("partition_by", "").split(","):
-        if wanted.strip() and wanted.strip().lower() not in names:
-            hint = did_you_mean(wanted.strip(), plan.columns)
-            raise span.error(f"partition_by names {wanted.strip()!r}, which is not selected{hint}")
 
 
 def _created(job: Job, *, changed: bool, warnings: Sequence[str] = ()) -> Result:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...sql import Relation
+from ...sql.canonical import shown
+from ...sql.options import without_secrets
 from ...sql.statements import Describe
 from ...store.job import Condition
 from ...store.job_change import JobChange
@@ -31,14 +33,19 @@ async def described(change: JobChange, statement: Describe, caller: Caller) -> R
     if found.source is not None:
         details |= {"connector": outside_of(found.source).connector}
         del details["reads"]
-    if found.schema is not None or found.source is not None:
+        more["statement"] = shown(found.source)
+    if found.schema is not None:
         declared = await change.relations.find(relation.name)
         more["statement"] = declared.statement if declared is not None else ""
     if job is not None:
         details |= {"reads": read_by(job), "queue": job.queue}
         if (writes := job.definition.writes) is not None:
             del details["queue"]
-            details |= {"kind": "sink", "connector": writes.connector, "writes": writes.options}
+            details |= {
+                "kind": "sink",
+                "connector": writes.connector,
+                "writes": without_secrets(writes.options),
+            }
         more |= {"statement": job.statement, "version": job.version}
         if statement.extended:
             condition = (await change.conditions([job]))[job.id]

@@ -27,8 +27,8 @@ from ...store.job_change import JobChange
 from ...store.push import Item
 from ..broker import Broker
 from ..http import Caller, Right
-from .catalogue import outside_of, own_name, queues_of
-from .creation import Creation, queried
+from .catalogue import own_name, queues_of
+from .creation import Creation
 from .describe import described
 from .explain import explained
 from .names import no_such, split_name
@@ -36,6 +36,7 @@ from .planner import Planner
 from .removal import Removal
 from .rights import check_dropped, check_rights
 from .show import Shows
+from .sinks import check_columns, query_of, written_by
 from .table import Result, plan_columns, table
 
 READ_ONLY = (Show, Describe, Explain)
@@ -143,8 +144,9 @@ class Executor:
             queues = ", ".join(queues_of(inner))
             return table("explain", [("plan", "string")], [[f"declares columns over {queues}; nothing runs"]])
         if isinstance(inner, CreateSink):
-            query = queried(inner)
-            planned, output = await self.planner.plan(query), outside_of(inner)
+            query = await query_of(inner, self.planner.catalogue)
+            planned, output = await self.planner.plan(query), written_by(inner)
+            check_columns(inner, planned.plan)
             lines = explained(planned, query, own_name(inner.name), output)
         else:
             query = inner.query if isinstance(inner, CreateStream) else inner

@@ -23,7 +23,11 @@ def _lines(planned: Planned, query: Select, name: str | None, writes: Outside | 
     plan, source = planned.plan, planned.source.source
     what = f"job {name}" if name is not None else "temporary job, which ends with the request"
     if source is None:
-        yield f"{what}: inside the one query of the pipeline that serves all streams, because it reads queues"
+        yield (
+            f"{what}: inside the one query of the pipeline that serves all streams, because it reads queues"
+            if writes is None
+            else f"{what}: in a Spark query of its own, because it writes outside"
+        )
         yield f"source: {_source(plan, planned.source.queues)}, from {_start(plan)}"
         yield f"records, in the tasks that read the log: {_decoded(plan)}"
     else:

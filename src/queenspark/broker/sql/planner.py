@@ -54,7 +54,7 @@ class Planner:
             query=planned.frozen,
             spec={} if plan.window is None else msgspec.json.decode(plan.window.to_json()),
             queues=planned.source.queues,
-            start=start_of(query),
+            start=_start(query, planned.source),
             retention_seconds=retention_of(plan),
             reads=None if planned.source.source is None else outside_of(planned.source.source),
         )
@@ -64,6 +64,12 @@ def retention_of(plan: Plan) -> int | None:
     """The retention that a query asks for, in whole seconds."""
     text = plan.options.get("retention")
     return None if text is None else -(-(short_duration(text) or 0) // 1_000_000)
+
+
+def _start(query: Select, source: Resolved) -> str:
+    """Where a job begins: as its query says, else as its source says."""
+    given = (*query.options, *(source.source.options if source.source is not None else ()))
+    return start_of(msgspec.structs.replace(query, options=given))
 
 
 def start_of(query: Select) -> str:

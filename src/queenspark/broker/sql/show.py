@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from ...sql import thaw
+from ...sql.canonical import shown
 from ...sql.expressions import FUNCTIONS
 from ...sql.planning.aggregates import AGGREGATES
 from ...sql.statements import Show
@@ -89,8 +90,8 @@ async def _streams(change: JobChange) -> list[list[Any]]:
 
 
 async def _sources(change: JobChange) -> list[list[Any]]:
-    declared = [each for each in await change.relations.all() if each.kind == "source"]
-    return [[each.name, outside_of(parsed_source(each)).connector, each.statement] for each in declared]
+    declared = [parsed_source(each) for each in await change.relations.all() if each.kind == "source"]
+    return [[each.name, outside_of(each).connector, shown(each)] for each in declared]
 
 
 async def _sinks(change: JobChange) -> list[list[Any]]:

@@ -284,7 +284,7 @@ class Plain:
         return found
 
 
-def open_reader(source: Source, fields: Sequence[Field]) -> FilesReader:
+def open_reader(source: Source, fields: Sequence[Field], pseudo: Sequence[str] = ()) -> FilesReader:
     """The reader of a source of files."""
     return FilesReader(source, fields)
 

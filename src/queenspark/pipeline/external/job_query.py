@@ -14,9 +14,11 @@ from pyspark.sql.functions import sum as sum_
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from ...connectors.queue.queue_reader import QueueOptions
 from ...connectors.readers import Source
+from ...settings import Settings
 from ...sql import Plan, SqlError, thaw
-from ...store.definitions import Definition, Outside
+from ...store.definitions import Body, Definition, Outside
 from ...store.pipeline import PipelineStore
 from ...store.progress import End
 from ..errors import JobFailed
@@ -72,7 +74,9 @@ class JobQuery:
         if body.writes is None:
             stream = rows.writeStream.format("noop")
         else:
-            stream = sink_of(body.writes, self._plan, self.job[1]).writer(rows)
+            sink = sink_of(body.writes, self._plan, self.job[1])
+            sink.check(spark, self._checkpoint)
+            stream = sink.writer(rows)
         return (
             stream.queryName(self.name)
             .option("checkpointLocation", self._checkpoint)
@@ -83,8 +87,7 @@ class JobQuery:
     def source(self, epoch: int) -> Source:
         """What it reads."""
         body = self._definition.body
-        reads = body.reads
-        assert isinstance(reads, Outside)
+        reads = body.reads or _queues(body)
         columns = tuple((name, str(kind)) for name, kind in (self._plan.relation.columns or {}).items())
         return Source(
             url=self._url, stream=self.job[0], version=self.job[1], epoch=epoch, name=reads.name,
@@ -130,6 +133,12 @@ class JobQuery:
         self._store.close()
 
 
+def _queues(body: Body) -> Outside:
+    """The queues of a stream, as a source."""
+    key = Settings.from_env().encryption_key
+    return Outside(body.name, "queue", QueueOptions(body.sources, key).to_options())
+
+
 def _said(reason: str) -> str:
     """A reason without the name of the exception, when that says nothing more."""
-    return re.sub(r"^[\w.]*(ReadFailed|JobFailed|Unreachable|Refused): ", "", reason)
+    return re.sub(r"^[\w.]*(ReadFailed|WriteFailed|JobFailed|Unreachable|Refused): ", "", reason)

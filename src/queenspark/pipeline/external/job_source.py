@@ -106,7 +106,7 @@ class JobReader(DataSourceStreamReader):
     @cached_property
     def _reader(self) -> Reader:
         plan = self._definitions(self._store.job_news(self._options.job, "").seq).plans[self._options.job]
-        return reader_of(self._options.source, plan.records.fields)
+        return reader_of(self._options.source, plan.records.fields, plan.records.pseudo)
 
     def __reduce__(self) -> tuple[type[JobReader], tuple[JobOptions]]:
         """Only the options travel to tasks."""
@@ -143,7 +143,7 @@ class JobReader(DataSourceStreamReader):
         found = self._reader.next(start.position, Limits(self._options.max_rows, self._options.max_bytes))
         if found is not None:
             self._idle_since = None
-            tick = tick if found.tick is None else max(tick, found.tick)
+            tick = tick if found.tick is None else max(start.tick, found.tick)
             return self._after(start, news, tick, position=found.position)
         if self._reader.is_bounded:
             return self._after(start, news, tick, ended=True)
@@ -212,25 +212,20 @@ class _Task:
         self._stage = JobStage(job, definitions)
         self._decoder = MessageDecoder([plan], payloads=False)
         self._buckets = pl.Series("bucket", options.buckets, dtype=pl.Int32)
-        self.reader = reader_of(options.source, plan.records.fields)
+        self.reader = reader_of(options.source, plan.records.fields, plan.records.pseudo)
 
     def packed(self, read: Read, tick: int) -> Iterator[tuple[int, bytes]]:
         """What comes of a part of a split, packed by bucket."""
         parcels = Parcels(self._buckets)
         if not read.records.is_empty():
+            defaults = {
+                "queue_id": pl.lit(0, dtype=pl.Int32),
+                "queue": pl.lit(self._name),
+                "created_us": pl.lit(tick, dtype=pl.Int64),
+                "transaction_id": pl.format("{}-{}", "txid", "id"),
+            }
             records = read.records.with_columns(
-                pl.lit(0, dtype=pl.Int32).alias("queue_id"),
-                pl.lit(self._name).alias("queue"),
-                *(
-                    []
-                    if "created_us" in read.records.columns
-                    else [pl.lit(tick, dtype=pl.Int64).alias("created_us")]
-                ),
-                *(
-                    []
-                    if "transaction_id" in read.records.columns
-                    else [pl.format("{}-{}", "txid", "id").alias("transaction_id")]
-                ),
+                value.alias(name) for name, value in defaults.items() if name not in read.records.columns
             )
             self._stage.run(self._decoder.decode(records), parcels)
         if not read.dead.is_empty():

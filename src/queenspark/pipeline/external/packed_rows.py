@@ -16,7 +16,7 @@ ABOUT = ("key", "transaction_id", "headers")
 
 
 def packed_rows(rows: pl.DataFrame) -> bytes:
-    """Rows, of which `payload` has the columns as a struct."""
+    """Rows, of which `payload` has the columns: as a struct for files, else as JSON."""
     file = io.BytesIO()
     rows.select(*ABOUT, "payload").write_ipc_stream(file, compression="lz4")
     return file.getvalue()

@@ -86,7 +86,9 @@ class Watch:
         try:
             with self._starting():
                 self._running = self._query.start(spark, epoch)
-        except (Py4JJavaError, PySparkException, JobFailed, StoreError) as error:
+        except JobFailed as error:
+            self._fail(str(error))
+        except (Py4JJavaError, PySparkException, StoreError) as error:
             self._fail(reason_of(str(error)))
 
     def _collect(self, running: StreamingQuery) -> None:

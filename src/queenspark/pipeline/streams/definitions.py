@@ -79,7 +79,7 @@ class Definitions:
         return self._row_stages[stream]
 
     def _as_columns(self, stream: Stream) -> bool:
-        """Whether rows go to files, which have types of their own."""
+        """Whether rows go into files, which have types of their own; elsewhere rows are JSON."""
         writes = self.by_stream[stream].body.writes
         return writes is not None and writes.connector == "files"
 

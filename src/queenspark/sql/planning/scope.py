@@ -24,6 +24,13 @@ PSEUDO: dict[str, SqlType] = {
 #: The map of headers; `_headers.name` is a STRING.
 HEADERS = "_headers"
 REVISION = "_revision"
+#: Those of a record of Kafka, beside or instead of the others.
+KAFKA: dict[str, SqlType] = {
+    "_key": STRING,
+    "_partition": BIGINT,
+    "_offset": BIGINT,
+    "_timestamp": TIMESTAMP,
+}
 _FORCED = ("data", "payload")
 
 
@@ -33,6 +40,7 @@ class RecordScope:
     def __init__(self, relation: Relation, alias: str | None) -> None:
         self._relation = relation
         self._alias = alias
+        self._types = PSEUDO | KAFKA if relation.kind == "kafka" else PSEUDO
         self.fields: dict[Field, None] = {}
         self.pseudo: dict[str, None] = {}
 
@@ -58,7 +66,7 @@ class RecordScope:
         """A path as a time: ISO 8601, or a number of milliseconds."""
         found = self.resolve(path)
         steps = path.steps[1:] if str(path.steps[0]).lower() in _FORCED else path.steps
-        is_field = str(steps[0]).lower() not in (*PSEUDO, HEADERS, REVISION)
+        is_field = str(steps[0]).lower() not in (*self._types, HEADERS, REVISION)
         if found.type == TIMESTAMP or not is_field or not (found.type.is_numeric or found.type.is_text):
             return found
         self.fields.pop(Field(steps, found.type), None)
@@ -73,7 +81,7 @@ class RecordScope:
         declared = self._declared(first)
         if declared is not None:
             return self._column(path, declared, steps[1:])
-        if first.lower() in PSEUDO or first.lower() in (HEADERS, REVISION):
+        if first.lower() in self._types or first.lower() in (HEADERS, REVISION):
             return self._pseudo(path, first.lower(), steps[1:])
         return self._payload(path, steps, forced=False)
 
@@ -84,7 +92,7 @@ class RecordScope:
     def names(self) -> list[str]:
         """Names that can be used, for hints."""
         paths = [str(path[0]) for path in self._relation.paths]
-        return [*(self._relation.columns or ()), *dict.fromkeys(paths), *PSEUDO, HEADERS]
+        return [*(self._relation.columns or ()), *dict.fromkeys(paths), *self._types, HEADERS]
 
     def _aliases(self) -> set[str]:
         name = self._relation.name.rpartition(".")[2]
@@ -125,7 +133,7 @@ class RecordScope:
                 " see _headers._revision"
             )
         self.pseudo[name] = None
-        return Compiled(pl.col(name), BIGINT if name == REVISION else PSEUDO[name])
+        return Compiled(pl.col(name), BIGINT if name == REVISION else self._types[name])
 
     def _payload(self, path: Path, steps: tuple[str | int, ...], *, forced: bool) -> Compiled:
         kind = self._relation.paths.get(steps)

@@ -45,11 +45,12 @@ class MessageDecoder:
             self._pseudo[REVISION] = None
 
     def decode(self, messages: pl.DataFrame) -> pl.DataFrame:
-        """The messages with these columns."""
+        """The messages with these columns; those that they have already stay as they are."""
         columns: list[pl.Series | pl.Expr] = []
-        if any(name in _FROM_HEADERS or name.startswith(f"{HEADERS}.") for name in self._pseudo):
-            columns += self._from_headers(messages)
-        for name in self._pseudo:
+        missing = [name for name in self._pseudo if name not in messages.columns]
+        if any(name in _FROM_HEADERS or name.startswith(f"{HEADERS}.") for name in missing):
+            columns += self._from_headers(messages, missing)
+        for name in missing:
             if name in ("_queue", "_partition", "_transaction_id"):
                 columns.append(pl.col(name[1:]).alias(name))
             elif name == "_created_at":
@@ -59,14 +60,14 @@ class MessageDecoder:
             return messages
         return messages.hstack(self._decoder.columns(messages["payload"]).get_columns())
 
-    def _from_headers(self, messages: pl.DataFrame) -> list[pl.Series | pl.Expr]:
+    def _from_headers(self, messages: pl.DataFrame, names: list[str]) -> list[pl.Series | pl.Expr]:
         maps = [{} if text is None else _decode(text) for text in messages["headers"].to_list()]
 
         def column(name: str) -> pl.Series:
             return pl.Series(name, [each.get(name) for each in maps], dtype=pl.String)
 
         found: list[pl.Series | pl.Expr] = []
-        for name in self._pseudo:
+        for name in names:
             if name.startswith(f"{HEADERS}."):
                 found.append(column(name.removeprefix(f"{HEADERS}.")).alias(name))
             elif name == REVISION:

@@ -58,6 +58,8 @@ class RowStage:
             for slot, aggregate in results.items()
         ]
         self._errors = {f"{slot}!": each.error for slot, each in results.items() if each.can_fail}
+        # A record of Kafka is known by its number: the time of its place may depend on when it was read.
+        self._place = ["id"] if plan.relation.kind == "kafka" else ["txid", "id"]
         self._by_record = plan.kind != "window" or plan.emission == "changes"
         #: Rows of groups, when the source has ended.
         self._at_end = plan.kind == "unwindowed" and plan.emission == "final"
@@ -101,7 +103,7 @@ class RowStage:
 
     @cached_property
     def _row_of_record(self) -> list[pl.Expr]:
-        record = pl.format(f"{self._id}:{{}}-{{}}", "txid", "id")
+        record = pl.concat_str([pl.lit(self._id), self._record_text()], separator=":")
         if self._plan.rows.explode is not None:
             record = pl.format("{}:{}", record, pl.col(_NUMBER))
         payload = pl.col("payload") if self._plan.rows.whole_payload else self._payload()
@@ -141,10 +143,8 @@ class RowStage:
             }
             return [*(value.alias(name) for name, value in named.items()), *nowhere]
         if self._by_record:
-            job = "{}" if plan.kind == "window" else f"{self._id}"
-            ids = pl.format(
-                f"{job}:{{}}-{{}}", *(["window_id"] if plan.kind == "window" else []), "txid", "id"
-            )
+            job = pl.col("window_id") if plan.kind == "window" else pl.lit(self._id)
+            ids = pl.concat_str([job, self._record_text()], separator=":")
             headers = self._headers(from_micros(pl.col("time_us")), revision, None)
             place = [pl.lit(0, dtype=pl.Int64).alias("order")]
         else:
@@ -158,6 +158,10 @@ class RowStage:
         return [
             self._payload().alias("payload"), headers.alias("headers"), ids.alias("transaction_id"), *place,
         ]  # fmt: skip
+
+    def _record_text(self) -> pl.Expr:
+        """A record in the id of its row."""
+        return pl.concat_str(self._place, separator="-")
 
     def _failures(self, frame: pl.DataFrame) -> list[pl.Expr]:
         """The errors of the aggregates by the names of their columns."""

@@ -1138,9 +1138,13 @@ LANGUAGE sql STABLE AS $$
         SELECT o.stream_id, o.version, min(ARRAY[o.open_txid, o.open_id]) AS position
         FROM queenspark.stream_stats o WHERE o.open_txid IS NOT NULL GROUP BY o.stream_id, o.version
     ), known AS (
+        -- A job that writes outside has read what its own query says it has written.
         SELECT l.stream_id, l.version, l.body, o.position AS opened,
-               coalesce(p.behind -> (l.stream_id || ':' || l.version), jsonb_build_array(p.txid, p.id)) AS at
+               CASE WHEN (l.body ->> 'writes') IS NULL
+                    THEN coalesce(p.behind -> (l.stream_id || ':' || l.version), jsonb_build_array(p.txid, p.id))
+                    ELSE to_jsonb(string_to_array(r.report ->> 'position', '-')) END AS at
         FROM live l LEFT JOIN pipeline p ON p.seq >= l.seq
+        LEFT JOIN queenspark.job_runs r ON r.stream_id = l.stream_id AND r.version = l.version
         LEFT JOIN opened o ON o.stream_id = l.stream_id AND o.version = l.version
         -- Nothing more comes out of the others (OVER in windows/membership.py).
         WHERE (l.body ->> 'until_us') IS NULL OR (l.body ->> 'until_us')::bigint > -(2::bigint ^ 62)

@@ -372,6 +372,23 @@ SELECT x.* FROM (
 WHERE %(status)s::text IS NULL OR x.status = %(status)s
 ORDER BY x.txid DESC, x.id DESC LIMIT %(limit)s OFFSET %(offset)s
 
+-- name: log_page
+-- The next final messages of a queue in the order of the log: at most `limit`, of about `bytes` in all, and at least one.
+SELECT x.txid, x.id, x.transaction_id, x.trace_id, t.name AS partition, x.payload, x.headers, x.encrypted, x.created_at
+FROM (
+    SELECT m.*, sum(octet_length(m.payload)) OVER (ORDER BY m.txid, m.id) - octet_length(m.payload) AS bytes_before
+    FROM (
+        SELECT m.* FROM queenspark.messages m
+        WHERE m.queue_id = %(queue_id)s AND (m.txid, m.id) > (%(txid)s, %(id)s) AND m.txid < (SELECT horizon())
+        ORDER BY m.txid, m.id LIMIT %(limit)s
+    ) m
+) x JOIN queenspark.partitions t ON t.id = x.partition_id
+WHERE x.bytes_before < %(bytes)s ORDER BY x.txid, x.id
+
+-- name: log_last_final
+SELECT m.txid, m.id FROM queenspark.messages m WHERE m.queue_id = %(queue_id)s AND m.txid < (SELECT horizon())
+ORDER BY m.txid DESC, m.id DESC LIMIT 1
+
 -- name: delete_message
 DELETE FROM queenspark.messages WHERE partition_id = %(partition_id)s AND transaction_id = %(transaction_id)s
 RETURNING id
@@ -478,6 +495,14 @@ SELECT m.txid, m.id FROM unnest(%(queue_ids)s::integer[]) AS q(id) CROSS JOIN LA
       AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
     ORDER BY m.txid DESC, m.id DESC LIMIT 1) m
 ORDER BY m.txid DESC, m.id DESC LIMIT 1
+
+-- name: log_average_bytes
+-- The mean size of the next messages of some queues: payload and headers, and what each message has beside them.
+SELECT avg(octet_length(m.payload) + coalesce(octet_length(m.headers), 0) + 100)::float8
+FROM unnest(%(queue_ids)s::integer[]) AS q(id) CROSS JOIN LATERAL (
+    SELECT m.payload, m.headers FROM queenspark.messages m
+    WHERE m.queue_id = q.id AND (m.txid, m.id) > (%(txid)s, %(id)s)
+    ORDER BY m.txid, m.id LIMIT %(sample)s) m
 
 -- name: log_branch
 -- One queue's positions in order, with further columns. Several branches are merged without sorting.

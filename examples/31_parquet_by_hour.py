@@ -1,0 +1,32 @@
+"""A queue into Parquet files, a folder for each hour: each row is there exactly once.
+
+Messages are counted by the minute; a sink writes the rows of that job. Prints the rows of each folder.
+"""
+
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
+
+from queenspark import Queen
+
+VIEWS = ["12:00:05", "12:00:40", "12:59:10", "13:00:30", "13:00:50", "13:00:55"]
+
+with Queen() as queen, TemporaryDirectory() as folder:
+    queen.sql("DROP STREAM IF EXISTS hourly_views CASCADE")
+    queen.queue("hourly_views").delete()
+    queen.sql(
+        "CREATE STREAM hourly_views (at TIMESTAMP) WITH (queue = 'hourly_views');"
+        "CREATE STREAM view_minutes AS SELECT COUNT(*) AS views, window_start AS minute FROM hourly_views"
+        " WINDOW TUMBLING(at, 1m) WITH (late = 'drop', idle_timeout = '2s');"
+        "CREATE SINK view_files FROM view_minutes"
+        f" WITH (connector = 'files', path = '{folder}', format = 'parquet', partition_by = 'hour')"
+    )
+    queen.queue("hourly_views").push([{"at": f"2026-01-31T{view}Z"} for view in VIEWS])
+    while sum(pl.read_parquet(file).height for file in Path(folder).rglob("*.parquet")) < 3:
+        time.sleep(0.2)
+    for hour in sorted(Path(folder, "v1").glob("hour=*")):
+        rows = pl.read_parquet(hour / "*.parquet").sort("minute")
+        print(hour.name, [f"{minute:%H:%M}: {views}" for views, minute in rows.iter_rows()])
+    queen.sql("DROP STREAM hourly_views CASCADE")

@@ -1,0 +1,1 @@
+"""Files in and out of queues: `queenspark import` and `queenspark export`."""

@@ -1,0 +1,145 @@
+"""The file that an export writes, with the position in the queue beside it.
+
+A page is appended and on disk before its position is kept. After a crash the file is cut to the length that
+belongs to the position, so each message is in it once.
+"""
+
+import gzip
+import os
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Protocol, Self
+
+import msgspec
+
+from queenspark.cli.exits import Exit, Failure
+from queenspark.cli.files.bookmark import write_whole
+
+
+class Place(msgspec.Struct):
+    """The position in a queue that belongs to a length of a file."""
+
+    #: Options that decide what is in the file.
+    wanted: dict[str, Any]
+    #: When the queue was created: another queue of the same name has other positions.
+    created: str
+    position: str | None = None
+    bytes: int = 0
+    messages: int = 0
+    columns: list[str] | None = None
+
+
+class Output(Protocol):
+    """Takes pages of an export."""
+
+    place: Place | None
+
+    def begin(self, place: Place) -> None:
+        """Get ready to go on from a place."""
+        ...
+
+    def append(self, page: bytes, place: Place) -> None:
+        """Write a page; `place` is where the export is after it."""
+        ...
+
+
+class Standard:
+    """Standard output, which keeps no place."""
+
+    place: Place | None = None
+
+    def begin(self, place: Place) -> None:
+        """Nothing has to be done."""
+
+    def append(self, page: bytes, place: Place) -> None:
+        """Write a page."""
+        sys.stdout.buffer.write(page)
+        sys.stdout.buffer.flush()
+
+
+class OutputFile:
+    """A file of lines, or one that is made of lines at the end."""
+
+    def __init__(self, path: Path, wanted: Any, *, overwrite: bool) -> None:
+        self._path = path
+        self._as_parquet = wanted.kind == "parquet"
+        self._lines = path.with_name(path.name + ".part") if self._as_parquet else path
+        self._position = path.with_name(path.name + ".position")
+        self._options: dict[str, Any] = msgspec.to_builtins(wanted)
+        self._overwrite = overwrite
+        self._file: BinaryIO | None = None
+        self.place: Place | None = None
+
+    def __enter__(self) -> Self:
+        if self._overwrite:
+            self._position.unlink(missing_ok=True)
+        self.place = self._kept()
+        if self.place is None and self._path.exists() and not self._overwrite:
+            raise Failure(f"{self._path} exists already: choose another file, or --overwrite.", Exit.USAGE)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def begin(self, place: Place) -> None:
+        """Cut the file to the length of its place. The position is kept first, so that the file is ours."""
+        if self.place is None:
+            write_whole(self._position, msgspec.json.encode(place))
+        try:
+            self._file = self._lines.open("r+b" if self._lines.exists() else "w+b")
+            if self._file.seek(0, os.SEEK_END) < place.bytes:
+                raise Failure(
+                    f"{self._lines} is shorter than when the export stopped: --overwrite starts over."
+                )
+            self._file.truncate(place.bytes)
+            self._file.seek(place.bytes)
+        except OSError as error:
+            raise Failure(f"{self._path} cannot be written: {error.strerror}.") from None
+
+    def append(self, page: bytes, place: Place) -> None:
+        """Write a page, then its place."""
+        assert self._file is not None
+        try:
+            # Members of gzip can follow each other, so a file ends well after each page.
+            packed = gzip.compress(page, mtime=0) if page and self._lines.suffix == ".gz" else page
+            self._file.write(packed)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise Failure(f"{self._path} cannot be written: {error.strerror}.") from None
+        place.bytes = self._file.tell()
+        write_whole(self._position, msgspec.json.encode(place))
+        self.place = place
+
+    def finish(self) -> None:
+        """Make the file from its lines, if it is not made of lines."""
+        if not self._as_parquet:
+            return
+        from queenspark.cli.files.parquet import write_parquet
+
+        if not self.place or not self.place.messages:
+            raise Failure("There is no message, and so no column: no Parquet file was written.", Exit.NOTHING)
+        beside = self._path.with_name(self._path.name + ".new")
+        write_parquet(self._lines, beside)
+        beside.replace(self._path)
+        self._position.unlink()
+        self._lines.unlink()
+
+    def _kept(self) -> Place | None:
+        try:
+            place = msgspec.json.decode(self._position.read_bytes(), type=Place)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            raise Failure(f"{self._position} cannot be read: {error}. --overwrite starts over.") from None
+        if place.wanted != self._options:
+            raise Failure(
+                f"{self._path} was begun with another queue or other options: use the same ones to continue,"
+                " or --overwrite to start over.",
+                Exit.USAGE,
+            )
+        return place

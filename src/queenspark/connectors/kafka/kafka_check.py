@@ -1,0 +1,119 @@
+"""What CREATE checks of Kafka: that the brokers answer, that the topic is there, and which columns it has."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka.admin import ClusterMetadata
+
+from ...sql.errors import did_you_mean
+from ...sql.sampling import sampled_paths
+from ..checks import Columns, Unreachable
+from ..reader import ReadFailed
+from .kafka_options import Faults, KafkaOptions, opened
+from .kafka_position import Range
+from .sample import values
+from .topic import Topic, Unavailable
+
+TIMEOUT_SECONDS = 5.0
+_SAMPLE = 1000  # messages
+_DENIED = {
+    KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.ILLEGAL_SASL_STATE,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.UNSUPPORTED_SASL_MECHANISM,
+}  # fmt: skip
+_UNKNOWN = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
+
+
+def check_source(options: dict[str, str], columns: Columns) -> Columns:
+    """The declared columns, or those of the newest messages. Raises Unreachable."""
+    chosen = KafkaOptions.of(options)
+    check_topic(chosen)
+    if chosen.format != "json":
+        if columns and [(name.lower(), kind) for name, kind in columns] != [("value", "STRING")]:
+            raise Unreachable(
+                f"the format {chosen.format} has one column, value STRING; leave the columns out, or"
+                " choose json"
+            )
+        return (("value", "STRING"),)
+    if columns:
+        return columns
+    found = sampled_paths(_newest(chosen))
+    names = {str(path[0]): kind for path, kind in found.items() if len(path) == 1}
+    if not names:
+        raise Unreachable(
+            f"the newest messages of the topic {chosen.topic} show no columns as json, or there are none; "
+            "declare them: CREATE SOURCE name (column type, …) WITH (…)"
+        )
+    return tuple((name, str(kind)) for name, kind in names.items() if not name.startswith("_"))
+
+
+def check_sink(options: dict[str, str]) -> None:
+    """Check that a topic can be written to, as far as metadata tell. Raises Unreachable."""
+    check_topic(KafkaOptions.of(options))
+
+
+def check_topic(options: KafkaOptions) -> None:
+    """Check that the brokers answer and have the topic. Raises Unreachable."""
+    faults = Faults()
+    consumer: Consumer = opened(Consumer, options.consumer(error_cb=faults))
+    try:
+        error = _asked(consumer, options.topic, faults).topics[options.topic].error
+        if error is None:
+            return
+        if error.code() in _UNKNOWN:
+            raise _unknown(options, list(consumer.list_topics(timeout=TIMEOUT_SECONDS).topics))
+    except KafkaException as failure:
+        error = faults.reason(failure.args[0])
+    finally:
+        consumer.close()
+    raise _unreachable(options, error)
+
+
+def _asked(consumer: Consumer, topic: str, faults: Faults) -> ClusterMetadata:
+    """What the brokers say of a topic. Does not wait on when librdkafka says why it gets no answer."""
+    deadline = monotonic() + TIMEOUT_SECONDS
+    while True:
+        try:
+            return consumer.list_topics(topic, timeout=1)
+        except KafkaException:
+            consumer.poll(0)  # lets librdkafka tell its errors
+            if faults.is_told or monotonic() > deadline:
+                raise
+
+
+def _unknown(options: KafkaOptions, topics: list[str]) -> Unreachable:
+    hint = did_you_mean(options.topic, sorted(name for name in topics if not name.startswith("__")))
+    return Unreachable(f"the brokers have no topic {options.topic}{hint or '; create it first'}")
+
+
+def _unreachable(options: KafkaOptions, error: KafkaError) -> Unreachable:
+    if error.code() in _DENIED:
+        return Unreachable(
+            f"{options.brokers}: access is refused: {error.str()}; check kafka.security.protocol, "
+            "kafka.sasl.mechanism, kafka.sasl.username, kafka.sasl.password and the rights of the user"
+        )
+    if error.code() == KafkaError._SSL:
+        return Unreachable(f"{options.brokers}: TLS fails: {error.str()}; check the options kafka.ssl.…")
+    return Unreachable(
+        f"{options.brokers} cannot be reached: {error.str()}; check the option brokers, "
+        "and kafka.security.protocol if the brokers want TLS or SASL"
+    )
+
+
+def _newest(options: KafkaOptions) -> list[bytes]:
+    """Values of the newest messages."""
+    topic = Topic(options)
+    try:
+        ends, starts = topic.ends(), topic.starts()
+        each = -(-_SAMPLE // len(ends))
+        ranges = [
+            Range(partition, max(start, end - each), end)
+            for partition, (start, end) in enumerate(zip(starts, ends, strict=True))
+        ]
+        return values(options, ranges)
+    except (ReadFailed, Unavailable) as error:
+        raise Unreachable(str(error)) from None
+    finally:
+        topic.close()

@@ -1,0 +1,160 @@
+"""Reads offsets of some partitions in a task: exactly those of its ranges that are visible."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from ..reader import ReadFailed
+from .kafka_options import Faults, KafkaOptions, opened
+from .kafka_position import Range
+from .topic import TIMEOUT_SECONDS, Unavailable, problem
+
+PATIENCE_SECONDS = 60.0
+"""How long a task waits for brokers that give nothing."""
+_AT_ONCE = 10_000
+_CHUNK_ROWS = 20_000
+_CHUNK_BYTES = 16 * 1024 * 1024
+_REMOVED = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
+
+
+class Chunk(NamedTuple):
+    """Messages of one partition, in their order."""
+
+    partition: int
+    messages: list[Message]
+
+
+class Gap(NamedTuple):
+    """Offsets that are no longer there, from `start` up to but without `end`."""
+
+    partition: int
+    start: int
+    end: int
+
+
+class _Client:
+    """A consumer that lives as long as the process: Spark's workers do many tasks."""
+
+    def __init__(self, options: KafkaOptions) -> None:
+        self.faults = Faults()
+        self.consumer: Consumer = opened(Consumer, options.consumer(error_cb=self.faults))
+
+
+@lru_cache(maxsize=8)
+def _client(options: bytes) -> _Client:
+    return _Client(msgspec.json.decode(options, type=KafkaOptions))
+
+
+def read_ranges(
+    options: KafkaOptions, ranges: tuple[Range, ...], patience: float = PATIENCE_SECONDS
+) -> Iterator[Chunk | Gap]:
+    """The messages of some ranges, in order within each. Raises ReadFailed when the brokers give nothing.
+
+    A range ends when its partition is at its end or beyond: the last offsets may be markers of transactions,
+    records that were aborted, or compacted away.
+    """
+    client = _client(msgspec.json.encode(options, order="sorted"))
+    consumer, topic = client.consumer, options.topic
+    left = {each.partition: each for each in ranges if each.start < each.end}
+    buffers: dict[int, list[Message]] = {partition: [] for partition in left}
+    sizes = dict.fromkeys(left, 0)
+    try:
+        client.faults.clear()
+        consumer.assign([TopicPartition(topic, each.partition, each.start) for each in left.values()])
+        deadline = time.monotonic() + patience
+        while left:
+            messages = _received(consumer)
+            if not messages and time.monotonic() > deadline:
+                raise ReadFailed(_silence(client.faults, topic, patience))
+            if messages:
+                deadline = time.monotonic() + patience
+            ended: list[int] = []
+            for message in messages:
+                partition = message.partition()
+                error = message.error()
+                if error is not None:
+                    yield from _error(consumer, error, message, topic, left, ended)
+                    continue
+                if partition is None or partition not in left:
+                    continue
+                offset = message.offset()
+                assert offset is not None
+                if offset >= left[partition].end:
+                    ended.append(partition)
+                    left.pop(partition)
+                    continue
+                buffers[partition].append(message)
+                sizes[partition] += len(message)
+                if offset + 1 == left[partition].end:
+                    ended.append(partition)
+                    left.pop(partition)
+            for partition, buffer in buffers.items():
+                if buffer and (
+                    partition not in left or len(buffer) >= _CHUNK_ROWS or sizes[partition] >= _CHUNK_BYTES
+                ):
+                    yield Chunk(partition, buffer)
+                    buffers[partition], sizes[partition] = [], 0
+            if ended and left:
+                consumer.incremental_unassign([TopicPartition(topic, partition) for partition in ended])
+    except KafkaException as error:
+        raise ReadFailed(str(problem(client.faults.reason(error.args[0]), topic))) from None
+    finally:
+        consumer.unassign()
+
+
+def _received(consumer: Consumer) -> list[Message]:
+    """What has come; waits for the first message only."""
+    first = consumer.poll(0.2)
+    return [] if first is None else [first, *consumer.consume(_AT_ONCE, timeout=0)]
+
+
+def _error(
+    consumer: Consumer,
+    error: KafkaError,
+    message: Message,
+    topic: str,
+    left: dict[int, Range],
+    ended: list[int],
+) -> Iterator[Gap]:
+    """Take an event that is no message."""
+    partition = message.partition()
+    if error.code() == KafkaError._PARTITION_EOF:
+        offset = message.offset()
+        if partition in left and offset is not None and offset >= left[partition].end:
+            ended.append(partition)
+            left.pop(partition)
+        return
+    if error.code() in _REMOVED and partition in left:
+        wanted = left[partition]
+        (found,) = consumer.offsets_for_times(
+            [TopicPartition(topic, partition, OFFSET_BEGINNING)], timeout=TIMEOUT_SECONDS
+        )
+        start = min(found.offset, wanted.end)
+        if start <= wanted.start:
+            raise ReadFailed(
+                f"partition {partition} of the topic {topic} has no offset {wanted.start} any more: it lost "
+                "records, or the topic was created again; DROP the job and create it again"
+            )
+        yield Gap(partition, wanted.start, start)
+        if start == wanted.end:
+            ended.append(partition)
+            left.pop(partition)
+        else:
+            left[partition] = Range(partition, start, wanted.end)
+            consumer.incremental_unassign([TopicPartition(topic, partition)])
+            consumer.incremental_assign([TopicPartition(topic, partition, start)])
+        return
+    found_problem = problem(error, topic)
+    if not isinstance(found_problem, Unavailable):
+        raise found_problem
+
+
+def _silence(faults: Faults, topic: str, seconds: float) -> str:
+    reason = faults.reason(KafkaError(KafkaError._TIMED_OUT))
+    return f"the brokers of the topic {topic} gave nothing for {seconds:.0f} s: {reason.str()}"

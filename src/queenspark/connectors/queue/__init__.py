@@ -1,0 +1,1 @@
+"""Queues as a source of jobs that write outside."""

@@ -1,0 +1,44 @@
+"""The sink of a job in Kafka: its rows are records of a topic, written in the tasks that compute them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from ...connectors.kafka.kafka_writer import KafkaRow, KafkaWriter
+from ...store.definitions import Outside
+from .packed_rows import unpacked_rows
+
+_headers = msgspec.json.Decoder(dict[str, str]).decode
+
+
+class KafkaSink:
+    """At least once: a batch that is run again after a crash is written again."""
+
+    def __init__(self, sink: Outside) -> None:
+        self._options = sink.options
+
+    def check(self, spark: SparkSession, checkpoint: str) -> None:
+        """A topic takes rows of any checkpoint."""
+
+    def writer(self, rows: DataFrame) -> DataStreamWriter:
+        """The stream, all but started. Nothing is left for Spark's own sink."""
+        written = rows.select("rows").mapInArrow(partial(_write, self._options), "written long")
+        return written.writeStream.format("noop")
+
+
+def _write(options: dict[str, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For `mapInArrow`: write packed rows, all of a batch before it ends. Raises WriteFailed."""
+    writer = KafkaWriter(options)
+    for batch in batches:
+        for rows in unpacked_rows(batch.column("rows")):
+            columns = rows.select("transaction_id", "key", "payload", "headers").iter_rows()
+            count = writer.write(
+                KafkaRow(id_, key, value, _headers(headers)) for id_, key, value, headers in columns
+            )
+            yield pa.record_batch([pa.array([count], pa.int64())], names=["written"])

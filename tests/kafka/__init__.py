@@ -1,0 +1,1 @@
+"""Tests of Kafka as a source and as a sink."""

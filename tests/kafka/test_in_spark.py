@@ -1,0 +1,141 @@
+"""Jobs over Kafka in Spark: the broker of Kafka and the pipeline are killed, and every row is there once."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.broker_process import Broker
+from tests.kafka.broker import Kafka, KafkaBroker
+from tests.kafka.test_source import COLUMNS, MINUTES, clicks, expected, totals
+from tests.kafka.topics import DAY, Record, Topics
+from tests.postgres_servers import PostgresServer
+from tests.system.load import wait_until
+from tests.system.pipeline_process import PipelineProcess
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
+EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka"
+
+
+class Victim(Topics):
+    """The system, whose pipeline reads in small batches and is there to be killed."""
+
+    process: PipelineProcess
+
+    def runs(self, statement: str) -> None:
+        """Run a statement whose names have no tag."""
+        self.sql(statement)
+
+
+@pytest.fixture(scope="module")
+def victim(
+    system_postgres: PostgresServer, kafka: Kafka, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Victim]:
+    folder = tmp_path_factory.mktemp("kafka-victim")
+    with system_postgres.database() as url:
+        broker = Broker(url, folder / "broker.log")
+        found = Victim(broker.url, url)
+        found.kafka = kafka
+        found.process = PipelineProcess(url, folder / "pipeline", spark_max_rows=500)
+        found.process.start()
+        found.begin()
+        yield found
+        found.process.kill()
+        found.close()
+        broker.stop()
+
+
+def ids(topics: Topics, name: str) -> list[Any]:
+    return [row.data["n"] for row in topics.rows(name)]
+
+
+def test_rows_are_there_once_whoever_is_killed(victim: Victim) -> None:
+    partitions = 10 if victim.kafka.is_real else 4
+    victim.create(partitions=partitions)
+    victim.create("out", partitions=2)
+    records = clicks(3000, partitions)
+    victim.produce("t", records[:1000])
+    victim.run(
+        victim.source(COLUMNS, kafka__ssl__key__password="tiger77")
+        + f"create stream {{copy}} as select n, k from {{s}}; create stream {{minutes}} as {MINUTES};"
+        + "create sink {out} as select n, k from {s} with (connector = 'kafka',"
+        + f" brokers = '{victim.kafka.brokers}', topic = '{victim.name('out')}', partition_by = 'k')"
+    )
+    assert wait_until(lambda: len(ids(victim, "copy")) > 100, within=170), victim.process.log()
+    if isinstance(victim.kafka, KafkaBroker):
+        victim.kafka.kill()
+        victim.kafka.start()
+    victim.produce("t", records[1000:2000])
+    assert wait_until(lambda: len(ids(victim, "copy")) > 1000, within=120), victim.process.log()
+    victim.process.kill()
+    victim.produce("t", records[2000:])
+    victim.process.start()
+    assert wait_until(lambda: len(ids(victim, "copy")) >= 3000, within=170), victim.process.log()
+    assert sorted(ids(victim, "copy")) == list(range(3000))
+    done = wait_until(lambda: totals(victim.data("minutes")) == expected(records), within=120)
+    assert done, victim.process.log()
+    revisions = Counter((row.id, row.partition) for row in victim.rows("minutes"))
+    assert max(revisions.values()) == 1
+    assert wait_until(lambda: len(_written(victim)) == 3000, within=120), victim.process.log()
+    assert {row["n"] for row in _written(victim).values()} == set(range(3000))
+    assert victim.job("copy")["run"]["partitions"] == partitions
+    logs = [path for path in victim.process.folder.rglob("*.log") if path.is_file()]
+    assert len(logs) > 1
+    assert not [path for path in logs if "tiger77" in path.read_text(errors="replace")]
+    victim.run("drop stream {copy}; drop stream {minutes}; drop sink {out}; drop source {s}")
+
+
+def _written(topics: Topics) -> dict[bytes, dict[str, Any]]:
+    """Rows of the sink by their ids; some may be there twice."""
+    found: dict[bytes, dict[str, Any]] = {}
+    for message in topics.consume("out"):
+        value = json.loads(message.value() or b"")
+        assert message.key() == value["k"].encode()
+        found[dict(message.headers() or [])["queenspark-id"]] = value
+    return found
+
+
+def test_examples(victim: Victim, tmp_path: Path) -> None:
+    victim.create("orders", partitions=3)
+    victim.produce("orders", [
+        Record({"user": f"u{n % 2}", "amount": 1.5 * n, "at": f"2026-01-31T1{n % 3}:00:00Z"}, n % 3, DAY + n)
+        for n in range(12)
+    ])  # fmt: skip
+    for path in sorted(EXAMPLES.glob("*.sql")):
+        text = path.read_text().replace("localhost:9092", victim.kafka.brokers)
+        text = text.replace("topic = 'orders'", f"topic = '{victim.name('orders')}'")
+        text = re.sub(r"path = '[^']*'", f"path = '{tmp_path}'", text)
+        victim.runs(text)
+    archived = f"{tmp_path}/v1/**/*.parquet"
+
+    def files() -> list[Path]:
+        return list(tmp_path.glob("v1/day=2026-01-31/hour=12/*.parquet"))
+
+    def is_archived() -> bool:
+        return bool(files()) and pl.read_parquet(archived).height == 12
+
+    assert wait_until(is_archived, within=170), victim.process.log()
+    victim.tag = ""
+    statement = "SELECT m.payload FROM queenspark.messages m JOIN queenspark.queues q ON q.id = m.queue_id"
+
+    def spending() -> dict[tuple[str, str], tuple[int, float]]:
+        from tests.database import connect
+
+        with connect(victim.database_url) as connection:
+            found = connection.execute(
+                f"{statement} WHERE q.name = 'kafka_spending' ORDER BY m.id"
+            ).fetchall()
+        rows = [json.loads(payload) for (payload,) in found]
+        return {(row["user"], row["hour"][11:13]): (row["orders"], row["spent"]) for row in rows}
+
+    wanted = {
+        (f"u{user}", f"1{hour}"): (2, sum(1.5 * n for n in range(12) if n % 2 == user and n % 3 == hour))
+        for user in range(2)
+        for hour in range(3)
+    }
+    assert wait_until(lambda: spending() == wanted, within=120), (spending(), victim.process.log())
