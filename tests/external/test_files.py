@@ -5,13 +5,24 @@ import os
 import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import monotonic
+from typing import cast
 
+import msgspec
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from queenspark.connectors.reader import ReadFailed
+from queenspark.pipeline.errors import JobFailed
+from queenspark.pipeline.external import job_source
+from queenspark.pipeline.external.job_query import JobQuery
+from queenspark.store.errors import Refused
+from tests.conftest import StartBroker
+from tests.database import connect
 from tests.external.files import Files
+from tests.pipeline.streams.local import LocalJob
 
 MINUTES = (
     "select k, count(*) as c, sum(n) as s, window_start as at from {s} group by k window tumbling(at, 1m)"
@@ -154,7 +165,8 @@ def test_new_files_are_read_when_they_have_settled(files: Files) -> None:
     with growing.open("a") as file:
         file.write('{"k": "k0", "n": 150, "at": null}\n')
     query.restart()
-    query.drain()
+    while len(files.data("t")) < 151:  # a file is taken when a second look finds it as it was
+        query.drain()
     query.close()
     assert [row["n"] for row in files.data("t")] == list(range(151))
     assert files.job("t")["state"] == "running"
@@ -163,35 +175,30 @@ def test_new_files_are_read_when_they_have_settled(files: Files) -> None:
 def test_silence_closes_windows_and_a_backlog_does_not(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     files.write("a.json", *clicks(90))
     files.run(
-        files.source(COLUMNS, mode="stream") + f"create stream {{t}} as {MINUTES} with (idle_timeout = '1s')"
+        files.source(COLUMNS, mode="stream") + f"create stream {{t}} as {MINUTES} with (idle_timeout = '30s')"
     )
-    query = files.query("t", max_rows=10)
+    query = files.query("t", max_bytes=1000)
     ahead = 0.0
-
-    def later() -> float:
-        return clock() + ahead
-
-    from queenspark.pipeline.external import job_source
-
-    clock = job_source.time.monotonic
-    monkeypatch.setattr(job_source.time, "monotonic", later)
+    assert query.batch()
+    began = query.offset["tick"]
+    monkeypatch.setattr(job_source, "monotonic", lambda: monotonic() + ahead)
     while query.batch():
         if len(files.data("t")) == 0:
-            ahead += 5.0  # slow batches
+            ahead += 60.0  # slow batches
     assert set(minutes(files.data("t")).values()) == {v for k, v in expected(90).items() if "12:00" in str(k)}
+    assert query.offset["tick"] == began
     query.batch()
-    ahead += 5.0
+    ahead += 60.0
     query.drain()
+    assert 60_000_000 <= query.offset["tick"] - began < 110_000_000
     query.close()
     assert minutes(files.data("t")) == expected(90)
 
 
 def test_bad_lines_are_dead_records_with_their_place(files: Files) -> None:
-    lines = [*map(str, clicks(0))]
     path = files.write(
         "a.json", clicks(1)[0], "{not json", "", "[1]", {"k": "a", "n": "x", "at": 0}, clicks(1)[0]
     )
-    assert not lines
     create(files, query="select n from {s}")
     files.run_job("t")
     assert [row["n"] for row in files.data("t")] == [0, 0]
@@ -220,6 +227,14 @@ def test_bad_csv_lines_are_dead_records(files: Files) -> None:
     assert "2 values, not 3: b,2" in reasons
     assert "4 values, not 3" in reasons
     assert "n is 5.5, not a BIGINT" in reasons
+
+
+def test_decimals_of_csv_keep_all_digits_or_are_dead(files: Files) -> None:
+    files.write("a.csv", "d", "1.25", "1.2500", "-3", "1.239", "x")
+    create(files, "d decimal(10, 2)", "select cast(d as string) as d from {s}", format="csv")
+    files.run_job("t")
+    assert [row["d"] for row in files.data("t")] == ["1.25", "1.25", "-3.00"]
+    assert files.job("t")["dead"] == 2
 
 
 def test_truncated_files_give_what_they_have_and_a_dead_record(files: Files) -> None:
@@ -342,3 +357,63 @@ def test_a_job_is_controlled_like_others(files: Files) -> None:
     files.run("drop source {s} cascade")
     assert files.name("t") not in files.wanted()
     assert "there is no stream, source or queue" in files.refused("select n from {s}")
+
+
+def test_a_checkpoint_of_another_database_is_refused(files: Files) -> None:
+    files.write("a.json", *clicks(1000))
+    create(files, query="select n from {s}")
+    query = files.query("t", max_rows=100)
+    assert query.batch()
+    with connect(files.database_url) as connection:
+        connection.execute("DELETE FROM queenspark.job_progress")
+    with pytest.raises(Refused, match="belongs to another database"):
+        query.drain()
+    query.close()
+
+
+def test_a_select_over_files_ends_with_them(files: Files) -> None:
+    files.write("a.json", *clicks(10))
+    files.run(files.source(COLUMNS))
+    with files.api.http.stream(
+        "POST", "/api/v1/sql", json={"sql": f"select n from {files.name('s')}", "timeout": 60_000}
+    ) as response:
+        lines = response.iter_lines()
+        assert "columns" in next(lines)
+        (temporary,) = [row for row in files.wanted().values() if row.body.namespace == "%select"]
+        query = LocalJob(files.database_url, temporary)
+        query.drain()
+        query.close()
+        assert [line for line in lines if line] == [f"[{n}]" for n in range(10)]
+
+
+def test_one_job_too_many_is_refused(module_broker: StartBroker, tmp_path: Path) -> None:
+    own = module_broker(external_jobs=1)
+    files = Files(own.url, own.database_url)
+    files.begin()
+    files.folder = tmp_path
+    files.write("a.json", *clicks(3))
+    create(files, query="select n from {s}")
+    refused = files.refused("create stream {u} as select n from {s}")
+    assert f"1 jobs over external sources and sinks are there already ({files.name('t')})" in refused
+    assert "QUEENSPARK_EXTERNAL_JOBS" in refused
+    assert "QUEENSPARK_EXTERNAL_JOBS" in files.refused("select n from {s}")
+    files.run_job("t")  # a finished job is in nobody's way
+    files.run("create stream {u} as select n from {s}")
+    files.close()
+
+
+def test_a_job_that_cannot_be_planned_fails_alone(files: Files) -> None:
+    files.write("a.json", *clicks(3))
+    create(files, query="select n from {s}")
+    definition = files.wanted()[files.name("t")]
+    broken = {**(definition.body.query or {}), "select": "SELECT x FROM"}
+    body = msgspec.structs.replace(definition.body, query=broken)
+    query = JobQuery(
+        files.database_url, msgspec.structs.replace(definition, body=body), checkpoints="", max_rows=1
+    )
+    with pytest.raises(JobFailed, match="the job cannot be planned"):
+        query.start(cast(SparkSession, None), 0)
+    query.failed("queenspark.pipeline.errors.JobFailed: the job cannot be planned")
+    query.close()
+    job = files.job("t")
+    assert (job["state"], job["lastError"]) == ("failed", "the job cannot be planned")

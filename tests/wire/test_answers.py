@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
@@ -211,6 +212,17 @@ def jobs(api: Api) -> None:
         " VALUES (%s, 1, 'k', 1, 1, 'why', 0, 1)",
         sql.stream("countries")[0],
     )
+    with TemporaryDirectory() as folder:
+        sql(
+            "CREATE SOURCE outside (a INT) WITH (connector = 'files', path = '{folder}', mode = 'once');"
+            "CREATE STREAM of_files AS SELECT a FROM outside".replace("{folder}", folder)
+        )
+    sql.run(
+        "INSERT INTO queenspark.job_runs (stream_id, version, report, finished_at) VALUES (%s, 1, %s, now())",
+        sql.stream("of_files")[0],
+        '{"files": 1, "bytes": 2, "filesLeft": 3, "bytesLeft": 4}',
+    )
+    assert api.read("/api/v1/jobs/of_files")["run"]["files"] == 1
     api.read("/api/v1/jobs")
     sql.job("countries")
     assert api.read("/api/v1/jobs/countries/explain")["reasons"]

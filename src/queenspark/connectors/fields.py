@@ -124,7 +124,14 @@ def _of_text(raw: pl.Expr, kind: SqlType) -> pl.Expr:
     if kind.name == "BOOLEAN":
         lower = raw.str.to_lowercase()
         return pl.when(lower.is_in(_TRUE)).then(True).when(lower.is_in(_FALSE)).then(False)
-    return raw.str.strip_chars().cast(kind.column, strict=False)
+    found = raw.str.strip_chars().cast(kind.column, strict=False)
+    if not kind.is_decimal:
+        return found
+    # A value with more digits than the type would be rounded.
+    digits = (
+        raw.str.strip_chars().str.strip_chars_end("0").str.extract(r"\.(\d+)$").str.len_chars().fill_null(0)
+    )
+    return pl.when(digits <= kind.scale).then(found)
 
 
 def _of_millis(raw: pl.Expr) -> pl.Expr:

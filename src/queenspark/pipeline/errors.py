@@ -21,5 +21,5 @@ class OptionError(PipelineError, ValueError):
     """An option or a column of the data source cannot be used; the message names it and says what to do."""
 
 
-class JobFailed(Exception):
+class JobFailed(PipelineError):
     """A job with a query of its own cannot go on."""

@@ -90,6 +90,11 @@ class Jobs:
             )
         ]
 
+    async def rows_at_end(self, job: Job) -> int | None:
+        """How many rows a job has given out when its source has ended; None before that."""
+        row = await self._database.row("rows_at_end", {"id": job.id})
+        return None if row is None else int(row[0])
+
     async def error(self, job: Job) -> str | None:
         """Why a job has failed; None when it has not."""
         troubles = await self._database.records("job_troubles", {"ids": [job.id]})

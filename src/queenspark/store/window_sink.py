@@ -19,7 +19,7 @@ import psycopg
 
 from ..windows.membership import LEAVES_OUT
 from .database import OPTIONS
-from .errors import DatabaseUnavailable, LostLeadership
+from .errors import DatabaseUnavailable, LostLeadership, Refused
 from .log_writer import NOTHING, Connection, LogWriter, Written
 from .news import pack
 from .progress import End, Progress, Stream, name_of, to_progress
@@ -86,6 +86,12 @@ class Bucket(NamedTuple):
         """Let a new run of a job begin: it reads everything again, and counts it again."""
         before = self.before(connection)
         if before is None or before.run != end.run:
+            if end.n > 1:
+                raise Refused(
+                    "the checkpoint of the job belongs to another database, or to another number of buckets "
+                    "(QUEENSPARK_SPARK_SHUFFLE_PARTITIONS): set that back, or remove its folder; "
+                    "the job then reads everything again, and pushes only rows that are missing"
+                )
             connection.execute(query("forget_job_stats"), self._place)
             self.note(connection, Progress(run=end.run))
 

@@ -23,14 +23,16 @@ PAUSES = (0.1, 0.2, 0.4)
 class Counting:
     """Counts rows of Spark's rate source; fails while its file `broken` exists."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path, seq: int = 0) -> None:
         self.name = name
+        self.seq = seq
+        self.reason = ""
         self.starts = 0
         self.batches = 0
         self.is_closed = False
         self._checkpoint = folder / name / "checkpoint"
         self.broken = folder / name / "broken"
-        self.broken.parent.mkdir()
+        self.broken.parent.mkdir(exist_ok=True)
 
     def start(self, spark: SparkSession, epoch: int) -> StreamingQuery:
         self.starts += 1
@@ -48,6 +50,9 @@ class Counting:
         self.batches += len(batches)
         return {"rows": sum(batch["numInputRows"] for batch in batches)}
 
+    def failed(self, reason: str) -> None:
+        self.reason = reason
+
     def close(self) -> None:
         self.is_closed = True
 
@@ -62,10 +67,25 @@ class Steady(Counting):
         return to.option("checkpointLocation", str(self._checkpoint)).start()
 
 
+class Passing:
+    """Queries that come and go."""
+
+    def __init__(self, *queries: Counting) -> None:
+        self.queries = list(queries)
+
+    def wanted(self) -> list[Counting]:
+        return list(self.queries)
+
+    def close(self) -> None:
+        self.queries = []
+
+
 @contextmanager
-def supervised(spark: SparkSession, url: str, *queries: Counting) -> Iterator[None]:
+def supervised(
+    spark: SparkSession, url: str, *queries: Counting, more: Passing | None = None
+) -> Iterator[None]:
     stop = threading.Event()
-    supervisor = Supervisor(spark, url, queries, pauses=PAUSES)
+    supervisor = Supervisor(spark, url, queries, more, pauses=PAUSES)
     thread = threading.Thread(target=supervisor.run, args=(7, stop, threading.Event()))
     thread.start()
     try:
@@ -104,6 +124,7 @@ def test_a_query_that_fails_again_and_again_disturbs_no_other(
         failed = stats(queues, "bad")
         assert failed["failures"] >= 3
         assert "it is broken" in failed["error"]
+        assert "it is broken" in bad.reason
         seen = one.batches, two.batches
         wait_for(lambda: one.batches > seen[0] and two.batches > seen[1], "the others do not go on")
 
@@ -122,4 +143,18 @@ def test_a_query_that_fails_again_and_again_disturbs_no_other(
             assert sum(found["batchSecondsHistogram"]["counts"]) >= query.batches
     assert (one.starts, two.starts) == (1, 1)
     assert all(query.is_closed for query in (one, bad, two))
+    assert not [query for query in spark.streams.active if query.name and query.name.endswith("-7")]
+
+
+def test_queries_come_and_go_as_they_are_wanted(spark: SparkSession, queues: Queues, tmp_path: Path) -> None:
+    lasting, first, second = (Steady(name, tmp_path) for name in ("lasting", "first", "second"))
+    more = Passing(first, second)
+    with supervised(spark, queues.url, lasting, more=more):
+        wait_for(lambda: bool(first.batches and second.batches), "both run")
+        changed = Steady("first", tmp_path, seq=1)
+        more.queries = [changed]
+        wait_for(lambda: first.is_closed and second.is_closed, "they were not stopped")
+        wait_for(lambda: changed.batches > 0, "the changed one did not start")
+        assert lasting.starts == 1
+    assert changed.is_closed
     assert not [query for query in spark.streams.active if query.name and query.name.endswith("-7")]

@@ -79,13 +79,14 @@ async def _keep(broker: Broker, job: Job) -> dict[str, str]:
 async def _rows(
     broker: Broker, job: Job, limit: int | None, seconds: float | None, ends: set[asyncio.Task[Any]]
 ) -> AsyncGenerator[list[Row]]:
-    """Rows until the limit, the end of the time, or one of the ends; none of them after a silence.
+    """Rows until the limit, the end of the time or of the source, or one of the ends; none after a silence.
 
     A broker that stops is `_Stopping`.
     """
     deadline = math.inf if seconds is None else time.monotonic() + seconds
     left = math.inf if limit is None else limit
     after = (0, 0)
+    sent = 0
     pause = _SHORTEST_PAUSE
     silent_since = time.monotonic()
     with broker.followers.following(job.queue) as follower:
@@ -96,6 +97,7 @@ async def _rows(
             if rows:
                 after = rows[-1].txid, rows[-1].id
                 left -= len(rows)
+                sent += len(rows)
                 yield rows
                 silent_since = time.monotonic()
             elif time.monotonic() >= silent_since + HEARTBEAT_SECONDS:
@@ -104,6 +106,10 @@ async def _rows(
             rest = deadline - time.monotonic()
             if rest <= 0 or any(end.done() for end in ends):
                 return
+            if not rows and job.definition.runs_alone:
+                whole = await broker.store.jobs.rows_at_end(job)
+                if whole is not None and sent >= whole:
+                    return
             if not rows:
                 woken = await _wait(follower, min(pause, rest), ends)
                 pause = _SHORTEST_PAUSE if woken else min(2 * pause, _LONGEST_PAUSE)

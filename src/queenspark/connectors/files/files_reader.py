@@ -195,7 +195,7 @@ class FilesReader:
         whole = file.bytes if isinstance(stream, Plain) else 2**62
         for lines in lines_between(stream, begin, split.end, whole):
             yield _read(file, lines, self._text.parse(lines, first))
-        if isinstance(stream, Compressed) and stream.fault is not None:
+        if isinstance(stream, Compressed) and stream.fault is not None and split.end >= (stream.size or 0):
             yield _broken(file, stream.size or 0, f"the file ends before its end: {stream.fault}")
 
     def _rows(self, split: _Split) -> Iterator[Read]:

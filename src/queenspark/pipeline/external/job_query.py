@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -13,10 +15,11 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ...connectors.readers import Source
-from ...sql import thaw
+from ...sql import Plan, SqlError, thaw
 from ...store.definitions import Definition, Outside
 from ...store.pipeline import PipelineStore
 from ...store.progress import End
+from ..errors import JobFailed
 from ..streams.streams_query import bucket_labels
 from ..streams.window_processor import OUTPUT
 from .job_processor import JobProcessor
@@ -27,6 +30,7 @@ from .packed_rows import OUTPUT as ROWS
 
 MAX_BYTES = 64 * 1024 * 1024
 """Most bytes of a batch, before they are decoded."""
+_WELL_SECONDS = 10.0  # after its start a query without batches is well
 _SUMS = ("records", "windows", "open_windows", "state_bytes")
 
 
@@ -46,13 +50,16 @@ class JobQuery:
         self._rates = JobRates(self._store, self.job)
         self._last = dict.fromkeys(_SUMS, 0)
         self._has_failed = True  # another process may have noted a failure
+        self._started_at = math.inf
 
     def start(self, spark: SparkSession, epoch: int) -> StreamingQuery:
         """Start the query; it runs until it is stopped or fails, or has come to the end of its source."""
+        reads = self.source(epoch)
         spark.dataSource.register(JobDataSource)
         self._rates.measure()
+        self._started_at = monotonic()
         buckets = bucket_labels(spark)
-        options = JobOptions(self.source(epoch), buckets, self._max_rows, MAX_BYTES)
+        options = JobOptions(reads, buckets, self._max_rows, MAX_BYTES)
         source = spark.readStream.format(NAME).option("options", msgspec.json.encode(options).decode()).load()
         body = self._definition.body
         schema = OUTPUT if body.writes is None else f"{OUTPUT}, {ROWS}"
@@ -62,7 +69,7 @@ class JobQuery:
         if body.writes is None:
             stream = rows.writeStream.format("noop")
         else:
-            stream = sink_of(body.writes, thaw(body.query or {}), self.job[1]).writer(rows)
+            stream = sink_of(body.writes, self._plan, self.job[1]).writer(rows)
         return (
             stream.queryName(self.name)
             .option("checkpointLocation", self._checkpoint)
@@ -75,12 +82,19 @@ class JobQuery:
         body = self._definition.body
         reads = body.reads
         assert isinstance(reads, Outside)
-        plan = thaw(body.query or {})
-        columns = tuple((name, str(kind)) for name, kind in (plan.relation.columns or {}).items())
+        columns = tuple((name, str(kind)) for name, kind in (self._plan.relation.columns or {}).items())
         return Source(
             url=self._url, stream=self.job[0], version=self.job[1], epoch=epoch, name=reads.name,
             connector=reads.connector, options=reads.options, columns=columns, start=body.start,
         )  # fmt: skip
+
+    @property
+    def _plan(self) -> Plan:
+        """What it computes. Raises JobFailed: a newer version may have made the job."""
+        try:
+            return thaw(self._definition.body.query or {})
+        except (SqlError, msgspec.MsgspecError) as error:
+            raise JobFailed(f"the job cannot be planned: {error}") from error
 
     def report(self, batches: Sequence[StreamingQueryProgress]) -> dict[str, Any]:
         """What the last batch did, and rates over the last minute."""
@@ -88,7 +102,7 @@ class JobQuery:
             if (found := (batch["observedMetrics"] or {}).get("batch")) is not None:
                 observed = found.asDict()
                 self._last = {name: int(observed[name] or 0) for name in _SUMS}
-        if batches and self._has_failed:
+        if self._has_failed and (batches or monotonic() > self._started_at + _WELL_SECONDS):
             self._store.forget_failures(self.job)
             self._has_failed = False
         rates = self._rates.measure()
@@ -105,6 +119,7 @@ class JobQuery:
     def failed(self, reason: str) -> None:
         """Tell the brokers why it does not go on; it is tried again."""
         self._has_failed = True
+        self._started_at = math.inf
         self._store.note_failure(self.job, End(run=""), (0, 0, 0), _said(reason))
 
     def close(self) -> None:
@@ -114,4 +129,4 @@ class JobQuery:
 
 def _said(reason: str) -> str:
     """A reason without the name of the exception, when that says nothing more."""
-    return re.sub(r"^[\w.]*(ReadFailed|WriteFailed|JobFailed|Unreachable): ", "", reason)
+    return re.sub(r"^[\w.]*(ReadFailed|WriteFailed|JobFailed|Unreachable|Refused): ", "", reason)

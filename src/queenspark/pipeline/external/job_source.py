@@ -7,10 +7,10 @@ job reads changes nothing in its windows.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from time import monotonic, sleep
 from typing import Any
 from uuid import uuid4
 
@@ -38,7 +38,8 @@ from .job_offset import JobBatch, JobOffset
 NAME = "queenspark-job"
 # Spark asks for the latest offset every 10 ms; it gets its answer when there is one, or after so long.
 WAIT_SECONDS = 1.0
-_LOOK_SECONDS = 0.05
+_LOOK_SECONDS = 0.05  # when there is nothing, look again so soon, then less and less often
+_LOOK_LONGEST = 0.5
 _TELL_SECONDS = 1.0
 
 
@@ -89,6 +90,7 @@ class JobReader(DataSourceStreamReader):
     def __init__(self, options: JobOptions) -> None:
         self._options = options
         self._idle_since: float | None = None
+        self._pause = _LOOK_SECONDS
         self._told, self._told_at, self._has_ended = -1, 0.0, False
 
     @property
@@ -114,14 +116,16 @@ class JobReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """The end of the next batch; `start` again when there is nothing to do within a while."""
         before = msgspec.convert(start, JobOffset)
-        deadline = time.monotonic() + WAIT_SECONDS
+        deadline = monotonic() + WAIT_SECONDS
         while True:
             end = self._next(before)
             if end is not None:
+                self._pause = _LOOK_SECONDS
                 return end.to_json()
-            if time.monotonic() >= deadline:
+            if monotonic() >= deadline:
                 return start
-            time.sleep(_LOOK_SECONDS)
+            sleep(self._pause)
+            self._pause = min(2 * self._pause, _LOOK_LONGEST)
 
     def _next(self, start: JobOffset) -> JobOffset | None:
         """The end of a batch that has something to do, or None."""
@@ -130,6 +134,8 @@ class JobReader(DataSourceStreamReader):
         if start.ended or self._is_full(job):
             return None
         news = self._store.job_news(job, start.run)
+        if job not in self._definitions(news.seq).plans:
+            return None  # it was dropped, and will be stopped
         tick = news.now if start.tick == NEVER else start.tick + self._idle_us()
         found = self._reader.next(start.position, Limits(self._options.max_rows, self._options.max_bytes))
         if found is not None:
@@ -138,25 +144,26 @@ class JobReader(DataSourceStreamReader):
             return self._after(start, news, tick, position=found.position)
         if self._reader.is_bounded:
             return self._after(start, news, tick, ended=True)
-        if self._idle_since is None:
-            self._idle_since = time.monotonic()
         is_due = news.next_close is not None and tick >= news.next_close
-        return self._after(start, news, tick) if is_due or news.seq != start.seq else None
+        has_news = is_due or news.seq != start.seq
+        if has_news or self._idle_since is None:
+            self._idle_since = monotonic()  # the tick has the time before it
+        return self._after(start, news, tick) if has_news else None
 
     def _tell(self, start: JobOffset) -> None:
         """Tell the brokers what was read: all up to here is pushed, or Spark would not ask for more."""
         is_new = start.ended and not self._has_ended
-        if is_new or (start.n != self._told and time.monotonic() >= self._told_at + _TELL_SECONDS):
+        if is_new or (start.n != self._told and monotonic() >= self._told_at + _TELL_SECONDS):
             report = msgspec.json.encode(self._reader.report(start.position)).decode()
             self._store.tell_of_job(self._options.job, report, finished=start.ended)
-            self._told, self._told_at, self._has_ended = start.n, time.monotonic(), start.ended
+            self._told, self._told_at, self._has_ended = start.n, monotonic(), start.ended
 
     def _after(self, start: JobOffset, news: JobNews, tick: int, **changes: Any) -> JobOffset:
         return msgspec.structs.replace(start, n=start.n + 1, tick=tick, seq=news.seq, **changes)
 
     def _idle_us(self) -> int:
         """For how long there was nothing to read."""
-        return 0 if self._idle_since is None else int((time.monotonic() - self._idle_since) * 1e6)
+        return 0 if self._idle_since is None else int((monotonic() - self._idle_since) * 1e6)
 
     def _is_full(self, job: Stream) -> bool:
         full = self._store.full_queues()

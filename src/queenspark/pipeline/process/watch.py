@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ...store.errors import StoreError
 from ...store.pipeline import PipelineStore
+from ..errors import JobFailed
 from ..histogram import Histogram
 from .query import Query
 from .reason import reason_of
@@ -85,7 +86,7 @@ class Watch:
         try:
             with self._starting():
                 self._running = self._query.start(spark, epoch)
-        except (Py4JJavaError, PySparkException) as error:
+        except (Py4JJavaError, PySparkException, JobFailed, StoreError) as error:
             self._fail(reason_of(str(error)))
 
     def _collect(self, running: StreamingQuery) -> None:

@@ -42,6 +42,8 @@ DEFAULTS = {
     "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Others read Spark's own kind of timestamps as times without a zone.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # Spark runs a worker for every core already: threads of Polars would only be in each other's way.
     "spark.executorEnv.POLARS_MAX_THREADS": "1",
     # If we are interrupted while Java starts, it cannot tell us where it listens: its main thread fails, and

@@ -77,8 +77,9 @@ class Definitions:
         return self._row_stages[stream]
 
     def _as_columns(self, stream: Stream) -> bool:
-        """Whether rows go to a sink outside, which has types of its own."""
-        return self.by_stream[stream].body.writes is not None
+        """Whether rows go to files, which have types of their own."""
+        writes = self.by_stream[stream].body.writes
+        return writes is not None and writes.connector == "files"
 
     @cached_property
     def queue_names(self) -> frozenset[str]:

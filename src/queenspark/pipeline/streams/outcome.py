@@ -156,9 +156,11 @@ class Outcome:
 
     def _all_rows(self) -> pl.DataFrame:
         """Rows in an order that is the same whenever the batch is run, with the queue that they go to."""
-        # Payloads of rows for a sink outside are structs; those of no rows are text.
+        # Payloads of rows for files are structs; those of no rows are text.
         rows = pl.concat([rows for rows in self._rows if not rows.is_empty()] or self._rows[:1])
         rows = rows.join(self._queues(), on="stream", how="inner", maintain_order="left")
+        if rows.schema["payload"] != pl.String:
+            return rows  # for files, where no row has a place
         return rows.sort("order", "txid", "id", "stream", "transaction_id")
 
     def _queues(self) -> pl.DataFrame:

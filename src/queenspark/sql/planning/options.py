@@ -21,13 +21,13 @@ def check_options(shape: Shape, *, event_time: bool) -> dict[str, str]:
         known.add("partition_by")
     if timed:
         known |= _TIMED if event_time else {"grace", "late", "keep"}
-    # The clock of files tells nothing of the time of their records.
-    has_clock = shape.relation.kind != "files"
-    if timed and window is not None and window.kind != "SESSION" and shape.emission == "final" and has_clock:
+    if timed and window is not None and window.kind != "SESSION" and shape.emission == "final":
         known.add("emit_empty")
     if shape.kind in ("unwindowed", "rows") or (window is not None and window.kind in COUNTED):
         known.add("ttl")
     for option in shape.query.options:
+        if option.name == "emit_empty" and shape.relation.kind == "files":
+            raise option.span.error("emit_empty is not possible over files: no clock goes with their records")
         if option.name not in known:
             raise option.span.error(
                 f"{option.name} has no meaning for this query: {_reason(option, event_time)}"
@@ -40,7 +40,7 @@ def _reason(option: Option, event_time: bool) -> str:
         return "its windows go by the time of the push; name a time in the WINDOW"
     reasons = {
         "partition_by": "its rows are partitioned by their key",
-        "emit_empty": "only TUMBLING and SLIDING windows that are emitted FINAL can be empty; not over files",
+        "emit_empty": "only TUMBLING and SLIDING windows that are emitted FINAL can be empty",
         "ttl": "its state ends with its windows, or it has none",
     }
     return reasons.get(option.name, "it has no windows by time")

@@ -43,7 +43,7 @@ class RowStage:
     """The last stage of one plan, for a version of a job. It is made once and used for many batches."""
 
     def __init__(self, plan: Plan, job: int, version: int, *, as_columns: bool = False) -> None:
-        """With `as_columns`, payloads are not JSON but structs of the columns, for sinks outside."""
+        """With `as_columns`, payloads are structs of the columns instead of JSON, without ids and headers."""
         self._as_columns = as_columns
         self._plan = plan
         self._id = f"{job}:{version}"
@@ -74,7 +74,8 @@ class RowStage:
         frame = alive(frame, self._values, dead)
         time = pl.col("_event_time") if "_event_time" in frame.columns else from_micros(pl.col("created_us"))
         revision = pl.col(REVISION) if REVISION in frame.columns else None
-        found = frame.select(*self._row_of_record, self._headers(time, revision, None).alias("headers"))
+        headers = pl.lit("") if self._as_columns else self._headers(time, revision, None)
+        found = frame.select(*self._row_of_record, headers.alias("headers"))
         return Given(found.select(list(ROW)), _concat(dead))
 
     def of_windows(self, frame: pl.DataFrame) -> Given:
@@ -128,9 +129,12 @@ class RowStage:
     @cached_property
     def _row_of_window(self) -> list[pl.Expr]:
         plan = self._plan
+        nowhere = [pl.lit(0, dtype=pl.Int64).alias(name) for name in ("order", "txid", "id")]
+        if self._as_columns:
+            nothing = [pl.lit("").alias(name) for name in ("headers", "transaction_id")]
+            return [self._payload().alias("payload"), *nothing, *nowhere]
         revision = pl.col("revision") if plan.updating else None
         if self._at_end:
-            nowhere = [pl.lit(0, dtype=pl.Int64).alias(name) for name in ("order", "txid", "id")]
             ids = _short_id(pl.format(f"{self._id}:{{}}", "key"))
             named = {
                 "payload": self._payload(),

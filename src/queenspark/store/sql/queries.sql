@@ -759,6 +759,13 @@ RETURNING finished_at
 SELECT s.id, r.report, r.finished_at FROM queenspark.streams s
 JOIN queenspark.job_runs r ON r.stream_id = s.id AND r.version = s.version WHERE s.id = ANY (%(ids)s)
 
+-- name: rows_at_end
+-- How many rows a job has pushed that has finished.
+SELECT coalesce(sum(a.windows), 0)::bigint FROM queenspark.job_runs r
+JOIN queenspark.streams s ON s.id = r.stream_id AND s.version = r.version
+LEFT JOIN queenspark.stream_stats a ON a.stream_id = r.stream_id AND a.version = r.version
+WHERE r.stream_id = %(id)s AND r.finished_at IS NOT NULL GROUP BY r.stream_id
+
 -- name: finished_jobs
 SELECT r.stream_id, r.version FROM queenspark.job_runs r WHERE r.finished_at IS NOT NULL
 
@@ -862,6 +869,7 @@ WITH stats AS (DELETE FROM queenspark.stream_stats WHERE stream_id = %(id)s),
      failures AS (DELETE FROM queenspark.stream_failures WHERE stream_id = %(id)s),
      progress AS (DELETE FROM queenspark.job_progress WHERE stream_id = %(id)s),
      runs AS (DELETE FROM queenspark.job_runs WHERE stream_id = %(id)s),
+     said AS (DELETE FROM queenspark.pipeline_stats WHERE starts_with(key, 'job-' || %(id)s::text || '-')),
      files AS (DELETE FROM queenspark.job_files WHERE stream_id = %(id)s)
 DELETE FROM queenspark.stream_floors WHERE stream_id = %(id)s
 
