@@ -96,7 +96,8 @@ def _written(topics: Topics) -> dict[bytes, dict[str, Any]]:
     for message in topics.consume("out"):
         value = json.loads(message.value() or b"")
         assert message.key() == value["k"].encode()
-        found[dict(message.headers() or [])["queenspark-id"]] = value
+        headers: dict[str, Any] = dict(message.headers() or [])
+        found[headers["queenspark-id"]] = value
     return found
 
 
