@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 
 from queenspark.connectors.reader import ReadFailed
 from tests.kafka.topics import DAY, Record, Topics, wait_until
@@ -207,7 +208,7 @@ def test_an_open_transaction_is_read_when_it_is_committed(real_topics: Topics) -
 def test_compacted_topics_have_gaps(real_topics: Topics) -> None:
     topics = real_topics
     topics.create(
-        **{
+        config={
             "cleanup.policy": "compact",
             "segment.ms": "1",
             "min.cleanable.dirty.ratio": "0.0",

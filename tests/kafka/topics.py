@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from queenspark.store.pipeline import PipelineStore
 from tests.jobs.system import Jobs
@@ -40,12 +41,12 @@ class Topics(Jobs):
 
     kafka: Kafka
 
-    def create(self, topic: str = "t", partitions: int = 1, **config: str) -> str:
+    def create(self, topic: str = "t", partitions: int = 1, config: dict[str, str] | None = None) -> str:
         """Create a topic; its name has the tag of the test."""
         name = self.name(topic)
         client = AdminClient({"bootstrap.servers": self.kafka.brokers, **_QUIET})
         if self.kafka.is_real:
-            client.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(20)
+            client.create_topics([NewTopic(name, partitions, 1, config=config or {})])[name].result(20)
         wait_until(lambda: len(client.list_topics(name, timeout=5).topics[name].partitions) >= partitions)
         return name
 

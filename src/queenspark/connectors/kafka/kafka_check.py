@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka.admin import ClusterMetadata
+from confluent_kafka.admin._metadata import ClusterMetadata
 
 from ...sql.errors import did_you_mean
 from ...sql.sampling import sampled_paths
@@ -76,7 +76,8 @@ def _asked(consumer: Consumer, topic: str, faults: Faults) -> ClusterMetadata:
     deadline = monotonic() + TIMEOUT_SECONDS
     while True:
         try:
-            return consumer.list_topics(topic, timeout=1)
+            found: ClusterMetadata = consumer.list_topics(topic, timeout=1)
+            return found
         except KafkaException:
             consumer.poll(0)  # lets librdkafka tell its errors
             if faults.is_told or monotonic() > deadline:
