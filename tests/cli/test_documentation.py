@@ -34,7 +34,7 @@ def section(path: tuple[str, ...]) -> str:
 
 def test_the_commands_are_the_ones_that_people_know() -> None:
     names = " ".join(sorted({path[0] for path in COMMANDS}))
-    known = "demo dlq groups jobs migrate pipeline pop push queues seek serve sql status"
+    known = "audit demo dlq groups jobs keys me migrate pipeline pop push queues seek serve sql status"
     known += " streams tail up version windows"
     assert names == known
 

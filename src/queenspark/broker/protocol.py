@@ -1,8 +1,8 @@
 """Uvicorn's protocol, with the head and the body of an answer sent in one system call, and patience bounded.
 
 Uvicorn writes head and body one by one; at small answers the two system calls were a third of the broker's
-time. It also waits without an end for a request that has begun: whoever sends one byte now and then, or a head
-that does not end, could hold connections and memory for as long as they like.
+time. It also waits without an end for a request that has begun: whoever sends one byte now and then, or a
+head that does not end, could hold connections and memory for as long as they like.
 """
 
 from __future__ import annotations
