@@ -22,8 +22,7 @@ STATEMENTS = re.findall(r"^```sql\n(.*?)^```", PAGE.read_text(), re.MULTILINE | 
 
 def as_role(url: str, role: str) -> str:
     """The URL of a database for another role; the tests' server believes everybody."""
-    parts = psycopg.conninfo.conninfo_to_dict(url)
-    return psycopg.conninfo.make_conninfo(**{**parts, "user": role})
+    return psycopg.conninfo.make_conninfo(url, user=role)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import shutil
 import ssl
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def start_tls(
     module_database: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Callable[..., TlsBroker]:
-    def start(**settings: object) -> TlsBroker:
+    def start(**settings: Any) -> TlsBroker:
         log = tmp_path_factory.mktemp("tls") / "broker.log"
         broker = TlsBroker(module_database, log, access_control="true", **settings)
         request.addfinalizer(broker.stop)

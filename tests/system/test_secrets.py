@@ -4,6 +4,7 @@ import base64
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -39,7 +40,11 @@ def seen(system_postgres: PostgresServer, tmp_path: Path) -> Iterator[dict[str, 
     properties.write_text(f"spark.eventLog.enabled true\nspark.eventLog.dir file://{events}\n")
     with system_postgres.database() as plain:
         url = with_password(plain)
-        secrets = {"jwt_enabled": "true", "jwt_secret": JWT_SECRET, "encryption_key": f"k1:{KEY}"}
+        secrets: dict[str, Any] = {
+            "jwt_enabled": "true",
+            "jwt_secret": JWT_SECRET,
+            "encryption_key": f"k1:{KEY}",
+        }
         broker = Broker(url, tmp_path / "broker.log", log_level="debug", access_control="true", **secrets)
         pipeline = PipelineProcess(
             url, tmp_path / "pipeline", spark_properties=properties, encryption_key=f"k1:{KEY}"
