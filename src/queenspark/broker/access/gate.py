@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import OrderedDict
+from functools import partial
 from typing import NamedTuple
 
 from ...settings import Settings
@@ -72,6 +73,7 @@ class Gate:
                 self._known.popitem(last=False)
         if known.key is not None:
             self.keys.used(known.key)
+        call.is_known = partial(self._is_good, known)
         return known.caller
 
     def _is_good(self, known: _Known) -> bool:
