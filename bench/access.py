@@ -55,7 +55,8 @@ def main() -> None:
             }
             runs: dict[str, list[Run]] = {kind: [] for kind in kinds}
             for number in range(ROUNDS + 1):
-                for kind, (where, pid, credential) in kinds.items():
+                turn = list(kinds)[number % len(kinds) :] + list(kinds)[: number % len(kinds)]
+                for kind, (where, pid, credential) in ((kind, kinds[kind]) for kind in turn):
                     run = _push(where, pid, machine.postgres_pid, credential)
                     if number:  # the first is to warm up
                         runs[kind].append(run)
