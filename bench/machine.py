@@ -63,11 +63,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def start_broker(database_url: str, port: int, log_file: Path) -> "subprocess.Popen[bytes]":
-    """Start a broker with default settings."""
+def start_broker(database_url: str, port: int, log_file: Path, **settings: str) -> "subprocess.Popen[bytes]":
+    """Start a broker with default settings but these."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     environment |= {f"{PREFIX}DATABASE_URL": database_url, f"{PREFIX}PORT": str(port)}
     environment[f"{PREFIX}LOG_LEVEL"] = "warning"
+    environment |= {f"{PREFIX}{name}": value for name, value in settings.items()}
     with log_file.open("ab") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "queenspark", "serve"], env=environment, stdout=log, stderr=log

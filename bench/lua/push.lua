@@ -1,5 +1,6 @@
 -- Pushes batches of messages with transaction ids, each request to one partition, in turn.
--- Arguments: queue, batch, partitions, a word that makes the transaction ids of this run unique.
+-- Arguments: queue, batch, partitions, a word that makes the transaction ids of this run unique, and perhaps a
+-- credential.
 
 local thread_number = 0
 
@@ -28,6 +29,7 @@ function init(args)
       i, i * 7919 % 1000000, i % 997, "abcdefghijklmnopqrstuvwxyz0123456789")
   end
   sent = number * 1000000007
+  if args[5] and args[5] ~= "" then headers["Authorization"] = "Bearer " .. args[5] end
 end
 
 local request_number = 0

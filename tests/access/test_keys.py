@@ -11,6 +11,7 @@ from tests.broker_process import Broker
 from tests.conftest import StartBroker
 from tests.wire.api import Api, answered, refused
 from tests.wire.deadline import eventually
+from tests.wire.raw_connection import RawConnection
 
 KEYS = "/api/v1/keys"
 ME = "/api/v1/me"
@@ -89,6 +90,40 @@ def test_a_revoked_key_ends_at_once_on_every_broker(
         eventually(lambda: there.get(ME).status_code == 401)
         assert time.monotonic() - began < 5
         assert admin.get(KEYS, search="leaked").json()["keys"][0]["revokedAt"] is not None
+
+
+def test_a_poll_that_waits_gets_nothing_after_its_key_was_revoked(
+    admin: Api, as_: As, closed: Broker, queue: str
+) -> None:
+    admin.push(queue, "first")
+    assert admin.take(queue, consumerGroup="g", autoAck="true")
+    made = answered(admin.post(KEYS, {"name": "waiting", "role": "read-write"}), 201)
+    path = f"/api/v1/pop/queue/{queue}?wait=true&timeout=10000&consumerGroup=g"
+    with RawConnection(closed.port) as waiting, RawConnection(closed.port) as behind:
+        waiting.send(f"GET {path} HTTP/1.1\r\nHost: x\r\nX-API-Key: {made['key']}\r\n\r\n".encode())
+        eventually(lambda: admin.parked() == 1)
+        good = admin.http.headers["Authorization"]
+        behind.send(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: {good}\r\n\r\n".encode())
+        eventually(lambda: admin.parked() == 2)
+        answered(admin.delete(f"{KEYS}/{made['id']}"), 200)
+        admin.push(queue, "second")
+        assert waiting.status() == 401
+        assert behind.status() == 200
+
+
+def test_polls_of_others_with_less_rights_stand_in_nobodys_way(
+    admin: Api, as_: As, key: MakeKey, closed: Broker, queue: str
+) -> None:
+    admin.configure(queue, namespace=f"n {queue}")
+    narrow = key("narrow", scopes=["queue:elsewhere:consume"])
+    path = f"/api/v1/pop?namespace=n%20{queue}&wait=true&timeout=10000&consumerGroup=g"
+    with RawConnection(closed.port) as first, RawConnection(closed.port) as second:
+        for connection, credential in ((first, narrow), (second, key("wide", role="read-write"))):
+            connection.send(f"GET {path} HTTP/1.1\r\nHost: x\r\nX-API-Key: {credential}\r\n\r\n".encode())
+            eventually(lambda: admin.parked() >= 1)
+        eventually(lambda: admin.parked() == 2)
+        admin.push(queue, 1)
+        assert second.status() == 200
 
 
 def test_a_key_that_is_revoked_in_silence_ends_too(closed: Broker, as_: As) -> None:

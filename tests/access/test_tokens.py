@@ -4,6 +4,8 @@ import base64
 import hmac
 import json
 import time
+from collections.abc import Callable
+from typing import Any
 
 import httpx2
 import pytest
@@ -43,7 +45,7 @@ def test_a_token_says_who_one_is(as_: As, algorithm: str) -> None:
         ({"role": None, "roles": {"admin": True}}, None),
     ],
 )
-def test_the_strongest_role_counts(as_: As, claims: dict[str, object], role: str | None) -> None:
+def test_the_strongest_role_counts(as_: As, claims: dict[str, Any], role: str | None) -> None:
     assert as_(token(**claims)).read(ME)["role"] == role
 
 
@@ -75,7 +77,7 @@ def short_key() -> str:
     return made.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
-FORGED = {
+FORGED: dict[str, Callable[[], str]] = {
     "expired": lambda: token(seconds=-3600),
     "without exp": lambda: token(seconds=None),
     "exp as text": lambda: token(seconds=None, exp="never"),
@@ -130,8 +132,8 @@ def test_issuer_and_audience_must_be_right(broker: StartBroker) -> None:
     )
     with Api(closed.url) as api:
 
-        def status(**claims: object) -> int:
-            headers = {"Authorization": f"Bearer {token(**claims)}"}  # type: ignore[arg-type]
+        def status(**claims: Any) -> int:
+            headers = {"Authorization": f"Bearer {token(**claims)}"}
             return api.http.get(ME, headers=headers).status_code
 
         assert status(iss="us", aud="queues") == 200

@@ -34,8 +34,8 @@ def section(path: tuple[str, ...]) -> str:
 
 def test_the_commands_are_the_ones_that_people_know() -> None:
     names = " ".join(sorted({path[0] for path in COMMANDS}))
-    known = "demo dlq export groups import jobs migrate pipeline pop push queues seek serve sql status"
-    known += " streams tail ui up version windows"
+    known = "audit demo dlq export groups import jobs keys me migrate pipeline pop push queues seek serve sql"
+    known += " status streams tail ui up version windows"
     assert names == known
 
 

@@ -73,6 +73,10 @@ def test_an_override_of_no_setting_is_a_mistake_of_ours() -> None:
         ("QUEENSPARK_CORS_ORIGINS", "https://A.example", "https://example.org"),
         ("QUEENSPARK_ENCRYPTION_KEY", "secret", "openssl rand -base64 32"),
         ("QUEENSPARK_ENCRYPTION_KEY", base64.b64encode(b"short").decode(), "openssl rand -base64 32"),
+        ("QUEENSPARK_ENCRYPTION_KEY", f"a:{KEY},a:{KEY}", "give each key an id of its own"),
+        ("QUEENSPARK_ENCRYPTION_KEY", f"a b:{KEY}", "give each key an id of its own"),
+        ("QUEENSPARK_ACCESS_CONTROL", "perhaps", "give true or false"),
+        ("QUEENSPARK_TLS_KEY", "key.pem", "give both"),
     ],
 )
 def test_an_unusable_value_is_refused_with_the_variable_and_the_fix(name: str, value: str, fix: str) -> None:
@@ -86,6 +90,12 @@ def test_secrets_are_not_shown() -> None:
     settings = Settings(encryption_key=KEY, database_url="postgresql://me:hunter2@db/queue")
     assert KEY not in repr(settings)
     assert "hunter2" not in repr(settings)
+    secret = "s3cr3t" * 10
+    assert "s3cr3t" not in repr(Settings(jwt_secret=secret, api_key=secret, token=secret))
+
+
+def _written(default: object) -> str:
+    return str(default).lower() if isinstance(default, bool) else str(default)
 
 
 def test_the_documentation_lists_every_setting_with_its_default() -> None:
@@ -93,7 +103,7 @@ def test_the_documentation_lists_every_setting_with_its_default() -> None:
         re.findall(r"^\| `(QUEENSPARK_\w+)` \| `?([^|`]*?)`? \|", DOCS.read_text(), re.MULTILINE)
     )
     expected = {
-        variable(item.name): "none" if item.default in (None, ()) else str(item.default)
+        variable(item.name): "none" if item.default in (None, ()) else _written(item.default)
         for item in fields(Settings)
     }
     assert documented == expected

@@ -103,7 +103,7 @@ ANSWERS: dict[str, tuple[str, dict[str, Any], int]] = {
     "the namespaces": ("scopes", {"of": "namespace", **PAGE.params()}, 6 * QUEUES),
     "dead letters": ("count_dead_letters", {
         **dict.fromkeys(("queue", "group", "partition", "partition_id", "transaction_id", "from", "to")),
-        "most": 10_000}, 500),
+        "visible": None, "most": 10_000}, 500),
 }  # fmt: skip
 
 

@@ -46,6 +46,7 @@ def checked(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPathFactor
                     streams,
                     jobs,
                     system,
+                    access,
                 ):
                     exercise(api)
                 yield document
@@ -250,6 +251,15 @@ def system(api: Api) -> None:
         api.push("staged", 1)
         api.read(path)
         answered(api.post(path, {"enabled": False}), 200)
+
+
+def access(api: Api) -> None:
+    api.read("/api/v1/me")
+    body = {"name": "k", "role": "read-only", "scopes": ["queues:read"], "requestsPerSecond": 1}
+    made = answered(api.post("/api/v1/keys", body), 201)
+    api.read("/api/v1/keys")
+    answered(api.delete(f"/api/v1/keys/{made['id']}"), 200)
+    api.read("/api/v1/audit")
 
 
 def _status_with_a_held_horizon(api: Api) -> None:

@@ -30,6 +30,8 @@ class Lot(NamedTuple):
     scope: tuple[str | None, str | None]
     group: str
     partition: str | None
+    #: The names that the polls may see, where the queue is not named: one pops for all others.
+    reach: tuple[str, ...] | None = None
 
 
 Pop = Callable[[], Awaitable[Batch | None]]

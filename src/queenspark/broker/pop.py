@@ -115,6 +115,7 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
         return [name for name in names if call.may(name)]
 
     async def once() -> Batch | None:
+        call.check_known()
         if broker.modes.pop or gone.done():
             return None
         names = await queues()
@@ -133,7 +134,14 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
         waits = [seconds for _, seconds in looks if seconds is not None]
         return any(above for above, _ in looks), min(waits, default=None)
 
-    lot = Lot(queue, (query.namespace, query.task) if queue is None else (None, None), group, partition)
+    visible = call.visible() if queue is None else None
+    lot = Lot(
+        queue,
+        (query.namespace, query.task) if queue is None else (None, None),
+        group,
+        partition,
+        None if visible is None else tuple(visible),
+    )
     version = broker.parking.version(lot)
     known = queue is not None and broker.store.catalog.known_group(queue, group) is not None
     found = None

@@ -1,8 +1,8 @@
 """Uvicorn's protocol, with the head and the body of an answer sent in one system call, and patience bounded.
 
 Uvicorn writes head and body one by one; at small answers the two system calls were a third of the broker's
-time. It also waits without an end for a request that has begun: whoever sends one byte now and then, or a head
-that does not end, could hold connections and memory for as long as they like.
+time. It also waits without an end for a request that has begun: whoever sends one byte now and then, or a
+head that does not end, could hold connections and memory for as long as they like.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Protocol(HttpToolsProtocol):
 
     def give_up(self, now: float, patience: float) -> None:
         """End the connection when its request does not come: the head at once, the body bit by bit."""
-        if self._began is None or self.flow is None or self.flow.read_paused:
+        if self._began is None or self.flow.read_paused:
             return
         if now - self._moved > patience or now - self._began > _WHOLE * patience:
             self._refuse(408)
@@ -103,6 +103,7 @@ class Protocol(HttpToolsProtocol):
         self._began = None
         if self.transport.is_closing():
             return
-        if self.cycle is None or self.cycle.response_complete:
+        cycle: Any = self.cycle  # None before the first request, whatever its type says
+        if cycle is None or cycle.response_complete:
             self.transport.write(_ANSWERS[status])
         self.transport.close()

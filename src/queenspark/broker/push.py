@@ -8,7 +8,6 @@ from typing import Literal
 
 import msgspec
 
-from ..store.headers import PRODUCER
 from ..store.push import Item, Pushed, complete
 from .broker import Broker
 from .errors import bad_request
@@ -74,9 +73,9 @@ def admit_items(call: Call, items: Sequence[Item]) -> None:
             call.need_queue(queue, Right.QUEUE_PUSH)
     if caller.meter is not None:
         caller.meter.messages(len(items))
-    if (producer := caller.producer) is not None:
+    if (stamp := caller.stamp) is not None:
         for item in items:
-            item.headers = {**(item.headers or {}), PRODUCER: producer}
+            item.headers = {**item.headers, **stamp} if item.headers else stamp
 
 
 def pushed_items(items: Sequence[Item], results: Sequence[Pushed]) -> list[PushedItem]:

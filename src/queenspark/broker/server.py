@@ -87,6 +87,7 @@ def run(settings: Settings) -> int:
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     _allow_connections()
+    certificate = _certificate(settings)
     listener = _listen(settings.host, settings.port)
     try:
         for name in migrate(settings.database_url):
@@ -94,7 +95,7 @@ def run(settings: Settings) -> int:
     except StoreError as error:
         raise StartError(str(error).strip().splitlines()[0]) from error
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(settings, listener))
+        runner.run(_serve(settings, listener, certificate))
     return 0
 
 
@@ -127,7 +128,7 @@ def _certificate(settings: Settings) -> Certificate | None:
         ) from error
 
 
-async def _serve(settings: Settings, listener: socket.socket) -> None:
+async def _serve(settings: Settings, listener: socket.socket, certificate: Certificate | None) -> None:
     try:
         broker = Broker(settings)
     except SettingsError as error:
@@ -136,7 +137,6 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         await broker.start()
     except DatabaseUnavailable as error:
         raise StartError(str(error)) from error
-    certificate = _certificate(settings)
     config = uvicorn.Config(
         application(broker),
         log_config=None,

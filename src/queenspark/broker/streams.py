@@ -82,6 +82,7 @@ async def poll(broker: Broker, call: Call) -> Answer:
     gone = call.watch()
 
     async def take(most: int) -> list[Batch]:
+        call.check_known()
         if not most or broker.modes.pop or gone.done():
             return []
         wish = WindowPop(stream.queue, group, stream.lease_timeout_ms, lambda: not gone.done(), holder)

@@ -31,7 +31,8 @@ async def health(broker: Broker, _: Call) -> Answer:
             "status": "unhealthy",
             "database": "disconnected",
             "version": __version__,
-            "error": str(error),
+            # Everybody may ask, also those who need not know where the database is.
+            "error": str(error) if broker.gate is None else "the database is not available",
         }
         return json(body, 503)
     return json({

@@ -35,7 +35,7 @@ class WindowRecord(msgspec.Struct, gc=False):
     partition: str
     transactionId: str  # noqa: N815
     headers: dict[str, str] | UnsetType = UNSET
-    producerSub: str | UnsetType = UNSET  # noqa: N815
+    producerSub: str | None = None  # noqa: N815
 
 
 class Page(NamedTuple):
@@ -145,7 +145,7 @@ def _shown(record: Record, partition: str, queue: str) -> WindowRecord:
         partition,
         record.transaction_id,
         headers or UNSET,
-        producer or UNSET,
+        producer,
     )
 
 

@@ -67,7 +67,13 @@ def migrate(url: str) -> list[str]:
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable(f"cannot connect to the database: {error}") from error
     with connection, turn(connection):
-        return _migrate(connection)
+        try:
+            return _migrate(connection)
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise StoreError(
+                f"the database has to be migrated, and the role {connection.info.user} may not do it:"
+                " run `queenspark migrate` as the owner of the database"
+            ) from error
 
 
 @contextmanager
@@ -114,12 +120,19 @@ def _migrate(connection: psycopg.Connection) -> list[str]:
 
 
 def _applied(connection: psycopg.Connection) -> set[str]:
+    # A role that may use the schema, and not make one, is refused even where it exists.
+    row = connection.execute("SELECT to_regclass('queenspark.migrations') IS NULL").fetchone()
+    if row is not None and row[0]:
+        _begin(connection)
+    return {str(row[0]) for row in connection.execute("SELECT name FROM queenspark.migrations").fetchall()}
+
+
+def _begin(connection: psycopg.Connection) -> None:
     connection.execute("CREATE SCHEMA IF NOT EXISTS queenspark")
     connection.execute(
         "CREATE TABLE IF NOT EXISTS queenspark.migrations"
         " (name text PRIMARY KEY, checksum text, applied_at timestamptz NOT NULL DEFAULT clock_timestamp())"
     )
-    return {str(row[0]) for row in connection.execute("SELECT name FROM queenspark.migrations").fetchall()}
 
 
 def _oldest(connection: psycopg.Connection) -> int:

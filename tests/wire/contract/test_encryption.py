@@ -97,3 +97,30 @@ def test_another_broker_with_the_same_key_reads_it(broker: StartBroker, queue: s
         one.configure(queue, encryptionEnabled=True)
         one.push(queue, SECRET)
         assert payloads_of(other.take(queue)) == [SECRET]
+
+
+def test_keys_are_rotated_and_old_messages_stay_readable(broker: StartBroker, queue: str) -> None:
+    old, new = new_key(), new_key()
+
+    def pushed_and_read(keys: str, number: int) -> list[int]:
+        started = broker(encryption_key=keys)
+        with Api(started.url) as api:
+            api.configure(queue, encryptionEnabled=True)
+            api.push(queue, {"secret": SECRET, "n": number})
+            messages = api.read("/api/v1/messages", queue=queue)["messages"][::-1]
+        started.stop()
+        return [message["data"]["n"] for message in messages]
+
+    assert pushed_and_read(old, 1) == [1]
+    assert pushed_and_read(f"{old},b:{new}", 2) == [1, 2]
+    assert pushed_and_read(f"b:{new},{old}", 3) == [1, 2, 3]
+    third = broker(encryption_key=f"b:{new}")
+    everything = stored(third.database_url, queue)
+    assert everything.count("b:") == 1
+    assert not contains(everything, SECRET)
+    with Api(third.url) as api:
+        assert "a key without an id" in refused(api.get("/api/v1/messages", queue=queue), 400)
+        api.configure(queue, encryptionEnabled=True, retryLimit=1)
+        api.push(queue, {"n": 4})
+    with Api(broker(encryption_key=f"c:{old}").url) as api:
+        assert "the key b" in refused(api.get("/api/v1/messages", queue=queue, limit=1), 400)

@@ -6,26 +6,31 @@ from ..errors import ApiError
 from ..http import Call
 
 MOST_BYTES = 16 * 1024
+_HEADERS = frozenset({b"authorization", b"x-api-key"})
+
+Header = tuple[bytes, bytes]
 
 
-def credential_of(call: Call) -> str | None:
-    """The credential that a request carries, None when it has none; 401 when it is not clear which it is."""
-    found: list[bytes] = []
-    for name, value in call.header_pairs:
-        if name == b"authorization":
-            scheme, _, rest = value.strip().partition(b" ")
-            if scheme.lower() != b"bearer" or not rest.strip():
-                raise unauthorized(
-                    "the header Authorization must be `Bearer`, a space, and an API key or token"
-                )
-            found.append(rest.strip())
-        elif name == b"x-api-key":
-            found.append(value.strip())
-    if not found:
-        return None
-    if len(found) > 1:
-        raise unauthorized("the request has several credentials: send one, in one header")
-    (credential,) = found
+def header_of(call: Call) -> Header | None:
+    """The header with the credential of a request, None when it has none; 401 when there are several."""
+    found: Header | None = None
+    for pair in call.header_pairs:
+        if pair[0] in _HEADERS:
+            if found is not None:
+                raise unauthorized("the request has several credentials: send one, in one header")
+            found = pair
+    return found
+
+
+def credential_of(header: Header) -> str:
+    """The credential of a header, or 401."""
+    name, value = header
+    credential = value.strip()
+    if name == b"authorization":
+        scheme, _, credential = credential.partition(b" ")
+        credential = credential.strip()
+        if scheme.lower() != b"bearer" or not credential:
+            raise unauthorized("the header Authorization must be `Bearer`, a space, and an API key or token")
     if len(credential) > MOST_BYTES or not credential.isascii():
         raise unauthorized("the credential is too long, or not ASCII")
     return credential.decode("ascii")

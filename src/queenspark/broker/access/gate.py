@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import OrderedDict
+from functools import partial
 from typing import NamedTuple
 
 from ...settings import Settings
@@ -14,7 +15,7 @@ from ...store.definitions import DEFAULT_NAMESPACE
 from ..errors import ApiError, not_found
 from ..http import NOBODY, Call, Caller, Right, Route
 from ..http.call import forbidden
-from .credential import credential_of, unauthorized
+from .credential import credential_of, header_of, unauthorized
 from .failures import Failures
 from .known_keys import KnownKey, KnownKeys
 from .tokens import Tokens
@@ -42,7 +43,7 @@ class Gate:
         self.keys = KnownKeys(store.api_keys)
         self.tokens = Tokens(settings) if settings.jwt_enabled else None
         self._failures = Failures()
-        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        self._known: OrderedDict[tuple[bytes, bytes], _Known] = OrderedDict()
 
     async def admit(self, call: Call, route: Route) -> Caller:
         """The caller, or the `ApiError` that refuses them: 401, 403, 404 or 429."""
@@ -59,19 +60,20 @@ class Gate:
         return caller
 
     async def _caller(self, call: Call) -> Caller:
-        credential = credential_of(call)
-        if credential is None:
+        header = header_of(call)
+        if header is None:
             raise unauthorized(_MISSING)
-        digest = hashlib.sha256(credential.encode()).digest()
+        digest = (header[0], hashlib.sha256(header[1]).digest())
         known = self._known.get(digest)
         if known is None or not self._is_good(known):
             self._known.pop(digest, None)
-            known = await self._checked(call, credential)
+            known = await self._checked(call, credential_of(header))
             self._known[digest] = known
             if len(self._known) > _MOST:
                 self._known.popitem(last=False)
         if known.key is not None:
             self.keys.used(known.key)
+        call.is_known = partial(self._is_good, known)
         return known.caller
 
     def _is_good(self, known: _Known) -> bool:

@@ -117,7 +117,7 @@ class App:
             if self._cors.open:
                 headers += self._cors.permission(call.headers)
             await send({"type": "http.response.start", "status": 200, "headers": headers})
-            while line and not gone.done():
+            while line and not gone.done() and call.is_known():
                 await send({"type": "http.response.body", "body": line, "more_body": True})
                 line = await self._next_line(call, lines)
         finally:

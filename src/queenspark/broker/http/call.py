@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asyncio import Task, create_task, sleep
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
@@ -14,6 +14,10 @@ from .right import Right
 
 _A_WHILE = 0.05  # seconds
 _ROUNDS = 5  # of the event loop, until the end of a connection has come through to whoever waits for it
+
+
+def _always() -> bool:
+    return True
 
 
 class Headers(Mapping[str, str]):
@@ -45,8 +49,8 @@ class Call:
     """One request, read as its route says."""
 
     __slots__ = (
-        "_began", "_gone", "acted_on", "address", "body", "body_bytes", "caller", "header_pairs", "method",
-        "path", "query", "read_to_end", "receive", "right", "url_path",
+        "_began", "_gone", "acted_on", "address", "body", "body_bytes", "caller", "header_pairs", "is_known",
+        "method", "path", "query", "read_to_end", "receive", "right", "url_path",
     )  # fmt: skip
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
@@ -60,6 +64,8 @@ class Call:
         self.body: Any = None
         self.body_bytes = 0
         self.caller = ANONYMOUS
+        #: Whether the credential of the caller is still good: what takes a while asks before it gives.
+        self.is_known: Callable[[], bool] = _always
         #: The right that its route needs.
         self.right = Right.PUBLIC
         #: Where the client is.
@@ -83,6 +89,11 @@ class Call:
     def visible(self, right: Right | None = None) -> list[str] | None:
         """The names of a list that the caller may see, as patterns of LIKE; None for every name."""
         return self.caller.visible(right or self.right)
+
+    def check_known(self) -> None:
+        """401 when the credential of the caller has been revoked or has expired since the request began."""
+        if not self.is_known():
+            raise ApiError(401, "the API key or token is no longer valid: it was revoked, or has expired")
 
     def need(self, right: Right) -> None:
         """Refuse a caller who has no such right to anything."""

@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from ...store.headers import PRODUCER
 from .right import OF_EVERYBODY, PARTS, ROLES, UNNAMED, Right
 from .scope import Scope
 
@@ -37,6 +38,8 @@ class Caller(msgspec.Struct, frozen=True):
     #: The rights to some name at least.
     rights: frozenset[Right] = frozenset(Right)
     meter: Meter | None = None
+    #: The headers that messages without headers of their own are stamped with; never changed.
+    stamp: dict[str, str] | None = None
 
     @classmethod
     def known(
@@ -48,12 +51,7 @@ class Caller(msgspec.Struct, frozen=True):
         meter: Meter | None = None,
     ) -> Caller:
         """A caller with a role, with scopes, or both; with neither, they may only ask who they are."""
-        return cls(name, kind, role, scopes, _rights(role, scopes), meter)
-
-    @property
-    def producer(self) -> str | None:
-        """The name that messages are stamped with."""
-        return None if self.kind == "anonymous" else self.name
+        return cls(name, kind, role, scopes, _rights(role, scopes), meter, {PRODUCER: name})
 
     def can(self, right: Right) -> bool:
         """Whether they have a right to anything at all."""

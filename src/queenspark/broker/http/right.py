@@ -10,6 +10,9 @@ from types import MappingProxyType
 class Right(StrEnum):
     """What a caller must be allowed to do. Every route needs exactly one."""
 
+    # Enums hash by name, in Python; every request asks several times whether a right is in a set.
+    __hash__ = str.__hash__
+
     #: Everybody may, without a token.
     PUBLIC = "public"
     #: Everybody may whose token or key is good.

@@ -60,7 +60,8 @@ def _from_environment() -> Secrets:
     if settings.database_url is None:
         raise OptionError(
             "this worker of Spark runs where the pipeline's secrets are not: set"
-            f" {variable('database_url')} (and {variable('encryption_key')}, if the pipeline has one) in the environment of Spark's executors"
+            f" {variable('database_url')} (and {variable('encryption_key')}, if the pipeline has one) in the"
+            " environment of Spark's executors"
         )
     key = settings.encryption_key
     return Secrets(settings.database_url, decode_key(key) if key else None)

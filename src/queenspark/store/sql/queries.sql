@@ -319,8 +319,10 @@ ORDER BY d.failed_at DESC, d.id DESC LIMIT %(limit)s OFFSET %(offset)s
 SELECT count(*) FROM (
     SELECT 1 FROM chosen_dead_letters(
         %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) d
-    JOIN queenspark.partitions t ON t.id = d.partition_id JOIN queenspark.queues q ON q.id = t.queue_id
-    WHERE (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s)) LIMIT %(most)s) d
+    WHERE %(visible)s::text[] IS NULL OR EXISTS (
+        SELECT 1 FROM queenspark.partitions t JOIN queenspark.queues q ON q.id = t.queue_id
+        WHERE t.id = d.partition_id AND q.name LIKE ANY (%(visible)s))
+    LIMIT %(most)s) d
 
 -- name: return_dead_letters
 SELECT * FROM put_back(

@@ -1,0 +1,116 @@
+"""Secrets are nowhere to be seen: in no event log, plan, log, error, metric or process list."""
+
+import base64
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.access.conftest import make_key
+from tests.access.issuer import SECRET as JWT_SECRET
+from tests.access.issuer import token
+from tests.broker_process import Broker
+from tests.postgres_servers import PostgresServer
+from tests.processes import descendants
+from tests.system.pipeline_process import PipelineProcess
+from tests.wire.api import Api
+from tests.wire.deadline import eventually
+from tests.wire.sql import Sql
+
+PASSWORD = "hunter2-planted-password"
+KEY = base64.b64encode(b"a planted key of thirty-two byte").decode()
+
+
+def with_password(url: str) -> str:
+    """The URL of a database with a password, which the tests' server does not look at."""
+    parts = psycopg.conninfo.conninfo_to_dict(url)
+    socket, user = parts.get("host"), parts.get("user")
+    return f"postgresql://{user}:{PASSWORD}@/{parts['dbname']}?host={socket}&port={parts.get('port', 5432)}"
+
+
+@pytest.fixture
+def seen(system_postgres: PostgresServer, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Everything that a system with secrets lets be seen, by where it was found; and its secrets."""
+    events = tmp_path / "events"
+    events.mkdir()
+    properties = tmp_path / "spark.conf"
+    properties.write_text(f"spark.eventLog.enabled true\nspark.eventLog.dir file://{events}\n")
+    with system_postgres.database() as plain:
+        url = with_password(plain)
+        secrets: dict[str, Any] = {
+            "jwt_enabled": "true",
+            "jwt_secret": JWT_SECRET,
+            "encryption_key": f"k1:{KEY}",
+        }
+        broker = Broker(url, tmp_path / "broker.log", log_level="debug", access_control="true", **secrets)
+        pipeline = PipelineProcess(
+            url, tmp_path / "pipeline", spark_properties=properties, encryption_key=f"k1:{KEY}"
+        )
+        pipeline.start()
+        found: dict[str, str] = {}
+        try:
+            pipeline.wait_until_leading()
+            _, api_key = make_key(plain, role="admin")
+            found["secrets"] = api_key.split("_", 2)[2]
+            with Api(broker.url, plain) as api:
+                api.http.headers["Authorization"] = f"Bearer {api_key}"
+                found |= use(api)
+            found |= processes([broker.pid, pipeline.process.pid])
+            with Api(broker.url) as api:
+                bearer = token()
+                api.http.headers["Authorization"] = f"Bearer {bearer}"
+                found["me"] = api.get("/api/v1/me").text
+        finally:
+            pipeline.stop()
+            broker.stop()
+        files = [broker.log_file, *events.rglob("*"), *(tmp_path / "pipeline").rglob("*")]
+        for path in files:
+            if path.is_file():
+                found[str(path)] = path.read_bytes().decode("latin-1")
+        assert any("events" in name and "SparkListener" in text for name, text in found.items())
+        yield found
+
+
+def use(api: Api) -> dict[str, str]:
+    """What the API answers while a job over an encrypted queue runs, and when something is wrong."""
+    api.configure("secret", encryptionEnabled=True)
+    api.push("secret", {"n": 1})
+    Sql(api)(
+        "CREATE STREAM seen AS SELECT n FROM secret;"
+        "CREATE STREAM fails AS SELECT 1 / (n - n) AS x FROM secret"
+    )
+    eventually(lambda: api.read("/api/v1/messages", queue="seen")["messages"], within=120)
+    paths = (
+        "/health", "/metrics", "/metrics/prometheus", "/api/v1/status", "/api/v1/keys", "/api/v1/audit",
+        "/api/v1/jobs",
+        "/api/v1/jobs/fails", "/api/v1/resources/streams/stats", "/openapi.json", "/no/such/path",
+        "/api/v1/jobs/none",
+    )  # fmt: skip
+    answers = {path: api.get(path).text for path in paths}
+    answers["an error"] = api.post("/api/v1/sql", {"sql": "SELECT FROM"}).text
+    return answers
+
+
+def processes(pids: list[int]) -> dict[str, str]:
+    """The command lines of processes and of all that they started, as `ps` shows them."""
+    found = {}
+    children = [child for pid in pids for child in descendants(pid)]
+    for pid in [*pids, *children]:
+        try:
+            found[f"command line of {pid}"] = Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+        except OSError:
+            continue
+    assert any("java" in line for line in found.values())
+    assert str(os.getpid()) not in found
+    return found
+
+
+@pytest.mark.long
+def test_nobody_sees_a_secret(seen: dict[str, str]) -> None:
+    secrets = [PASSWORD, KEY, "a planted key of thirty-two byte", JWT_SECRET, seen.pop("secrets")]
+    leaks = [(where, secret) for where, text in seen.items() for secret in secrets if secret in text]
+    assert leaks == []
+    assert '"anna"' in seen["me"]
