@@ -305,7 +305,8 @@ class TestJobs:
         editor.fill("SHOW JOBS")
         page.keyboard.press("Control+Enter")
         viewer.sees("big_orders")
-        viewer.sees("INSERT INTO")
+        viewer.open("/sql")
+        page.get_by_role("button", name="INSERT INTO").wait_for()
 
     def test_the_editor_completes_names(self, viewer: Viewer) -> None:
         page = viewer.open("/sql")

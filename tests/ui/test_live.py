@@ -82,3 +82,24 @@ def test_a_broker_that_goes_and_comes_back_is_shown_without_a_reload(
     dashboard.api.push("purchases", {"after": "the return"})
     viewer.sees('{"after":"the return"}')
     assert page.evaluate("window.isTheSamePage")
+
+
+def test_a_page_that_nobody_sees_asks_for_nothing(viewer: Viewer, dashboard: Dashboard, queue: str) -> None:
+    dashboard.api.push(queue, {"number": 1})
+    page = viewer.open(f"/queue?name={queue}")
+    viewer.sees('{"number":1}')
+
+    def see(is_seen: bool) -> None:
+        page.evaluate(
+            "hidden => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});"
+            " document.dispatchEvent(new Event('visibilitychange')); }",
+            not is_seen,
+        )
+
+    see(False)
+    page.wait_for_timeout(1500)
+    dashboard.api.push(queue, {"number": 2})
+    page.wait_for_timeout(2500)
+    assert page.get_by_text('{"number":2}').count() == 0
+    see(True)
+    viewer.sees('{"number":2}')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ _FIRST = """SELECT * FROM clicks EMIT CHANGES LIMIT 20;"""
 _MOST_ROWS = 200
 _MOST_HISTORY = 30
 _SHOW_SECONDS = 0.4
+_KEPT = "queenspark-sql-history"  # in the browser
 _WORDS = [
     {"label": word, "type": "keyword"}
     for word in (
@@ -108,6 +110,14 @@ class _Console:
                         ui.label("Statements that you run are listed here.").classes("soft")
 
         self._complete(names)
+        ui.timer(0.2, self._recall, once=True)
+
+    async def _recall(self) -> None:
+        """Bring back what was run in this browser before."""
+        kept = await ui.run_javascript(f"localStorage.getItem({_KEPT!r})")
+        with suppress(msgspec.MsgspecError):
+            self.history = msgspec.json.decode(kept or "[]", type=list[str])
+            self._show_history()
 
     def _complete(self, names: list[str]) -> None:
         """Let the editor complete names of queues and words of SQL."""
@@ -168,6 +178,13 @@ class _Console:
 
     def _remember(self, text: str) -> None:
         self.history = [text, *(each for each in self.history if each != text)][:_MOST_HISTORY]
+        kept = msgspec.json.encode(msgspec.json.encode(self.history).decode()).decode()
+        ui.run_javascript(f"localStorage.setItem({_KEPT!r}, {kept})")
+        self._show_history()
+
+    def _show_history(self) -> None:
+        if not self.history:
+            return
         self.history_box.clear()
         with self.history_box:
             for each in self.history:
