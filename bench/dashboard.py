@@ -64,7 +64,8 @@ FILL = """
         SELECT id, 'g', 0, 0, 0, 0 FROM queenspark.queues WHERE name LIKE 'windows:load/%';
     INSERT INTO queenspark.places (group_id, partition_id, cursor_txid, cursor_id, end_txid, end_id)
         SELECT g.id, p.id, 500, 0, 500, 0 FROM queenspark.groups g
-        JOIN queenspark.partitions p ON p.queue_id = g.queue_id WHERE p.name LIKE 'k%';
+        JOIN queenspark.partitions p ON p.queue_id = g.queue_id
+        WHERE g.queue_id = (SELECT id FROM queenspark.queues WHERE name = 'windows:load/s1');
     VACUUM ANALYZE;
 """
 
