@@ -83,7 +83,7 @@ def main() -> None:
         with connect(postgres.url) as connection:
             for statement in FILL.format(streams=STREAMS, keys=KEYS, windows=WINDOWS).split(";\n"):
                 if statement.strip():
-                    connection.execute(statement)  # type: ignore[call-overload]
+                    connection.execute(statement)
         _say(f"filled: {STREAMS:,} streams, {KEYS:,} keys, {WINDOWS:,} windows")
         dashboard = Dashboard(broker, scene, Path(made) / "ui.log")
         running.callback(dashboard.stop)

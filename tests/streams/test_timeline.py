@@ -169,9 +169,9 @@ def test_a_window_is_shown_with_pages_of_its_messages(stream: StreamApi) -> None
     stream.seal(stream.over(records))
     (window,) = stream.resource("timeline")["windows"]
     found: list[Any] = []
-    cursor = None
+    cursor: str | None = None
     while True:
-        more = {} if cursor is None else {"cursor": cursor}
+        more: Json = {} if cursor is None else {"cursor": cursor}
         page = stream.resource("windows", window["partitionId"], window["transactionId"], limit=2, **more)
         found += [message["data"] for message in page["messages"]]
         cursor = page["nextCursor"]
