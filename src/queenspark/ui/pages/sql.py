@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -65,18 +66,16 @@ class _Console:
 
     async def build(self) -> None:
         """Make the page."""
-        names = await self._names()
         with self.frame.actions:
             self.stop_button = button("Stop", self._stop, kind="bad")
             button("Explain", self._explain)
             button("Run", self._run, kind="main")
         self.stop_button.set_visibility(False)
-        first = _FIRST.replace("clicks", names[0]) if names else _FIRST
         with self.frame.body, box("qs-grid side"):
             with box("qs-grid"):
                 with panel("Statements", about="Ctrl-Enter runs them, Ctrl-Space completes"):
                     self.editor = ui.codemirror(
-                        first,
+                        _FIRST,
                         language="PostgreSQL",
                         theme=_theme(),
                         line_wrapping=True,
@@ -97,20 +96,27 @@ class _Console:
                         )
                 with panel("Names"):
                     self.names_box = box().style("display: flex; flex-wrap: wrap; gap: 6px")
-                    with self.names_box:
-                        for name in names:
-                            ui.button(name, on_click=lambda name=name: self._insert(name), color=None).props(
-                                "flat dense no-caps"
-                            ).classes("qs-badge plain")
-                        if not names:
-                            ui.label("No queue or job yet. CREATE STREAM, or push a message.").classes("soft")
                 with panel("History"):
                     self.history_box = box().style("display: flex; flex-direction: column; gap: 6px")
                     with self.history_box:
                         ui.label("Statements that you run are listed here.").classes("soft")
 
-        self._complete(names)
         ui.timer(0.2, self._recall, once=True)
+        ui.timer(0.1, self._offer_names, once=True)
+
+    async def _offer_names(self) -> None:
+        """List the names after the page is painted, and let the editor complete them."""
+        names = await self._names()
+        with self.names_box:
+            for name in names:
+                ui.button(name, on_click=partial(self._insert, name), color=None).props(
+                    "flat dense no-caps"
+                ).classes("qs-badge plain")
+            if not names:
+                ui.label("No queue or job yet. CREATE STREAM, or push a message.").classes("soft")
+        if names and self.editor.value == _FIRST:
+            self.editor.value = _FIRST.replace("clicks", names[0])
+        self._complete(names)
 
     async def _recall(self) -> None:
         """Bring back what was run in this browser before."""
