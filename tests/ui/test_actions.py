@@ -306,7 +306,7 @@ class TestJobs:
         page.keyboard.press("Control+Enter")
         viewer.sees("big_orders")
         viewer.open("/sql")
-        page.get_by_role("button", name="INSERT INTO").wait_for()
+        page.get_by_role("button", name="SELECT nothing FROM nowhere").wait_for()
 
     def test_the_editor_completes_names(self, viewer: Viewer) -> None:
         page = viewer.open("/sql")
