@@ -15,7 +15,7 @@ LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11 \
 SOURCES := src tests bench tools examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test test-long check format bench kafka lock clean
+.PHONY: help setup demo up test test-long check format bench kafka screenshots lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -50,6 +50,9 @@ bench: $(READY) ## measure this machine
 	@$(BIN)/python -m bench $(ARGS)
 
 kafka: $(KAFKA)/.ready ## fetch a Kafka broker for the tests into .kafka (needs Java 17 and mvn)
+
+screenshots: $(READY) ## take the pictures of the dashboard (ARGS=FOLDER for all of them)
+	@$(BIN)/python -m tests.ui.screenshots $(ARGS)
 
 lock: $(READY) ## resolve the dependencies anew and pin them with hashes
 	@$(LOCK) --universal --upgrade --extra server --group dev pyproject.toml -o requirements/dev.txt

@@ -42,7 +42,9 @@ def free_port() -> int:
 
 def clean_environment(source: Path | None = None, /, **settings: Any) -> dict[str, str]:
     """This process's environment with exactly these settings of Queenspark, and its code from `source`."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("QUEENSPARK_")}
+    # NiceGUI behaves differently where it takes itself for tested.
+    ours = ("QUEENSPARK_", "PYTEST_CURRENT_TEST")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     environment |= {f"QUEENSPARK_{name.upper()}": str(value) for name, value in settings.items()}
     if source is not None:
         environment["PYTHONPATH"] = str(source)

@@ -98,12 +98,15 @@ def up(folder: Path) -> Iterator[StartUp]:
         pipeline: bool = False,
         before: Sequence[str] = (),
         made: bool = True,
+        ui_port: int | None = None,
         **settings: object,
     ) -> Up:
         port = port or free_port()
         if made and "database_url" not in settings and not (folder / "data").exists():
             prepare_data_dir(folder / "data")
-        started.append(Up(folder / "data", port, pipeline=pipeline, before=before, **settings))
+        started.append(
+            Up(folder / "data", port, pipeline=pipeline, before=before, ui_port=ui_port, **settings)
+        )
         return started[-1]
 
     yield start

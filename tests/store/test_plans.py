@@ -262,3 +262,41 @@ def test_a_scan_of_the_log_reads_each_message_once(large: Connection) -> None:
     assert len(txids) == 8 * 10_000
     assert read.whole_tables == 0
     assert read.rows <= 10_010
+
+
+WINDOWS = """
+    INSERT INTO queenspark.queues (name) VALUES ('windows:n/s');
+    INSERT INTO queenspark.partitions (queue_id, name)
+        SELECT q.id, 'k' || n FROM queenspark.queues q, generate_series(1, {keys}) n
+        WHERE q.name = 'windows:n/s';
+    INSERT INTO queenspark.messages
+        (txid, id, partition_id, created_at, queue_id, transaction_id, payload, window_end)
+        SELECT n / 100, {messages} * 2 + n, p.id, now(), p.queue_id, 'w' || n, '1',
+               timestamptz 'epoch' + n * interval '1 second'
+        FROM generate_series(1, {windows}) n
+        JOIN (SELECT id, queue_id, row_number() OVER (ORDER BY id) AS k FROM queenspark.partitions
+              WHERE name LIKE 'k%') p ON p.k = 1 + n % {keys};
+    ANALYZE queenspark.messages;
+"""
+
+
+@pytest.mark.long
+def test_the_timeline_reads_the_windows_that_it_shows(large: Connection) -> None:
+    with large.transaction(force_rollback=True):
+        large.execute(WINDOWS.format(keys=PARTITIONS, windows=1_000_000, messages=MESSAGES))
+        chosen = large.execute("SELECT id FROM queenspark.queues WHERE name = 'windows:n/s'")
+        ((queue_id,),) = chosen.fetchall()
+        ids = [row[0] for row in large.execute(
+            "SELECT id FROM queenspark.partitions WHERE queue_id = %s LIMIT 30", (queue_id,)
+        ).fetchall()]  # fmt: skip
+        asked: dict[str, Any] = {
+            "partition_ids": ids, "from": "1970-01-01", "to": "1970-02-01", "limit": 200, "offset": 0,
+            "queue_id": queue_id, "recent": 5000,
+        }  # fmt: skip
+        for name, most in (("key_windows", 30 * 12), ("stream_keys", 3 * 5000)):
+            before = large.execute(COUNTS).fetchone() or (0, 0)
+            rows = large.execute(query(name), asked).fetchall()
+            after = large.execute(COUNTS).fetchone() or (0, 0)
+            assert rows
+            assert after[0] == before[0], f"{name} reads no whole table"
+            assert after[1] - before[1] <= most + 100, name

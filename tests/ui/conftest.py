@@ -35,9 +35,7 @@ class Dashboard:
         self.url = f"http://127.0.0.1:{port}"
         command = [sys.executable, "-m", "queenspark", "ui", "--broker", broker.url, "--port", str(port)]
         with log_file.open("ab") as log:
-            # NiceGUI behaves differently where it takes itself for tested.
-            environment = {name: value for name, value in clean_environment().items() if "PYTEST" not in name}
-            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+            self.process = subprocess.Popen(command, env=clean_environment(), stdout=log, stderr=log)
         try:
             eventually(self._answers, within=60)
         except BaseException:

@@ -261,7 +261,7 @@ class Scene:
     def _samples(self) -> None:
         ((sealed,),) = self.shopping.run("SELECT sum(windows)::bigint FROM queenspark.stream_stats")
         rows = []
-        for step in range(720, 1, -1):
+        for step in range(720, -1, -1):
             # A calm wave, as a shop has it.
             wave = 1 + 0.4 * math.sin(step / 40) + 0.15 * math.sin(step / 7)
             pushed = max(0, int(90 * wave + self.random.gauss(0, 6)))

@@ -1,11 +1,7 @@
-"""What changes is seen without a reload: a window from open to acked, and a broker that goes and comes back."""
+"""What changes is seen without a reload: a window from open to acked, a broker that goes and comes back."""
 
-import asyncio
 import json
-import time
 
-from queenspark.client import QueenError, Unreachable
-from queenspark.ui.feed import Feeds
 from tests.streams.stream_api import StreamApi
 from tests.ui.conftest import Dashboard, Viewer
 
@@ -88,41 +84,22 @@ def test_a_broker_that_goes_and_comes_back_is_shown_without_a_reload(
     assert page.evaluate("window.isTheSamePage")
 
 
-def test_many_viewers_ask_once_and_nobody_asks_when_nobody_looks() -> None:
-    asked = []
+def test_a_page_that_nobody_sees_asks_for_nothing(viewer: Viewer, dashboard: Dashboard, queue: str) -> None:
+    dashboard.api.push(queue, {"number": 1})
+    page = viewer.open(f"/queue?name={queue}")
+    viewer.sees('{"number":1}')
 
-    async def fetch() -> int:
-        asked.append(time.monotonic())
-        return len(asked)
+    def see(is_seen: bool) -> None:
+        page.evaluate(
+            "hidden => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});"
+            " document.dispatchEvent(new Event('visibilitychange')); }",
+            not is_seen,
+        )
 
-    async def look() -> None:
-        feeds = Feeds()
-        found = [feeds.get("question", fetch, every=0.05) for _ in range(10)]
-        assert len(set(map(id, found))) == 1
-        assert [await feed.first() for feed in found] == [1] * 10
-        for _ in range(10):
-            found[0].look()
-            await asyncio.sleep(0.02)
-        assert 2 <= len(asked) <= 6
-        feeds.close()
-
-    asyncio.run(look())
-
-
-def test_a_feed_keeps_its_answer_while_the_broker_is_away() -> None:
-    answers: list[int | QueenError] = [1, Unreachable("gone", maybe_done=False), 2]
-
-    async def fetch() -> int:
-        answer = answers.pop(0)
-        if isinstance(answer, QueenError):
-            raise answer
-        return answer
-
-    async def look() -> None:
-        feed = Feeds().get("question", fetch)
-        for value, is_gone in ((1, False), (1, True), (2, False)):
-            await feed.again()
-            assert (feed.value, feed.gone_since is not None) == (value, is_gone)
-        assert feed.error is None
-
-    asyncio.run(look())
+    see(False)
+    page.wait_for_timeout(1500)
+    dashboard.api.push(queue, {"number": 2})
+    page.wait_for_timeout(2500)
+    assert page.get_by_text('{"number":2}').count() == 0
+    see(True)
+    viewer.sees('{"number":2}')

@@ -181,9 +181,21 @@ def _exercise(stream: StreamApi) -> None:
     stream.resource()
     assert stream.resource("explain")["reasons"]
     _explained(stream)
-    for kind in ("consumers", "windows", "late", "dead"):
+    for kind in ("consumers", "windows", "late", "dead", "keys", "versions"):
         assert stream.resource(kind)[kind]
+    _timeline(stream)
     answered(api.delete(f"/api/v1/resources/streams/{stream.name}"), 200)
+
+
+def _timeline(stream: StreamApi) -> None:
+    """Windows of every look, and one with its messages."""
+    shown = stream.resource("timeline", **{"from": "1970-01-01T00:00:00Z"})
+    assert shown["open"]
+    window = next(each for each in shown["windows"] if each["count"] == 3)
+    found = stream.resource("windows", window["partitionId"], window["transactionId"], limit=2)
+    assert len(found["messages"]) == 2
+    third = next(each for each in shown["windows"] if each["key"] == "third")
+    assert stream.resource("windows", third["partitionId"], third["transactionId"])["aggregates"]
 
 
 def _explained(stream: StreamApi) -> None:
@@ -229,8 +241,9 @@ def jobs(api: Api) -> None:
     api.read("/api/v1/jobs")
     sql.job("countries")
     assert api.read("/api/v1/jobs/countries/explain")["reasons"]
-    for action in ("pause", "resume", "restart"):
+    for action in ("resume", "restart", "pause"):
         answered(api.post(f"/api/v1/jobs/countries/{action}"), 200)
+    eventually(lambda: api.read("/api/v1/attention")["attention"])
     assert api.read("/api/v1/jobs/countries/dead")["dead"]
     sql.run(
         "INSERT INTO queenspark.stream_late (stream_id, version, key, txid, id, time_us, closed_us, dropped)"
@@ -245,6 +258,14 @@ def system(api: Api) -> None:
     for path in ("/health", "/metrics", "/openapi.json"):
         api.read(path)
     assert api.get("/metrics/prometheus").status_code == 200
+    for path in ("/", "/streams"):
+        assert api.http.get(path, headers={"Accept": "text/html"}).status_code == 302
+    eventually(lambda: api.read("/api/v1/series")["series"], within=30)
+    with psycopg.connect(api.database_url or "", autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO queenspark.processes (name, kind, version) VALUES ('p', 'pipeline', '1')"
+        )
+    assert api.read("/api/v1/system")["pipelines"]
     _status_with_a_held_horizon(api)
     for path in ("/api/v1/system/maintenance", "/api/v1/system/maintenance/pop"):
         answered(api.post(path, {"enabled": True}), 200)

@@ -41,7 +41,8 @@ async def dashboard(broker: Broker, call: Call) -> Answer:
         raise not_found(f"there is nothing at {call.url_path}")
     path = "" if call.url_path == "/" else call.url_path
     location = broker.settings.ui_url.rstrip("/") + path
-    return Answer(302, headers=((b"location", location.encode()),))
+    text = f"The dashboard is at {location}\n".encode()
+    return Answer(302, text, b"text/plain; charset=utf-8", ((b"location", location.encode()),))
 
 
 async def series(broker: Broker, call: Call) -> Answer:
@@ -143,7 +144,7 @@ def _settings(broker: Broker) -> list[dict[str, Any]]:
 
 ROUTES = [
     *(
-        Route("GET", path, dashboard, "Sends browsers to the dashboard", Right.PUBLIC, {302: None})
+        Route("GET", path, dashboard, "Sends browsers to the dashboard", Right.PUBLIC, {302: str})
         for path in ("/", "/streams")
     ),
     Route(

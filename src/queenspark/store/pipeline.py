@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from .. import __version__
 from .definitions import Body, Definition, to_definitions
 from .log import LogReader, between
 from .position import LARGEST, Position
@@ -201,12 +200,13 @@ class PipelineStore(LogReader):
 
     def lead(self, holder: str, seconds: float) -> Leader:
         """Become or stay the leader for some seconds, unless somebody else leads."""
-        self._do(
-            query("note_process"),
-            {"name": holder, "kind": "pipeline", "version": __version__, "address": None},
-        )
         ((epoch, is_mine),) = self._rows(query("lead_pipeline"), {"holder": holder, "seconds": seconds})
         return Leader(epoch, is_mine)
+
+    def note_process(self, name: str, version: str) -> None:
+        """Say that a pipeline runs, leading or standing by."""
+        params = {"name": name, "kind": "pipeline", "version": version, "address": None}
+        self._do(query("note_process"), params)
 
     def end_stuck_pushes(self, holder: str) -> None:
         """End what a leader whose lease is over has begun to push, unless the holder is that leader."""

@@ -12,7 +12,6 @@ from ..client import QueenError, Unavailable, Unreachable
 EVERY_SECONDS = 1.0
 _UNWATCHED_SECONDS = 3.0  # after which nobody is taken to look
 _FORGOTTEN_SECONDS = 60.0
-_FIRST_SECONDS = 0.8  # that a page waits for its first answer
 
 Fetch = Callable[[], Awaitable[Any]]
 
@@ -44,11 +43,11 @@ class Feed:
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._renew())
 
-    async def first(self) -> Any:
-        """The answer, when there is one soon."""
+    async def first(self, within: float = 1.0) -> Any:
+        """The answer, when there is one within some seconds."""
         self.look()
         try:
-            await asyncio.wait_for(self._first.wait(), _FIRST_SECONDS)
+            await asyncio.wait_for(self._first.wait(), within)
         except TimeoutError:
             return None
         return self.value

@@ -17,6 +17,7 @@ from .session import session
 from .words import duration
 
 _FOLDER = Path(__file__).parent
+_FIRST_SECONDS = 0.4  # that a page waits for its answers before it is painted without them
 _PAGES = (
     ("/", "Overview", "space_dashboard"),
     ("/streams", "Streams", "view_timeline"),
@@ -49,6 +50,7 @@ class Frame:
         self.session = session()
         self._lives: list[_Live] = []
         self._is_visible = True
+        self._painted_by = time.monotonic() + _FIRST_SECONDS
         ui.page_title(f"{title} · Queenspark")
         ui.add_head_html(_VISIBLE)
         ui.add_css(STYLE)
@@ -132,7 +134,7 @@ class Frame:
 
         live = _Live(feed, render, {"feed": 0, "version": -1})
         self._lives.append(live)
-        await feed().first()
+        await feed().first(max(0.0, self._painted_by - time.monotonic()))
         self._show(live)
         self._tell()
 

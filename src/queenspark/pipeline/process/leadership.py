@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from uuid import uuid4
 
+from ... import __version__
 from ...store.errors import StoreError
 from ...store.pipeline import Leader, PipelineStore
 
@@ -26,6 +27,7 @@ class Leadership:
 
     def claim(self) -> Leader:
         """Try to lead; says in which epoch, and whether it is ours."""
+        self._store.note_process(self.holder, __version__)
         self._store.end_stuck_pushes(self.holder)
         return self._store.lead(self.holder, LEASE_SECONDS)
 
@@ -47,6 +49,7 @@ class Leadership:
             while not done.wait(RENEW_SECONDS):
                 try:
                     leader = store.lead(self.holder, LEASE_SECONDS)
+                    store.note_process(self.holder, __version__)
                     failures = 0
                 except StoreError:
                     failures += 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,6 +20,7 @@ _FIRST = """SELECT * FROM clicks EMIT CHANGES LIMIT 20;"""
 _MOST_ROWS = 200
 _MOST_HISTORY = 30
 _SHOW_SECONDS = 0.4
+_KEPT = "queenspark-sql-history"  # in the browser
 _WORDS = [
     {"label": word, "type": "keyword"}
     for word in (
@@ -63,18 +66,16 @@ class _Console:
 
     async def build(self) -> None:
         """Make the page."""
-        names = await self._names()
         with self.frame.actions:
             self.stop_button = button("Stop", self._stop, kind="bad")
             button("Explain", self._explain)
             button("Run", self._run, kind="main")
         self.stop_button.set_visibility(False)
-        first = _FIRST.replace("clicks", names[0]) if names else _FIRST
         with self.frame.body, box("qs-grid side"):
             with box("qs-grid"):
                 with panel("Statements", about="Ctrl-Enter runs them, Ctrl-Space completes"):
                     self.editor = ui.codemirror(
-                        first,
+                        _FIRST,
                         language="PostgreSQL",
                         theme=_theme(),
                         line_wrapping=True,
@@ -95,19 +96,34 @@ class _Console:
                         )
                 with panel("Names"):
                     self.names_box = box().style("display: flex; flex-wrap: wrap; gap: 6px")
-                    with self.names_box:
-                        for name in names:
-                            ui.button(name, on_click=lambda name=name: self._insert(name), color=None).props(
-                                "flat dense no-caps"
-                            ).classes("qs-badge plain")
-                        if not names:
-                            ui.label("No queue or job yet. CREATE STREAM, or push a message.").classes("soft")
                 with panel("History"):
                     self.history_box = box().style("display: flex; flex-direction: column; gap: 6px")
                     with self.history_box:
                         ui.label("Statements that you run are listed here.").classes("soft")
 
+        ui.timer(0.2, self._recall, once=True)
+        ui.timer(0.1, self._offer_names, once=True)
+
+    async def _offer_names(self) -> None:
+        """List the names after the page is painted, and let the editor complete them."""
+        names = await self._names()
+        with self.names_box:
+            for name in names:
+                ui.button(name, on_click=partial(self._insert, name), color=None).props(
+                    "flat dense no-caps"
+                ).classes("qs-badge plain")
+            if not names:
+                ui.label("No queue or job yet. CREATE STREAM, or push a message.").classes("soft")
+        if names and self.editor.value == _FIRST:
+            self.editor.value = _FIRST.replace("clicks", names[0])
         self._complete(names)
+
+    async def _recall(self) -> None:
+        """Bring back what was run in this browser before."""
+        kept = await ui.run_javascript(f"localStorage.getItem({_KEPT!r})")
+        with suppress(msgspec.MsgspecError):
+            self.history = msgspec.json.decode(kept or "[]", type=list[str])
+            self._show_history()
 
     def _complete(self, names: list[str]) -> None:
         """Let the editor complete names of queues and words of SQL."""
@@ -168,6 +184,13 @@ class _Console:
 
     def _remember(self, text: str) -> None:
         self.history = [text, *(each for each in self.history if each != text)][:_MOST_HISTORY]
+        kept = msgspec.json.encode(msgspec.json.encode(self.history).decode()).decode()
+        ui.run_javascript(f"localStorage.setItem({_KEPT!r}, {kept})")
+        self._show_history()
+
+    def _show_history(self) -> None:
+        if not self.history:
+            return
         self.history_box.clear()
         with self.history_box:
             for each in self.history:

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from nicegui import ui
 
-from ..components import Table, Timeline, action
+from ..components import Table, Timeline, action, link
 from ..frame import Frame, act
-from ..parts import Segments, Tiles, box, button, confirm, facts, field, panel, queue_url, tabs
+from ..parts import Segments, Tiles, box, button, confirm, facts, field, panel, queue_url, tabs, url
 from ..words import ago, clock, duration, milliseconds, number, plural, rate, shape
 from .window_drawer import WindowDrawer
 
@@ -278,7 +278,7 @@ class _StreamPage:
         return [
             {
                 "id": group["name"],
-                "name": {"text": group["name"], "href": f"/group?name={group['name']}"},
+                "name": link(group["name"], url("/group", name=group["name"])),
                 "lag": number(group["lag"]),
                 "processing": number(group["processing"]),
                 "oldest": ago(group["oldestUnackedAt"]) if group["oldestUnackedAt"] else "–",
