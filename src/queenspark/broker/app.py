@@ -39,7 +39,8 @@ def routes() -> list[Route]:
     """Every route of the API."""
     modules = (
         push, pop, ack, queues, queue_log, groups, messages, stream_definition, streams, stream_resources,
-        active_windows, timeline, statements, jobs, explanations, attention, system_info, system, me, keys, audit,
+        active_windows, timeline, statements, jobs, explanations, attention, system_info, system, me, keys,
+        audit,
     )  # fmt: skip
     found = [route for module in modules for route in module.ROUTES]
     return [*found, openapi.route(found)]
