@@ -313,6 +313,7 @@ def test_23_a_large_window_comes_in_pages_with_full_messages(stream: StreamApi, 
     for message in messages:
         assert set(message) == {
             "id", "data", "payload", "created_at", "createdAt", "queue", "partition", "transactionId",
+            "producerSub",
         }  # fmt: skip
         assert message["payload"] == message["data"]
     stream.ack(window)
