@@ -19,7 +19,7 @@ from bench.sheet import Sheet
 from bench.streams import define, fill
 from queenspark import Queen
 from queenspark.store.progress import to_progress
-from queenspark.store.window_sink import Parts, WindowSink
+from queenspark.store.window_sink import Bucket, Parts, WindowSink
 
 KEYS = 10_000
 PARTITIONS = 100
@@ -59,7 +59,8 @@ def seal(machine: Machine, queue: str, stream: int) -> int:
     nothing = pl.DataFrame()
     end = to_progress({"run": "bench", "n": 1, "tick": 1, "txid": 0, "id": 0})
     with WindowSink(machine.database_url) as sink:
-        return sink.push(0, stream, 1, end, Parts(windows, nothing, nothing, nothing, nothing, nothing)).new
+        parts = Parts(windows, nothing, nothing, nothing, nothing, nothing)
+        return sink.push(Bucket(0, stream, 1), end, parts).new
 
 
 def _named(row: tuple[Any, ...]) -> tuple[Any, ...]:
