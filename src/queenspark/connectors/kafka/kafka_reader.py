@@ -94,7 +94,7 @@ class KafkaReader:
         self._check(known, ends)
         if ends == list(before.offsets):
             return None
-        if topic.id() != before.topic:
+        if before.topic and topic.id() not in ("", before.topic):
             raise ReadFailed(_recreated(self._options.topic))
         starts = [min(max(pair), end) for *pair, end in zip(known, firsts, ends, strict=True)]
         found = cut(topic, starts, ends, before.time, _now(), self._rows(starts, ends, limits), self._step)

@@ -24,6 +24,7 @@ from .kafka_position import MOST_PARTITIONS
 METADATA_SECONDS = 10.0
 """How often new partitions are looked for."""
 TIMEOUT_SECONDS = 5.0
+_ID_SECONDS = 2.0
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID)
 _REFUSED = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED,
@@ -46,7 +47,6 @@ class Topic:
         self._admin: AdminClient | None = None
         self._partitions = 0
         self._looked_at = -METADATA_SECONDS
-        self._has_controller = False
 
     def partitions(self) -> int:
         """How many partitions there are."""
@@ -55,7 +55,6 @@ class Topic:
             found = metadata.topics[self._name]
             if found.error is not None:
                 raise self._problem(found.error)
-            self._has_controller = metadata.controller_id >= 0
             # Partitions are never taken away; a broker that has just started may not know all of them yet.
             self._partitions = max(self._partitions, len(found.partitions))
             self._looked_at = time.monotonic()
@@ -69,13 +68,15 @@ class Topic:
     def id(self) -> str:
         """The topic's id, or nothing where brokers do not tell it."""
         self.partitions()
-        if not self._has_controller:  # librdkafka would wait for one
-            return ""
         if self._admin is None:
             self._admin = opened(AdminClient, self._options.client(error_cb=self._faults))
-        asked = self._admin.describe_topics(TopicCollection([self._name]), request_timeout=TIMEOUT_SECONDS)
-        found = self._asked(asked[self._name].result)
-        return str(found.topic_id)
+        asked = self._admin.describe_topics(TopicCollection([self._name]), request_timeout=_ID_SECONDS)
+        try:
+            return str(asked[self._name].result().topic_id)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError._TIMED_OUT:  # no controller answers, as in a mock cluster
+                return ""
+            raise self._problem(error.args[0]) from None
 
     def starts(self) -> list[int]:
         """The first offset that each partition still has."""
