@@ -55,6 +55,11 @@ class Caller(msgspec.Struct, frozen=True):
         """The name that messages are stamped with."""
         return None if self.kind == "anonymous" else self.name
 
+    @property
+    def is_admin(self) -> bool:
+        """Whether they have the role `admin` for everything, which no scope can give."""
+        return UNNAMED <= self.rights
+
     def can(self, right: Right) -> bool:
         """Whether they have a right to anything at all."""
         return right in self.rights
