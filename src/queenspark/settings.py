@@ -184,6 +184,13 @@ class Settings:
     ui_url: str = _setting(
         "http://127.0.0.1:6633", "dashboard that the broker sends browsers to from `/` and `/streams`"
     )
+    ui_tls_certificate: Path | None = _setting(
+        None, "certificate of the dashboard with its chain, in PEM; with it the dashboard speaks HTTPS"
+    )
+    ui_tls_key: Path | None = _setting(None, "private key of `QUEENSPARK_UI_TLS_CERTIFICATE`, in PEM")
+    ui_session_minutes: float = _setting(
+        60.0, "how long a log-in of the dashboard lasts while no page of it is looked at", at_least=1
+    )
     log_level: str = _setting("info", "how much is logged", choices=("debug", "info", "warning", "error"))
     url: str = _setting("http://127.0.0.1:6632", "broker that the commands of the command line talk to")
     api_key: str | None = _setting(None, "API key of the command line and of the Python client", secret=True)
@@ -214,10 +221,10 @@ class Settings:
                     f"{variable('cors_origins')} has {origin!r}: give origins such as https://example.org"
                     " or http://localhost:8080, without a path, or *"
                 )
-        if (self.tls_certificate is None) != (self.tls_key is None):
-            raise SettingsError(
-                f"{variable('tls_certificate')} and {variable('tls_key')} belong together: give both"
-            )
+        for prefix in ("", "ui_"):
+            certificate, key = f"{prefix}tls_certificate", f"{prefix}tls_key"
+            if (getattr(self, certificate) is None) != (getattr(self, key) is None):
+                raise SettingsError(f"{variable(certificate)} and {variable(key)} belong together: give both")
         if self.tls_client_ca is not None and self.tls_certificate is None:
             raise SettingsError(
                 f"{variable('tls_client_ca')} needs TLS: give {variable('tls_certificate')} and"

@@ -104,7 +104,7 @@ def test_every_route_has_a_right_and_every_right_an_owner() -> None:
     scoped = {right for right in Right if any(scope.grants(right) for scope in parse_scopes(SCOPES))}
     assert scoped | set(PARTS) | OF_EVERYBODY | {Right.ACCESS_ADMIN} == set(Right)
     public = {identity(route) for route in routes() if route.right is Right.PUBLIC}
-    assert public == {"GET /health", "GET /openapi.json"}
+    assert public == {"GET /", "GET /streams", "GET /health", "GET /openapi.json"}
 
 
 def test_paths_and_headers_do_not_get_anybody_past(closed: Broker, client: httpx2.Client) -> None:

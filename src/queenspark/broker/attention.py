@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from ..store.definitions import job_name, stream_of_queue
+from ..store.definitions import WINDOW_QUEUES, job_name, stream_of_queue
 from ..store.page import Page
 from .answers.system import AttentionList
 from .broker import Broker
-from .http import Answer, Call, Right, Route, json
+from .http import Answer, Call, Caller, Right, Route, json
+from .reach import stream_name
 from .stream_resources import stream_stats
 from .times import iso
 
@@ -46,23 +47,30 @@ def in_words(seconds: float) -> str:
     return f"{int(seconds)} s"
 
 
-async def attention(broker: Broker, _: Call) -> Answer:
-    """What somebody should look at, the worst first."""
-    return json(await broker.glances.get("attention", lambda: _attention(broker)))
+async def attention(broker: Broker, call: Call) -> Answer:
+    """What the caller should look at, the worst first: of what they may see."""
+    caller = call.caller
+    # The same for all who may see the same.
+    name = f"attention {caller.role} {caller.scopes} {sorted(caller.rights)}"
+    return json(await broker.glances.get(name, lambda: _attention(broker, caller)))
 
 
-async def _attention(broker: Broker) -> dict[str, Any]:
+async def _attention(broker: Broker, caller: Caller) -> dict[str, Any]:
     now = datetime.now(UTC)
     stats = await stream_stats(broker)
     found = [
-        *_pipeline(stats, await _has_jobs(broker)),
-        *_maintenance(broker),
-        *_holder(await broker.store.clock.holder(), now),
-        *await _jobs(broker),
-        *await _streams(broker, stats),
-        *await _groups(broker, now),
-        *await _dead_letters(broker),
+        *await _jobs(broker, caller),
+        *await _streams(broker, caller, stats),
+        *await _groups(broker, caller, now),
     ]
+    if caller.can(Right.SYSTEM_READ):
+        holder = await broker.store.clock.holder()
+        found += [
+            *_pipeline(stats, await _has_jobs(broker)),
+            *_maintenance(broker),
+            *_holder(holder, now, named=caller.can(Right.SYSTEM_ADMIN)),
+            *await _dead_letters(broker),
+        ]
     found.sort(key=lambda item: ("error", "warning", "notice").index(item.severity))
     return {"attention": [item.shown() for item in found[:_MOST]], "total": len(found)}
 
@@ -102,23 +110,24 @@ def _maintenance(broker: Broker) -> Iterator[Item]:
         yield Item("warning", "pop_maintenance", "Pop maintenance is on: nothing is handed out.", "system")
 
 
-def _holder(holder: dict[str, Any] | None, now: datetime) -> Iterator[Item]:
+def _holder(holder: dict[str, Any] | None, now: datetime, *, named: bool) -> Iterator[Item]:
     seconds = (holder or {}).get("seconds") or 0.0
     if holder is None or seconds < _HELD_SECONDS:
         return
-    who = holder["application"] or f"process {holder['pid']}"
+    who = f"{holder['application'] or 'a process'} (pid {holder['pid']}, {holder['state']})"
     yield Item(
         "error" if seconds > 6 * _HELD_SECONDS else "warning",
         "open_transaction",
-        f"A transaction of {who} (pid {holder['pid']}, {holder['state']}) has held the log back for"
-        f" {in_words(seconds)}.",
+        f"A transaction{f' of {who}' if named else ''} has held the log back for {in_words(seconds)}.",
         "system",
         since=now - timedelta(seconds=seconds),
     )
 
 
-async def _jobs(broker: Broker) -> list[Item]:
-    jobs, _ = await broker.store.jobs.page(Page())
+async def _jobs(broker: Broker, caller: Caller) -> list[Item]:
+    if not caller.can(Right.JOB_READ):
+        return []
+    jobs, _ = await broker.store.jobs.page(Page(visible=caller.visible(Right.JOB_READ)))
     if not jobs:
         return []
     conditions = await broker.store.jobs.conditions(jobs)
@@ -138,11 +147,13 @@ async def _jobs(broker: Broker) -> list[Item]:
     return found
 
 
-async def _streams(broker: Broker, stats: dict[str, Any]) -> list[Item]:
+async def _streams(broker: Broker, caller: Caller, stats: dict[str, Any]) -> list[Item]:
     found = []
     troubles = await broker.store.streams.troubles([int(row["id"]) for row in stats["byStream"]])
     for row in stats["byStream"]:
         name, namespace = row["name"], row["namespace"]
+        if not caller.may(Right.STREAM_READ, stream_name(namespace, name)):
+            continue
         error = troubles.get(int(row["id"]))
         if error is not None:
             reason = error.splitlines()[0]
@@ -154,8 +165,16 @@ async def _streams(broker: Broker, stats: dict[str, Any]) -> list[Item]:
     return found
 
 
-async def _groups(broker: Broker, now: datetime) -> list[Item]:
-    page = Page(_MOST, sort="lagSeconds", descending=True)
+def _visible_queues(caller: Caller) -> list[str] | None:
+    """The queues that the caller may see, and the window queues of their streams, as patterns of LIKE."""
+    queues, streams = caller.visible(Right.QUEUE_READ), caller.visible(Right.STREAM_READ)
+    if queues is None or streams is None:
+        return None
+    return queues + [WINDOW_QUEUES + pattern for pattern in streams]
+
+
+async def _groups(broker: Broker, caller: Caller, now: datetime) -> list[Item]:
+    page = Page(_MOST, sort="lagSeconds", descending=True, visible=_visible_queues(caller))
     rows, _ = await broker.store.groups.page(page, min_lag_seconds=_SILENT_SECONDS)
     found = []
     for row in rows:
@@ -164,6 +183,9 @@ async def _groups(broker: Broker, now: datetime) -> list[Item]:
         if not row["lag"] or silent < _SILENT_SECONDS:
             continue
         stream = stream_of_queue(row["queue"])
+        right = Right.QUEUE_READ if stream is None else Right.STREAM_READ
+        if not caller.may(right, row["queue"] if stream is None else stream_name(*stream)):
+            continue
         where = row["queue"] if stream is None else stream[1]
         waiting = (
             f"{row['lag']:,} {'message' if stream is None else 'window'}{'' if row['lag'] == 1 else 's'}"
@@ -193,8 +215,8 @@ ROUTES = [
         "GET",
         "/api/v1/attention",
         attention,
-        "What somebody should look at",
-        Right.SYSTEM_READ,
+        "What the caller should look at",
+        Right.KNOWN,
         {200: AttentionList},
     ),
 ]

@@ -18,10 +18,10 @@ from ..settings import Settings, SettingsError
 from ..signals import on_stop
 from ..store.errors import DatabaseUnavailable, StoreError
 from ..store.migrate import migrate
+from ..tls import Certificate
 from .app import application
 from .broker import Broker
 from .protocol import Protocol
-from .tls import Certificate
 
 log = logging.getLogger("queenspark.broker")
 
@@ -117,10 +117,10 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _certificate(settings: Settings) -> Certificate | None:
-    if settings.tls_certificate is None:
+    if settings.tls_certificate is None or settings.tls_key is None:
         return None
     try:
-        return Certificate(settings)
+        return Certificate(settings.tls_certificate, settings.tls_key, settings.tls_client_ca)
     except OSError as error:
         raise StartError(
             f"the certificate {settings.tls_certificate} with the key {settings.tls_key} cannot be used:"

@@ -23,6 +23,7 @@ from .answers.streams import (
 from .broker import Broker
 from .http import Answer, Call, Right, Route, json
 from .paging import OffsetQuery, PageQuery, page_of, paged
+from .reach import stream_name
 from .streams import find_stream
 from .times import iso
 from .window import shown_time
@@ -223,9 +224,15 @@ async def stream_stats(broker: Broker) -> dict[str, Any]:
     return found
 
 
-async def stats(broker: Broker, _: Call) -> Answer:
+async def stats(broker: Broker, call: Call) -> Answer:
     """Counts over all streams, and what the pipeline says of itself."""
-    return json(await stream_stats(broker))
+    found = await stream_stats(broker)
+    visible = [
+        row
+        for row in found["byStream"]
+        if call.may(stream_name(row["namespace"], row["name"]), Right.STREAM_READ)
+    ]
+    return json({**found, "byStream": visible})
 
 
 async def consumers(broker: Broker, call: Call) -> Answer:

@@ -161,7 +161,7 @@ ROUTES = [
         "/api/v1/system",
         system,
         "Brokers, pipelines, PostgreSQL and settings",
-        Right.SYSTEM_READ,
+        Right.SYSTEM_ADMIN,
         {200: SystemInfo},
     ),
 ]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from queenspark.cli.exits import Exit, Failure
-from queenspark.cli.serve import stop_when_stdin_ends
+from queenspark.cli.serve import Insecure, stop_when_stdin_ends
 from queenspark.cli.server_extra import require_server
 from queenspark.settings import Settings
 
@@ -19,6 +19,7 @@ def ui(
         str | None, typer.Option("--host", help="Address to listen on (default: 127.0.0.1).")
     ] = None,
     port: Annotated[int | None, typer.Option("--port", help="Port to listen on (default: 6633).")] = None,
+    insecure: Insecure = False,
     exit_with_parent: Annotated[
         bool, typer.Option("--exit-with-parent", hidden=True, help="Stop when stdin ends.")
     ] = False,
@@ -27,10 +28,10 @@ def ui(
     require_server()
     from queenspark.ui import server
 
-    settings = Settings.from_env(url=broker, ui_host=host, ui_port=port)
+    settings = Settings.from_env(url=broker, ui_host=host, ui_port=port, insecure=insecure or None)
     if exit_with_parent:
         threading.Thread(target=stop_when_stdin_ends, daemon=True).start()
     try:
-        server.run(settings.url, settings.ui_host, settings.ui_port)
+        server.run(settings)
     except server.StartError as error:
         raise Failure(str(error), Exit.USAGE) from None

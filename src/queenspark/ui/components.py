@@ -8,6 +8,8 @@ from typing import Any
 from nicegui.element import Element
 from nicegui.events import GenericEventArguments
 
+from .session import session
+
 Cell = dict[str, Any]
 
 
@@ -102,6 +104,8 @@ def badge(text: str, tone: str = "calm", **more: Any) -> Cell:
     return {"text": text, "tone": tone, **more}
 
 
-def action(text: str, name: str, **more: Any) -> Cell:
-    """A cell with a button."""
+def action(text: str, name: str, *, right: str | None = None, **more: Any) -> Cell:
+    """A cell with a button; for a user who lacks a right only a text, with the reason."""
+    if right is not None and not session().can(right):
+        return {"text": text, "faint": True, "hint": session().lacks(right)}
     return {"text": text, "action": name, **more}

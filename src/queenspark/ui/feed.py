@@ -14,12 +14,14 @@ _UNWATCHED_SECONDS = 3.0  # after which nobody is taken to look
 _FORGOTTEN_SECONDS = 60.0
 
 Fetch = Callable[[], Awaitable[Any]]
+OnError = Callable[[QueenError], None]
 
 
 class Feed:
     """The newest answer to one question, renewed while somebody looks."""
 
-    def __init__(self, fetch: Fetch, every: float) -> None:
+    def __init__(self, fetch: Fetch, every: float, on_error: OnError = lambda _: None) -> None:
+        self._on_error = on_error
         self._fetch = fetch
         self._every = every
         self._looked_at = time.monotonic()
@@ -73,6 +75,7 @@ class Feed:
         try:
             value = await self._fetch()
         except QueenError as error:
+            self._on_error(error)
             if isinstance(error, Unreachable | Unavailable):
                 self.gone_since = self.gone_since or time.time()
             else:
@@ -91,7 +94,8 @@ class Feed:
 class Feeds:
     """The feeds of one session, by the question that they answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_error: OnError = lambda _: None) -> None:
+        self._on_error = on_error
         self._feeds: dict[Hashable, Feed] = {}
 
     def get(self, question: Hashable, fetch: Fetch, every: float = EVERY_SECONDS) -> Feed:
@@ -100,7 +104,7 @@ class Feeds:
         if feed is None:
             for name in [name for name, each in self._feeds.items() if each.is_forgotten]:
                 self._feeds.pop(name).close()
-            feed = self._feeds[question] = Feed(fetch, every)
+            feed = self._feeds[question] = Feed(fetch, every, self._on_error)
         return feed
 
     def close(self) -> None:

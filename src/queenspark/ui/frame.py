@@ -6,11 +6,13 @@ import time
 from collections.abc import Awaitable, Callable, Hashable
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from nicegui import ui
 
 from .. import __version__
 from ..client import QueenError
+from .door import RIGHTS
 from .feed import EVERY_SECONDS, Feed
 from .parts import box, error_box
 from .session import session
@@ -27,7 +29,10 @@ _PAGES = (
     ("/jobs", "Jobs", "account_tree"),
     ("/sql", "SQL", "terminal"),
     ("/system", "System", "dns"),
+    ("/keys", "API keys", "key"),
+    ("/audit", "Audit log", "history"),
 )
+_ACCESS = ("/keys", "/audit")  # of no use where everybody may do everything
 MARK = (
     '<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.2" stroke-linejoin="round">'
     '<path d="M4 17.5 3 7l5 4 4-7 4 7 5-4-1 10.5z"/><path d="M5 21h14" stroke-linecap="round"/></svg>'
@@ -51,6 +56,11 @@ class Frame:
         self._lives: list[_Live] = []
         self._is_visible = True
         self._painted_by = time.monotonic() + _FIRST_SECONDS
+        self._has_left = False
+        request = ui.context.client.request
+        self._here = (
+            "/" if request is None else request.url.path + (request.url.query and f"?{request.url.query}")
+        )
         ui.page_title(f"{title} · Queenspark")
         ui.add_head_html(_VISIBLE)
         ui.add_css(STYLE)
@@ -86,6 +96,10 @@ class Frame:
                 ui.html(MARK, sanitize=False)
                 ui.html("<span>Queenspark</span>", sanitize=False)
             for path, name, icon in _PAGES:
+                if path in _ACCESS and self.session.me is None:
+                    continue
+                if not self.session.can(RIGHTS.get(path, "known")):
+                    continue
                 item = ui.link(target=path).classes("item")
                 if path == here:
                     item.classes("here").props('aria-current="page"')
@@ -93,11 +107,23 @@ class Frame:
                     ui.icon(icon)
                     ui.label(name)
             box("gap")
+            if self.session.me is not None:
+                self._user(self.session.me)
             with box("foot"):
                 ui.html(f"<span>{__version__}</span>", sanitize=False)
                 ui.button(icon="contrast", on_click=self._toggle).props(
                     'flat round dense size=sm color=grey-6 aria-label="Light or dark"'
                 )
+
+    def _user(self, me: dict[str, Any]) -> None:
+        with box("qs-user"):
+            with box("name").tooltip(", ".join(me["scopes"] or []) or "every name"):
+                ui.label(me["name"])
+                with ui.element("small"):
+                    ui.label(me["role"] or "scopes")
+            with ui.element("form").props('method="post" action="/logout"'):
+                with ui.element("button").props('type="submit"').classes("qs-link"):
+                    ui.label("Log out")
 
     def _dark(self) -> None:
         request = ui.context.client.request
@@ -145,8 +171,14 @@ class Frame:
         return again
 
     def _tick(self) -> None:
+        if self.session.ended is not None:
+            if not self._has_left:
+                self._has_left = True
+                ui.navigate.to(f"/login?reason={self.session.ended}&next={quote(self._here, safe='')}")
+            return
         if not self._is_visible:
             return
+        self.session.touch()
         for live in self._lives:
             live.feed().look()
             self._show(live)

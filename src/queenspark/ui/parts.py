@@ -11,6 +11,7 @@ from nicegui.element import Element
 
 from ..client import QueenError
 from .components import Table
+from .session import session
 from .words import number
 
 PAGE_ROWS = 25
@@ -34,14 +35,22 @@ def panel(title: str = "", *, flush: bool = False, about: str = "") -> Element:
 
 
 def button(
-    text: str, on_click: Callable[[], Any], *, kind: Literal["", "main", "bad", "main bad"] = ""
+    text: str,
+    on_click: Callable[[], Any],
+    *,
+    kind: Literal["", "main", "bad", "main bad"] = "",
+    right: str | None = None,
 ) -> Element:
-    """A button."""
-    return (
+    """A button, disabled for a user who lacks a right, with the reason."""
+    made = (
         ui.button(text, on_click=on_click, color=None)
         .props("unelevated no-caps")
         .classes(f"qs-button {kind}")
     )
+    if right is not None and not session().can(right):
+        made.disable()
+        made.props["title"] = session().lacks(right)
+    return made
 
 
 def field(label: str, value: str = "", *, on_change: Callable[[str], Any] | None = None) -> ui.input:
@@ -92,7 +101,8 @@ class Tiles:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._tiles = {}
-        with box("qs-tiles"):
+        self._box = box("qs-tiles")
+        with self._box:
             for name in names:
                 tile = box("qs-tile")
                 with tile:
@@ -100,6 +110,10 @@ class Tiles:
                     with ui.element("span"):
                         ui.label(name)
                 self._tiles[name] = (tile, value)
+
+    def hide(self) -> None:
+        """Show none of them."""
+        self._box.set_visibility(False)
 
     def show(self, name: str, value: str, unit: str = "", tone: str = "") -> None:
         """Show a value."""

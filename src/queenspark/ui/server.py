@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import sys
 
 from nicegui import app, ui
 
-from . import session
+from ..client import NotAllowed, Queen, QueenError
+from ..settings import Settings
+from ..tls import Certificate
+from . import login, session
+from .door import Door
 from .frame import MARK
 
 
@@ -16,7 +21,10 @@ class StartError(Exception):
     """The dashboard cannot start; the message is one sentence for people."""
 
 
-def run(broker_url: str, host: str, port: int) -> None:
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def run(settings: Settings) -> None:
     """Serve the pages until SIGTERM or Ctrl-C."""
     from . import pages
 
@@ -25,11 +33,26 @@ def run(broker_url: str, host: str, port: int) -> None:
     )
     for noisy in ("httpx", "httpx2", "uvicorn.access"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    host, port = settings.ui_host, settings.ui_port
+    # Every browser has the rights of its own user: those of whoever starts the dashboard are for nobody.
+    for name in ("QUEENSPARK_API_KEY", "QUEENSPARK_TOKEN"):
+        os.environ.pop(name, None)
+    may_be_open = settings.insecure or host in _LOOPBACK or host.startswith("127.")
+    if not may_be_open:
+        _check_exposure(settings)
+    certificate = _certificate(settings)
     _check_port(host, port)
-    session.configure(broker_url)
+    session.configure(
+        session.Configuration(settings.url, settings.ca, 60 * settings.ui_session_minutes, may_be_open)
+    )
     pages.register()
+    login.register()
+    app.add_middleware(Door)
+    if certificate is not None:
+        app.on_startup(certificate.keep_reading)
     app.on_shutdown(session.close)
-    logging.getLogger("queenspark.ui").info("dashboard of %s on http://%s:%d", broker_url, host, port)
+    scheme = "http" if certificate is None else "https"
+    logging.getLogger("queenspark.ui").info("dashboard of %s on %s://%s:%d", settings.url, scheme, host, port)
     ui.run(
         host=host,
         port=port,
@@ -45,7 +68,38 @@ def run(broker_url: str, host: str, port: int) -> None:
         binding_refresh_interval=None,
         reconnect_timeout=15.0,
         message_history_length=50,
+        server_header=False,
+        ssl_context_factory=None if certificate is None else (lambda *_: certificate.context),
     )
+
+
+def _check_exposure(settings: Settings) -> None:
+    """Refuse to let everybody on the network do everything."""
+    try:
+        with Queen(settings.url, timeout=5, retries=0, ca=settings.ca) as queen:
+            is_closed = bool(queen.admin.request("GET", "me")["accessControl"])
+    except NotAllowed:
+        is_closed = True
+    except QueenError:
+        return  # no page is shown before it is known
+    if not is_closed:
+        raise StartError(
+            f"listening on {settings.ui_host} would let everybody who reaches port {settings.ui_port} do"
+            f" everything, because the broker at {settings.url} has no access control: set"
+            " QUEENSPARK_ACCESS_CONTROL=true for it (docs/security.md has the steps), or say --insecure"
+        )
+
+
+def _certificate(settings: Settings) -> Certificate | None:
+    if settings.ui_tls_certificate is None or settings.ui_tls_key is None:
+        return None
+    try:
+        return Certificate(settings.ui_tls_certificate, settings.ui_tls_key)
+    except OSError as error:
+        raise StartError(
+            f"the certificate {settings.ui_tls_certificate} with the key {settings.ui_tls_key} cannot be used:"
+            f" {error}"
+        ) from error
 
 
 def _check_port(host: str, port: int) -> None:

@@ -2,42 +2,181 @@
 
 from __future__ import annotations
 
-from ..client import AsyncQueen
+import asyncio
+import secrets
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nicegui import ui
+
+from ..client import AsyncQueen, NotAllowed, QueenError
 from .feed import Feeds
 
 _TIMEOUT_SECONDS = 10.0
+_CHECK_SECONDS = 5.0
+_ID_BYTES = 32
+COOKIES = ("queenspark_session", "__Host-queenspark_session")
+"""The session cookie without and with TLS. Browsers keep the second one from other hosts and from plain HTTP."""
 
 
 class Session:
-    """A client of one broker, and the feeds that its viewers share."""
+    """A client of one broker with the rights of one user, and the feeds that this user's pages share.
 
-    def __init__(self, url: str) -> None:
+    Without a credential it is everybody's session, which can do nothing where the broker needs one.
+    """
+
+    def __init__(self, url: str, ca: Path | None = None, credential: str | None = None) -> None:
         self.url = url
         # A page that waits for a broker is worse than one that says that it does not answer.
-        self.queen = AsyncQueen(url, timeout=_TIMEOUT_SECONDS, retries=0)
-        self.feeds = Feeds()
+        self.queen = AsyncQueen(url, timeout=_TIMEOUT_SECONDS, retries=0, token=credential, ca=ca)
+        self.feeds = Feeds(self._failed)
+        #: Who the user is; None for everybody.
+        self.me: dict[str, Any] | None = None
+        self.used_at = time.monotonic()
+        #: Why it is over; a name of `login.REASONS`.
+        self.ended: str | None = None
+
+    def can(self, right: str) -> bool:
+        """Whether the user has a right to anything at all."""
+        return self.me is None or right in self.me["rights"]
+
+    def lacks(self, right: str) -> str:
+        """Why something is not offered to the user."""
+        name = "nobody" if self.me is None else self.me["name"]
+        return f"{name} lacks the right {right}: ask an administrator for a role or scope with it"
+
+    def touch(self) -> None:
+        """Note that somebody uses it, and check now and then that the credential is still good."""
+        self.used_at = time.monotonic()
+        if self.me is not None and self.ended is None:
+            self.feeds.get("me", lambda: self.queen.admin.request("GET", "me"), _CHECK_SECONDS).look()
+
+    async def end(self, reason: str) -> None:
+        """Stop: pages that are still open can do nothing any more."""
+        self.ended = self.ended or reason
+        self.feeds.close()
+        await self.queen.aclose()
+
+    def _failed(self, error: QueenError) -> None:
+        if isinstance(error, NotAllowed) and error.status == 401 and self.ended is None:
+            # At once: every further request would count as a failed log-in of this process.
+            self.ended = "refused" if self.me is not None else "closed"
+            _ending.add(task := asyncio.get_running_loop().create_task(sessions.refused(self)))
+            task.add_done_callback(_ending.discard)
 
 
-_sessions: dict[str, Session] = {}
-_url = "http://127.0.0.1:6632"
+_ending: set[asyncio.Task[None]] = set()
 
 
-def configure(url: str) -> None:
+class Configuration(NamedTuple):
+    """The broker, and how long a session lives without use."""
+
+    url: str = "http://127.0.0.1:6632"
+    ca: Path | None = None
+    idle_seconds: float = 3600.0
+    #: Whether everybody may use the dashboard of a broker without access control.
+    may_be_open: bool = True
+
+
+class Sessions:
+    """The sessions of all browsers, by the random id in their cookie. Credentials are nowhere but here."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self._sessions: dict[str, Session] = {}
+        self._everybody: Session | None = None
+        #: Whether the broker needs a credential; None while that is not known.
+        self._is_closed: bool | None = None
+
+    @property
+    def everybody(self) -> Session:
+        """The session of all who have not logged in."""
+        if self._everybody is None or self._everybody.ended is not None:
+            self._everybody = Session(self.configuration.url, self.configuration.ca)
+        return self._everybody
+
+    def find(self, cookies: dict[str, str]) -> Session | None:
+        """The session of a browser, if it has one that is not over."""
+        found = self._sessions.get(id_of(cookies))
+        return None if found is None or found.ended is not None else found
+
+    async def is_closed(self, *, ask: bool = False) -> bool | None:
+        """Whether the broker needs a credential; None when it does not answer."""
+        if self._is_closed is None or ask:
+            try:
+                answer = await self.everybody.queen.admin.request("GET", "me")
+                self._is_closed = bool(answer["accessControl"])
+            except NotAllowed:
+                self._is_closed = True
+            except QueenError:
+                return self._is_closed
+        return self._is_closed
+
+    async def log_in(self, credential: str) -> str:
+        """A session for a credential; its id. Raises QueenError."""
+        made = Session(self.configuration.url, self.configuration.ca, credential)
+        try:
+            made.me = await made.queen.admin.request("GET", "me")
+        except BaseException:
+            await made.end("refused")
+            raise
+        await self.sweep()
+        id_ = secrets.token_urlsafe(_ID_BYTES)
+        self._sessions[id_] = made
+        return id_
+
+    async def log_out(self, cookies: dict[str, str]) -> None:
+        """End the session of a browser."""
+        found = self._sessions.pop(id_of(cookies), None)
+        if found is not None:
+            await found.end("out")
+
+    async def refused(self, session: Session) -> None:
+        """The broker does not take the credential of a session any more, or takes nobody without one."""
+        if session is self._everybody:
+            self._is_closed = True
+        await session.end("refused")
+        self._drop_ended()
+
+    async def sweep(self) -> None:
+        """End the sessions that nobody uses."""
+        latest = time.monotonic() - self.configuration.idle_seconds
+        for each in list(self._sessions.values()):
+            if each.used_at < latest:
+                await each.end("idle")
+        self._drop_ended()
+
+    def _drop_ended(self) -> None:
+        self._sessions = {id_: each for id_, each in self._sessions.items() if each.ended is None}
+
+    async def close(self) -> None:
+        """Close all clients."""
+        for each in (*self._sessions.values(), *filter(None, [self._everybody])):
+            await each.end("stopped")
+        self._sessions.clear()
+
+
+def id_of(cookies: dict[str, str]) -> str:
+    """The id of a browser's session, empty when it has none."""
+    return next((cookies[name] for name in reversed(COOKIES) if name in cookies), "")
+
+
+sessions = Sessions(Configuration())
+
+
+def configure(configuration: Configuration) -> None:
     """Choose the broker."""
-    global _url  # noqa: PLW0603 - one process shows one system
-    _url = url
+    sessions.configuration = configuration  # one process shows one system
 
 
 def session() -> Session:
     """The session of whoever looks at the page that is being made."""
-    if _url not in _sessions:
-        _sessions[_url] = Session(_url)
-    return _sessions[_url]
+    request = ui.context.client.request
+    found = None if request is None else sessions.find(dict(request.cookies))
+    return found or sessions.everybody
 
 
 async def close() -> None:
     """Close all clients."""
-    for each in _sessions.values():
-        each.feeds.close()
-        await each.queen.aclose()
-    _sessions.clear()
+    await sessions.close()

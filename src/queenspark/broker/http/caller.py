@@ -53,6 +53,11 @@ class Caller(msgspec.Struct, frozen=True):
         """A caller with a role, with scopes, or both; with neither, they may only ask who they are."""
         return cls(name, kind, role, scopes, _rights(role, scopes), meter, {PRODUCER: name})
 
+    @property
+    def is_admin(self) -> bool:
+        """Whether they have the role `admin` for everything, which no scope can give."""
+        return UNNAMED <= self.rights
+
     def can(self, right: Right) -> bool:
         """Whether they have a right to anything at all."""
         return right in self.rights

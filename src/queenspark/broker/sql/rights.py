@@ -14,11 +14,13 @@ from ...sql.statements import (
     Insert,
     Statement,
 )
+from ..errors import ApiError
 from ..http import Caller, Right
 from ..http.call import forbidden
 from .catalogue import own_name, queues_of
 from .names import outside
 
+_OUTSIDE = {CreateSource: "CREATE SOURCE", CreateSink: "CREATE SINK"}
 _CHANGES = (CreateStream, DeclareStream, CreateSource, CreateSink, Drop, ControlJob)
 
 
@@ -27,6 +29,12 @@ def check_rights(caller: Caller, statement: Statement) -> None:
     if isinstance(statement, _CHANGES):
         if not caller.can(Right.JOB_ADMIN):
             raise forbidden(caller.name, Right.JOB_ADMIN)
+        if type(statement) in _OUTSIDE and not caller.is_admin:
+            raise ApiError(
+                403,
+                f"{caller.name} lacks the role admin: {_OUTSIDE[type(statement)]} lets the pipeline use the files"
+                " and network of its machine; ask an administrator to run it",
+            )
         name = own_name(statement.name)
         if not caller.may(Right.JOB_ADMIN, name):
             raise outside("job", name, statement.span)

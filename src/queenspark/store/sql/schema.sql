@@ -459,6 +459,7 @@ CREATE TABLE queenspark.stream_removed (
     stream_id integer PRIMARY KEY,
     records bigint NOT NULL,
     at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
 
 -- Brokers and pipelines, leading or standing by. Each renews its row every few seconds.
 CREATE TABLE queenspark.processes (

@@ -61,8 +61,8 @@ class _DeadLettersPage:
             with box("qs-title"):
                 self.text = ui.label()
                 with box("right"):
-                    button("Retry", lambda: self._bulk("retry"), kind="main")
-                    button("Delete", lambda: self._bulk("delete"), kind="bad")
+                    button("Retry", lambda: self._bulk("retry"), kind="main", right="queue:admin")
+                    button("Delete", lambda: self._bulk("delete"), kind="bad", right="queue:admin")
             self.table = Table(_COLUMNS, empty="No dead letters. Nothing was given up.", selectable=True)
             with box("qs-pager"):
                 button("‹ Newer", lambda: self._turn(-1))

@@ -134,7 +134,10 @@ async def _group_page(name: str) -> None:
                 {
                     **_row(each),
                     "id": each["queue"],
-                    "act": [action("Seek…", "seek"), action("Delete", "delete", tone="bad")],
+                    "act": [
+                        action("Seek…", "seek", right="queue:admin"),
+                        action("Delete", "delete", tone="bad", right="queue:admin"),
+                    ],
                 }
                 for each in queues
             ]

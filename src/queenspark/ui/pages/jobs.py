@@ -67,7 +67,7 @@ async def _list_page() -> None:
     nothing.set_visibility(False)
     with frame.actions:
         field("Search jobs", on_change=listing.find)
-        button("New job", lambda: ui.navigate.to("/sql"), kind="main")
+        button("New job", lambda: ui.navigate.to("/sql"), kind="main", right="job:admin")
 
     async def fetch(asked: tuple[Any, ...]) -> Any:
         return await queen.admin.request("GET", "jobs", query=dict(asked[1:]))
@@ -107,7 +107,7 @@ def _row(job: dict[str, Any]) -> dict[str, Any]:
         "watermark": clock(job["watermark"]),
         "dead": number(job["dead"]),
         "error": job["lastError"] or {"text": "–", "faint": True},
-        "act": [action(verb.capitalize(), verb) for verb in _verbs(job["state"])] or "",
+        "act": [action(verb.capitalize(), verb, right="job:admin") for verb in _verbs(job["state"])] or "",
     }
 
 
@@ -133,7 +133,7 @@ class _JobPage:
         """Make the page."""
         with self.frame.actions:
             self.verbs = box().style("display: flex; gap: 8px")
-            button("Drop", self._drop, kind="bad")
+            button("Drop", self._drop, kind="bad", right="job:admin")
         with self.frame.body:
             self.tiles = Tiles(
                 ("State", "Records", "Rows", "Lag", "Watermark", "Open windows", "Late", "Dead")
@@ -177,7 +177,7 @@ class _JobPage:
             self.verbs.clear()
             with self.verbs:
                 for verb in _verbs(job["state"]):
-                    button(verb.capitalize(), partial(self._control, verb), kind="main")
+                    button(verb.capitalize(), partial(self._control, verb), kind="main", right="job:admin")
             self.error.clear()
             if job["lastError"]:
                 with self.error, box("qs-error"):

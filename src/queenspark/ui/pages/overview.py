@@ -44,7 +44,7 @@ async def _page() -> None:
             )
         )
         with box("qs-grid side first-last"):
-            with box("qs-grid"):
+            with box("qs-grid") as charted:
                 charts = [
                     _chart("Messages", "a second, the last 15 minutes", _RATES, "/s"),
                     _chart("Windows", "a second", _WINDOWS, "/s"),
@@ -55,7 +55,7 @@ async def _page() -> None:
             with box("qs-grid"):
                 with panel("Needs attention"):
                     attention = box("qs-attention")
-                with panel("Running"):
+                with panel("Running") as running_panel:
                     running = box()
 
     def show_series(steps: list[dict[str, Any]]) -> None:
@@ -109,9 +109,16 @@ async def _page() -> None:
                 with ui.element("dd"):
                     ui.label(value)
 
-    await frame.live("series", lambda _: queen.admin.series(), show_series)
+    if frame.session.can("system:read"):
+        await frame.live("series", lambda _: queen.admin.series(), show_series)
+    else:
+        charted.set_visibility(False)
+        tiles.hide()
     await frame.live("attention", lambda _: queen.admin.attention(), show_attention, 2.0)
-    await frame.live("system", lambda _: queen.admin.system(), show_running, 5.0)
+    if frame.session.can("system:admin"):
+        await frame.live("system", lambda _: queen.admin.system(), show_running, 5.0)
+    else:
+        running_panel.set_visibility(False)
 
 
 def _chart(

@@ -64,8 +64,8 @@ class _QueuePage:
     async def build(self) -> None:
         """Make the page."""
         with self.frame.actions:
-            button("Push a message", self._push, kind="main")
-            button("Delete", self._delete, kind="bad")
+            button("Push a message", self._push, kind="main", right="queue:push")
+            button("Delete", self._delete, kind="bad", right="queue:admin")
         with self.frame.body:
             self.tiles = Tiles(("Messages", "Pending", "Leased", "Partitions", "Groups"))
             self._messages_panel()
@@ -255,8 +255,12 @@ class _QueuePage:
                 ui.label("No traces were noted for this message.").classes("soft")
             with box().style("display: flex; gap: 8px"):
                 if message["status"] == "dead_letter":
-                    button("Retry", lambda: self._change("POST", (*path, "retry"), "It will come again."))
-                button("Delete message", lambda: self._remove(path), kind="bad")
+                    button(
+                        "Retry",
+                        lambda: self._change("POST", (*path, "retry"), "It will come again."),
+                        right="queue:admin",
+                    )
+                button("Delete message", lambda: self._remove(path), kind="bad", right="queue:admin")
 
     async def _remove(self, path: tuple[str, ...]) -> None:
         if await confirm("Delete this message?", "It is gone for every group.", "Delete"):

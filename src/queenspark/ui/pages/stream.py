@@ -56,8 +56,8 @@ class _StreamPage:
     async def build(self) -> None:
         """Make the page."""
         with self.frame.actions:
-            button("Redefine", self._redefine)
-            button("Delete", self._delete, kind="bad")
+            button("Redefine", self._redefine, right="stream:admin")
+            button("Delete", self._delete, kind="bad", right="stream:admin")
         with self.frame.body:
             self.tiles = Tiles(
                 ("Watermark", "Lag", "Open", "Sealed", "Late", "Dropped", "Dead records", "Records")
@@ -284,9 +284,9 @@ class _StreamPage:
                 "oldest": ago(group["oldestUnackedAt"]) if group["oldestUnackedAt"] else "–",
                 "acked": ago(group["lastAckedAt"]),
                 "seek": [
-                    action("Seek…", "seek"),
-                    action("Retry dead", "retry"),
-                    action("Delete dead", "bury", tone="bad"),
+                    action("Seek…", "seek", right="stream:admin"),
+                    action("Retry dead", "retry", right="queue:admin"),
+                    action("Delete dead", "bury", tone="bad", right="queue:admin"),
                 ],
             }
             for group in self.detail.get("groups", [])

@@ -65,7 +65,11 @@ class WindowDrawer:
                 self._group(window, state)
             if group is not None:
                 with box("row").style("display: flex; gap: 8px"):
-                    button(f"Seek {group} to this window", lambda: self._seek(window, group))
+                    button(
+                        f"Seek {group} to this window",
+                        lambda: self._seek(window, group),
+                        right="stream:admin",
+                    )
             ui.label("Messages").style("font-weight: 600")
             room = box().style("display: flex; flex-direction: column; gap: 10px")
             await self._page(window, None, room)
@@ -100,8 +104,17 @@ class WindowDrawer:
                 facts(pairs)
             if state["state"] == "dead":
                 with box("row").style("display: flex; gap: 8px"):
-                    button("Retry", lambda: self._dead(window, state["consumerGroup"], "retry"))
-                    button("Delete", lambda: self._dead(window, state["consumerGroup"], "delete"), kind="bad")
+                    button(
+                        "Retry",
+                        lambda: self._dead(window, state["consumerGroup"], "retry"),
+                        right="queue:admin",
+                    )
+                    button(
+                        "Delete",
+                        lambda: self._dead(window, state["consumerGroup"], "delete"),
+                        kind="bad",
+                        right="queue:admin",
+                    )
 
     async def _dead(self, window: dict[str, Any], group: str, verb: str) -> None:
         query = {

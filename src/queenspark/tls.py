@@ -1,29 +1,26 @@
-"""TLS: the broker's certificate, read again when it was renewed."""
+"""TLS: the certificate of a server, read again when it was renewed."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import ssl
+from pathlib import Path
 
-from ..settings import Settings
-
-log = logging.getLogger("queenspark.broker")
+log = logging.getLogger("queenspark.tls")
 
 LOOK_SECONDS = 1.0
 
 
 class Certificate:
-    """The TLS context of a broker. New connections use the certificate that its files have by then."""
+    """The TLS context of a server. New connections use the certificate that its files have by then."""
 
-    def __init__(self, settings: Settings) -> None:
-        assert settings.tls_certificate is not None
-        assert settings.tls_key is not None
-        self._files = (settings.tls_certificate, settings.tls_key)
+    def __init__(self, certificate: Path, key: Path, client_ca: Path | None = None) -> None:
+        self._files = (certificate, key)
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
-        if settings.tls_client_ca is not None:
-            self.context.load_verify_locations(settings.tls_client_ca)
+        if client_ca is not None:
+            self.context.load_verify_locations(client_ca)
             self.context.verify_mode = ssl.CERT_REQUIRED
         self._stamp = self._stamps()
         self._load()

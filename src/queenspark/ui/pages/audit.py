@@ -1,0 +1,59 @@
+"""The audit log: administrative acts, the newest first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicegui import ui
+
+from ..components import badge
+from ..frame import Frame
+from ..parts import Listing, field
+from ..words import clock
+
+_COLUMNS: list[dict[str, Any]] = [
+    {"name": "at", "label": "When (UTC)"},
+    {"name": "caller", "label": "Who"},
+    {"name": "action", "label": "What", "class": "mono"},
+    {"name": "subject", "label": "Of what"},
+    {"name": "address", "label": "From where", "class": "mono"},
+    {"name": "status", "label": "Status", "align": "right"},
+]
+
+
+def register() -> None:
+    """Give the page its path."""
+    ui.page("/audit")(_page)
+
+
+async def _page() -> None:
+    frame = Frame("Audit log", "/audit", "Administrative acts: who, what, when, from where.")
+    queen = frame.session.queen
+    with frame.body:
+        listing = Listing(_COLUMNS, sort="at", empty_text="No act is noted.")
+    with frame.actions:
+        field("Acts of", on_change=listing.find)
+
+    async def fetch(asked: tuple[Any, ...]) -> Any:
+        _, limit, offset, caller = asked
+        query = {"limit": limit, "offset": offset, "caller": caller or None}
+        return await queen.admin.request("GET", "audit", query=query)
+
+    def show(answer: dict[str, Any]) -> None:
+        listing.show([_row(act) for act in answer["acts"]], answer["total"])
+
+    listing.on_change = await frame.live(
+        lambda: ("audit", listing.limit, listing.offset, listing.search), fetch, show, 2.0
+    )
+
+
+def _row(act: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": act["id"],
+        "at": clock(act["at"]),
+        "caller": {"text": act["caller"], "sub": act["kind"]},
+        "action": {"text": act["action"], "mono": True},
+        "subject": act["subject"] or "–",
+        "address": {"text": act["address"], "mono": True},
+        "status": badge(str(act["status"]), "good" if act["status"] < 400 else "bad"),
+    }
