@@ -1,6 +1,7 @@
 """Names outside the scopes: not read, changed or listed, and not told apart from what does not exist."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -193,7 +194,7 @@ def run(api: Api, sql: str) -> Any:
 
 
 def test_each_statement_needs_a_right(
-    scoped: Api, as_: As, key: MakeKey, admin: Api, both: tuple[str, str], us: str
+    scoped: Api, as_: As, key: MakeKey, admin: Api, both: tuple[str, str], us: str, tmp_path: Path
 ) -> None:
     mine, theirs = both
     job, other = f"{us}_pages", f"others_{us}"
@@ -201,7 +202,12 @@ def test_each_statement_needs_a_right(
     answered(run(admin, f"CREATE STREAM {other} AS SELECT n FROM `{theirs}`"), 200)
     answered(run(admin, f"CREATE STREAM {other}_schema (n INT) WITH (queue = '{theirs}')"), 200)
     answered(run(admin, f"CREATE STREAM {us}_in (n INT) WITH (queue = '{mine}')"), 200)
+    files = f"connector = 'files', path = '{tmp_path}', mode = 'once'"
+    answered(run(admin, f"CREATE SOURCE {other}_files (n INT) WITH ({files})"), 200)
     for sql in (
+        f"SELECT n FROM {other}_files",
+        f"SELECT n FROM {other}_fils",
+        f"DESCRIBE {other}_files",
         f"CREATE STREAM {us}_spy AS SELECT n FROM `{theirs}`",
         f"CREATE STREAM not_{us} AS SELECT n FROM `{mine}`",
         f"SELECT n FROM `{theirs}`",
@@ -215,10 +221,11 @@ def test_each_statement_needs_a_right(
     ):
         error = refused(run(scoped, sql), 400)
         assert "there is no" in error, sql
-    shown = run(scoped, "SHOW JOBS; SHOW STREAMS; SHOW QUEUES").json()["results"]
+    shown = run(scoped, "SHOW JOBS; SHOW STREAMS; SHOW QUEUES; SHOW SOURCES; SHOW SINKS").json()["results"]
     assert other not in str(shown)
     assert theirs not in str(shown)
     assert job in str(shown)
+    assert f"did you mean {other}_files" in refused(run(admin, f"SELECT n FROM {other}_fils"), 400)
     reader = as_(key("sql reader", role="read-only"))
     for sql in (f"DROP STREAM {job}", f"PAUSE JOB {job}", f"CREATE STREAM {us}_x AS SELECT n FROM `{mine}`"):
         assert "job:admin" in refused(run(reader, sql), 403)

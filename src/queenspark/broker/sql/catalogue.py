@@ -59,16 +59,22 @@ class BrokerCatalogue:
         return list(self._known)
 
     async def load(self, name: str, span: Span, right: Right = Right.QUEUE_READ) -> Resolved:
-        """The relation of a name, whose queues the caller has a right to. Raises SqlError."""
-        found = await self.look_up(name, span)
-        if found is None or not all(self._caller.may(right, queue) for queue in found.queues):
-            hint = did_you_mean(name, await self.all_names()) or "; SHOW STREAMS and SHOW QUEUES list them"
-            raise span.error(f"there is no stream, source or queue {name}{hint}")
+        """The relation of a name that a query can read, if the caller has a right to it. Raises SqlError."""
+        found = await self.visible(name, span, right)
         if found.job is not None and found.job.definition.writes is not None:
             raise span.error(
                 f"{name} is a sink: its rows are outside; declare a SOURCE over them to read them"
             )
         self._known[name] = found
+        return found
+
+    async def visible(self, name: str, span: Span, right: Right = Right.QUEUE_READ) -> Resolved:
+        """The relation of a name, if the caller has a right to its queues or source. Raises SqlError."""
+        found = await self.look_up(name, span)
+        names = () if found is None else found.queues or (own_name(name),)
+        if found is None or not all(self._caller.may(right, each) for each in names):
+            hint = did_you_mean(name, await self.all_names()) or "; SHOW STREAMS and SHOW QUEUES list them"
+            raise span.error(f"there is no stream, source or queue {name}{hint}")
         return found
 
     async def look_up(self, name: str, span: Span) -> Resolved | None:
@@ -89,13 +95,13 @@ class BrokerCatalogue:
     async def all_names(self) -> list[str]:
         """The names of everything that can be read, for hints."""
         caller = self._caller
-        schemas = [
-            declared.name
-            for declared in await self._change.relations.all()
-            if all(caller.may(Right.QUEUE_READ, queue) for queue in queues_of(parsed_schema(declared)))
+        declared = [
+            each.name
+            for each in await self._change.relations.all()
+            if all(caller.may(Right.QUEUE_READ, name) for name in _read_as(each))
         ]
         queues = await self._change.queue_names()
-        return [*schemas, *(queue for queue in queues if caller.may(Right.QUEUE_READ, queue))]
+        return [*declared, *(queue for queue in queues if caller.may(Right.QUEUE_READ, queue))]
 
     async def refuse_jobs(self, queues: Iterable[str], span: Span) -> None:
         """Refuse a schema over the rows of a job, which has its own columns."""
@@ -178,6 +184,11 @@ def parsed_source(declared: Declared) -> CreateSource:
     statement = parse_one(declared.statement)
     assert isinstance(statement, CreateSource)
     return statement
+
+
+def _read_as(declared: Declared) -> tuple[str, ...]:
+    """The names that a caller needs the right to read."""
+    return queues_of(parsed_schema(declared)) if declared.kind == "schema" else (declared.name,)
 
 
 def outside_of(statement: CreateSource | CreateSink) -> Outside:

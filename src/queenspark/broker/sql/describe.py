@@ -20,9 +20,7 @@ _COLUMNS = [("column", "string"), ("type", "string")]
 
 async def described(change: JobChange, statement: Describe, caller: Caller) -> Result:
     """Columns and types; with EXTENDED also how the job is doing. Raises SqlError."""
-    catalogue = BrokerCatalogue(change, caller)
-    found = await catalogue.look_up(statement.name, statement.span)
-    found = found or await catalogue.load(statement.name, statement.span)
+    found = await BrokerCatalogue(change, caller).visible(statement.name, statement.span)
     relation, job = found.relation, found.job
     details: dict[str, Any] = {
         "kind": {"stream": "job"}.get(relation.kind, relation.kind),

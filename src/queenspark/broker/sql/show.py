@@ -65,9 +65,9 @@ class Shows:
             case "FUNCTIONS":
                 return table("show", _FUNCTIONS, _functions())
             case "SOURCES":
-                return table("show", _OUTSIDE, await _sources(change))
+                return table("show", _OUTSIDE, self._mine(await _sources(change)))
             case "SINKS":
-                return table("show", _OUTSIDE, await _sinks(change))
+                return table("show", _OUTSIDE, self._mine(await _sinks(change)))
 
     def _mine(self, rows: list[list[Any]]) -> list[list[Any]]:
         """Those rows whose name, their first value, the caller may see."""
