@@ -26,17 +26,18 @@ LONG_ENOUGH_MS = 20_000
 class Dashboard:
     """`queenspark ui` beside a broker with a small shop."""
 
-    def __init__(self, broker: Broker, scene: Scene, log_file: Path) -> None:
+    def __init__(self, broker: Broker, scene: Scene, log_file: Path, **settings: Any) -> None:
         self.broker = broker
         self.scene = scene
         self.api = scene.api
         self.log_file = log_file
         port = free_port()
-        self.url = f"http://127.0.0.1:{port}"
+        self.url = f"{'https' if 'ui_tls_key' in settings else 'http'}://127.0.0.1:{port}"
         command = [sys.executable, "-m", "queenspark", "ui", "--broker", broker.url, "--port", str(port)]
         with log_file.open("ab") as log:
             # NiceGUI behaves differently where it takes itself for tested.
-            environment = {name: value for name, value in clean_environment().items() if "PYTEST" not in name}
+            environment = clean_environment(**settings)
+            environment = {name: value for name, value in environment.items() if "PYTEST" not in name}
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
             eventually(self._answers, within=60)
@@ -46,7 +47,7 @@ class Dashboard:
 
     def _answers(self) -> bool:
         try:
-            return httpx2.get(self.url, timeout=5, verify=False).status_code == 200
+            return httpx2.get(self.url, timeout=5, verify=False).status_code in (200, 303)
         except httpx2.TransportError:
             assert self.process.poll() is None, self.log_file.read_text()
             return False

@@ -34,7 +34,8 @@ _FREE = ("/login", "/favicon.ico")
 _SOCKET = "/_nicegui_ws"
 _OPEN = (
     "The dashboard listens beyond loopback, but its broker has no access control: everybody could do"
-    " everything. Set QUEENSPARK_ACCESS_CONTROL=true for the broker, or start the dashboard with --insecure.\n"
+    " everything. Set QUEENSPARK_ACCESS_CONTROL=true for the broker, or start the dashboard with"
+    " --insecure.\n"
 )
 # A link from another site comes without the cookie (SameSite=Strict); asking again from here brings it along.
 _AGAIN = '<!doctype html><meta http-equiv="refresh" content="0"><title>Queenspark</title>'
@@ -47,7 +48,7 @@ _HEADERS = {
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
 # What NiceGUI needs beyond 'self' and the nonce of each answer, and why:
-# - script-src 'unsafe-eval': Vue compiles templates in the browser, and the server's calls are evaluated there;
+# - script-src 'unsafe-eval': Vue compiles templates in the browser, and evaluates the server's calls;
 # - style-src 'unsafe-inline': Vue and Quasar set style attributes, and NiceGUI adds style elements;
 # - img-src and font-src data:, because Quasar's style sheets carry small images and icons.
 _POLICY = (

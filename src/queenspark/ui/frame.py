@@ -119,9 +119,11 @@ class Frame:
                 ui.label(me["name"])
                 with ui.element("small"):
                     ui.label(me["role"] or "scopes")
-            with ui.element("form").props('method="post" action="/logout"'):
-                with ui.element("button").props('type="submit"').classes("qs-link"):
-                    ui.label("Log out")
+            with (
+                ui.element("form").props('method="post" action="/logout"'),
+                ui.element("button").props('type="submit"').classes("qs-link"),
+            ):
+                ui.label("Log out")
 
     def _dark(self) -> None:
         request = ui.context.client.request

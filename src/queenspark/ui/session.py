@@ -17,7 +17,7 @@ _TIMEOUT_SECONDS = 10.0
 _CHECK_SECONDS = 5.0
 _ID_BYTES = 32
 COOKIES = ("queenspark_session", "__Host-queenspark_session")
-"""The session cookie without and with TLS. Browsers keep the second one from other hosts and from plain HTTP."""
+"""The session cookie without and with TLS; browsers bind the second one to this host and to HTTPS."""
 
 
 class Session:

@@ -64,9 +64,7 @@ async def _page() -> None:
     def show(answer: dict[str, Any]) -> None:
         listing.show([_row(key) for key in answer["keys"]], answer["total"])
 
-    again = listing.on_change = await frame.live(
-        lambda: ("keys", *listing.query().items()), fetch, show, 2.0
-    )
+    again = listing.on_change = await frame.live(lambda: ("keys", *listing.query().items()), fetch, show, 2.0)
 
 
 async def _ask() -> dict[str, Any] | None:
