@@ -55,10 +55,8 @@ class Frame:
         self._lives: list[_Live] = []
         self._is_visible = True
         self._has_left = False
-        request = ui.context.client.request
-        self._here = (
-            "/" if request is None else request.url.path + (request.url.query and f"?{request.url.query}")
-        )
+        url = ui.context.client.request.url
+        self._here = url.path + (f"?{url.query}" if url.query else "")
         ui.page_title(f"{title} · Queenspark")
         ui.add_head_html(_VISIBLE)
         ui.add_css(STYLE)

@@ -80,9 +80,9 @@ async def _log_in(request: Request) -> Response:
     _attempts.forget(address)
     await sessions.log_out(cookies_of(headers))
     is_secure = request.url.scheme == "https"
-    answer = RedirectResponse(quote(after, safe="/?&=%:,+-._~"), 303)
-    answer.set_cookie(COOKIES[is_secure], id_, path="/", secure=is_secure, httponly=True, samesite="strict")
-    return answer
+    entered = RedirectResponse(quote(after, safe="/?&=%:,+-._~"), 303)
+    entered.set_cookie(COOKIES[is_secure], id_, path="/", secure=is_secure, httponly=True, samesite="strict")
+    return entered
 
 
 async def _log_out(request: Request) -> Response:

@@ -172,9 +172,7 @@ def configure(configuration: Configuration) -> None:
 
 def session() -> Session:
     """The session of whoever looks at the page that is being made."""
-    request = ui.context.client.request
-    found = None if request is None else sessions.find(dict(request.cookies))
-    return found or sessions.everybody
+    return sessions.find(dict(ui.context.client.request.cookies)) or sessions.everybody
 
 
 async def close() -> None:
