@@ -47,7 +47,7 @@ class Dashboard:
 
     def _answers(self) -> bool:
         try:
-            return httpx2.get(self.url, timeout=5, verify=False).status_code in (200, 303)
+            return httpx2.get(self.url, timeout=5, verify=False).status_code in (200, 303, 503)
         except httpx2.TransportError:
             assert self.process.poll() is None, self.log_file.read_text()
             return False

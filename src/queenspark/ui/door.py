@@ -37,6 +37,7 @@ _OPEN = (
     " everything. Set QUEENSPARK_ACCESS_CONTROL=true for the broker, or start the dashboard with"
     " --insecure.\n"
 )
+_AWAY = "The broker does not answer, so it is not known whether it has access control. Try again.\n"
 # A link from another site comes without the cookie (SameSite=Strict); asking again from here brings it along.
 _AGAIN = '<!doctype html><meta http-equiv="refresh" content="0"><title>Queenspark</title>'
 
@@ -92,10 +93,10 @@ async def _refusal(scope: Scope) -> Response | None:
         return PlainTextResponse("the page of another site may not connect", 403)
     is_closed = await sessions.is_closed()
     if is_closed is not True:
-        if is_closed is None or sessions.configuration.may_be_open:
-            # While the broker does not answer there is nothing to see; everybody's session has no credential.
+        if sessions.configuration.may_be_open:
+            # Everybody's session has no credential: should the broker need one, nothing can be seen.
             return None
-        return PlainTextResponse(_OPEN, 503)
+        return PlainTextResponse(_AWAY if is_closed is None else _OPEN, 503)
     await sessions.sweep()
     cookies = cookies_of(headers)
     session = sessions.find(cookies)
