@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -114,11 +115,12 @@ def test_only_the_role_admin_lets_jobs_use_files(
     answered(admin.post("/api/v1/sql", {"sql": lines}), 200)
     for role in set(ROLES) - {"admin"}:
         assert "job:admin" in refused(as_(key(role, role=role)).post("/api/v1/sql", sql("role")), 403)
-    for name, options in {
+    callers: dict[str, dict[str, Any]] = {
         "jobs": {"scopes": ["jobs:*"]},
         "everything": {"scopes": ["jobs:*", "queues:*", "streams:*", "system:*"]},
         "bounded": {"role": "admin", "scopes": ["jobs:*", "queues:*"]},
-    }.items():
+    }
+    for name, options in callers.items():
         error = refused(as_(key(name, **options)).post("/api/v1/sql", sql("scopes")), 403)
         assert f"{name} lacks the role admin: {kind}" in error
         dry = as_(key(name, **options)).post("/api/v1/sql", {**sql("dry"), "dryRun": True})

@@ -26,16 +26,17 @@ LONG_ENOUGH_MS = 20_000
 class Dashboard:
     """`queenspark ui` beside a broker with a small shop."""
 
-    def __init__(self, broker: Broker, scene: Scene, log_file: Path) -> None:
+    def __init__(self, broker: Broker, scene: Scene, log_file: Path, **settings: Any) -> None:
         self.broker = broker
         self.scene = scene
         self.api = scene.api
         self.log_file = log_file
         port = free_port()
-        self.url = f"http://127.0.0.1:{port}"
+        self.url = f"{'https' if 'ui_tls_key' in settings else 'http'}://127.0.0.1:{port}"
         command = [sys.executable, "-m", "queenspark", "ui", "--broker", broker.url, "--port", str(port)]
         with log_file.open("ab") as log:
-            self.process = subprocess.Popen(command, env=clean_environment(), stdout=log, stderr=log)
+            environment = clean_environment(**settings)
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
             eventually(self._answers, within=60)
         except BaseException:
@@ -44,7 +45,7 @@ class Dashboard:
 
     def _answers(self) -> bool:
         try:
-            return httpx2.get(self.url, timeout=5, verify=False).status_code == 200
+            return httpx2.get(self.url, timeout=5, verify=False).status_code in (200, 303, 503)
         except httpx2.TransportError:
             assert self.process.poll() is None, self.log_file.read_text()
             return False

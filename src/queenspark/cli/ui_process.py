@@ -16,7 +16,13 @@ class UiProcess(ChildProcess):
 
     def __init__(self, settings: Settings, broker_url: str) -> None:
         super().__init__(
-            "ui", settings, STOP_SECONDS, url=broker_url, ui_host=settings.ui_host, ui_port=settings.ui_port
+            "ui",
+            settings,
+            STOP_SECONDS,
+            url=broker_url,
+            ui_host=settings.ui_host,
+            ui_port=settings.ui_port,
+            insecure=settings.insecure,
         )
         self.url = ui_address(settings)
 
@@ -24,4 +30,5 @@ class UiProcess(ChildProcess):
 def ui_address(settings: Settings) -> str:
     """Where a browser on this machine finds the dashboard."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.ui_host, settings.ui_host)
-    return f"http://[{host}]:{settings.ui_port}" if ":" in host else f"http://{host}:{settings.ui_port}"
+    scheme = "http" if settings.ui_tls_certificate is None else "https"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.ui_port}"

@@ -7,7 +7,9 @@ import time
 from collections import OrderedDict
 
 FREE = 5
-"""Failures of an address that cost nothing. Fewer than those of a broker, which sees all browsers as one address."""
+"""Failures of an address that cost nothing.
+
+Fewer than a broker allows, which sees all browsers as one address."""
 
 _LONGEST_SECONDS = 300.0
 _FORGIVEN_SECONDS = 900.0  # without a failure

@@ -34,8 +34,10 @@ _FREE = ("/login", "/favicon.ico")
 _SOCKET = "/_nicegui_ws"
 _OPEN = (
     "The dashboard listens beyond loopback, but its broker has no access control: everybody could do"
-    " everything. Set QUEENSPARK_ACCESS_CONTROL=true for the broker, or start the dashboard with --insecure.\n"
+    " everything. Set QUEENSPARK_ACCESS_CONTROL=true for the broker, or start the dashboard with"
+    " --insecure.\n"
 )
+_AWAY = "The broker does not answer, so it is not known whether it has access control. Try again.\n"
 # A link from another site comes without the cookie (SameSite=Strict); asking again from here brings it along.
 _AGAIN = '<!doctype html><meta http-equiv="refresh" content="0"><title>Queenspark</title>'
 
@@ -47,7 +49,7 @@ _HEADERS = {
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
 # What NiceGUI needs beyond 'self' and the nonce of each answer, and why:
-# - script-src 'unsafe-eval': Vue compiles templates in the browser, and the server's calls are evaluated there;
+# - script-src 'unsafe-eval': Vue compiles templates in the browser, and evaluates the server's calls;
 # - style-src 'unsafe-inline': Vue and Quasar set style attributes, and NiceGUI adds style elements;
 # - img-src and font-src data:, because Quasar's style sheets carry small images and icons.
 _POLICY = (
@@ -91,10 +93,10 @@ async def _refusal(scope: Scope) -> Response | None:
         return PlainTextResponse("the page of another site may not connect", 403)
     is_closed = await sessions.is_closed()
     if is_closed is not True:
-        if is_closed is None or sessions.configuration.may_be_open:
-            # While the broker does not answer there is nothing to see; everybody's session has no credential.
+        if sessions.configuration.may_be_open:
+            # Everybody's session has no credential: should the broker need one, nothing can be seen.
             return None
-        return PlainTextResponse(_OPEN, 503)
+        return PlainTextResponse(_AWAY if is_closed is None else _OPEN, 503)
     await sessions.sweep()
     cookies = cookies_of(headers)
     session = sessions.find(cookies)

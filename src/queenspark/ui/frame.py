@@ -57,10 +57,8 @@ class Frame:
         self._is_visible = True
         self._painted_by = time.monotonic() + _FIRST_SECONDS
         self._has_left = False
-        request = ui.context.client.request
-        self._here = (
-            "/" if request is None else request.url.path + (request.url.query and f"?{request.url.query}")
-        )
+        url = ui.context.client.request.url
+        self._here = url.path + (f"?{url.query}" if url.query else "")
         ui.page_title(f"{title} · Queenspark")
         ui.add_head_html(_VISIBLE)
         ui.add_css(STYLE)
@@ -121,9 +119,11 @@ class Frame:
                 ui.label(me["name"])
                 with ui.element("small"):
                     ui.label(me["role"] or "scopes")
-            with ui.element("form").props('method="post" action="/logout"'):
-                with ui.element("button").props('type="submit"').classes("qs-link"):
-                    ui.label("Log out")
+            with (
+                ui.element("form").props('method="post" action="/logout"'),
+                ui.element("button").props('type="submit"').classes("qs-link"),
+            ):
+                ui.label("Log out")
 
     def _dark(self) -> None:
         request = ui.context.client.request

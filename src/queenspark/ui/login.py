@@ -19,12 +19,12 @@ from .session import COOKIES, sessions
 log = logging.getLogger("queenspark.ui")
 
 REASONS = {
-    "refused": "Your key or token is not good any more: it was revoked, or has expired. Log in with another one.",
+    "refused": "Your key or token is no longer valid: it was revoked, or has expired. Log in with another.",
     "closed": "The broker needs an API key or a token now.",
     "idle": "You were logged out because nobody looked at a page for a while.",
     "out": "You are logged out.",
 }
-"""Why somebody is back at the login page; the address has the name only, so that no link can say anything else."""
+"""Why somebody is back at the login page; the URL has only the name, so no link can say anything else."""
 
 _MOST_BYTES = 64 * 1024
 _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20\\]*")
@@ -80,9 +80,9 @@ async def _log_in(request: Request) -> Response:
     _attempts.forget(address)
     await sessions.log_out(cookies_of(headers))
     is_secure = request.url.scheme == "https"
-    answer = RedirectResponse(quote(after, safe="/?&=%:,+-._~"), 303)
-    answer.set_cookie(COOKIES[is_secure], id_, path="/", secure=is_secure, httponly=True, samesite="strict")
-    return answer
+    entered = RedirectResponse(quote(after, safe="/?&=%:,+-._~"), 303)
+    entered.set_cookie(COOKIES[is_secure], id_, path="/", secure=is_secure, httponly=True, samesite="strict")
+    return entered
 
 
 async def _log_out(request: Request) -> Response:

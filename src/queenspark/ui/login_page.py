@@ -9,13 +9,16 @@ from pathlib import Path
 from starlette.responses import HTMLResponse
 
 _STYLE = (Path(__file__).parent / "login.css").read_text()
-_POLICY = "default-src 'none'; style-src 'nonce-{nonce}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+_POLICY = (
+    "default-src 'none'; style-src 'nonce-{nonce}'; form-action 'self'; base-uri 'none';"
+    " frame-ancestors 'none'"
+)
 _FORM = """<form method="post" action="/login" autocomplete="off">
 <input type="hidden" name="next" value="{next}">
 <label for="credential">API key or token</label>
-<input id="credential" name="credential" type="password" required autofocus spellcheck="false" autocomplete="off">
+<input id="credential" name="credential" type="password" required autofocus autocomplete="off">
 <button>Log in</button></form>
-<small>It stays in the memory of the dashboard's process. <code>queenspark keys create</code> makes keys.</small>"""
+<small>The dashboard keeps it in memory only. <code>queenspark keys create</code> makes keys.</small>"""
 _BACK = '<a href="/">To the overview</a>'
 _OUT = '<form method="post" action="/logout"><button class="plain">Log out</button></form>'
 

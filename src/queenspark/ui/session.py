@@ -17,7 +17,7 @@ _TIMEOUT_SECONDS = 10.0
 _CHECK_SECONDS = 5.0
 _ID_BYTES = 32
 COOKIES = ("queenspark_session", "__Host-queenspark_session")
-"""The session cookie without and with TLS. Browsers keep the second one from other hosts and from plain HTTP."""
+"""The session cookie without and with TLS; browsers bind the second one to this host and to HTTPS."""
 
 
 class Session:
@@ -172,9 +172,7 @@ def configure(configuration: Configuration) -> None:
 
 def session() -> Session:
     """The session of whoever looks at the page that is being made."""
-    request = ui.context.client.request
-    found = None if request is None else sessions.find(dict(request.cookies))
-    return found or sessions.everybody
+    return sessions.find(dict(ui.context.client.request.cookies)) or sessions.everybody
 
 
 async def close() -> None:

@@ -56,7 +56,7 @@ class Caller(msgspec.Struct, frozen=True):
     @property
     def is_admin(self) -> bool:
         """Whether they have the role `admin` for everything, which no scope can give."""
-        return UNNAMED <= self.rights
+        return self.rights >= UNNAMED
 
     def can(self, right: Right) -> bool:
         """Whether they have a right to anything at all."""

@@ -32,8 +32,8 @@ def check_rights(caller: Caller, statement: Statement) -> None:
         if type(statement) in _OUTSIDE and not caller.is_admin:
             raise ApiError(
                 403,
-                f"{caller.name} lacks the role admin: {_OUTSIDE[type(statement)]} lets the pipeline use the files"
-                " and network of its machine; ask an administrator to run it",
+                f"{caller.name} lacks the role admin: {_OUTSIDE[type(statement)]} lets the pipeline use the"
+                " files and network of its machine; ask an administrator to run it",
             )
         name = own_name(statement.name)
         if not caller.may(Right.JOB_ADMIN, name):

@@ -1,0 +1,56 @@
+"""Sessions of browsers end when nobody uses them; a broker that may be open is not shown to the network."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from queenspark.ui.session import Configuration, Session, Sessions
+from tests.broker_process import free_port
+from tests.conftest import StartBroker
+from tests.ui.conftest import Dashboard
+
+
+def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run in a thread of its own: Playwright has an event loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: asyncio.run(work())).result()
+
+
+def test_a_session_without_use_ends(broker: StartBroker) -> None:
+    started = broker()
+
+    async def work() -> None:
+        sessions = Sessions(Configuration(started.url, idle_seconds=60))
+        ids = [await sessions.log_in("anything") for _ in range(2)]
+        found = [sessions.find({"queenspark_session": id_}) for id_ in ids]
+        assert all(isinstance(each, Session) for each in found)
+        assert found[0] is not found[1]
+        assert found[0] is not None
+        found[0].used_at -= 61
+        await sessions.sweep()
+        assert found[0].ended == "idle"
+        assert sessions.find({"queenspark_session": ids[0]}) is None
+        assert sessions.find({"queenspark_session": ids[1]}) is found[1]
+        await sessions.close()
+
+    run(work)
+
+
+def test_a_broker_that_may_be_open_is_not_shown(dashboard: Dashboard, tmp_path: Path) -> None:
+    broker = dashboard.broker
+    original, port = broker.url, free_port()
+    broker.url = f"http://127.0.0.1:{port}"  # nobody is there yet
+    try:
+        exposed = Dashboard(broker, dashboard.scene, tmp_path / "ui.log", ui_host="0.0.0.0")
+    finally:
+        broker.url = original
+    try:
+        answer = httpx2.get(exposed.url, timeout=20)
+        assert answer.status_code == 503
+        assert "does not answer" in answer.text
+    finally:
+        exposed.stop()
