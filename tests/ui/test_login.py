@@ -5,13 +5,14 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from queenspark.store.migrate import migrate
 from queenspark.ui.attempts import FREE, Attempts
@@ -31,7 +32,8 @@ class Closed:
 
     def __init__(self, broker: Broker, log_file: Path) -> None:
         self.broker = broker
-        self.root = make_key(broker.database_url, "root", role="admin")[1]
+        with ThreadPoolExecutor(1) as pool:  # Playwright has an event loop in this thread
+            _, self.root = pool.submit(make_key, broker.database_url, "root", role="admin").result()
         self.api = Api(broker.url, broker.database_url)
         self.api.http.headers["Authorization"] = f"Bearer {self.root}"
         self.api.push("orders", {"n": 1})
@@ -74,24 +76,16 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Closed]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def closed_browser(closed: Closed) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
 Enter = Callable[..., Page]
 
 
 @pytest.fixture
-def enter(closed: Closed, closed_browser: Browser) -> Iterator[Enter]:
+def enter(closed: Closed, browser: Browser) -> Iterator[Enter]:
     """Opens a page in a browser of its own, and logs in there."""
     with ExitStack() as contexts:
 
         def opened(credential: str, path: str = "/") -> Page:
-            context = closed_browser.new_context()
+            context = browser.new_context()
             contexts.callback(context.close)
             viewer = Viewer(closed.dashboard, context.new_page())
             page = viewer.page

@@ -72,10 +72,10 @@ async def _ask() -> dict[str, Any] | None:
     with ui.dialog() as dialog, ui.card().classes("qs-dialog"):
         with ui.element("h2"):
             ui.label("New API key")
-        name = field("Name")
-        role = ui.select(_ROLES, value="").props('outlined dense aria-label="Role"').classes("qs-field")
-        scopes = field("Scopes, such as queue:orders.*:push, stream:shop/*:consume")
-        expires = field("Expires, such as 2027-01-31T00:00:00Z (never, if empty)")
+        name = field("Name").classes("wide")
+        role = ui.select(_ROLES, value="").props('outlined dense aria-label="Role"').classes("qs-field wide")
+        scopes = field("Scopes, such as queue:orders.*:push, stream:shop/*:consume").classes("wide")
+        expires = field("Expires, such as 2027-01-31T00:00:00Z (never, if empty)").classes("wide")
         with box("row"):
             button("Cancel", dialog.close)
             button("Create", lambda: dialog.submit(True), kind="main")
