@@ -1,9 +1,12 @@
 """A queue into Parquet files, a folder for each hour: each row is there exactly once.
 
-Messages are counted by the minute; a sink writes the rows of that job. Prints the rows of each folder.
+Messages are counted by the minute; a sink writes the rows of that job. A file counts once it is in the sink's
+log, which Spark reads by itself. Prints the rows of each folder.
 """
 
+import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +16,16 @@ from queenspark import Queen
 
 VIEWS = ["12:00:05", "12:00:40", "12:59:10", "13:00:30", "13:00:50", "13:00:55"]
 
+
+def committed(folder: Path) -> Iterator[Path]:
+    """The files of a sink that are complete: those in its log."""
+    for log in (folder / "_spark_metadata").glob("[0-9]*"):
+        for line in log.read_text().splitlines()[1:]:
+            yield Path(json.loads(line)["path"].removeprefix("file://"))
+
+
 with Queen() as queen, TemporaryDirectory() as folder:
+    files = Path(folder, "v1")
     queen.sql("DROP STREAM IF EXISTS hourly_views CASCADE")
     queen.queue("hourly_views").delete()
     queen.sql(
@@ -24,9 +36,9 @@ with Queen() as queen, TemporaryDirectory() as folder:
         f" WITH (connector = 'files', path = '{folder}', format = 'parquet', partition_by = 'hour')"
     )
     queen.queue("hourly_views").push([{"at": f"2026-01-31T{view}Z"} for view in VIEWS])
-    while sum(pl.read_parquet(file).height for file in Path(folder).rglob("*.parquet")) < 3:
+    while sum(pl.read_parquet(file).height for file in set(committed(files))) < 3:
         time.sleep(0.2)
-    for hour in sorted(Path(folder, "v1").glob("hour=*")):
+    for hour in sorted(files.glob("hour=*")):
         rows = pl.read_parquet(hour / "*.parquet").sort("minute")
         print(hour.name, [f"{minute:%H:%M}: {views}" for views, minute in rows.iter_rows()])
     queen.sql("DROP STREAM hourly_views CASCADE")

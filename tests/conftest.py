@@ -23,8 +23,8 @@ from tests.wire.api import Api
 
 StartBroker = Callable[..., Broker]
 
-#: Tests that start Spark, by the worker that runs them: one system for the first, one session for the second.
-WITH_SPARK = {
+#: Tests that share what is dear to start, and stay in one worker: a system, a Spark session, a dashboard.
+SHARING = {
     "system": ("tests/system/", "tests/examples/"),
     "spark": (
         "tests/pipeline/",
@@ -34,6 +34,7 @@ WITH_SPARK = {
         "tests/cli/test_up.py",
         "tests/sql/test_against_spark.py",
     ),
+    "dashboard": ("tests/ui/",),
 }
 BROKERS = pytest.StashKey[list[Broker]]()
 
@@ -55,14 +56,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def scope_of(nodeid: str) -> str:
-    """The tests that stay on one worker: those of a file, or those that share a Spark."""
+    """The tests that stay on one worker: those of a file, or those that share something."""
     file, _, _ = nodeid.partition("::")
-    return next((name for name, files in WITH_SPARK.items() if file.startswith(files)), file)
+    return next((name for name, files in SHARING.items() if file.startswith(files)), file)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that need Spark: they take longest."""
-    items.sort(key=lambda item: scope_of(item.nodeid) not in WITH_SPARK)
+    """Begin with the tests that share something: they take longest."""
+    items.sort(key=lambda item: scope_of(item.nodeid) not in SHARING)
 
 
 class SparkInFewWorkers(LoadScopeScheduling):  # type: ignore[misc]  # it has no types

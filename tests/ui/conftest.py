@@ -81,7 +81,7 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
         yield started
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # while it runs there is an event loop, and tests elsewhere need their own
 def browser(dashboard: Dashboard) -> Iterator[Browser]:
     """A real browser."""
     with sync_playwright() as playwright:

@@ -34,6 +34,9 @@ from .packed_rows import OUTPUT as ROWS
 MAX_BYTES = 64 * 1024 * 1024
 """Most bytes of a batch, before they are decoded."""
 _WELL_SECONDS = 10.0  # after its start a query without batches is well
+_SLOW_START = "failed to connect back"
+_SLOW_STARTS = 5
+"""As many in a row are not shown as failures of the job."""
 _SUMS = ("records", "windows", "open_windows", "state_bytes")
 
 
@@ -53,6 +56,7 @@ class JobQuery:
         self._rates = JobRates(self._store, self.job)
         self._last = dict.fromkeys(_SUMS, 0)
         self._has_failed = True  # another process may have noted a failure
+        self._slow_starts = 0
         self._started_at = math.inf
 
     def start(self, spark: SparkSession, epoch: int) -> StreamingQuery:
@@ -108,6 +112,8 @@ class JobQuery:
             if (found := (batch["observedMetrics"] or {}).get("batch")) is not None:
                 observed = found.asDict()
                 self._last = {name: int(observed[name] or 0) for name in _SUMS}
+        if batches:
+            self._slow_starts = 0
         if self._has_failed and (batches or monotonic() > self._started_at + _WELL_SECONDS):
             self._store.forget_failures(self.job)
             self._has_failed = False
@@ -123,7 +129,14 @@ class JobQuery:
         }
 
     def failed(self, reason: str) -> None:
-        """Tell the brokers why it does not go on; it is tried again."""
+        """Tell the brokers why it does not go on; it is tried again.
+
+        Spark gives a Python process ten seconds to start. On a busy machine that can be too short, which says
+        nothing about the job.
+        """
+        if _SLOW_START in reason and self._slow_starts < _SLOW_STARTS:
+            self._slow_starts += 1
+            return
         self._has_failed = True
         self._started_at = math.inf
         self._store.note_failure(self.job, End(run=""), (0, 0, 0), _said(reason))
