@@ -17,10 +17,10 @@ from tests.system.system import System
 FOLDER = Path(__file__).parents[2] / "examples"
 FILES = {path.stem: path for path in sorted(FOLDER.glob("*.py"))}
 AT_ONCE = 6
-SECONDS = 90
+SECONDS = 180
 MOST_LINES = 70
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 #: What each example prints.
 PRINTED = {
