@@ -79,16 +79,20 @@ class Split(InputPartition):
     end: str | None  # the batch, for the task that tells every bucket
 
 
-@lru_cache(maxsize=4)
+# Workers of Spark live on from task to task, and so do their connections. A query that is started again has
+# another reference to the same database.
+_store_of = lru_cache(maxsize=4)(PipelineStore)
+_steps_of = lru_cache(maxsize=4)(Steps)
+
+
 def store_of_this_process(url: str) -> PipelineStore:
-    """Workers of Spark live on from task to task, and so do their connections."""
-    return PipelineStore(reveal(url).url)
+    """The store of a database, by its URL or a reference to it."""
+    return _store_of(reveal(url).url)
 
 
-@lru_cache(maxsize=4)
 def steps_of_this_process(url: str) -> Steps:
-    """Where workers note which job they compute."""
-    return Steps(reveal(url).url)
+    """Where workers note which job they compute, by the URL of the database or a reference to it."""
+    return _steps_of(reveal(url).url)
 
 
 @lru_cache(maxsize=16)

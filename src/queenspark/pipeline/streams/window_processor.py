@@ -288,10 +288,12 @@ class Step:
         return _streams(self._before) & over if over else over
 
 
-@lru_cache(maxsize=4)
+_sink_of = lru_cache(maxsize=4)(WindowSink)
+
+
 def sink_of_this_process(url: str) -> WindowSink:
-    """Workers of Spark live on from task to task, and so do their connections."""
-    return WindowSink(reveal(url).url)
+    """The sink of a database, by its URL or a reference to it; it lives on with the worker."""
+    return _sink_of(reveal(url).url)
 
 
 def _ticks(end: End, streams: Collection[Stream]) -> dict[Stream, int]:
