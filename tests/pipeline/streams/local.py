@@ -55,6 +55,7 @@ class Store:
 class LocalQuery:
     """Runs batches until there is nothing to do; can be made to forget everything but its checkpoint."""
 
+    _url: str
     _limit: ReadLimit
     _reader: Any = None
 
@@ -104,6 +105,8 @@ class LocalQuery:
     def close(self) -> None:
         """Disconnect."""
         self._reader.stop()
+        sink_of_this_process(self._url).close()
+        steps_of_this_process(self._url).close()
 
     def _run(self, end: dict[str, Any], fails_after: int | None) -> None:
         parts = self._reader.partitions(self.offset, end)
@@ -150,12 +153,6 @@ class LocalPipeline(LocalQuery):
         self._options = msgspec.structs.replace(self._options, care=care)
         self.restart()
 
-    def close(self) -> None:
-        """Disconnect."""
-        super().close()
-        sink_of_this_process(self._url).close()
-        steps_of_this_process(self._url).close()
-
 
 class LocalJob(LocalQuery):
     """The query of one job that reads outside."""
@@ -167,6 +164,7 @@ class LocalJob(LocalQuery):
         self._url = url
         self.job = query.job
         self._options = JobOptions(query.source(0), (0, 1), max_rows, max_bytes)
+        query.close()
         self._limit = ReadMaxRows(max_rows)
         super().__init__((0, 1))
 

@@ -25,6 +25,7 @@ from ...store.position import LARGEST, Position
 from ...store.progress import Place, Stream, name_of
 from ...store.steps import Steps
 from ...windows.layout import NEVER
+from ..kept import Kept
 from ..spark.secrets import reveal
 from .care import Care
 from .definitions import Definitions
@@ -79,20 +80,19 @@ class Split(InputPartition):
     end: str | None  # the batch, for the task that tells every bucket
 
 
-# Workers of Spark live on from task to task, and so do their connections. A query that is started again has
-# another reference to the same database.
-_store_of = lru_cache(maxsize=4)(PipelineStore)
-_steps_of = lru_cache(maxsize=4)(Steps)
+# By the URL: a query that is started again has another reference to the same database.
+_stores = Kept(PipelineStore)
+_steps = Kept(Steps)
 
 
 def store_of_this_process(url: str) -> PipelineStore:
     """The store of a database, by its URL or a reference to it."""
-    return _store_of(reveal(url).url)
+    return _stores.of(reveal(url).url)
 
 
 def steps_of_this_process(url: str) -> Steps:
     """Where workers note which job they compute, by the URL of the database or a reference to it."""
-    return _steps_of(reveal(url).url)
+    return _steps.of(reveal(url).url)
 
 
 @lru_cache(maxsize=16)

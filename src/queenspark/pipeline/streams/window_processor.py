@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -24,6 +23,7 @@ from ...store.window_sink import Bucket, Parts, Pushed, WindowSink
 from ...windows import Engine, Result, State
 from ...windows.layout import NEVER
 from ...windows.membership import is_counted_from
+from ..kept import Kept
 from ..spark.secrets import reveal
 from .bucket_state import BucketState
 from .care import Care
@@ -288,12 +288,12 @@ class Step:
         return _streams(self._before) & over if over else over
 
 
-_sink_of = lru_cache(maxsize=4)(WindowSink)
+_sinks = Kept(WindowSink)
 
 
 def sink_of_this_process(url: str) -> WindowSink:
     """The sink of a database, by its URL or a reference to it; it lives on with the worker."""
-    return _sink_of(reveal(url).url)
+    return _sinks.of(reveal(url).url)
 
 
 def _ticks(end: End, streams: Collection[Stream]) -> dict[Stream, int]:
