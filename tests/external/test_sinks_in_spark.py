@@ -18,7 +18,7 @@ from tests.system.system import System
 from tests.wire.api import Api
 from tests.wire.sql import Sql
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, pytest.mark.long]
 
 COLUMNS = "k string, n bigint"
 
@@ -69,7 +69,6 @@ def json_lines(folder: Path) -> list[int]:
     return sorted(n for path in files for n in pl.read_ndjson(path)["n"].to_list())
 
 
-@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_every_row_once_whatever_is_killed(victim: System, tmp_path: Path, full_size: bool) -> None:
     kills, count = (8, 60_000) if full_size else (1, 6_000)

@@ -111,6 +111,7 @@ def stream_poll(stream: str, group: str, timeout: int) -> Json:
     return {"streamName": stream, "consumerGroup": group, "timeout": timeout}
 
 
+@pytest.mark.long  # which of two events a busy broker sees first decides it now and then
 @pytest.mark.parametrize("kind", ["queue", "stream"])
 def test_a_client_that_left_does_not_bring_its_deleted_group_back(
     own: Broker, broker: StartBroker, queue: str, kind: str

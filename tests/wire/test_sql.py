@@ -359,19 +359,6 @@ def test_where_a_job_begins(sql: Sql, orders: str, tag: str) -> None:
     assert (line, column) == (1, len(f"CREATE STREAM no_{tag} AS SELECT country FROM {orders} WITH (s"))
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "CREATE SINK s FROM x WITH (connector = 'kafka', brokers = 'x', topic = 'y')",
-        "EXPLAIN CREATE SINK s FROM x WITH (connector = 'kafka', brokers = 'x', topic = 'y')",
-    ],
-)
-def test_what_is_not_available_yet(sql: Sql, statement: str) -> None:
-    message, line, column = sql.refused(f"SHOW JOBS;\n{statement}")
-    assert message.startswith("CREATE SINK … FROM a stream is not available yet")
-    assert (line, column) == (2, 1 if statement.startswith("CREATE") else 9)
-
-
 def test_rows_of_insert_are_part_of_the_transaction(sql: Sql, tag: str) -> None:
     """When they cannot be pushed, nothing of the request is there; also not the queue that it would make."""
     sql.run(
