@@ -1,4 +1,4 @@
-"""`python -m bench.idle_jobs`: what a batch costs beside jobs that have nothing to do, without Spark.
+"""`python -m bench.idle_jobs`: the cost of a batch beside idle jobs, without Spark.
 
 The source, the processor and the sink of the streams query run in this process, with two buckets. Printed is
 processor time of this process, a batch: of one message and the row that a job makes of it.
