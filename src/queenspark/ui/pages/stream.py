@@ -220,7 +220,7 @@ class _StreamPage:
     # Beside it
 
     def _show_detail(self, detail: dict[str, Any]) -> None:
-        before, self.detail = self.detail, detail
+        self.detail = detail
         sources = ", ".join(detail["sourceQueues"])
         self.frame.about.text = (
             f"{shape(detail)}, over {sources} · namespace {self.namespace} · version {detail['version']}"
@@ -242,7 +242,7 @@ class _StreamPage:
         if len(names) <= 6:
             self.groups.offer({name: name for name in names})
         self.groups.mark(self.group)
-        if before and before["groups"] != detail["groups"] and hasattr(self, "group_table"):
+        if hasattr(self, "group_table"):  # made before the first answer when that is slow
             self.group_table.show(self._group_rows())
 
     async def _tab(self, name: str) -> None:
