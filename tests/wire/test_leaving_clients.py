@@ -111,37 +111,69 @@ def stream_poll(stream: str, group: str, timeout: int) -> Json:
     return {"streamName": stream, "consumerGroup": group, "timeout": timeout}
 
 
-@pytest.mark.long  # which of two events a busy broker sees first decides it now and then
+class Polls:
+    """Polls of a queue, or of a stream on it."""
+
+    def __init__(self, api: Api, queue: str, kind: str) -> None:
+        self._api, self._queue, self._kind = api, queue, kind
+        api.configure(queue)
+        define = {"name": queue, "namespace": "tests", "source_queue_names": [queue]}
+        answered(api.post("/api/v1/stream/define", define), 201)
+
+    def once(self, group: str) -> None:
+        """Poll an empty queue or stream."""
+        if self._kind == "queue":
+            assert self._api.empty(self._queue, consumerGroup=group)
+        else:
+            polled = self._api.post("/api/v1/stream/poll", stream_poll(self._queue, group, 0))
+            assert polled.status_code == 204
+
+    def leave(self, port: int, group: str) -> None:
+        """Begin a long poll and go away."""
+        with RawConnection(port) as leaving:
+            if self._kind == "queue":
+                leaving.get(poll(self._queue, group))
+            else:
+                leaving.post("/api/v1/stream/poll", stream_poll(self._queue, group, 60_000))
+
+
+def groups_of(api: Api) -> set[str]:
+    return {each["name"] for each in api.read("/api/v1/consumer-groups")["consumerGroups"]}
+
+
+@pytest.mark.parametrize("kind", ["queue", "stream"])
+def test_a_client_that_left_makes_no_group(own: Broker, queue: str, kind: str) -> None:
+    """The broker is frozen while the client polls and leaves: it reads both one right after the other."""
+    with Api(own.url) as api:
+        polls = Polls(api, queue, kind)
+        polls.once("another")
+        for number in range(5):
+            own.process.send_signal(signal.SIGSTOP)
+            try:
+                polls.leave(own.port, f"group-{number}")
+            finally:
+                own.process.send_signal(signal.SIGCONT)
+            eventually(lambda: api.parked() == 0)
+            polls.once("another")
+            assert groups_of(api) == {"another"}
+
+
 @pytest.mark.parametrize("kind", ["queue", "stream"])
 def test_a_client_that_left_does_not_bring_its_deleted_group_back(
     own: Broker, broker: StartBroker, queue: str, kind: str
 ) -> None:
     """The broker is frozen while the client polls, leaves and deletes its group by way of another broker."""
     with Api(own.url) as api, Api(broker().url) as other:
-        api.configure(queue)
-        define = {"name": queue, "namespace": "tests", "source_queue_names": [queue]}
-        answered(api.post("/api/v1/stream/define", define), 201)
-
-        def once(group: str) -> None:
-            if kind == "queue":
-                assert api.empty(queue, consumerGroup=group)
-            else:
-                assert api.post("/api/v1/stream/poll", stream_poll(queue, group, 0)).status_code == 204
-
+        polls = Polls(api, queue, kind)
         for number in range(5):
             group = f"group-{number}"
-            once(group)
+            polls.once(group)
             own.process.send_signal(signal.SIGSTOP)
             try:
-                with RawConnection(own.port) as leaving:
-                    if kind == "queue":
-                        leaving.get(poll(queue, group))
-                    else:
-                        leaving.post("/api/v1/stream/poll", stream_poll(queue, group, 60_000))
+                polls.leave(own.port, group)
                 answered(other.delete(f"/api/v1/consumer-groups/{group}"), 200)
             finally:
                 own.process.send_signal(signal.SIGCONT)
             eventually(lambda: api.parked() == 0)
-            once("another")
-            groups = {each["name"] for each in other.read("/api/v1/consumer-groups")["consumerGroups"]}
-            assert groups == {"another"}
+            polls.once("another")
+            assert groups_of(other) == {"another"}

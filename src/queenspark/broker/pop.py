@@ -123,7 +123,7 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
             found = await deliverer.pop(
                 name, group, batch=batch, partitions=partitions, partition=partition,
                 auto_ack=query.auto_ack, mode=mode, start=start, holder=holder,
-                is_wanted=lambda: not gone.done(),
+                is_wanted=call.is_waiting,
             )  # fmt: skip
             if found is not None:
                 return found

@@ -85,7 +85,7 @@ async def poll(broker: Broker, call: Call) -> Answer:
         call.check_known()
         if not most or broker.modes.pop or gone.done():
             return []
-        wish = WindowPop(stream.queue, group, stream.lease_timeout_ms, lambda: not gone.done(), holder)
+        wish = WindowPop(stream.queue, group, stream.lease_timeout_ms, call.is_waiting, holder)
         return [batch for batch in await broker.window_pops.run([wish] * most) if batch is not None]
 
     async def once() -> Batch | None:

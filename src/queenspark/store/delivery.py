@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import accumulate
@@ -78,13 +78,21 @@ class Acked(NamedTuple):
         return self.outcome in ("completed", "retry", "dead", "repeated")
 
 
+#: Whether somebody still waits for what a pop brings.
+IsWanted = Callable[[], Awaitable[bool]]
+
+
+async def _always() -> bool:
+    return True
+
+
 class WindowPop(NamedTuple):
     """A wish for one message of a window queue."""
 
     queue: str
     group: str
     lease_ms: int
-    is_wanted: Callable[[], bool] = lambda: True
+    is_wanted: IsWanted = _always
     holder: str | None = None
 
 
@@ -93,14 +101,17 @@ class _Wanted(NamedTuple):
 
     queue: str
     group: str
-    is_wanted: Callable[[], bool]
+    is_wanted: IsWanted
     mode: str = "all"
     start: datetime | None = None
     partition: str | None = None
 
 
-def _any(checks: Iterable[Callable[[], bool]]) -> bool:
-    return any(check() for check in checks)
+async def _any(checks: Iterable[IsWanted]) -> bool:
+    for check in checks:
+        if await check():
+            return True
+    return False
 
 
 class Deliverer:
@@ -124,7 +135,7 @@ class Deliverer:
         start: datetime | None = None,
         lease_ms: int | None = None,
         holder: str | None = None,
-        is_wanted: Callable[[], bool] = lambda: True,
+        is_wanted: IsWanted = _always,
     ) -> Batch | None:
         """Lease up to `batch` messages (or take them for good with auto_ack); None when there are none.
 
@@ -178,7 +189,7 @@ class Deliverer:
         partition_id = None
         if wanted.partition is not None:
             partition_id = await catalog.partition_id(queue, wanted.partition)
-        if catalog.known_group(queue.name, wanted.group) is None and not wanted.is_wanted():
+        if catalog.known_group(queue.name, wanted.group) is None and not await wanted.is_wanted():
             return []
         batches: dict[UUID, list[Message]] = {}
         try:

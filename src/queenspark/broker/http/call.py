@@ -118,11 +118,16 @@ class Call:
         Only a request that took a while is worth the look: the answer and the end of the connection may have
         reached this process together, and then either may come first.
         """
-        gone = self.watch()
         if monotonic() - self._began > _A_WHILE:
-            for _ in range(_ROUNDS):
-                await sleep(0)
-        return gone.done()
+            return not await self.is_waiting()
+        return self.watch().done()
+
+    async def is_waiting(self) -> bool:
+        """Whether the client is still there, after a look at news of it, however short the request."""
+        gone = self.watch()
+        for _ in range(_ROUNDS):
+            await sleep(0)
+        return not gone.done()
 
     async def _until_gone(self) -> None:
         while (message := await self.receive())["type"] != "http.disconnect":
