@@ -1,7 +1,6 @@
-"""Quick start: push messages, cut them into windows, handle each window.
+"""Quick start: push messages, group them into windows, process each window.
 
-Prints the messages of a window of two seconds. The stream goes by the time of the push, which is the
-default.
+Prints the messages of a two-second window. The stream uses push time, the default.
 """
 
 from queenspark import Queen, Window

@@ -1,6 +1,6 @@
-"""A global stream: all messages of all its queues together, whatever their partition.
+"""A global stream: one window over all messages of all its queues, regardless of partition.
 
-Three services log into queues of their own. Prints how the system as a whole did, for each five minutes.
+Three services log to separate queues. Prints the health of the whole system every five minutes.
 """
 
 from queenspark import Queen, Window

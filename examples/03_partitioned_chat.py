@@ -1,7 +1,7 @@
-"""A partitioned stream: the same partition name in several queues is one key with windows of its own.
+"""A partitioned stream: the same partition name in several queues is one key with its own windows.
 
-Messages, reactions and edits are three queues, and the partition is the chat room. Prints a line for each
-room with all that happened there, in the order in which it happened.
+Messages, reactions and edits are three queues, and the partition is the chat room. Prints one line per
+room with all of its events, in order.
 """
 
 import time

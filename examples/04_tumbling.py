@@ -1,7 +1,7 @@
-"""Tumbling windows: one after the other, each message is in exactly one.
+"""Tumbling windows: consecutive, each message is in exactly one.
 
-Prints the pages of each minute. A window has its start, and not its end: the view at 10:01:00 is in the
-second one. Minutes without a message have no window, unless the stream has `.emit_empty()`.
+Prints the pages of each minute. A window includes its start and excludes its end: the view at 10:01:00 is
+in the second one. Minutes without messages have no window, unless the stream has `.emit_empty()`.
 """
 
 from queenspark import Queen, Window
@@ -15,8 +15,8 @@ def show(window: Window) -> None:
 
 
 with Queen() as queen:
-    # The times are in the messages. A window is sealed when a message with a later time has come, and the
-    # last one when none came for the idle timeout.
+    # Event time. A window is sealed when a message with a later time arrives, and the last one after the
+    # idle timeout.
     stream = (
         queen.stream("views-by-minute")
         .sources(["tumbling-views"])

@@ -1,4 +1,4 @@
-"""Sliding windows: a minute long, a new one every thirty seconds, so each message is in two of them.
+"""Sliding windows: one minute long, a new one every thirty seconds, so each message is in two of them.
 
 Prints the load over the last minute, twice a minute.
 """

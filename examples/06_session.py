@@ -1,6 +1,6 @@
-"""Session windows: a session lasts as long as messages come, and ends when a key was silent for the gap.
+"""Session windows: a session lasts while messages arrive, and ends when the key is idle for the gap.
 
-Each visitor has sessions of their own. Prints what happened in each; alice comes back after a pause.
+Each visitor has their own sessions. Prints the pages of each; alice comes back after a pause.
 """
 
 import time

@@ -1,7 +1,7 @@
-"""Count windows: so many messages of a key, whenever they come.
+"""Count windows: a fixed number of messages of a key, regardless of time.
 
-Four prices make a window, and every second price begins one. Prints each with its average. The last two
-prices wait for two more.
+A window has four prices, and a new one starts every second price. Prints each with its average. The last
+two prices wait for two more.
 """
 
 from queenspark import Queen, Window

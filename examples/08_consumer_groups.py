@@ -1,7 +1,7 @@
-"""Consumer groups: each group gets every window, at its own pace.
+"""Consumer groups: each group receives every window, at its own pace.
 
-One group updates a dashboard; another one is added later and archives the same windows from the
-beginning. Prints what each of them makes of a window.
+One group updates a dashboard; another is added later and archives the same windows from the beginning.
+Prints the output of both.
 """
 
 from queenspark import Outgoing, Queen, Window

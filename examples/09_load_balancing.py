@@ -1,8 +1,7 @@
-"""Load balancing: the members of a group share its windows, each window goes to one of them.
+"""Load balancing: the members of a group share its windows; each window goes to one of them.
 
-Two workers, which could be programs on two machines, work at the same time on the windows of different
-keys. Prints how many windows each worker had. Within one program, `process(handler, concurrency=2)` does
-the same.
+Two workers, which could run on two machines, process windows of different keys at the same time. Prints
+the number of windows per worker. Within one program, `process(handler, concurrency=2)` does the same.
 """
 
 import asyncio

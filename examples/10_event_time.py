@@ -1,7 +1,6 @@
-"""Event-time aggregation: windows by the time at which something happened, not by the time of the push.
+"""Event-time aggregation: windows by the time of the event, not by push time.
 
-The messages arrive out of order. Prints requests, average, 95th percentile and share of errors of each
-minute.
+The messages arrive out of order. Prints requests, average, 95th percentile and error rate per minute.
 """
 
 from queenspark import Queen, Window

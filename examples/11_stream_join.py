@@ -1,6 +1,6 @@
-"""A stream join: clicks and purchases of a user, which are two queues, come in one window.
+"""A stream join: clicks and purchases of a user, from two queues, in one window.
 
-Prints for each user the conversion (purchases by clicks) and the revenue of the hour.
+Prints the conversion (purchases per click) and the hourly revenue of each user.
 """
 
 from queenspark import Outgoing, Queen, Window

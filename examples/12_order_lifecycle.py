@@ -1,6 +1,6 @@
-"""The life of an order: three services report to three queues, and the partition is the order.
+"""The lifecycle of an order: three services report to three queues, and the partition is the order.
 
-A window has what is known of one order after a while. Prints how far each order is and what to do.
+A window collects the events of one order. Prints the state of each order and the next action.
 """
 
 from queenspark import Queen, Window

@@ -1,7 +1,6 @@
-"""Sessionization: what a user did in one go, where half an hour without a click ends it.
+"""Sessionization: the activity of a user until half an hour without a click.
 
-The clicks come from a log file, so the sessions go by their own times. Prints length and path of each
-session.
+The clicks come from a log file, so the sessions use event time. Prints length and path of each session.
 """
 
 from queenspark import Outgoing, Queen, Window

@@ -1,7 +1,7 @@
-"""Fraud alerts into a queue, exactly once.
+"""Fraud alerts in a queue, exactly once.
 
-What the handler returns is pushed `into` a queue in one transaction with the ack of the window: each
-alert is there once, whatever crashes in between. Prints the alerts.
+The handler's result is pushed `into` a queue in one transaction with the ack of the window: each alert is
+there once, across crashes. Prints the alerts.
 """
 
 from queenspark import LeasedMessage, Outgoing, Queen, Window

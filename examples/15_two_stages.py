@@ -1,8 +1,7 @@
-"""A pipeline of two stages, each of which hands its results over in a transaction.
+"""A two-stage pipeline; each stage writes its results in a transaction.
 
-Stage 1 takes the clicks as they come, every two seconds, and adds what is known about the user. Stage 2
-counts the enriched clicks by country, for each minute of their own time. Prints the final counts, which
-are in a third queue.
+Stage 1 processes the clicks every two seconds and adds user data. Stage 2 counts the enriched clicks per
+country and minute, by event time. Prints the final counts from a third queue.
 """
 
 from collections import Counter

@@ -1,8 +1,8 @@
 """ETL with an idempotent load into another database, here SQLite.
 
-A window comes again when its ack got lost, and with a higher revision when late messages came. Its id is
-the same in every case, so it is the key of the load: a repeated one changes nothing, a newer one replaces
-what is there. Prints the table after the first load, and after everything was delivered a second time.
+A window is redelivered when its ack is lost, and emitted with a higher revision after late messages. Its
+id is always the same, so it is the key of the load: a redelivery changes nothing, a newer revision
+replaces the row. Prints the table after the first load, and after everything was delivered again.
 """
 
 import sqlite3

@@ -1,8 +1,7 @@
-"""Late data: a reading whose window is sealed already makes the window come again, with the next revision.
+"""Late data: a reading for a sealed window produces the next revision of that window.
 
-A window waits for stragglers for its grace period. What comes later is processed all the same; with
-`late("warn")` it is listed too, with `late("drop")` it is only counted. Prints each window as it comes,
-and the late reading.
+A window stays open for its grace period. Later readings are still processed; `late("warn")` also lists
+them, `late("drop")` only counts them. Prints each window as it arrives, and the late reading.
 """
 
 from queenspark import Queen, Window

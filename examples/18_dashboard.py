@@ -1,6 +1,6 @@
-"""Metrics for a dashboard in real time: views, distinct users, the top pages, and how slow the slow ones are.
+"""Real-time dashboard metrics: views, distinct users, top pages, and tail latency.
 
-The windows go by the time of the push. Prints the metrics of one window as JSON, for whatever shows them.
+The windows use push time. Prints the metrics of one window as JSON.
 """
 
 import json

@@ -1,8 +1,7 @@
-"""Chat translation: a service that translates, and a stream that brings original and translation together.
+"""Chat translation: a translator, and a stream that joins original and translation.
 
-The translator acks a message and pushes its translation in one transaction, into the partition of the
-same name: each message is translated once. Translator and stream consumer run at the same time. Prints
-each chat.
+The translator acks a message and pushes its translation in one transaction, to the partition of the same
+name: each message is translated once. Translator and stream consumer run concurrently. Prints each chat.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ async def main() -> None:
         for queue in (originals, translations):
             await queue.delete()
             await queue.create()
-        # A chat is over when nobody has written for two seconds.
+        # A chat ends after two seconds of inactivity.
         stream = stream.sources(["originals", "translations"]).partitioned()
         await stream.session(gap="2s").grace_period(0).define()
 

@@ -1,6 +1,6 @@
-"""Device telemetry: temperature, pressure and status of a device are three queues, and one window per device.
+"""Device telemetry: temperature, pressure and status in three queues, joined into one window per device.
 
-Prints a snapshot of each device for the minute, and whether somebody should look after it.
+Prints a snapshot of each device for the minute, and whether it needs attention.
 """
 
 from queenspark import Outgoing, Queen, Window

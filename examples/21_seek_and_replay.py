@@ -1,7 +1,7 @@
-"""Seek and replay: move a group back in time, and it gets the windows from there on again.
+"""Seek and replay: move a group back in time to receive the windows from there on again.
 
-Other groups do not notice. Prints what the group gets at first, and what it gets after the seek. A group
-of a plain queue is moved the same way, with `queen.queue(name).group(group).seek("beginning")`.
+Other groups are not affected. Prints the windows before and after the seek. The group of a plain queue is
+moved the same way, with `queen.queue(name).group(group).seek("beginning")`.
 """
 
 from queenspark import Queen, Window

@@ -1,8 +1,7 @@
-"""Errors: when a handler raises, its window is nacked with the reason and comes again after a delay.
+"""Errors: when a handler raises, its window is nacked with the reason and redelivered after a delay.
 
-Here the database is away at the first attempt. Windows of other keys go on; those of this key wait, so
-that their order stays. `on_event` hears of everything, for logs and metrics. Prints the attempts and what
-was heard.
+Here the database is down at the first attempt. Windows of other keys continue; those of this key wait, to
+keep their order. `on_event` reports everything, for logs and metrics. Prints the attempts and the events.
 """
 
 from queenspark import Event, Queen, Window

@@ -1,8 +1,8 @@
-"""Dead letters: what fails again and again is set aside, and the messages behind it go on.
+"""Dead letters: repeated failures are set aside, and the messages behind them continue.
 
-The same holds for messages and for windows; here a message cannot be handled, until somebody has repaired
-the program. Prints the attempts, the dead letter with its reason, and how it is handled in the end; the
-client logs a warning for each failure.
+This applies to messages and to windows; here a message cannot be processed until the program is fixed.
+Prints the attempts, the dead letter with its reason, and the successful retry; the client logs a warning
+for each failure.
 """
 
 from queenspark import LeasedMessage, Queen

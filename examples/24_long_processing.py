@@ -1,7 +1,7 @@
-"""Long processing: a lease is renewed while the handler works, so the window stays with it.
+"""Long processing: a lease is renewed while the handler works, so the window is not redelivered.
 
-The lease lasts three seconds and the work four. `process` renews it at a third of its time; nothing has
-to be done. Whoever polls by hand renews by hand. Prints how both went.
+The lease lasts three seconds and the work four. `process` renews the lease automatically, at a third of
+its time. With `poll` you renew it yourself. Prints the outcome of both.
 """
 
 import time

@@ -1,8 +1,8 @@
 """A PySpark program that reads a queue as a stream and writes to another queue.
 
-Queues are a data source of Spark, `format("queen")`. It speaks to PostgreSQL itself: the one of
-QUEENSPARK_DATABASE_URL, or the one that `queenspark up` started in this folder. Prints what arrived in
-the second queue.
+Queues are a Spark data source, `format("queen")`. It connects to PostgreSQL directly: to
+QUEENSPARK_DATABASE_URL, or to the server that `queenspark up` started in this folder. Prints the messages
+of the second queue.
 """
 
 from tempfile import TemporaryDirectory

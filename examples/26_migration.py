@@ -1,8 +1,8 @@
-"""From a plain queue consumer to a stream: what changes, and what stays.
+"""From a plain queue consumer to a stream.
 
-Before: batches of whatever is there. After: windows, which mean the same however fast the consumer is.
-Producers stay as they are, and both consumers can run side by side until the old one is switched off.
-Prints what each of them got.
+Before: batches of arbitrary size. After: windows, which do not depend on the speed of the consumer.
+Producers are unchanged, and both consumers can run in parallel until the old one is switched off. Prints
+the results of both.
 """
 
 from queenspark import Batch, Queen, Window
@@ -31,8 +31,8 @@ with Queen() as queen:
 
     temperatures.auto_ack(False).batch(100).idle(1).consume(before)
 
-    # The stream reads the queue from the beginning, whatever other consumers have acked. It begins elsewhere
-    # with .start("latest") or .start(time).
+    # The stream reads the queue from the beginning, independent of other consumers' acks. Use
+    # .start("latest") or .start(time) to start elsewhere.
     (
         stream.sources(["temperatures"])
         .tumbling_time("1h")

@@ -1,7 +1,7 @@
 """Totals by a field of the payload: the stream computes them, and the handler only reads them.
 
-The orders of all customers are in one partition; the key is a field of each order. Prints what each customer
-paid in a minute, without refunds, where it was more than 20.
+The orders of all customers are in one partition; the key is a field of each order. Prints the spending of
+each customer per minute, without refunds, if it was more than 20.
 """
 
 from queenspark import Queen, Window

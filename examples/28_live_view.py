@@ -1,7 +1,7 @@
-"""A live view: with each message the totals so far, without reading the messages again.
+"""A live view: running totals with each message, without reading the messages again.
 
-A window with `emit("changes")` comes after each of its messages, as its next revision. Prints the score of a
-match after each goal, and at the end the average of each player's last two ratings.
+With `emit("changes")` a window is emitted after each of its messages, as its next revision. Prints the
+score of a match after each goal, and at the end the average of each player's last two ratings.
 """
 
 from queenspark import Queen, Window

@@ -1,6 +1,6 @@
-"""Totals of CSV files with SQL: a source that ends gives one row for each key.
+"""Aggregate CSV files with SQL: a finite source emits one row per key.
 
-The files are read by Spark and never pass through the queue. Prints the total of each country.
+Spark reads the files; they never pass through the queue. Prints the total of each country.
 """
 
 from operator import itemgetter

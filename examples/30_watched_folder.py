@@ -1,7 +1,7 @@
-"""A folder that is watched: a file that is moved into it becomes messages.
+"""A watched folder: files that are moved into it become messages.
 
-Write a file elsewhere and move it when it is complete; what is read twice is pushed once. Prints the readings
-that are too warm, of each file.
+Write a file elsewhere and move it when it is complete; records that are read twice are pushed once.
+Prints the readings of each file that are too warm.
 """
 
 from pathlib import Path

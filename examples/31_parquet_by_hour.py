@@ -1,7 +1,7 @@
-"""A queue into Parquet files, a folder for each hour: each row is there exactly once.
+"""A queue into Parquet files, one folder per hour, with each row exactly once.
 
-Messages are counted by the minute; a sink writes the rows of that job. A file counts once it is in the sink's
-log, which Spark reads by itself. Prints the rows of each folder.
+A job counts messages per minute; a sink writes its rows. A file is valid once it is in the sink's log,
+which Spark reads automatically. Prints the rows of each folder.
 """
 
 import json

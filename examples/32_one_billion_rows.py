@@ -1,7 +1,7 @@
-"""The shape of the one-billion-row challenge: smallest, mean and largest value of each weather station.
+"""The one-billion-row challenge: minimum, mean and maximum of each weather station.
 
-Lines are `station;value`, without a header. Here there are a few thousand; the statement stays the same for
-more than fit into memory. Prints the stations in order.
+Lines are `station;value`, without a header. Here there are a few thousand; the statement is the same for
+files larger than memory. Prints the stations in order.
 """
 
 import random

@@ -1,4 +1,4 @@
--- Kafka to files by hour: every record with its offset, in a folder for each day and hour.
+-- Kafka to files by hour: every record with its offset, in one folder per day and hour.
 
 CREATE SOURCE kafka_archive_orders (user STRING, amount DOUBLE)
 WITH (connector = 'kafka', brokers = 'localhost:9092', topic = 'orders');

@@ -1,4 +1,4 @@
--- Kafka to a queue: what each user pays per hour. The rows are messages of the queue kafka_spending, each there once.
+-- Kafka to a queue: spending per user and hour. The rows are messages in the queue kafka_spending, exactly once.
 
 CREATE SOURCE kafka_orders (user STRING, amount DOUBLE, at TIMESTAMP)
 WITH (connector = 'kafka', brokers = 'localhost:9092', topic = 'orders');

@@ -1,4 +1,4 @@
--- Keep the records that matter: large orders, in a queue of their own.
+-- Filter records: large orders go to a separate queue.
 
 CREATE STREAM shop_orders (id BIGINT, customer STRING, amount DECIMAL(10, 2)) WITH (queue = 'shop_orders');
 

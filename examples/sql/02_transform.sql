@@ -1,4 +1,4 @@
--- Give records another shape: clean strings, nested values as columns, a row for each item, a partition for each shop.
+-- Transform records: clean strings, nested values as columns, one row per item, one partition per shop.
 
 CREATE STREAM baskets (shop STRING, customer JSON, items ARRAY<STRING>) WITH (queue = 'baskets');
 

@@ -1,4 +1,4 @@
--- Totals of each country and minute, by the time in the records.
+-- Totals per country and minute, by event time.
 
 CREATE STREAM payments (country STRING, amount BIGINT, at TIMESTAMP) WITH (queue = 'payments');
 
@@ -15,7 +15,7 @@ FROM payments
 GROUP BY country
 WINDOW TUMBLING(at, 1m);
 
--- A window is sealed when a later record of its country comes, or after ten seconds of silence.
+-- A window is sealed when a later record of its country arrives, or after ten seconds of inactivity.
 -- rows of payment_totals
 -- {"country": "DE", "total": 50, "payments": 2, "window_start": "2026-01-31T12:00:00.000000Z"}
 -- {"country": "FR", "total": 15, "payments": 1, "window_start": "2026-01-31T12:00:00.000000Z"}

@@ -1,4 +1,4 @@
--- The articles that sold more than a hundred pieces in an hour. HAVING uses the names of the columns.
+-- Articles that sold more than a hundred pieces in an hour. HAVING uses column aliases.
 
 CREATE STREAM article_sales (article STRING, pieces BIGINT, at TIMESTAMP) WITH (queue = 'article_sales');
 

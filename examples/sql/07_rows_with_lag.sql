@@ -1,4 +1,4 @@
--- How each price differs from the one before, and from the mean of the last three, for each share.
+-- The change from the previous price, and the mean of the last three, per share.
 
 CREATE STREAM quotes (share STRING, price DECIMAL(10, 2)) WITH (queue = 'quotes');
 

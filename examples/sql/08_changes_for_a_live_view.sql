@@ -1,4 +1,4 @@
--- A live view: every vote gives the score of its candidate at that moment. Keep the last row of each partition.
+-- A live view: every vote emits the current score of its candidate. Keep the last row of each partition.
 
 CREATE STREAM votes (candidate STRING, points BIGINT) WITH (queue = 'votes');
 

@@ -1,4 +1,4 @@
--- Minutes first, then the busiest minute of each hour from their rows. The second job goes by the time of those rows.
+-- Totals per minute, then the busiest minute of each hour from those rows, by their event time.
 
 CREATE STREAM requests (service STRING, ms BIGINT, at TIMESTAMP) WITH (queue = 'requests');
 
@@ -9,7 +9,7 @@ INSERT INTO requests VALUES
   ('login',  20, TIMESTAMP '2026-01-31 12:01:10'),
   ('search', 60, TIMESTAMP '2026-01-31 12:10:00');
 
--- GROUP BY and WINDOW read only streams in which every row stands. late = 'drop' makes this one so.
+-- GROUP BY and WINDOW read only append streams. late = 'drop' makes this one an append stream.
 CREATE STREAM request_minutes AS
 SELECT service, COUNT(*) AS requests, MAX(ms) AS slowest, window_start AS minute
 FROM requests
@@ -17,7 +17,7 @@ GROUP BY service
 WINDOW TUMBLING(at, 1m)
 WITH (late = 'drop');
 
--- The last minute comes after ten seconds of silence, so the hours wait longer than that.
+-- The last minute is emitted after ten seconds of inactivity, so the hours need a longer idle timeout.
 CREATE STREAM request_hours AS
 SELECT service, SUM(requests) AS requests, MAX_BY(minute, requests) AS busiest, MAX(slowest) AS slowest
 FROM request_minutes

@@ -1,4 +1,4 @@
--- The same late record in three jobs: it revises the window, it is dropped, or the window has waited for it.
+-- The same late record in three jobs: it revises the window, is dropped, or arrives within the grace.
 
 CREATE STREAM meters (meter STRING, kwh BIGINT, at TIMESTAMP) WITH (queue = 'meters');
 
