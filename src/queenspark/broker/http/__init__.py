@@ -1,7 +1,7 @@
-"""The thin layer between ASGI and the endpoints: routes, calls, answers.
+"""The thin layer between ASGI and the endpoints: routes, calls, responses.
 
-Written for this API rather than taken from a framework: a push of one message has to cost little more than
-parsing it, and the same table of routes gives the OpenAPI document.
+Custom rather than a framework: a push of one message has to cost little more than parsing it, and the same
+route table generates the OpenAPI document.
 """
 
 from .answer import NOTHING, Answer, Error, Lines, json

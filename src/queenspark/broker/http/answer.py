@@ -1,4 +1,4 @@
-"""Answers: a status, a body and headers."""
+"""Responses: a status, a body and headers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Answer(NamedTuple):
-    """Status, body and further headers of an answer."""
+    """Status, body and additional headers of a response."""
 
     status: int
     body: bytes = b""
@@ -27,34 +27,34 @@ class Answer(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """An answer of status 200 whose lines of JSON are sent as they come."""
+    """A response of status 200 that streams JSON lines."""
 
     lines: AsyncGenerator[bytes]
 
 
 class Error(msgspec.Struct, rename="camel"):
-    """The body of an answer that is not a success."""
+    """The body of an error response."""
 
-    #: What is wrong and how to fix it, for people.
+    #: The problem and its fix, for people.
     error: str
     #: The kind of error, for programs.
     code: str
     #: Whether the same request may succeed later.
     retryable: bool
-    #: Found in the broker's log beside the cause, when the fault is the broker's.
+    #: Identifies the cause in the broker's log, for errors of the broker.
     request_id: str | msgspec.UnsetType = msgspec.UNSET
-    #: Where in the SQL it is wrong, counted from 1.
+    #: Position of the error in the SQL, counted from 1.
     line: int | msgspec.UnsetType = msgspec.UNSET
     column: int | msgspec.UnsetType = msgspec.UNSET
 
 
 def json(value: Any, status: int = 200) -> Answer:
-    """A JSON answer."""
+    """Build a JSON response."""
     return Answer(status, _encode(value))
 
 
 def failure(error: ApiError, request_id: str | None = None) -> Answer:
-    """The answer that stands for an error."""
+    """Build the response for an error."""
     headers = []
     if error.retry_after is not None:
         headers.append((b"retry-after", str(error.retry_after).encode()))

@@ -1,4 +1,4 @@
-"""The ASGI application: finds a route, admits the caller, runs the handler, sends the answer."""
+"""The ASGI application: finds a route, admits the caller, runs the handler, sends the response."""
 
 from __future__ import annotations
 
@@ -27,16 +27,15 @@ _CLOSE = (b"connection", b"close")
 
 
 async def admit_everybody(call: Call, route: Route) -> Caller:
-    """Let every caller do everything."""
+    """Admit every caller, with all rights."""
     return ANONYMOUS
 
 
 class App:
     """The ASGI application.
 
-    `admit` is the one place that runs before every handler, and before the body is read: it returns the
-    caller, or raises the `ApiError` that refuses them. `OPTIONS`, unknown paths and unknown methods have no
-    handler.
+    `admit` runs before every handler and before the body is read: it returns the caller, or raises the
+    `ApiError` that rejects them. `OPTIONS`, unknown paths and unknown methods have no handler.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class App:
         self._admit = admit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Serve one request."""
         if scope["type"] != "http":
             return
         call = Call(scope, receive)
@@ -67,7 +66,7 @@ class App:
             if isinstance(answer, Lines):
                 await self._send_lines(send, call, answer)
                 return
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is answered
+        except Exception as error:  # noqa: BLE001 - every error gets a response
             answer = self._failed(call, error)
         finally:
             call.close()
@@ -108,7 +107,7 @@ class App:
         return answer
 
     async def _send_lines(self, send: Send, call: Call, answer: Lines) -> None:
-        """Send lines as they come. What goes wrong before the first of them is an answer of its own."""
+        """Stream lines. An error before the first line becomes an error response."""
         gone = call.watch()
         lines = answer.lines
         try:
@@ -125,10 +124,10 @@ class App:
         await send({"type": "http.response.body", "body": b""})
 
     async def _next_line(self, call: Call, lines: AsyncGenerator[bytes]) -> bytes:
-        """The next line; what goes wrong by now is the last one."""
+        """Return the next line; an error at this point becomes the last line."""
         try:
             return await anext(lines, b"")
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is answered
+        except Exception as error:  # noqa: BLE001 - every error gets a response
             return self._failed(call, error).body + b"\n"
 
     async def _send(self, send: Send, call: Call, answer: Answer) -> None:
@@ -145,7 +144,7 @@ class App:
             headers.append(_CLOSE)
         await send({"type": "http.response.start", "status": status, "headers": headers})
         if unread:
-            # The client gets all of the answer now, but the connection stays open while it is still sending.
+            # The client gets the whole response now, but the connection stays open while it is still sending.
             await send({"type": "http.response.body", "body": body, "more_body": True})
             await discard(call, self._max_body_bytes)
             body = b""
