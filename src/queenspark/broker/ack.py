@@ -34,7 +34,7 @@ MESSAGES = {
 
 
 class AckRequest(msgspec.Struct, rename="camel"):
-    """An answer to one message."""
+    """An ack or nack of one message."""
 
     transaction_id: str
     partition_id: str | int
@@ -45,14 +45,14 @@ class AckRequest(msgspec.Struct, rename="camel"):
 
 
 class AckBatchRequest(msgspec.Struct, rename="camel"):
-    """Answers to several messages."""
+    """Acks of several messages."""
 
     acknowledgments: list[AckRequest]
     consumer_group: str | None = None
 
 
 class AckResult(msgspec.Struct, rename="camel"):
-    """What became of an acknowledgment."""
+    """The result of an ack."""
 
     success: bool
     transaction_id: str
@@ -63,7 +63,7 @@ class AckResult(msgspec.Struct, rename="camel"):
 
 
 class AckAnswer(AckResult):
-    """What became of an acknowledgment, and why it was refused."""
+    """The result of an ack, with the reason for a rejection."""
 
     error: str | msgspec.UnsetType = msgspec.UNSET
 
@@ -77,7 +77,7 @@ class AckStep(AckResult, tag_field="type", tag="ack"):
 
 
 class Transacted(msgspec.Struct, rename="camel"):
-    """What became of a transaction; a refused one did nothing, and says why."""
+    """The result of a transaction; a rejected one had no effect and carries the reason."""
 
     transaction_id: str
     success: bool
@@ -87,7 +87,7 @@ class Transacted(msgspec.Struct, rename="camel"):
 
 
 class Operation(msgspec.Struct, rename="camel"):
-    """One step of a transaction: a push of items, or an ack."""
+    """One operation of a transaction: a push of items, or an ack."""
 
     type: Literal["push", "ack"]
     items: list[Item] | None = None
@@ -100,14 +100,14 @@ class Operation(msgspec.Struct, rename="camel"):
 
 
 class TransactionRequest(msgspec.Struct, rename="camel"):
-    """Steps that happen together or not at all."""
+    """Operations that are applied atomically."""
 
     operations: list[Operation]
     required_leases: list[str] | None = None
 
 
 def to_ack(request: AckRequest | Operation, group: str | None = None) -> Ack:
-    """The store's form of an answer; 400 when it lacks what it needs."""
+    """Convert to the store's form of an ack; raise 400 if a field is missing."""
     if not request.transaction_id:
         raise bad_request(MESSAGES["transactionId"])
     if request.partition_id is None or request.partition_id == "":
@@ -154,7 +154,7 @@ def _answer(ack: Ack, result: Acked, group: str | None) -> AckAnswer:
 
 
 async def settle(broker: Broker, acks: Sequence[Ack], results: Sequence[Acked]) -> None:
-    """Count answers, and wake those who wait for what came free."""
+    """Count acks, and wake polls that wait for released messages."""
     more: set[int] = set()
     outcomes: dict[str, int] = {}
     for ack, result in zip(acks, results, strict=True):
@@ -172,12 +172,12 @@ async def settle(broker: Broker, acks: Sequence[Ack], results: Sequence[Acked]) 
             if queue is not None and queue.dead_letter_queue is not None:
                 broker.bus.wake(queue.dead_letter_queue)
     except StoreError as error:
-        # The answers are taken; who waits finds out a little later.
-        log.warning("could not wake waiting polls: %s", error)
+        # The acks are stored; waiting polls notice a little later.
+        log.warning("cannot wake waiting polls: %s", error)
 
 
 async def ack(broker: Broker, call: Call) -> Answer:
-    """Answer one message."""
+    """Ack one message."""
     request: AckRequest = call.body
     (wanted,) = await reachable_acks(broker, call, [to_ack(request)])
     results = await broker.acks.run([wanted])
@@ -186,7 +186,7 @@ async def ack(broker: Broker, call: Call) -> Answer:
 
 
 async def ack_batch(broker: Broker, call: Call) -> Answer:
-    """Answer several messages; each is judged for itself."""
+    """Ack several messages, each independently."""
     request: AckBatchRequest = call.body
     if len(request.acknowledgments) > broker.settings.max_batch:
         raise bad_request(
@@ -207,7 +207,7 @@ async def ack_batch(broker: Broker, call: Call) -> Answer:
 
 
 async def transaction(broker: Broker, call: Call) -> Answer:
-    """Pushes and answers, all or nothing."""
+    """Apply pushes and acks atomically."""
     request: TransactionRequest = call.body
     if not request.operations:
         raise bad_request("operations array cannot be empty")
@@ -237,7 +237,7 @@ async def transaction(broker: Broker, call: Call) -> Answer:
             results += [PushStep(*astuple(next(push_answers))) for _ in operation.items or ()]
         else:
             wanted, result = next(ack_answers)
-            # Every ack of a transaction that happened was accepted: there is no error to tell.
+            # A committed transaction has no rejected acks, hence no errors.
             results.append(AckStep(*astuple(_answer(wanted, result, operation.consumer_group))[:-1]))
     return json(Transacted(name, True, results))
 

@@ -1,4 +1,4 @@
-"""GET /api/v1/resources/streams/:stream/windows: windows that consumer groups have not acknowledged."""
+"""GET /api/v1/resources/streams/:stream/windows: windows that consumer groups have not acked."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .stream_resources import STREAMS, NamespaceQuery, stream_of
 from .times import iso
 from .window import shown_window
 
-_MOST_SKIPPED = 10_000  # windows are found anew for each page
+_MOST_SKIPPED = 10_000  # the query recomputes all windows for each page
 
 
 class WindowsQuery(NamespaceQuery, rename="camel"):
-    """Which windows of a stream."""
+    """Filters on the windows of a stream."""
 
     consumer_group: str | None = None
     state: Literal["leased", "retrying", "waiting", "dead"] | None = None
@@ -27,7 +27,7 @@ class WindowsQuery(NamespaceQuery, rename="camel"):
 
 
 async def windows(broker: Broker, call: Call) -> Answer:
-    """Windows that groups have not acknowledged, with their state."""
+    """List windows that groups have not acked, with their state."""
     query: WindowsQuery = call.query
     stream = await stream_of(broker, call)
     rows = await broker.store.streams.active_windows(

@@ -13,7 +13,7 @@ from .times import iso_time, parse_time
 
 
 class AuditQuery(OffsetQuery):
-    """Which acts."""
+    """Filters on the acts."""
 
     caller: str | None = None
     since: str | None = msgspec.field(default=None, name="from")
@@ -21,7 +21,7 @@ class AuditQuery(OffsetQuery):
 
 
 async def list_acts(broker: Broker, call: Call) -> Answer:
-    """Administrative acts, the newest first."""
+    """List administrative acts, newest first."""
     query: AuditQuery = call.query
     rows, total = await broker.store.audit.page(
         Page(query.limit, query.offset),

@@ -12,7 +12,7 @@ from .stream_resources import STREAMS, NamespaceQuery, stream_of
 
 
 async def explain_stream(broker: Broker, call: Call) -> Answer:
-    """Why the next window of a stream is not sealed yet."""
+    """Explain why the next window of a stream is not sealed yet."""
     stream = await stream_of(broker, call)
     standing = await broker.store.standings.of(stream.id)
     if standing is None:
@@ -23,7 +23,7 @@ async def explain_stream(broker: Broker, call: Call) -> Answer:
 
 
 async def explain_job(broker: Broker, call: Call) -> Answer:
-    """Why the next window of a job is not sealed yet, or the next row does not come."""
+    """Explain why the next window of a job is not sealed yet, or the next row is not emitted."""
     job = await find_job(broker, call.path["name"])
     standing = await broker.store.standings.of(job.id)
     if standing is None:

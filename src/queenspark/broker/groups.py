@@ -40,13 +40,13 @@ def _described(row: dict[str, Any]) -> dict[str, Any]:
 
 
 class GroupsQuery(PageQuery):
-    """Which groups."""
+    """Filters on the groups."""
 
     queue: str | None = None
 
 
 async def list_groups(broker: Broker, call: Call) -> Answer:
-    """A page of the groups, one entry for each queue that a group reads."""
+    """List the groups, one entry per queue of a group."""
     query: GroupsQuery = call.query
     counted_at = await broker.counted_at()
     rows, total = await broker.store.groups.page(
@@ -57,13 +57,13 @@ async def list_groups(broker: Broker, call: Call) -> Answer:
 
 
 class LaggingQuery(GroupsQuery, rename="camel"):
-    """What counts as lagging."""
+    """Filters on lagging groups."""
 
     min_lag_seconds: float = 3600
 
 
 async def lagging(broker: Broker, call: Call) -> Answer:
-    """Groups whose oldest unanswered message is older than minLagSeconds."""
+    """List groups whose oldest unacked message is older than minLagSeconds."""
     query: LaggingQuery = call.query
     counted_at = await broker.counted_at()
     rows, total = await broker.store.groups.page(
@@ -90,7 +90,7 @@ def _place(row: dict[str, Any]) -> dict[str, Any]:
 
 
 async def get_group(broker: Broker, call: Call) -> Answer:
-    """One group with its queues and a page of its places."""
+    """Return one group with its queues and a page of its cursors."""
     name = call.path["group"]
     query: OffsetQuery = call.query
     counted_at = await broker.counted_at()
@@ -106,13 +106,13 @@ async def get_group(broker: Broker, call: Call) -> Answer:
 
 
 class PlacesQuery(OffsetQuery):
-    """A page of the places of a group."""
+    """A page of a group's cursors."""
 
     limit: Limit = MOST
 
 
 class DeleteQuery(msgspec.Struct, rename="camel"):
-    """Whether to forget where the group begins, too."""
+    """Whether to delete the group's start position, too."""
 
     delete_metadata: bool = True
 
@@ -133,13 +133,13 @@ async def delete_group(broker: Broker, call: Call) -> Answer:
 
 
 class SubscriptionRequest(msgspec.Struct, rename="camel"):
-    """Where the group begins in partitions that it has not read yet."""
+    """The start position of the group in partitions that it has not read yet."""
 
     subscription_timestamp: str
 
 
 async def set_subscription(broker: Broker, call: Call) -> Answer:
-    """Change where a group begins."""
+    """Change the start position of a group."""
     time = parse_time("subscriptionTimestamp", call.body.subscription_timestamp)
     if time is None:
         raise bad_request("subscriptionTimestamp is required")
@@ -154,7 +154,7 @@ async def set_subscription(broker: Broker, call: Call) -> Answer:
 
 
 class SeekRequest(msgspec.Struct, rename="camel"):
-    """Where to: the end, the beginning, or a time."""
+    """The target: the end, the beginning, or a time."""
 
     to_end: bool = False
     to_beginning: bool = False
@@ -162,7 +162,7 @@ class SeekRequest(msgspec.Struct, rename="camel"):
 
 
 async def seek(broker: Broker, call: Call) -> Answer:
-    """Move a group on a queue or in one partition; leases are revoked, older acks refused."""
+    """Seek a group on a queue or in one partition; leases are revoked, older acks rejected."""
     request: SeekRequest = call.body
     time = parse_time("timestamp", request.timestamp)
     wanted = [request.to_end, request.to_beginning, time is not None]

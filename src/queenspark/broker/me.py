@@ -1,4 +1,4 @@
-"""GET /api/v1/me: who the caller is."""
+"""GET /api/v1/me: the caller's identity."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .http import Answer, Call, Right, Route, json
 
 
 async def me(broker: Broker, call: Call) -> Answer:
-    """Who the caller is, and what they may do."""
+    """Return the caller's identity and rights."""
     caller = call.caller
     return json(
         Me(

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the table of routes."""
+"""The OpenAPI document, generated from the route table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REF = "#/components/schemas/{name}"
 
 
 def document(routes: list[Route]) -> dict[str, Any]:
-    """All routes with their parameters, bodies and answers."""
+    """Describe all routes with their parameters, bodies and responses."""
     schemas = _Schemas(routes)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
@@ -38,7 +38,7 @@ def document(routes: list[Route]) -> dict[str, Any]:
 
 
 class _Schemas:
-    """The schemas of all types that routes take and answer."""
+    """The schemas of all request and response types."""
 
     def __init__(self, routes: list[Route]) -> None:
         taken = [kind for route in routes for kind in (route.query, route.body) if kind is not None]
@@ -85,7 +85,7 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
 
 
 def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
-    """The answers of a route by status, and the error that any route may answer with."""
+    """The responses of a route by status, plus the error common to all routes."""
     responses: dict[str, Any] = {}
     for status, kind in route.answers.items():
         response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
@@ -102,7 +102,7 @@ def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    """A query parameter is left out rather than null."""
+    """Remove null: a query parameter is omitted instead."""
     choices = [choice for choice in schema.get("anyOf", []) if choice.get("type") != "null"]
     if len(choices) == 1:
         return dict(choices[0])
@@ -110,7 +110,7 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def route(routes: list[Route]) -> Route:
-    """The route that serves the document of all routes, itself included."""
+    """Return the route that serves the document, which includes this route."""
 
     async def serve(_: Broker, __: Call) -> Answer:
         return answer

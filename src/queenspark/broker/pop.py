@@ -1,4 +1,4 @@
-"""GET /api/v1/pop…: hand messages out, at once or after a wait."""
+"""GET /api/v1/pop…: deliver messages, at once or after a wait."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .times import iso_us, parse_time
 _AUTOPILOT_BATCH = 100
 _AUTOPILOT_PARTITIONS = 8
 _MOST_PARTITIONS = 1000
-#: The words for where a group begins: ours, and those of Queen's clients, tests and docs.
+#: Names of subscription modes: ours, and those of Queen's clients, tests and docs.
 _MODES = {
     "all": "all", "from_beginning": "all", "earliest": "all",
     "new": "new", "new-only": "new", "latest": "new",
@@ -32,7 +32,7 @@ Count = Annotated[int, Meta(ge=1)]
 
 
 class PopQuery(msgspec.Struct, rename="camel"):
-    """How to pop."""
+    """Options of a pop."""
 
     batch: Count | None = None
     wait: bool = False
@@ -49,7 +49,7 @@ class PopQuery(msgspec.Struct, rename="camel"):
 
 
 class PoppedMessage(msgspec.Struct, rename="camel", gc=False):
-    """A message on its way to a consumer."""
+    """A delivered message."""
 
     id: str
     transaction_id: str
@@ -68,7 +68,7 @@ class PoppedMessage(msgspec.Struct, rename="camel", gc=False):
 
 
 class Popped(msgspec.Struct, rename="camel"):
-    """The answer of a pop."""
+    """The response to a pop."""
 
     queue: str
     partition: str
@@ -83,14 +83,14 @@ class Popped(msgspec.Struct, rename="camel"):
 
 
 async def pop_queue(broker: Broker, call: Call) -> Answer:
-    """From one queue, or one partition of it."""
+    """Pop from one queue, or one of its partitions."""
     queue = check_name("Queue", call.path["queue"])
     partition = call.path.get("partition")
     return await _pop(broker, call, queue, partition)
 
 
 async def pop_any(broker: Broker, call: Call) -> Answer:
-    """From any queue of a namespace or task, the most important first."""
+    """Pop from any queue of a namespace or task, by priority."""
     query: PopQuery = call.query
     if query.namespace is None and query.task is None:
         raise bad_request("namespace or task is required: or pop from /api/v1/pop/queue/:queue")
@@ -153,7 +153,7 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
     if found is None:
         return NOTHING
     if not query.auto_ack and await call.has_left():
-        # The client went away before the first byte of its answer.
+        # The client disconnected before the first byte of its response.
         broker.background(broker.give_back(found))
         return NOTHING
     return json(_popped(broker, query, found, group, batch, partitions))
@@ -223,13 +223,13 @@ def _popped(broker: Broker, query: PopQuery, found: Batch, group: str, batch: in
 
 
 class ExtendRequest(msgspec.Struct):
-    """How long a lease should last from now; without it, the queue's lease time."""
+    """The new lease time from now; by default the queue's."""
 
     seconds: Annotated[int, Meta(ge=1)] | None = None
 
 
 class LeaseExtended(msgspec.Struct, rename="camel"):
-    """When a lease ends now; the three times are the same, under the names that clients know."""
+    """The new end of a lease, three times under the names that clients expect."""
 
     lease_id: str
     success: bool
@@ -240,7 +240,7 @@ class LeaseExtended(msgspec.Struct, rename="camel"):
 
 
 class LeaseNotFound(msgspec.Struct, rename="camel"):
-    """An error, with the fields that clients look for in a success."""
+    """An error, with the fields that clients expect in a success."""
 
     error: str
     lease_id: str
@@ -251,7 +251,7 @@ class LeaseNotFound(msgspec.Struct, rename="camel"):
 
 
 async def extend(broker: Broker, call: Call) -> Answer:
-    """Lengthen a lease."""
+    """Extend a lease."""
     text = call.path["leaseId"]
     try:
         lease_id = UUID(text)

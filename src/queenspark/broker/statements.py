@@ -1,4 +1,4 @@
-"""POST /api/v1/sql: statements, all of them or none; a single SELECT answers with its rows."""
+"""POST /api/v1/sql: statements, applied atomically; a single SELECT streams its rows."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .sql.executor import READ_ONLY
 from .sql.rows import LEASE_SECONDS, rows_of
 
 _MOST_STATEMENTS = 1000
-_PAUSES = (0.0,) * 4  # when a queue was reconfigured while rows were inserted
+_PAUSES = (0.0,) * 4  # retries when a queue is reconfigured during an insert
 
 
 class SqlRequest(msgspec.Struct, rename="camel"):
-    """Statements separated by semicolons. `timeout` ends a SELECT after so many milliseconds."""
+    """Statements separated by semicolons. `timeout` ends a SELECT after this many milliseconds."""
 
     sql: str
     dry_run: bool = False
@@ -75,7 +75,7 @@ async def _results(broker: Broker, call: Call, statements: list[Statement], *, d
 
 
 def acts(statements: list[Statement]) -> str | None:
-    """The statements that change something, for the audit log: without their text, which may have secrets."""
+    """The statements with side effects, for the audit log: without their text, which may contain secrets."""
     changing = [each for each in statements if not isinstance(each, (*READ_ONLY, Insert))]
     names = [f"{type(each).__name__} {getattr(each, 'name', '')}".strip() for each in changing]
     return ", ".join(names) or None

@@ -23,7 +23,7 @@ from .times import iso
 
 
 async def health(broker: Broker, _: Call) -> Answer:
-    """200 while the database answers, else 503."""
+    """200 while the database is available, else 503."""
     try:
         row = await broker.store.database.row("ping")
     except StoreError as error:
@@ -31,7 +31,7 @@ async def health(broker: Broker, _: Call) -> Answer:
             "status": "unhealthy",
             "database": "disconnected",
             "version": __version__,
-            # Everybody may ask, also those who need not know where the database is.
+            # A public route: do not disclose the database's address.
             "error": str(error) if broker.gate is None else "the database is not available",
         }
         return json(body, 503)
@@ -83,7 +83,7 @@ async def _glance(broker: Broker) -> dict[str, Any]:
 
 
 async def status(broker: Broker, _: Call) -> Answer:
-    """Everything at a glance."""
+    """Return a summary of the system."""
     return json({
         **await broker.glances.get("status", lambda: _glance(broker)),
         "maintenance": {"push": broker.modes.push, "pop": broker.modes.pop},
@@ -92,7 +92,7 @@ async def status(broker: Broker, _: Call) -> Answer:
 
 
 async def status_messages(broker: Broker, call: Call) -> Answer:
-    """Messages of one queue."""
+    """List the messages of one queue."""
     if await broker.store.catalog.queue(call.path["queue"]) is None:
         raise not_found(f"queue {call.path['queue']} does not exist")
     call.query.queue = call.path["queue"]
@@ -118,7 +118,7 @@ async def _lags(broker: Broker, query: GroupsQuery) -> dict[str, Any]:
 
 
 async def analytics(broker: Broker, call: Call) -> Answer:
-    """Lag of a page of the groups, beside this broker's counters."""
+    """Return the lag of a page of groups, and this broker's counters."""
     shown = await broker.glances.get(f"lags {call.query}", lambda: _lags(broker, call.query))
     return json({**shown, "metrics": broker.metrics.values()})
 
@@ -145,7 +145,7 @@ async def get_maintenance(broker: Broker, _: Call) -> Answer:
 
 
 async def set_maintenance(broker: Broker, call: Call) -> Answer:
-    """Switch push maintenance; when it ends, what was staged enters the log."""
+    """Switch push maintenance; when it ends, staged messages enter the log."""
     appended = await broker.store.maintenance.set_push(call.body.enabled)
     broker.bus.modes_changed()
     if appended:
@@ -154,7 +154,7 @@ async def set_maintenance(broker: Broker, call: Call) -> Answer:
 
 
 async def get_pop_maintenance(broker: Broker, _: Call) -> Answer:
-    """Whether pops answer with nothing."""
+    """Return whether pops are disabled."""
     return await _modes(broker, enabled=(await broker.store.maintenance.modes()).pop)
 
 

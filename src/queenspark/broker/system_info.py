@@ -1,4 +1,4 @@
-"""GET /api/v1/series and /api/v1/system: the last hour, and everything that runs."""
+"""GET /api/v1/series and /api/v1/system: the last hour, and all running processes."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _GAUGES = {
 
 
 class SeriesQuery(msgspec.Struct):
-    """How far back."""
+    """The time range."""
 
     seconds: Annotated[int, Meta(ge=10, le=3600)] = 900
 
 
 async def dashboard(broker: Broker, call: Call) -> Answer:
-    """Send browsers to the dashboard; for everybody else there is nothing here."""
+    """Redirect browsers to the dashboard; 404 for other clients."""
     if "text/html" not in call.headers.get("accept", ""):
         raise not_found(f"there is nothing at {call.url_path}")
     path = "" if call.url_path == "/" else call.url_path
@@ -46,7 +46,7 @@ async def dashboard(broker: Broker, call: Call) -> Answer:
 
 
 async def series(broker: Broker, call: Call) -> Answer:
-    """Rates and gauges of all brokers in steps of five seconds, the oldest first."""
+    """Return rates and gauges of all brokers in five-second steps, oldest first."""
     seconds: int = call.query.seconds
     return json(await broker.glances.get(f"series {seconds}", lambda: _series(broker, seconds)))
 
@@ -56,7 +56,7 @@ async def _series(broker: Broker, seconds: int) -> dict[str, Any]:
     shown = []
     for before, step in pairwise(steps):
         passed = max(STEP_SECONDS, (step["at"] - before["at"]).total_seconds())
-        # A deleted stream takes its total along.
+        # Deleting a stream decreases the total.
         sealed = max(0, step["sealed_total"] - before["sealed_total"])
         shown.append({
             "at": iso(step["at"]),
@@ -68,7 +68,7 @@ async def _series(broker: Broker, seconds: int) -> dict[str, Any]:
 
 
 async def system(broker: Broker, _: Call) -> Answer:
-    """Brokers, pipelines, PostgreSQL, and the settings of this broker."""
+    """Return brokers, pipelines, PostgreSQL, and the settings of this broker."""
     found = await broker.glances.get("system", lambda: _system(broker))
     return json({**found, "settings": _settings(broker)})
 
@@ -124,7 +124,7 @@ def _process(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _settings(broker: Broker) -> list[dict[str, Any]]:
-    """The settings in force; of secrets only whether they are set."""
+    """The effective settings; secrets show only whether they are set."""
     shown = []
     for item in fields(broker.settings):
         value: Any = getattr(broker.settings, item.name)

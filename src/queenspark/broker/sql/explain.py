@@ -1,4 +1,4 @@
-"""EXPLAIN: where each part of a query runs, and why, in lines for people."""
+"""EXPLAIN: where each part of a query runs, and why, as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .planner import Planned
 
 
 def explained(planned: Planned, query: Select, name: str | None, writes: Outside | None = None) -> list[str]:
-    """The lines; `name` is that of the job, None for a SELECT, and `writes` the sink of its rows."""
+    """Return the lines; `name` is the job's, None for a SELECT, and `writes` its sink."""
     return list(_lines(planned, query, name, writes))
 
 
