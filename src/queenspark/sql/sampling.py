@@ -10,16 +10,16 @@ import msgspec
 from .types import BIGINT, BOOLEAN, DOUBLE, JSON, MOST_DIGITS, STRING, SqlType, decimal
 
 Path = tuple[str | int, ...]
-#: How deep objects are looked into.
+#: Maximum depth of inspected objects.
 DEEPEST = 6
 _LONG = decimal(MOST_DIGITS, 0)
 
 
 def sampled_paths(payloads: Iterable[str | bytes]) -> dict[Path, SqlType]:
-    """The type of each path: whole numbers, fractions, booleans and strings have theirs.
+    """Return the type of each path: integers, floats, booleans and strings have their own.
 
-    Objects and arrays are JSON, and so is everything below an array. Values of several types are STRINGs.
-    A path whose values are all null, and a payload that is not JSON, say nothing.
+    Objects and arrays are JSON, and so is everything below an array. Values of mixed types are STRINGs. A
+    path with only nulls, and a payload that is not JSON, contribute nothing.
     """
     found: dict[Path, SqlType] = {}
     for payload in payloads:
