@@ -1,4 +1,4 @@
-"""Where the packaged PostgreSQL's programs are."""
+"""The location of the packaged PostgreSQL programs."""
 
 from importlib.util import find_spec
 from pathlib import Path
