@@ -1,7 +1,7 @@
 """Queenspark: queues on PostgreSQL, and windows over them on Spark.
 
-The client's names are here: `from queenspark import Queen, AsyncQueen`. They are loaded when they are first
-asked for, so that the other parts do without them.
+The client's names are here: `from queenspark import Queen, AsyncQueen`. They are loaded on first access, so
+that the other packages do not depend on them.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Repeat an operation that failed for a reason that passes."""
+"""Retries of operations that fail with a transient error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 async def repeat(
     operation: Callable[[], Awaitable[T]], errors: tuple[type[Exception], ...], pauses: Iterable[float]
 ) -> T:
-    """Return the result of an operation, which is repeated after each pause while it raises these errors."""
+    """Return the result of an operation, retried after each pause while it raises these errors."""
     for pause in pauses:
         try:
             return await operation()

@@ -1,7 +1,7 @@
 """All settings of Queenspark, with their defaults; each can be given as an environment variable.
 
-A field `pool_size` is read from `QUEENSPARK_POOL_SIZE`. Options of the command line override the
-environment. `docs/settings.md` lists the same settings for people.
+A field `pool_size` is read from `QUEENSPARK_POOL_SIZE`. Command-line options override the environment.
+`docs/settings.md` documents the same settings.
 """
 
 import base64
@@ -19,7 +19,7 @@ EncryptionKeys = tuple[tuple[str, bytes], ...]
 PREFIX = "QUEENSPARK_"
 MIB = 1024 * 1024
 SECRET_BYTES = 32
-"""Of a secret of HS256 at least: as many as its hash has."""
+"""Minimum length of an HS256 secret: the size of the hash."""
 
 _BOOLEANS = {
     "true": True,
@@ -33,11 +33,11 @@ _BOOLEANS = {
 }
 _LOOPBACK_URLS = ("http://127.0.0.1", "http://localhost", "http://[::1]")
 _KEY_ID = re.compile(r"[A-Za-z0-9_-]{0,64}")
-_ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/\s,A-Z]+")  # as browsers send it
+_ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/\s,A-Z]+")  # as sent by browsers
 
 
 class SettingsError(ValueError):
-    """A setting has an unusable value; the message names the variable and says what to do."""
+    """A setting has an invalid value; the message names the variable and the fix."""
 
 
 def _setting(
@@ -49,14 +49,14 @@ def _setting(
     secret: bool = False,
     alias: str | None = None,
 ) -> Any:
-    """Declare one setting: its default, what it does, which values it takes, and a further variable."""
+    """Declare one setting: its default, description, valid values, and an additional variable."""
     metadata = {"doc": doc, "at_least": at_least, "choices": choices, "alias": alias}
     return field(default=default, repr=not secret, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything that can be set, as plain values."""
+    """All settings, as plain values."""
 
     database_url: str | None = _setting(
         None,
@@ -234,7 +234,7 @@ class Settings:
                 )
 
     def _check_tokens(self) -> None:
-        """Refuse tokens that anybody could forge, or nobody could check."""
+        """Reject token settings that allow forgery, or that cannot verify any token."""
         secret, url, algorithm = self.jwt_secret, self.jwt_jwks_url, self.jwt_algorithm
         if secret is not None and len(secret.encode()) < SECRET_BYTES:
             raise SettingsError(
@@ -290,7 +290,7 @@ def variable(name: str) -> str:
 
 
 def decode_key(text: str) -> EncryptionKeys:
-    """Encryption keys with their ids, written as `id:base64` and separated by commas; one may have no id."""
+    """Parse encryption keys, written as `id:base64` and separated by commas; one may have no id."""
     keys: dict[str, bytes] = {}
     for part in text.split(","):
         id_, _, encoded = part.strip().rpartition(":")
@@ -331,7 +331,7 @@ def _parse(name: str, text: str, hint: Any) -> Any:
 
 def _check_bounds(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
     at_least, choices = metadata["at_least"], metadata["choices"]
-    # `not >=` instead of `<`, so that nan is refused too
+    # `not >=` instead of `<`, so that nan is rejected too
     if isinstance(value, int | float) and not value >= at_least:
         raise SettingsError(f"{variable(name)} is {value}: must be at least {at_least:g}")
     if choices and value not in choices:

@@ -1,4 +1,4 @@
-"""The signals that stop a command: who hears them, and when they have to wait."""
+"""The signals that stop a command: handlers, and deferral."""
 
 import signal
 import threading
@@ -11,7 +11,7 @@ STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def on_stop(handler: Callable[[int, FrameType | None], Any]) -> None:
-    """Call `handler` when Ctrl-C, SIGTERM or SIGHUP comes; under `nohup`, SIGHUP is still ignored."""
+    """Call `handler` on Ctrl-C, SIGTERM or SIGHUP; under `nohup`, SIGHUP is still ignored."""
     for number in STOPPING:
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
@@ -19,7 +19,7 @@ def on_stop(handler: Callable[[int, FrameType | None], Any]) -> None:
 
 @contextmanager
 def handlers_kept() -> Iterator[None]:
-    """Whatever the block makes of the signals, afterwards they mean what they did before."""
+    """Restore the signal handlers after the block."""
     before = {number: signal.getsignal(number) for number in STOPPING}
     try:
         yield
@@ -29,11 +29,11 @@ def handlers_kept() -> Iterator[None]:
 
 @contextmanager
 def signals_wait() -> Iterator[None]:
-    """Signals that stop us come after the block, so that what it starts is known to us by then."""
+    """Defer stop signals until after the block, so that child processes started in it are known by then."""
     came: list[int] = []
     before: dict[signal.Signals, Any] = {}
     try:
-        if threading.current_thread() is threading.main_thread():  # Python hands signals to no other one
+        if threading.current_thread() is threading.main_thread():  # the only thread that gets signals
             for number in STOPPING:
                 before[number] = signal.signal(number, lambda caught, _: came.append(caught))
         yield

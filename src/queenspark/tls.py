@@ -1,4 +1,4 @@
-"""TLS: the certificate of a server, read again when it was renewed."""
+"""TLS: a server certificate that is reloaded when renewed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 log = logging.getLogger("queenspark.tls")
 
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 
 
 class Certificate:
-    """The TLS context of a server. New connections use the certificate that its files have by then."""
+    """The TLS context of a server. New connections use the current certificate files."""
 
     def __init__(self, certificate: Path, key: Path, client_ca: Path | None = None) -> None:
         self._files = (certificate, key)
@@ -26,7 +26,7 @@ class Certificate:
         self._load()
 
     def _load(self) -> None:
-        # A certificate and a key that do not belong together must not replace those that do.
+        # A mismatched certificate and key must not replace a matching pair.
         ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(*self._files)
         self.context.load_cert_chain(*self._files)
 
@@ -34,14 +34,14 @@ class Certificate:
         return [((found := file.stat()).st_mtime_ns, found.st_ino) for file in self._files]
 
     async def keep_reading(self) -> None:
-        """Read the files again whenever they have changed."""
+        """Reload the files whenever they change."""
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
             try:
                 stamp = self._stamps()
                 if stamp != self._stamp:
                     self._load()
                     self._stamp = stamp
-                    log.info("the certificate was renewed")
+                    log.info("certificate reloaded")
             except OSError as error:
-                log.warning("the renewed certificate cannot be used, the old one stays: %s", error)
+                log.warning("cannot use the renewed certificate, keeping the old one: %s", error)

@@ -278,7 +278,7 @@ def test_a_consumer_that_waits_without_a_pipeline_says_so(
     consumer.process(print, idle=0)
     (said,) = [record.getMessage() for record in caplog.records if record.name == "queenspark.client"]
     assert said == (
-        f"{stream.name}: no window can come, because no pipeline is leading: start one with"
+        f"{stream.name}: waiting for windows, but no pipeline is leading: start one with"
         " `queenspark pipeline`"
     )
 

@@ -30,8 +30,8 @@ def body(**more: object) -> Body:
 @pytest.mark.parametrize("field", FIELDS.values(), ids=lambda field: field.name)
 def test_every_field_is_kept_somewhere(field: object) -> None:
     (field,) = [each for each in FIELDS.values() if each is field]
-    if field.place != "request":
-        assert field.kept in KEPT[field.place].__struct_fields__
+    if field.storage != "request":
+        assert field.kept in KEPT[field.storage].__struct_fields__
 
 
 def test_every_field_of_a_request_is_in_the_table() -> None:

@@ -262,7 +262,7 @@ async def test_delayed_processing_hides_a_message_and_keeps_order(desk: Desk) ->
     await desk.push("young")
     assert await desk.popped() == ["old"]
     assert await desk.pop() is None
-    above, seconds = await desk.store.deliverer.next_look("q", "g")
+    above, seconds = await desk.store.deliverer.next_check("q", "g")
     assert not above
     assert seconds is not None
     assert 50 < seconds <= 60
@@ -363,7 +363,7 @@ async def test_the_next_look_of_one_partition_knows_only_that_partition(desk: De
     assert batch is not None
     await desk.ack(batch)
     assert await desk.pop(partition="b") is None
-    assert await desk.store.deliverer.next_look("q", "g", "b") == (False, None)
+    assert await desk.store.deliverer.next_check("q", "g", "b") == (False, None)
 
 
 async def test_answered_retries_leave_nothing_behind(desk: Desk) -> None:

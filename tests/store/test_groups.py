@@ -54,7 +54,7 @@ async def test_seek_to_a_time_delivers_from_there(desk: Desk) -> None:
     await desk.push("old")
     desk.age(3600)
     desk.run("DELETE FROM queenspark.looks")
-    await desk.store.clock.look()
+    await desk.store.clock.sample()
     await desk.push("young1", "young2")
     assert await desk.popped() == ["old", "young1", "young2"]
     assert await desk.store.groups.seek("q", "g", "time", datetime.now(UTC) - timedelta(minutes=1))
@@ -67,7 +67,7 @@ async def test_seek_to_a_time_delivers_from_there(desk: Desk) -> None:
 async def test_seek_to_a_time_uses_looks_and_gives_the_same_without(desk: Desk) -> None:
     times = []
     for n in range(5):
-        await desk.store.clock.look()
+        await desk.store.clock.sample()
         times.append(datetime.now(UTC))
         await desk.push(f"m{n}")
     for n, time in enumerate(times):

@@ -180,7 +180,7 @@ async def test_a_time_is_found_as_a_position(desk: Desk, reader: LogReader) -> N
 
 async def test_safe_time_is_the_clock_in_microseconds(desk: Desk, reader: LogReader) -> None:
     assert reader.safe_time() is None
-    await desk.store.clock.look()
+    await desk.store.clock.sample()
     expected = await desk.store.clock.safe_time()
     assert expected is not None
     found = reader.safe_time()

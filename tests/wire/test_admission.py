@@ -11,11 +11,11 @@ from queenspark.broker.broker import Broker
 from queenspark.broker.errors import ApiError
 from queenspark.broker.http import (
     Admit,
-    Answer,
     App,
     Call,
     Caller,
     Cors,
+    Response,
     Right,
     Route,
     admit_everybody,
@@ -67,7 +67,7 @@ def test_a_refusal_of_get_is_one_of_head() -> None:
 def whoami(admit: Admit) -> App:
     """An application that answers with who is calling, and one of the headers."""
 
-    async def answer(_: Broker, call: Call) -> Answer:
+    async def answer(_: Broker, call: Call) -> Response:
         return json({"name": call.caller.name, "role": call.caller.role, "x": call.headers.get("x-y")})
 
     route = Route("GET", "/me", answer, "Who is calling", Right.PUBLIC, {200: dict[str, str]})

@@ -16,7 +16,7 @@ from ..store.push import Item
 from ..store.transaction import REASONS
 from .broker import Broker
 from .errors import bad_request
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
 from .push import MESSAGES as PUSH_MESSAGES
 from .push import PushedItem, admit_items, check_items, pushed_items
 from .reach import reachable_acks
@@ -34,7 +34,7 @@ MESSAGES = {
 
 
 class AckRequest(msgspec.Struct, rename="camel"):
-    """An answer to one message."""
+    """An ack or nack of one message."""
 
     transaction_id: str
     partition_id: str | int
@@ -45,14 +45,14 @@ class AckRequest(msgspec.Struct, rename="camel"):
 
 
 class AckBatchRequest(msgspec.Struct, rename="camel"):
-    """Answers to several messages."""
+    """Acks of several messages."""
 
     acknowledgments: list[AckRequest]
     consumer_group: str | None = None
 
 
 class AckResult(msgspec.Struct, rename="camel"):
-    """What became of an acknowledgment."""
+    """The result of an ack."""
 
     success: bool
     transaction_id: str
@@ -63,7 +63,7 @@ class AckResult(msgspec.Struct, rename="camel"):
 
 
 class AckAnswer(AckResult):
-    """What became of an acknowledgment, and why it was refused."""
+    """The result of an ack, with the reason for a rejection."""
 
     error: str | msgspec.UnsetType = msgspec.UNSET
 
@@ -77,7 +77,7 @@ class AckStep(AckResult, tag_field="type", tag="ack"):
 
 
 class Transacted(msgspec.Struct, rename="camel"):
-    """What became of a transaction; a refused one did nothing, and says why."""
+    """The result of a transaction; a rejected one had no effect and carries the reason."""
 
     transaction_id: str
     success: bool
@@ -87,7 +87,7 @@ class Transacted(msgspec.Struct, rename="camel"):
 
 
 class Operation(msgspec.Struct, rename="camel"):
-    """One step of a transaction: a push of items, or an ack."""
+    """One operation of a transaction: a push of items, or an ack."""
 
     type: Literal["push", "ack"]
     items: list[Item] | None = None
@@ -100,14 +100,14 @@ class Operation(msgspec.Struct, rename="camel"):
 
 
 class TransactionRequest(msgspec.Struct, rename="camel"):
-    """Steps that happen together or not at all."""
+    """Operations that are applied atomically."""
 
     operations: list[Operation]
     required_leases: list[str] | None = None
 
 
 def to_ack(request: AckRequest | Operation, group: str | None = None) -> Ack:
-    """The store's form of an answer; 400 when it lacks what it needs."""
+    """Convert to the store's form of an ack; raise 400 if a field is missing."""
     if not request.transaction_id:
         raise bad_request(MESSAGES["transactionId"])
     if request.partition_id is None or request.partition_id == "":
@@ -141,7 +141,7 @@ def _number(partition_id: str | int) -> int:
     return int(text) if int(text) < 2**63 else 0
 
 
-def _answer(ack: Ack, result: Acked, group: str | None) -> AckAnswer:
+def _result(ack: Ack, result: Acked, group: str | None) -> AckAnswer:
     return AckAnswer(
         result.accepted,
         ack.transaction_id,
@@ -154,7 +154,7 @@ def _answer(ack: Ack, result: Acked, group: str | None) -> AckAnswer:
 
 
 async def settle(broker: Broker, acks: Sequence[Ack], results: Sequence[Acked]) -> None:
-    """Count answers, and wake those who wait for what came free."""
+    """Count acks, and wake polls that wait for released messages."""
     more: set[int] = set()
     outcomes: dict[str, int] = {}
     for ack, result in zip(acks, results, strict=True):
@@ -172,21 +172,21 @@ async def settle(broker: Broker, acks: Sequence[Ack], results: Sequence[Acked]) 
             if queue is not None and queue.dead_letter_queue is not None:
                 broker.bus.wake(queue.dead_letter_queue)
     except StoreError as error:
-        # The answers are taken; who waits finds out a little later.
-        log.warning("could not wake waiting polls: %s", error)
+        # The acks are stored; waiting polls notice a little later.
+        log.warning("cannot wake waiting polls: %s", error)
 
 
-async def ack(broker: Broker, call: Call) -> Answer:
-    """Answer one message."""
+async def ack(broker: Broker, call: Call) -> Response:
+    """Ack one message."""
     request: AckRequest = call.body
     (wanted,) = await reachable_acks(broker, call, [to_ack(request)])
     results = await broker.acks.run([wanted])
     await settle(broker, [wanted], results)
-    return json(_answer(wanted, results[0], request.consumer_group))
+    return json(_result(wanted, results[0], request.consumer_group))
 
 
-async def ack_batch(broker: Broker, call: Call) -> Answer:
-    """Answer several messages; each is judged for itself."""
+async def ack_batch(broker: Broker, call: Call) -> Response:
+    """Ack several messages, each independently."""
     request: AckBatchRequest = call.body
     if len(request.acknowledgments) > broker.settings.max_batch:
         raise bad_request(
@@ -200,14 +200,14 @@ async def ack_batch(broker: Broker, call: Call) -> Answer:
     await settle(broker, acks, results)
     return json(
         [
-            _answer(wanted, result, item.consumer_group or request.consumer_group)
+            _result(wanted, result, item.consumer_group or request.consumer_group)
             for wanted, result, item in zip(acks, results, request.acknowledgments, strict=True)
         ]
     )
 
 
-async def transaction(broker: Broker, call: Call) -> Answer:
-    """Pushes and answers, all or nothing."""
+async def transaction(broker: Broker, call: Call) -> Response:
+    """Apply pushes and acks atomically."""
     request: TransactionRequest = call.body
     if not request.operations:
         raise bad_request("operations array cannot be empty")
@@ -223,22 +223,22 @@ async def transaction(broker: Broker, call: Call) -> Answer:
     leases = [_lease(lease) or _NO_LEASE for lease in request.required_leases or [] if lease]
     name = str(uuid4())
     try:
-        pushed, answers = await broker.appender.append_and_ack(items, acks, leases)
+        pushed, acked = await broker.appender.append_and_ack(items, acks, leases)
     except TransactionRefused as refusal:
         return json(Transacted(name, False, [], str(refusal), refusal.code))
-    await settle(broker, acks, answers)
+    await settle(broker, acks, acked)
     broker.metrics.pushes.inc(sum(not result.duplicate for result in pushed))
     broker.metrics.duplicates.inc(sum(result.duplicate for result in pushed))
     results: list[PushStep | AckStep] = []
-    push_answers = iter(pushed_items(items, pushed))
-    ack_answers = iter(zip(acks, answers, strict=True))
+    push_results = iter(pushed_items(items, pushed))
+    ack_results = iter(zip(acks, acked, strict=True))
     for operation in request.operations:
         if operation.type == "push":
-            results += [PushStep(*astuple(next(push_answers))) for _ in operation.items or ()]
+            results += [PushStep(*astuple(next(push_results))) for _ in operation.items or ()]
         else:
-            wanted, result = next(ack_answers)
-            # Every ack of a transaction that happened was accepted: there is no error to tell.
-            results.append(AckStep(*astuple(_answer(wanted, result, operation.consumer_group))[:-1]))
+            wanted, result = next(ack_results)
+            # A committed transaction has no rejected acks, hence no errors.
+            results.append(AckStep(*astuple(_result(wanted, result, operation.consumer_group))[:-1]))
     return json(Transacted(name, True, results))
 
 

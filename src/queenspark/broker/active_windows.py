@@ -1,4 +1,4 @@
-"""GET /api/v1/resources/streams/:stream/windows: windows that consumer groups have not acknowledged."""
+"""GET /api/v1/resources/streams/:stream/windows: windows that consumer groups have not acked."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from ..formats.window_message import decode
-from .answers.streams import ActiveWindows
 from .broker import Broker
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
+from .responses.streams import ActiveWindows
 from .stream_resources import STREAMS, NamespaceQuery, stream_of
 from .times import iso
 from .window import shown_window
 
-_MOST_SKIPPED = 10_000  # windows are found anew for each page
+_MOST_SKIPPED = 10_000  # the query recomputes all windows for each page
 
 
 class WindowsQuery(NamespaceQuery, rename="camel"):
-    """Which windows of a stream."""
+    """Filters on the windows of a stream."""
 
     consumer_group: str | None = None
     state: Literal["leased", "retrying", "waiting", "dead"] | None = None
@@ -26,8 +26,8 @@ class WindowsQuery(NamespaceQuery, rename="camel"):
     offset: Annotated[int, Meta(ge=0, le=_MOST_SKIPPED)] = 0
 
 
-async def windows(broker: Broker, call: Call) -> Answer:
-    """Windows that groups have not acknowledged, with their state."""
+async def windows(broker: Broker, call: Call) -> Response:
+    """List windows that groups have not acked, with their state."""
     query: WindowsQuery = call.query
     stream = await stream_of(broker, call)
     rows = await broker.store.streams.active_windows(

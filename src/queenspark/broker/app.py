@@ -1,4 +1,4 @@
-"""All routes, and the application made of them."""
+"""The route table and the application."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def routes() -> list[Route]:
 
 
 def application(broker: Broker, admit: Admit | None = None) -> App:
-    """The ASGI application of a broker; `admit`, by default that of its gate, runs before every handler."""
+    """Build the ASGI application of a broker; `admit`, by default its gate's, runs before every handler."""
     settings = broker.settings
     return App(
         broker,

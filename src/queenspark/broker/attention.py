@@ -1,4 +1,4 @@
-"""GET /api/v1/attention: the few things that somebody should look at, in words."""
+"""GET /api/v1/attention: problems that need attention, as text."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any, NamedTuple
 
 from ..store.definitions import WINDOW_QUEUES, job_name, stream_of_queue
 from ..store.page import Page
-from .answers.system import AttentionList
 from .broker import Broker
-from .http import Answer, Call, Caller, Right, Route, json
+from .http import Call, Caller, Response, Right, Route, json
 from .reach import stream_name
+from .responses.system import AttentionList
 from .stream_resources import stream_stats
 from .times import iso
 
 _MOST = 50
-_SILENT_SECONDS = 60.0  # without an ack, of a group that has something to do
+_SILENT_SECONDS = 60.0  # without an ack, for a group with a backlog
 _HELD_SECONDS = 10.0
 _BEHIND_SECONDS = 30.0
 _RECENTLY_SECONDS = 900.0
 
 
 class Item(NamedTuple):
-    """Something to look at. `kind` and `name` say which page is about it."""
+    """A problem. `kind` and `name` identify its page."""
 
     severity: str
     code: str
@@ -34,12 +34,12 @@ class Item(NamedTuple):
     since: datetime | None = None
 
     def shown(self) -> dict[str, Any]:
-        """As the API names it."""
+        """The item as shown by the API."""
         return {**self._asdict(), "since": iso(self.since)}
 
 
 def in_words(seconds: float) -> str:
-    """A duration for people: "40 s", "4 minutes", "2 hours"."""
+    """Format a duration for people: "40 s", "4 minutes", "2 hours"."""
     for size, noun in ((86400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= size:
             number = int(seconds // size)
@@ -47,10 +47,10 @@ def in_words(seconds: float) -> str:
     return f"{int(seconds)} s"
 
 
-async def attention(broker: Broker, call: Call) -> Answer:
-    """What the caller should look at, the worst first: of what they may see."""
+async def attention(broker: Broker, call: Call) -> Response:
+    """List problems visible to the caller, worst first."""
     caller = call.caller
-    # The same for all who may see the same.
+    # Shared by all callers with the same visibility.
     name = f"attention {caller.role} {caller.scopes} {sorted(caller.rights)}"
     return json(await broker.glances.get(name, lambda: _attention(broker, caller)))
 
@@ -166,7 +166,7 @@ async def _streams(broker: Broker, caller: Caller, stats: dict[str, Any]) -> lis
 
 
 def _visible_queues(caller: Caller) -> list[str] | None:
-    """The queues that the caller may see, and the window queues of their streams, as patterns of LIKE."""
+    """The queues visible to the caller, and the window queues of visible streams, as LIKE patterns."""
     queues, streams = caller.visible(Right.QUEUE_READ), caller.visible(Right.STREAM_READ)
     if queues is None or streams is None:
         return None

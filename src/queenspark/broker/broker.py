@@ -1,4 +1,4 @@
-"""The broker: the store, and what lives beside it in one process."""
+"""The broker: the store and all background work of one process."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ from .times import iso
 
 log = logging.getLogger("queenspark.broker")
 
-_STOP_SECONDS = 5.0  # for work in the background to end
-_LANES = 2  # statements at a time for what is gathered, pushes aside
-_MOST_PUSHED = 4000  # items of one gathered insert; a larger request goes alone
+_STOP_SECONDS = 5.0  # for background work to end
+_LANES = 2  # concurrent statements per gatherer, except pushes
+_MOST_PUSHED = 4000  # items per gathered insert; a larger request goes alone
 _MOST_ACKED = 1000
 _MOST_WINDOWS = 64
-_LARGE_READS = 4  # windows that are read by themselves at a time; others need connections too
-_FALLBACK_SECONDS = 2.0  # parked polls look again so often even without news
+_LARGE_READS = 4  # concurrent large window reads; others need connections too
+_FALLBACK_SECONDS = 2.0  # poll interval of parked polls without a notification
 _VACUUM_SECONDS = 5.0
-_EXPIRY_SECONDS = 1.0  # between two looks for temporary jobs that nobody reads any more
+_EXPIRY_SECONDS = 1.0  # between checks for abandoned temporary jobs
 _AUDIT_SECONDS = 600.0
-_SHARE = 20  # work in the background that brings nothing takes at most such a part of the time,
-_LONGEST_PAUSE = 10  # but is done at least every so many of its intervals
+_SHARE = 20  # idle background work uses at most 1/20 of wall time,
+_LONGEST_PAUSE = 10  # but runs at least every 10 intervals
 
 
 class Broker:
-    """Everything that the endpoints use."""
+    """State shared by all endpoints."""
 
     def __init__(self, settings: Settings) -> None:
         assert settings.database_url is not None
@@ -83,7 +83,7 @@ class Broker:
         self.followers = Followers()
         self.bus = Bus(self.store.database, self._woken, self.store.forget)
         self.bus.on_modes = self._modes_changed
-        #: Checks callers; None where everybody may do everything.
+        #: Checks callers; None when access control is off.
         self.gate = Gate(settings, self.store) if settings.is_closed else None
         if self.gate is not None:
             self.bus.on_keys = self.gate.keys.forget
@@ -92,12 +92,12 @@ class Broker:
         self._stopping = False
 
     async def start(self) -> None:
-        """Connect and begin the work in the background."""
+        """Connect and start background work."""
         await self.store.open()
         self.modes = await self.store.maintenance.modes()
         self.bus.start()
         settings = self.settings
-        self._every(settings.look_seconds, self._look)
+        self._every(settings.look_seconds, self._sample_clock)
         self._every(settings.retention_interval_seconds, self._sweep)
         self._every(settings.stats_interval_seconds, self._count)
         self._every(settings.stats_interval_seconds, self.measure)
@@ -112,7 +112,7 @@ class Broker:
         self._every(STEP_SECONDS, self._sample)
 
     async def stop(self) -> None:
-        """End the work in the background and disconnect."""
+        """Stop background work and disconnect."""
         self._stopping = True
         await self.bus.stop()
         tasks = set(self._tasks)
@@ -123,22 +123,22 @@ class Broker:
         await self.store.close()
 
     def background(self, work: Awaitable[Any]) -> None:
-        """Do something without waiting for it."""
+        """Run a task without waiting for it."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def give_back(self, *batches: Batch) -> None:
-        """Release leases whose client is gone."""
+        """Release leases of clients that disconnected."""
         for batch in batches:
             try:
                 if await self.store.deliverer.release(batch.lease_id):
                     self.bus.wake(batch.queue.name)
             except StoreError as error:
-                log.warning("lease %s could not be given back, it will expire: %s", batch.lease_id, error)
+                log.warning("cannot release lease %s, it will expire: %s", batch.lease_id, error)
 
     async def note_act(self, call: Call, route: Route, status: int) -> None:
-        """Note an administrative act in the audit log."""
+        """Record an administrative act in the audit log."""
         caller = call.caller
         subject = call.acted_on or ", ".join(call.path.values()) or None
         try:
@@ -146,14 +146,14 @@ class Broker:
                 caller.name, caller.kind, call.address, f"{route.method} {route.path}", subject, status
             )
         except StoreError as error:
-            # It has happened; only the log can tell of it now.
+            # The act took effect; only the log can record it now.
             log.error(
                 "not in the audit log: %s %s %s %s from %s: %s",
                 caller.name, route.method, route.path, subject, call.address, error,
             )  # fmt: skip
 
     def translate(self, error: BaseException) -> ApiError | None:
-        """The HTTP answer to an error of the store."""
+        """Map a store error to an HTTP error."""
         match error:
             case QueueFull():
                 return ApiError(429, str(error), retry_after=1)
@@ -167,9 +167,9 @@ class Broker:
                 return None
 
     def _every(self, seconds: float, work: Callable[[], Awaitable[bool | None]]) -> None:
-        """Do something again and again: less often while it takes long, unless it says that it was worth it.
+        """Run periodically: less often while it takes long, unless it reports useful work.
 
-        A failure is no reason to wait: how long it took says how busy others were, not what the work costs.
+        A failure does not add a pause: its duration reflects the load of others, not the cost of the work.
         """
 
         async def loop() -> None:
@@ -189,7 +189,7 @@ class Broker:
         self.background(loop())
 
     def _in_scope(self, name: str, scope: tuple[str | None, str | None]) -> bool:
-        """Whether a queue belongs to a namespace or task; what is not known may."""
+        """Whether a queue belongs to a namespace or task; unknown queues may."""
         queue = self.store.catalog.queues.get(name)
         namespace, task = scope
         return queue is None or (namespace in (None, queue.namespace) and task in (None, queue.task))
@@ -210,12 +210,12 @@ class Broker:
             try:
                 self.modes = await self.store.maintenance.modes()
             except StoreError as error:
-                log.warning("maintenance modes could not be read: %s", error)
+                log.warning("cannot read the maintenance modes: %s", error)
 
         self.background(read())
 
-    async def _look(self) -> bool:
-        await self.store.clock.look(self.settings.look_seconds)
+    async def _sample_clock(self) -> bool:
+        await self.store.clock.sample(self.settings.look_seconds)
         return True
 
     async def _sweep(self) -> bool:
@@ -245,7 +245,7 @@ class Broker:
         await self.store.audit.forget(self.settings.audit_retention_days * 86400)
 
     async def _count(self) -> bool:
-        """Bring the counts of the log up to date; when much is left to count, in half of the time."""
+        """Update the counts of the log; with a large backlog, up to half of the time."""
         complete = await self.store.counts.run(0.9 * self.settings.stats_interval_seconds)
         behind = complete is False
         while complete is False:
@@ -254,12 +254,12 @@ class Broker:
         return behind
 
     async def counted_at(self) -> str | None:
-        """The time of the counts; None while counting still has to catch up with the log."""
+        """The time of the counts; None while counting has not caught up with the log."""
         found = await self.store.counts.refresh()
         return iso(found.at) if found.complete else None
 
     async def totals(self) -> dict[str, Any]:
-        """Sums over everything and the time of the counts, at most a second old."""
+        """Totals and the time of the counts, at most a second old."""
 
         async def read() -> dict[str, Any]:
             counted_at = await self.counted_at()
@@ -269,7 +269,7 @@ class Broker:
         return found
 
     async def _fall_back(self) -> None:
-        """Should a notification get lost, parked polls look again all the same."""
+        """Wake parked polls whose notification was lost."""
         changed = await self.store.clock.changed_queues(self.parking.queues())
         for queue in changed:
             self.parking.wake(queue)
@@ -277,7 +277,7 @@ class Broker:
         self.modes = await self.store.maintenance.modes()
 
     async def measure(self) -> None:
-        """Refresh the gauges that cost a query."""
+        """Refresh the gauges that need a query."""
         metrics = self.metrics
         now = datetime.now(UTC)
         groups, _ = await self.store.groups.page(Page(sort="lag", descending=True))
@@ -344,7 +344,7 @@ class Broker:
 
 
 def _measured(state: dict[str, Any], rates: dict[str, Any]) -> dict[str, Any]:
-    """The progress of a stream or job with times as seconds, and its rates."""
+    """The progress of a stream or job with times in seconds, and its rates."""
     return {
         **state,
         "watermark": _seconds(state["watermark_us"]),
@@ -355,7 +355,7 @@ def _measured(state: dict[str, Any], rates: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_bucket(query: dict[str, Any], bucket: int) -> dict[str, Any]:
-    """What the streams query reports of a bucket."""
+    """The streams query's report on a bucket."""
     reported = query.get("buckets", {}).get(str(bucket), {})
     return {
         "processed": reported.get("processedRowsPerSecond"),

@@ -1,8 +1,8 @@
-"""News between brokers: which queues got messages, which names changed.
+"""Notifications between brokers: queues with new messages, changed names.
 
-Carried by PostgreSQL's NOTIFY, outside the producers' transactions and gathered over a few milliseconds. A
-broker acts on its own news at once. When the listening connection breaks, everything is taken for news once
-it is back.
+Carried by PostgreSQL's NOTIFY, outside the producers' transactions, and batched over a few milliseconds. A
+broker handles its own notifications at once. When the listening connection breaks, everything counts as
+changed once it is back.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STOP_SECONDS = 5.0
 
 
 class Bus:
-    """Sends and receives news."""
+    """Sends and receives notifications."""
 
     def __init__(
         self, database: Database, wake: Callable[[str | None], None], forget: Callable[[str | None], None]
@@ -45,37 +45,37 @@ class Bus:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin to send and to listen."""
+        """Start sending and listening."""
         self._tasks = [asyncio.create_task(self._send()), asyncio.create_task(self._listen())]
 
     async def stop(self) -> None:
-        """Stop both."""
+        """Stop sending and listening."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_STOP_SECONDS)
 
     def wake(self, queue: str) -> None:
-        """There is something to read in a queue."""
+        """Notify of new messages in a queue."""
         self._on_wake(queue)
         self._wake.add(queue)
         self._due.set()
 
     def forget(self, queue: str) -> None:
-        """A queue was changed or deleted."""
+        """Notify of a changed or deleted queue."""
         self._on_forget(queue)
         self._on_wake(queue)
         self._forget.add(queue)
         self._due.set()
 
     def modes_changed(self) -> None:
-        """A maintenance mode was switched."""
+        """Notify of a switched maintenance mode."""
         self.on_modes()
         self._modes = True
         self._due.set()
 
     def keys_changed(self) -> None:
-        """An API key was revoked."""
+        """Notify of a revoked API key."""
         self.on_keys()
         self._keys = True
         self._due.set()
@@ -90,9 +90,9 @@ class Bus:
             for text in wire.pack(self._me, wake, forget, modes=modes, keys=keys):
                 try:
                     await wire.tell(self._database, text)
-                except Exception as error:  # noqa: BLE001 - whatever it is, sending must go on
-                    # Others find out by their own polling; what was forgotten is checked when it is used.
-                    log.warning("could not tell other brokers: %s", error)
+                except Exception as error:  # noqa: BLE001 - the sender must survive any error
+                    # Other brokers notice by polling; stale cache entries are checked on use.
+                    log.warning("cannot notify other brokers: %s", error)
 
     async def _listen(self) -> None:
         decode = msgspec.json.Decoder(wire.News).decode
@@ -108,7 +108,7 @@ class Bus:
             await asyncio.sleep(_RETRY_SECONDS)
 
     def _everything(self) -> None:
-        """What was said while nobody listened may have been about anything."""
+        """Treat everything as changed: notifications may have been missed."""
         self._on_forget(None)
         self._on_wake(None)
         self.on_modes()

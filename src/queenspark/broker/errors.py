@@ -1,10 +1,10 @@
-"""Errors that become an HTTP answer with a clear message."""
+"""Errors that become an HTTP response with a clear message."""
 
 from __future__ import annotations
 
 
 class ApiError(Exception):
-    """An answer other than success: status, a message for people, a code for programs."""
+    """An error response: status, a message for people, a code for programs."""
 
     def __init__(
         self,
@@ -21,9 +21,9 @@ class ApiError(Exception):
         self.message = message
         self.code = code or _CODES.get(status, "error")
         self.retry_after = retry_after
-        #: The methods that the path does take, for 405.
+        #: The methods that the path supports, for 405.
         self.allow = allow
-        #: The line and column of a statement, counted from 1.
+        #: The line and column in a statement, counted from 1.
         self.at = at
 
     @property
@@ -48,10 +48,10 @@ _CODES = {
 
 
 def bad_request(message: str) -> ApiError:
-    """400: the request is wrong; the message names the field and the fix."""
+    """400: the request is invalid; the message names the field and the fix."""
     return ApiError(400, message)
 
 
 def not_found(message: str) -> ApiError:
-    """404: what was asked for does not exist."""
+    """404: the requested object does not exist."""
     return ApiError(404, message)

@@ -1,4 +1,4 @@
-"""Those who follow a queue as it grows, without a group and without leases."""
+"""Followers of a queue's log, without a group and without leases."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from contextlib import contextmanager
 
 
 class Follower:
-    """Waits for news of one queue."""
+    """Waits for notifications of one queue."""
 
     def __init__(self) -> None:
         self._news = asyncio.Event()
 
     def wake(self) -> None:
-        """There is news."""
+        """Notify of new messages."""
         self._news.set()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for news, at most so long; whether there was any."""
+        """Wait for a notification, up to a timeout; return whether there was one."""
         try:
             async with asyncio.timeout(seconds):
                 await self._news.wait()
@@ -33,7 +33,7 @@ class Followers:
 
     def __init__(self) -> None:
         self._by_queue: dict[str, set[Follower]] = {}
-        #: Whether the broker stops, so that nobody should go on following.
+        #: Whether the broker is stopping: followers must end.
         self.closed = False
 
     @contextmanager
@@ -50,13 +50,13 @@ class Followers:
                 del self._by_queue[queue]
 
     def wake(self, queue: str | None) -> None:
-        """There is news of a queue (or, with None, perhaps of any)."""
+        """Notify the followers of a queue, or of all queues with None."""
         chosen = list(self._by_queue) if queue is None else [queue]
         for name in chosen:
             for follower in self._by_queue.get(name, ()):
                 follower.wake()
 
     def close(self) -> None:
-        """Let all followers come to an end."""
+        """End all followers."""
         self.closed = True
         self.wake(None)

@@ -1,4 +1,4 @@
-"""Group commit: requests that arrive at the same time go to the database as one statement."""
+"""Group commit: concurrent requests go to the database as one statement."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..store.errors import DatabaseBusy, DatabaseUnavailable
 _MOST_BYTES = 16 * 1024 * 1024
 
 I = TypeVar("I")  # noqa: E741 - an item of a request
-A = TypeVar("A")  # the answer to it
+A = TypeVar("A")  # its result
 
 
 class Gatherer(Generic[I, A]):
-    """A few lanes; each takes all requests that wait and carries them out together, at most so many items.
+    """A few lanes; each runs all waiting requests as one statement, up to a number of items.
 
-    The items of a request stay together and are answered after their commit. When a gathered statement
-    fails, it is tried again request by request, so that one bad request harms nobody else.
+    The items of a request stay together and get their results after the commit. A failed statement is retried
+    request by request, so that one bad request does not fail the others.
     """
 
     def __init__(self, run: Callable[[Sequence[I]], Awaitable[list[A]]], lanes: int, most: int) -> None:
@@ -31,7 +31,7 @@ class Gatherer(Generic[I, A]):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, items: Sequence[I], size: int = 0) -> list[A]:
-        """Carry out the items of one request of that many bytes, together with those of others."""
+        """Run the items of one request of this many bytes, together with those of others."""
         future: asyncio.Future[list[A]] = asyncio.get_running_loop().create_future()
         self._waiting.append((items, future, size))
         if self._running < self._lanes:
@@ -66,27 +66,27 @@ class Gatherer(Generic[I, A]):
             await self._alone(*requests[0])
             return
         try:
-            answers = await self._run([item for items, _ in requests for item in items])
+            results = await self._run([item for items, _ in requests for item in items])
         except (DatabaseUnavailable, DatabaseBusy) as error:
             for _, future in requests:
                 if not future.done():
                     future.set_exception(error)
-        except Exception:  # noqa: BLE001 - whatever it is, it is the request's
+        except Exception:  # noqa: BLE001 - raised to the request
             for items, future in requests:
                 await self._alone(items, future)
         else:
             start = 0
             for items, future in requests:
                 if not future.done():
-                    future.set_result(answers[start : start + len(items)])
+                    future.set_result(results[start : start + len(items)])
                 start += len(items)
 
     async def _alone(self, items: Sequence[I], future: asyncio.Future[list[A]]) -> None:
         try:
-            answers = await self._run(items)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the request's
+            results = await self._run(items)
+        except Exception as error:  # noqa: BLE001 - raised to the request
             if not future.done():
                 future.set_exception(error)
         else:
             if not future.done():
-                future.set_result(answers)
+                future.set_result(results)

@@ -1,4 +1,4 @@
-"""Answers that are kept for a second, so that many dashboards cost as much as one."""
+"""A one-second cache of results, so that many dashboards cost as much as one."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 KEPT_SECONDS = 1.0
-_MOST = 100  # answers kept
+_MOST = 100  # cached results
 
 
 class _Glance(NamedTuple):
     until: float
-    answer: asyncio.Future[Any]
+    result: asyncio.Future[Any]
 
 
 class Glances:
-    """Makes an answer once for all who ask for it within a second."""
+    """Computes each result once per second, for all callers."""
 
     def __init__(self) -> None:
         self._glances: dict[str, _Glance] = {}
 
     async def get(self, name: str, make: Callable[[], Awaitable[Any]]) -> Any:
-        """The answer of that name; those who ask while it is made wait for it."""
+        """Return the result of this name; concurrent callers share one computation."""
         known = self._glances.get(name)
         if known is None or known.until < time.monotonic():
             if len(self._glances) >= _MOST:
                 self._glances.clear()
             known = _Glance(time.monotonic() + KEPT_SECONDS, asyncio.ensure_future(make()))
-            known.answer.add_done_callback(_note_failure)
+            known.result.add_done_callback(_note_failure)
             self._glances[name] = known
         try:
-            # Whoever goes away leaves the others their answer.
-            return await asyncio.shield(known.answer)
+            # A cancelled caller must not cancel the shared computation.
+            return await asyncio.shield(known.result)
         except Exception:
             self._glances.pop(name, None)
             raise
 
 
-def _note_failure(answer: asyncio.Future[Any]) -> None:
-    """Whoever waits gets the error; when all have gone away, nobody needs to hear of it."""
-    if not answer.cancelled():
-        answer.exception()
+def _note_failure(result: asyncio.Future[Any]) -> None:
+    """Mark the exception as retrieved: every waiter gets it, and there may be none left."""
+    if not result.cancelled():
+        result.exception()

@@ -1,4 +1,4 @@
-"""Metrics of jobs, as the database has them: the same on every broker. Temporary jobs have none."""
+"""Metrics of jobs, from the database: the same on every broker. Temporary jobs have none."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ JOBS = {
 
 
 class JobMetrics(Collector):
-    """What was measured last."""
+    """The last measurement."""
 
     def __init__(self) -> None:
         self._jobs: Mapping[tuple[str, str], Row] = {}
 
     def update(self, jobs: Mapping[tuple[str, str], Row]) -> None:
-        """Show these from now on: jobs by namespace and name. A row has its `state` too."""
+        """Replace the measurement: jobs by namespace and name. A row includes the `state`."""
         self._jobs = jobs
 
     def collect(self) -> Iterable[Metric]:
-        """All families, also those without a sample."""
+        """Collect all families, including empty ones."""
         yield from families("job", JOBS, _JOB, [*self._jobs.items()])
         state = GaugeMetricFamily("queenspark_job_state", "1 for the state of a job", labels=(*_JOB, "state"))
         for labels, row in self._jobs.items():

@@ -1,4 +1,4 @@
-"""GET /api/v1/jobs…: the jobs, how they are doing, and what failed; pause, resume, restart, delete."""
+"""GET /api/v1/jobs…: list, inspect, pause, resume, restart and delete jobs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import msgspec
 from ..sql import SqlError, thaw
 from ..store.errors import Refused
 from ..store.job import Job
-from .answers.jobs import JobDeadList, JobDeleted, JobDetail, JobList
-from .answers.streams import LateRecords
 from .broker import Broker
 from .errors import ApiError, not_found
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
 from .paging import OffsetQuery, PageQuery, page_of, paged
+from .responses.jobs import JobDeadList, JobDeleted, JobDetail, JobList
+from .responses.streams import LateRecords
 from .sql import Executor, split_name
 from .sql.catalogue import read_by
 from .sql.condition import shown_job, shown_retention, shown_run
@@ -23,19 +23,19 @@ from .stream_resources import shown_dead, shown_late
 
 
 class JobsQuery(PageQuery):
-    """Which jobs."""
+    """Filters on the jobs."""
 
     namespace: str | None = None
 
 
 class DropQuery(msgspec.Struct):
-    """Whether the jobs that read it go too."""
+    """Whether to delete the readers of the job, too."""
 
     cascade: bool = False
 
 
 async def find_job(broker: Broker, name: str) -> Job:
-    """The job of a name, or 404."""
+    """Return a job by name, or raise 404."""
     async with broker.store.jobs.reading() as reading:
         job = await reading.find(*split_name(name))
     if job is None:
@@ -43,8 +43,8 @@ async def find_job(broker: Broker, name: str) -> Job:
     return job
 
 
-async def list_jobs(broker: Broker, call: Call) -> Answer:
-    """A page of the jobs, or of those of a namespace."""
+async def list_jobs(broker: Broker, call: Call) -> Response:
+    """List the jobs, optionally of one namespace."""
     query: JobsQuery = call.query
     jobs = broker.store.jobs
     found, total = await jobs.page(
@@ -55,7 +55,7 @@ async def list_jobs(broker: Broker, call: Call) -> Answer:
     return json(paged("jobs", shown, total, query))
 
 
-async def get_job(broker: Broker, call: Call) -> Answer:
+async def get_job(broker: Broker, call: Call) -> Response:
     """One job."""
     return json(await _detail(broker, call.path["name"]))
 
@@ -68,7 +68,7 @@ async def _detail(broker: Broker, name: str) -> dict[str, Any]:
     try:
         plan = thaw(job.query)
         columns, is_updating = plan_columns(plan), plan.updating
-    except (SqlError, msgspec.MsgspecError):  # a newer version may have made it: it has failed, and says why
+    except (SqlError, msgspec.MsgspecError):  # created by a newer version: the job has failed and shows why
         columns, is_updating = [], True
     return {
         **shown_job(job, condition),
@@ -82,7 +82,7 @@ async def _detail(broker: Broker, name: str) -> dict[str, Any]:
 
 
 def _control(action: str) -> Any:
-    async def control(broker: Broker, call: Call) -> Answer:
+    async def control(broker: Broker, call: Call) -> Response:
         name = call.path["name"]
         async with broker.store.jobs.change() as change:
             job = await change.find(*split_name(name))
@@ -94,8 +94,8 @@ def _control(action: str) -> Any:
     return control
 
 
-async def delete(broker: Broker, call: Call) -> Answer:
-    """Delete a job with its rows; 409 while others use these."""
+async def delete(broker: Broker, call: Call) -> Response:
+    """Delete a job with its rows; 409 while it has readers."""
     name = call.path["name"]
     try:
         async with broker.store.jobs.change() as change:
@@ -113,15 +113,15 @@ async def delete(broker: Broker, call: Call) -> Answer:
     return json({"deleted": True, "dropped": dropped})
 
 
-async def dead(broker: Broker, call: Call) -> Answer:
-    """Records and rows that failed, with the reason, the newest first."""
+async def dead(broker: Broker, call: Call) -> Response:
+    """List failed records and rows with the reason, newest first."""
     job = await find_job(broker, call.path["name"])
     rows = await broker.store.jobs.dead(job, call.query.limit, call.query.offset)
     return json({"dead": [shown_dead(row) for row in rows]})
 
 
-async def late(broker: Broker, call: Call) -> Answer:
-    """Records that came when their window was sealed, the newest first."""
+async def late(broker: Broker, call: Call) -> Response:
+    """List records that arrived after their window was sealed, newest first."""
     job = await find_job(broker, call.path["name"])
     rows = await broker.store.jobs.late(job, call.query.limit, call.query.offset)
     return json({"late": [shown_late(row) for row in rows]})

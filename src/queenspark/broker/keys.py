@@ -9,19 +9,19 @@ import msgspec
 from msgspec import UNSET, Meta
 
 from ..store.api_keys import ApiKey, NewKey
-from .answers.access import Key, KeyList
 from .broker import Broker
 from .errors import bad_request, not_found
-from .http import Answer, Call, Right, Route, ScopeError, json, parse_scopes
+from .http import Call, Response, Right, Route, ScopeError, json, parse_scopes
 from .limits import check_name
 from .paging import PageQuery, page_of, paged
+from .responses.access import Key, KeyList
 from .times import iso, iso_time, parse_time
 
 Rate = Annotated[float, Meta(gt=0, le=1e9)]
 
 
 class KeyRequest(msgspec.Struct, rename="camel"):
-    """A key to be made: with a role, with scopes, or both."""
+    """A key to create: with a role, scopes, or both."""
 
     name: str
     role: Literal["read-only", "read-write", "admin"] | None = None
@@ -50,7 +50,7 @@ def shown_key(key: ApiKey, secret: str | None = None) -> Key:
 
 
 def new_key(request: KeyRequest) -> NewKey:
-    """The key that a request asks for, or 400."""
+    """Validate a request for a key, or raise 400."""
     check_name("name", request.name)
     if request.role is None and not request.scopes:
         raise bad_request("a key needs a role, scopes, or both: a role is read-only, read-write or admin")
@@ -71,21 +71,21 @@ def new_key(request: KeyRequest) -> NewKey:
     )
 
 
-async def create(broker: Broker, call: Call) -> Answer:
-    """Make a key; it is in this answer, and nowhere else."""
+async def create(broker: Broker, call: Call) -> Response:
+    """Create a key; only this response contains the secret."""
     key, secret = await broker.store.api_keys.create(new_key(call.body), call.caller.name)
     call.acted_on = f"{key.id} {key.name}"
     return json(shown_key(key, secret), 201)
 
 
-async def list_keys(broker: Broker, call: Call) -> Answer:
-    """A page of the keys, those that are revoked or over too."""
+async def list_keys(broker: Broker, call: Call) -> Response:
+    """List the keys, including revoked and expired ones."""
     query: PageQuery = call.query
     keys, total = await broker.store.api_keys.page(page_of(query, "createdAt", visible=None))
     return json(paged("keys", [shown_key(key) for key in keys], total, query))
 
 
-async def revoke(broker: Broker, call: Call) -> Answer:
+async def revoke(broker: Broker, call: Call) -> Response:
     """Revoke a key, on every broker within five seconds."""
     key = await broker.store.api_keys.revoke(call.path["id"].replace("\x00", ""))
     if key is None:

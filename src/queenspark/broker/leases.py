@@ -1,4 +1,4 @@
-"""Leases of windows that this broker handed out: an ack need not ask the database what it is for."""
+"""A cache of window leases granted by this broker: saves an ack a database lookup."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MOST = 100_000
 
 
 class Lease(NamedTuple):
-    """What a lease is on."""
+    """The subject of a lease."""
 
     partition_id: int
     transaction_id: str
@@ -17,17 +17,17 @@ class Lease(NamedTuple):
 
 
 class Leases:
-    """The newest leases by id. Whether one is still good, only the database knows."""
+    """The newest leases by id. Only the database knows whether one is still valid."""
 
     def __init__(self) -> None:
         self._leases: dict[str, Lease] = {}
 
     def remember(self, lease_id: str, lease: Lease) -> None:
-        """A window was handed out."""
+        """Cache the lease of a delivered window."""
         if len(self._leases) >= _MOST:
             del self._leases[next(iter(self._leases))]
         self._leases[lease_id] = lease
 
     def take(self, lease_id: str) -> Lease | None:
-        """What the lease is on, once: a repeated answer is for the database to judge."""
+        """Remove and return a lease; a repeated ack is left to the database."""
         return self._leases.pop(lease_id, None)

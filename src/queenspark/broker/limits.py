@@ -1,4 +1,4 @@
-"""What names, headers and payloads may look like."""
+"""Limits on names, headers and payloads."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .errors import ApiError, bad_request
 
 
 def check_name(what: str, name: str) -> str:
-    """A name of 1 to 255 characters without control characters, or 400."""
+    """Check a name: 1 to 255 characters, no control characters; raise 400."""
     if fault := name_fault(name):
         raise bad_request(f"{what} {fault}")
     return name
 
 
 def check_lease(what: str, value: int, unit: Literal["seconds", "milliseconds"]) -> int:
-    """The time of a lease, at most a day, or 400."""
+    """Check a lease time: at most a day; raise 400."""
     most = LONGEST_LEASE_MS if unit == "milliseconds" else LONGEST_LEASE_MS // 1000
     if value > most:
         other = "milliseconds" if unit == "seconds" else "seconds"
@@ -34,7 +34,7 @@ def check_lease(what: str, value: int, unit: Literal["seconds", "milliseconds"])
 
 
 def check_queue(what: str, name: str) -> str:
-    """The name of a queue that anybody may push to, configure and delete, or 400."""
+    """Check the name of a user's queue (not a window queue); raise 400."""
     if name.startswith(WINDOW_QUEUES):
         raise bad_request(
             f"{what}: names that begin with {WINDOW_QUEUES} are the window queues of streams;"
@@ -44,20 +44,20 @@ def check_queue(what: str, name: str) -> str:
 
 
 def check_ids(what: str, ids: Iterable[str]) -> None:
-    """Transaction and trace ids, many at once."""
+    """Check transaction and trace ids, many at once."""
     if fault := ids_fault(ids):
         raise bad_request(f"{what} {fault}")
 
 
 def check_headers(headers: Iterable[Mapping[str, str] | None]) -> None:
-    """Number, names and lengths of headers, or 400."""
+    """Check number, names and lengths of headers; raise 400."""
     for each in headers:
         if each and (fault := headers_fault(each)):
             raise bad_request(f"headers {fault}")
 
 
 def check_payloads(payloads: Iterable[Raw], body_bytes: int, most_bytes: int, most_depth: int) -> None:
-    """Size and depth of payloads, or 413 and 400."""
+    """Check size and depth of payloads; raise 413 or 400."""
     for payload in payloads:
         text = bytes(payload)
         if body_bytes > most_bytes and (fault := size_fault(text, most_bytes)):

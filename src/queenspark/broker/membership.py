@@ -1,7 +1,7 @@
-"""Which records are in a window: the one place that the broker asks.
+"""Which records belong to a window: the broker's only implementation.
 
-`windows.membership` decides by partition and time. Where a stream computes, the first stage of its plan does
-(`sql.running`): the same one that has cut the windows in the pipeline.
+`windows.membership` decides by partition and time. For a stream that computes, the first stage of its plan
+decides (`sql.running`): the same one that assigned the windows in the pipeline.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ..store.definitions import Body, spec_of
 from ..store.hydration import Record
 from ..windows.membership import Members, Position, Span
 
-Names = Mapping[int, tuple[str, str]]  # of partitions, by id: the partition's and its queue's
+Names = Mapping[int, tuple[str, str]]  # partition and queue names, by partition id
 
 
 class Membership(NamedTuple):
     """The records of one window."""
 
-    #: Those that the database can tell apart.
+    #: The filter that the database can apply.
     members: Members
-    #: The key under which dropped records are noted.
+    #: The key under which dropped records are recorded.
     noted_key: str
     window_key: str
     span: Span
@@ -37,23 +37,23 @@ class Membership(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """Whether the database gives only members, but for dropped records."""
+        """Whether the database returns members only, apart from dropped records."""
         return self.reader is None and self.members.path is None
 
     @property
     def is_scattered(self) -> bool:
-        """Whether most of what lies between the positions of the window can be of other windows."""
+        """Whether most records in the window's ranges may belong to other windows."""
         return self.reader is not None and self.members.partition is None
 
     async def only(self, records: list[Record], dropped: Collection[Position], names: Names) -> list[Record]:
-        """The records that are in it, of those with the partition and the time of creation."""
+        """Filter records by membership, given those that pass the database's filter."""
         positions = [(record.txid, record.id) for record in records]
         if self.reader is None:
             inside = self.members.contain(positions, [record.payload for record in records], dropped)
             return [record for record, is_there in zip(records, inside, strict=True) if is_there]
         if not records:
             return []
-        # Decoding takes some milliseconds, in which others shall be served.
+        # Decoding takes milliseconds; keep the event loop free.
         frame = _frame(records, names)
         found = await asyncio.to_thread(self.reader.inside, frame, self.window_key, self.span)
         return [
@@ -64,14 +64,14 @@ class Membership(NamedTuple):
 
 
 def membership(body: Body, window: WindowMessage) -> Membership:
-    """Which records are in a window of a version."""
+    """Return the membership of a window, under its version of the definition."""
     span = (window.start, window.end)
     if body.query is None:
         members = Members.of(spec_of(body), body.event_time, body.partitioned, window.key, span)
         return Membership(members, window.key, window.key, span, None)
     reader = _reader(msgspec.json.encode(body.query, order="sorted"))
     spec = spec_of(body)
-    # Times of the payload are the reader's; the database knows when a record was created.
+    # Event times are checked by the reader; the database filters by creation time.
     members = Members.of(spec, None, reader.by_partition, window.key, span)
     if spec.clock == "event":
         members = members._replace(created=None)
@@ -85,7 +85,7 @@ def _reader(query: bytes) -> WindowReader:
 
 
 def _frame(records: Sequence[Record], names: Names) -> pl.DataFrame:
-    """Records as messages of the first stage."""
+    """Convert records to messages of the first stage."""
     names_of = [names.get(record.partition_id, ("", "")) for record in records]
     columns: dict[str, list[Any]] = {
         "queue": [queue for _, queue in names_of],

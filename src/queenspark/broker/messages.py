@@ -11,7 +11,13 @@ from msgspec.structs import asdict
 from ..store.dead_letters import Filter
 from ..store.headers import shown
 from ..store.page import Page
-from .answers.messages import (
+from .broker import Broker
+from .errors import bad_request, not_found
+from .http import Call, Response, Right, Route, json
+from .limits import check_ids, check_name
+from .paging import OffsetQuery
+from .reach import check_partition
+from .responses.messages import (
     Counted,
     DeadLetter,
     DeadLetterList,
@@ -27,17 +33,11 @@ from .answers.messages import (
     TraceNames,
     TracePage,
 )
-from .broker import Broker
-from .errors import bad_request, not_found
-from .http import Answer, Call, Right, Route, json
-from .limits import check_ids, check_name
-from .paging import OffsetQuery
-from .reach import check_partition
 from .times import iso_time, parse_time
 
 
 class BrowseQuery(OffsetQuery):
-    """Which messages."""
+    """Filters on the messages."""
 
     queue: str | None = None
     partition: str | None = None
@@ -50,7 +50,7 @@ class BrowseQuery(OffsetQuery):
 
 
 def partition_number(text: str) -> int:
-    """A partition id from a path, or 404."""
+    """Parse a partition id from a path, or raise 404."""
     if len(text) < 20 and text.isascii() and text.isdigit() and int(text) < 2**63:
         return int(text)
     raise not_found(f"partition {text} does not exist")
@@ -75,8 +75,8 @@ def _message(row: dict[str, Any]) -> Message:
     )
 
 
-async def browse(broker: Broker, call: Call) -> Answer:
-    """Messages of the log, the newest first."""
+async def browse(broker: Broker, call: Call) -> Response:
+    """List messages of the log, newest first."""
     query: BrowseQuery = call.query
     queue = await broker.store.catalog.queue(query.queue) if query.queue else None
     if query.queue and (queue is None or not call.may(query.queue)):
@@ -91,14 +91,14 @@ async def browse(broker: Broker, call: Call) -> Answer:
 
 
 async def _path(broker: Broker, call: Call) -> tuple[int, str]:
-    """The partition and the message that a path names, within the caller's reach."""
+    """The partition and message in the path, checked against the caller's scopes."""
     partition_id = partition_number(call.path["partitionId"])
     await check_partition(broker, call, partition_id)
     return partition_id, call.path["transactionId"].replace("\x00", "")
 
 
-async def get_message(broker: Broker, call: Call) -> Answer:
-    """One message, or the dead letter that is left of it."""
+async def get_message(broker: Broker, call: Call) -> Response:
+    """Return one message, or its remaining dead letter."""
     partition_id, transaction_id = await _path(broker, call)
     row = await broker.store.messages.get(partition_id, transaction_id)
     dead, _ = await broker.store.dead_letters.find(
@@ -110,7 +110,7 @@ async def get_message(broker: Broker, call: Call) -> Answer:
     return json(MessageDetail(**asdict(shown), dead_letters=[_dead_letter(entry) for entry in dead]))
 
 
-async def delete_message(broker: Broker, call: Call) -> Answer:
+async def delete_message(broker: Broker, call: Call) -> Response:
     """Delete a message and its dead letters."""
     partition_id, transaction_id = await _path(broker, call)
     chosen = Filter(partition_id=partition_id, transaction_id=transaction_id)
@@ -120,8 +120,8 @@ async def delete_message(broker: Broker, call: Call) -> Answer:
     return json(MessageDeleted(True, True, transaction_id, str(partition_id)))
 
 
-async def retry_message(broker: Broker, call: Call) -> Answer:
-    """Put a dead letter back: its group gets it again."""
+async def retry_message(broker: Broker, call: Call) -> Response:
+    """Return a dead letter to its group for redelivery."""
     partition_id, transaction_id = await _path(broker, call)
     count = await _put_back(broker, Filter(partition_id=partition_id, transaction_id=transaction_id))
     if not count:
@@ -130,7 +130,7 @@ async def retry_message(broker: Broker, call: Call) -> Answer:
 
 
 class DeadLetterQuery(OffsetQuery, rename="camel"):
-    """Which dead letters."""
+    """Filters on the dead letters."""
 
     queue: str | None = None
     consumer_group: str | None = None
@@ -178,8 +178,8 @@ def _dead_letter(row: dict[str, Any]) -> DeadLetter:
     )
 
 
-async def list_dead_letters(broker: Broker, call: Call) -> Answer:
-    """Dead letters, the newest first."""
+async def list_dead_letters(broker: Broker, call: Call) -> Response:
+    """List dead letters, newest first."""
     query: DeadLetterQuery = call.query
     rows, total = await broker.store.dead_letters.find(_filter(call), query.limit, query.offset)
     return json(DeadLetterList([_dead_letter(row) for row in rows], total, query.limit, query.offset))
@@ -196,7 +196,7 @@ def _need_filter(call: Call) -> Filter:
 
 
 async def _put_back(broker: Broker, chosen: Filter) -> int:
-    """Put dead letters back, and wake who waits for them."""
+    """Return dead letters to their groups, and wake waiting polls."""
     partitions: list[int] = []
     for each in await _of_one_queue(broker, chosen):
         partitions += await broker.store.dead_letters.put_back(each)
@@ -206,7 +206,7 @@ async def _put_back(broker: Broker, chosen: Filter) -> int:
 
 
 async def _of_one_queue(broker: Broker, chosen: Filter) -> list[Filter]:
-    """A filter as one for each queue in sight, unless all are."""
+    """Split a filter into one per visible queue, unless all are visible."""
     if chosen.visible is None:
         return [chosen]
     rows, _ = await broker.store.groups.page(
@@ -215,12 +215,12 @@ async def _of_one_queue(broker: Broker, chosen: Filter) -> list[Filter]:
     return [msgspec.structs.replace(chosen, queue=name) for name in {row["queue"] for row in rows}]
 
 
-async def retry_dead_letters(broker: Broker, call: Call) -> Answer:
-    """Put all dead letters of a filter back."""
+async def retry_dead_letters(broker: Broker, call: Call) -> Response:
+    """Return all dead letters of a filter to their groups."""
     return json(Counted(True, await _put_back(broker, _need_filter(call))))
 
 
-async def delete_dead_letters(broker: Broker, call: Call) -> Answer:
+async def delete_dead_letters(broker: Broker, call: Call) -> Response:
     """Delete all dead letters of a filter."""
     return json(Counted(True, await broker.store.dead_letters.delete(_need_filter(call))))
 
@@ -236,8 +236,8 @@ class TraceRequest(msgspec.Struct, rename="camel"):
     event_type: str | None = None
 
 
-async def add_trace(broker: Broker, call: Call) -> Answer:
-    """Note something about a message."""
+async def add_trace(broker: Broker, call: Call) -> Response:
+    """Add a trace to a message."""
     request: TraceRequest = call.body
     names = [request.trace_names] if isinstance(request.trace_names, str) else request.trace_names or []
     check_ids("transactionId", [request.transaction_id])
@@ -272,15 +272,15 @@ def _trace(row: dict[str, Any]) -> Trace:
     )
 
 
-async def message_traces(broker: Broker, call: Call) -> Answer:
-    """The traces of one message."""
+async def message_traces(broker: Broker, call: Call) -> Response:
+    """List the traces of one message."""
     return json(
         TraceList([_trace(row) for row in await broker.store.traces.of_message(*await _path(broker, call))])
     )
 
 
-async def named_traces(broker: Broker, call: Call) -> Answer:
-    """The traces of one name."""
+async def named_traces(broker: Broker, call: Call) -> Response:
+    """List the traces of one name."""
     query: OffsetQuery = call.query
     rows = await broker.store.traces.of_name(
         call.path["name"].replace("\x00", ""), query.limit, query.offset, call.visible()
@@ -289,8 +289,8 @@ async def named_traces(broker: Broker, call: Call) -> Answer:
     return json(TracePage([_trace(row) for row in rows], total, query.limit, query.offset))
 
 
-async def trace_names(broker: Broker, call: Call) -> Answer:
-    """All trace names."""
+async def trace_names(broker: Broker, call: Call) -> Response:
+    """List all trace names."""
     query: OffsetQuery = call.query
     rows = await broker.store.traces.names(query.limit, query.offset, call.visible())
     return json(TraceNames([TraceName(row["name"], row["traces"], iso_time(row["last_at"])) for row in rows]))

@@ -10,7 +10,7 @@ from .stream_metrics import StreamMetrics
 
 
 class Metrics:
-    """What a broker counts. Names begin with `queenspark_`."""
+    """The metrics of a broker. Names begin with `queenspark_`."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -86,7 +86,7 @@ class Metrics:
         return generate_latest(self.registry)
 
     def values(self) -> dict[str, float]:
-        """Everything without labels, as a flat object."""
+        """All unlabelled metrics, as a flat object."""
         return {
             sample.name: sample.value
             for metric in self._in_json

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the table of routes."""
+"""The OpenAPI document, generated from the route table."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import msgspec
 
 from .. import __version__
 from .broker import Broker
-from .http import Answer, Call, Error, Right, Route, json
-from .http.answer import JSON_LINES
+from .http import Call, Error, Response, Right, Route, json
+from .http.response import JSON_LINES
 
 _PARAM = re.compile(r":(\w+)")
 _REF = "#/components/schemas/{name}"
 
 
 def document(routes: list[Route]) -> dict[str, Any]:
-    """All routes with their parameters, bodies and answers."""
+    """Describe all routes with their parameters, bodies and responses."""
     schemas = _Schemas(routes)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
@@ -38,12 +38,12 @@ def document(routes: list[Route]) -> dict[str, Any]:
 
 
 class _Schemas:
-    """The schemas of all types that routes take and answer."""
+    """The schemas of all request and response types."""
 
     def __init__(self, routes: list[Route]) -> None:
         taken = [kind for route in routes for kind in (route.query, route.body) if kind is not None]
-        answered = [kind for route in routes for kind in route.answers.values() if kind not in (None, str)]
-        types = list(dict.fromkeys([*taken, *answered, Error]))
+        responded = [kind for route in routes for kind in route.responses.values() if kind not in (None, str)]
+        types = list(dict.fromkeys([*taken, *responded, Error]))
         schemas, self.components = msgspec.json.schema_components(types, ref_template=_REF)
         self._by_type = dict(zip(types, schemas, strict=True))
 
@@ -85,9 +85,9 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
 
 
 def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
-    """The answers of a route by status, and the error that any route may answer with."""
+    """The responses of a route by status, plus the error common to all routes."""
     responses: dict[str, Any] = {}
-    for status, kind in route.answers.items():
+    for status, kind in route.responses.items():
         response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
         responses[str(status)] = response
         if kind is str:
@@ -102,7 +102,7 @@ def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    """A query parameter is left out rather than null."""
+    """Remove null: a query parameter is omitted instead."""
     choices = [choice for choice in schema.get("anyOf", []) if choice.get("type") != "null"]
     if len(choices) == 1:
         return dict(choices[0])
@@ -110,11 +110,11 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def route(routes: list[Route]) -> Route:
-    """The route that serves the document of all routes, itself included."""
+    """Return the route that serves the document, which includes this route."""
 
-    async def serve(_: Broker, __: Call) -> Answer:
-        return answer
+    async def serve(_: Broker, __: Call) -> Response:
+        return response
 
     own = Route("GET", "/openapi.json", serve, "This document", Right.PUBLIC, {200: dict[str, Any]})
-    answer = json(document([*routes, own]))
+    response = json(document([*routes, own]))
     return own

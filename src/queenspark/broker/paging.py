@@ -1,4 +1,4 @@
-"""The parameters of lists: limit, offset, sort and search, by the same names everywhere."""
+"""List parameters: limit, offset, sort and search, with the same names everywhere."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Offset = Annotated[int, Meta(ge=0, le=2**31)]
 
 
 class OffsetQuery(msgspec.Struct):
-    """A page of a list that has an order of its own."""
+    """A page of a list in its natural order."""
 
     limit: Limit = 100
     offset: Offset = 0
 
 
 class PageQuery(msgspec.Struct):
-    """A page of a list. Without a limit it has up to 1,000 rows: clients that know no pages get all."""
+    """A page of a list. The default limit is 1,000 rows, for clients without paging."""
 
     limit: Limit = MOST
     offset: Offset = 0
@@ -32,9 +32,9 @@ class PageQuery(msgspec.Struct):
 
 
 def page_of(query: PageQuery, *sorts: str, visible: list[str] | None) -> Page:
-    """The page that a query asks for. It can be sorted by name and by `sorts`, with a minus descending.
+    """Build the page for a query. It can be sorted by name and by `sorts`, descending with a minus.
 
-    `visible` is what the caller may see, as `Call.visible` gives it.
+    `visible` are the names that the caller may see, from `Call.visible`.
     """
     sort = query.sort.removeprefix("-")
     if sort not in ("name", *sorts):
@@ -47,5 +47,5 @@ def page_of(query: PageQuery, *sorts: str, visible: list[str] | None) -> Page:
 
 
 def paged(name: str, rows: Sequence[Any], total: int, query: PageQuery | OffsetQuery) -> dict[str, Any]:
-    """The body of a list: its rows under their name, the total over all pages, and which page this is."""
+    """Build the body of a list: its rows under their name, the total over all pages, and the page."""
     return {name: rows, "total": total, "limit": query.limit, "offset": query.offset}

@@ -1,8 +1,7 @@
-"""Parked long polls: they cost nothing until there is news of their queue.
+"""Parked long polls, idle until their queue has news.
 
-Polls that want the same thing share a lot. When a lot is woken, one runner pops for its polls in turn,
-first come first served, until the queue has no more to give; so one message costs one pop, however many
-polls are parked.
+Polls for the same thing share a lot. When a lot is woken, one runner pops for its polls in turn, first come
+first served, until the queue is drained; so one message costs one pop, however many polls are parked.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 from ..store.delivery import Batch
 from ..store.errors import ChangedMeanwhile, Refused, StoreError
 
-# When messages wait for an older transaction to finish, look again so soon, then less and less often.
+# While messages wait for an older transaction to finish, check again with exponential backoff.
 _ABOVE_HORIZON_SECONDS = 0.003
 _ABOVE_HORIZON_LONGEST = 0.25
 _MOST_NAMES = 100_000
@@ -24,19 +23,19 @@ _TROUBLE_SECONDS = 1.0
 
 
 class Lot(NamedTuple):
-    """What a poll waits for: a queue (or any queue of a scope), for a group, perhaps in one partition."""
+    """The target of a poll: a queue (or any queue of a scope), for a group, optionally in one partition."""
 
     queue: str | None
     scope: tuple[str | None, str | None]
     group: str
     partition: str | None
-    #: The names that the polls may see, where the queue is not named: one pops for all others.
+    #: The visible names, for polls without a queue name: the polls of a lot must be interchangeable.
     reach: tuple[str, ...] | None = None
 
 
 Pop = Callable[[], Awaitable[Batch | None]]
 InScope = Callable[[str, tuple[str | None, str | None]], bool]
-NextLook = Callable[[], Awaitable[tuple[bool, float | None]]]
+NextCheck = Callable[[], Awaitable[tuple[bool, float | None]]]
 
 
 class _Poll:
@@ -44,20 +43,20 @@ class _Poll:
 
     def __init__(self, pop: Pop) -> None:
         self.pop = pop
-        self.popping = False  # what this pop brings belongs to this poll, even if its time is over
+        self.popping = False  # a batch from this pop belongs to this poll, even after its timeout
         self.leaving = False
         self.future: asyncio.Future[Batch | None] = asyncio.get_running_loop().create_future()
 
 
-class _Place:
+class _ParkedLot:
     """The polls of one lot, and its runner."""
 
-    def __init__(self, next_look: NextLook, release: Callable[[Batch], Awaitable[None]]) -> None:
+    def __init__(self, next_check: NextCheck, release: Callable[[Batch], Awaitable[None]]) -> None:
         self.polls: deque[_Poll] = deque()
-        self._next_look = next_look
+        self._next_check = next_check
         self._release = release
         self._news = False
-        self.is_drained = False  # the last pop brought nothing, and nothing has happened since
+        self.is_drained = False  # the last pop found nothing, and no notification came since
         self._pause = _ABOVE_HORIZON_SECONDS
         self._runner: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -93,7 +92,7 @@ class _Place:
                 self._leave(poll)
                 self._again_in(_TROUBLE_SECONDS)
                 return
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is the request's
+            except Exception as error:  # noqa: BLE001 - raised to the request
                 self._drop(poll)
                 if not poll.future.done():
                     poll.future.set_exception(error)
@@ -106,19 +105,19 @@ class _Place:
                     poll.future.set_result(batch)
                 continue
             self._leave(poll)
-            if not self._news and not await self._look_later():
+            if not self._news and not await self._check_later():
                 return
 
     def _leave(self, poll: _Poll) -> None:
-        """A pop brought nothing: a poll whose time is over meanwhile goes."""
+        """End a poll that timed out during an empty pop."""
         poll.popping = False
         if poll.leaving and not poll.future.done():
             poll.future.set_result(None)
 
-    async def _look_later(self) -> bool:
-        """Set a timer for the next place that becomes available; True to look again at once."""
+    async def _check_later(self) -> bool:
+        """Set a timer for the next partition that becomes available; return True to check again at once."""
         try:
-            above_horizon, seconds = await self._next_look()
+            above_horizon, seconds = await self._next_check()
         except StoreError:
             self._again_in(_TROUBLE_SECONDS)
             return False
@@ -149,30 +148,30 @@ class Parking:
     def __init__(self, release: Callable[[Batch], Awaitable[None]], in_scope: InScope) -> None:
         self._release = release
         self._in_scope = in_scope
-        self._lots: dict[Lot, _Place] = {}
+        self._lots: dict[Lot, _ParkedLot] = {}
         self._by_queue: dict[str | None, set[Lot]] = {}  # None: polls of a whole namespace or task
         self._wakes: dict[str, int] = {}
         self._all_wakes = 0
         self.closed = False
 
     def __len__(self) -> int:
-        return sum(len(place.polls) for place in self._lots.values())
+        return sum(len(parked.polls) for parked in self._lots.values())
 
     def queues(self) -> set[str]:
-        """Queues that somebody waits for."""
+        """Queues with parked polls."""
         return {queue for queue in self._by_queue if queue is not None}
 
     def version(self, lot: Lot) -> int:
-        """Rises with news for a lot. Taken before a pop, it tells whether news came during it."""
+        """Incremented by each notification for a lot. Read before a pop, it detects one during the pop."""
         return self._all_wakes + (self._wakes.get(lot.queue, 0) if lot.queue is not None else 0)
 
     def is_drained(self, lot: Lot) -> bool:
-        """Whether others already wait for this lot and a pop is known to bring nothing."""
-        place = self._lots.get(lot)
-        return place is not None and bool(place.polls) and place.is_drained
+        """Whether other polls are parked on this lot and a pop is known to find nothing."""
+        parked = self._lots.get(lot)
+        return parked is not None and bool(parked.polls) and parked.is_drained
 
     def wake(self, queue: str | None) -> None:
-        """There is news of a queue (or, with None, perhaps of any)."""
+        """Wake the polls of a queue, or of all queues with None."""
         if queue is None:
             self._all_wakes += 1
             chosen = list(self._lots)
@@ -187,42 +186,42 @@ class Parking:
             self._lots[lot].wake()
 
     def wake_scopes(self) -> None:
-        """Perhaps there is news for the polls of a namespace or task."""
+        """Wake the polls of namespaces and tasks."""
         for lot in list(self._by_queue.get(None, ())):
             self._lots[lot].wake()
 
     async def wait(
-        self, lot: Lot, version: int, pop: Pop, next_look: NextLook, seconds: float, gone: asyncio.Task[Any]
+        self, lot: Lot, version: int, pop: Pop, next_check: NextCheck, seconds: float, gone: asyncio.Task[Any]
     ) -> Batch | None:
-        """Park until there is a batch, the time is over, or the client is gone."""
+        """Park until there is a batch, the timeout passes, or the client disconnects."""
         if self.closed:
             return None
-        place = self._lots.get(lot)
-        if place is None:
-            place = self._lots[lot] = _Place(next_look, self._release)
+        parked = self._lots.get(lot)
+        if parked is None:
+            parked = self._lots[lot] = _ParkedLot(next_check, self._release)
             self._by_queue.setdefault(lot.queue, set()).add(lot)
         poll = _Poll(pop)
-        place.polls.append(poll)
-        if len(place.polls) == 1 or version != self.version(lot):
-            place.wake()
+        parked.polls.append(poll)
+        if len(parked.polls) == 1 or version != self.version(lot):
+            parked.wake()
         try:
             await asyncio.wait({poll.future, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if poll.popping and not poll.future.done():
                 poll.leaving = True
                 await asyncio.wait({poll.future})
         finally:
-            place._drop(poll)
-            if not place.polls:
-                place.close()
-                self._forget(lot, place)
+            parked._drop(poll)
+            if not parked.polls:
+                parked.close()
+                self._forget(lot, parked)
             if not poll.future.done():
                 poll.future.cancel()
         if poll.future.cancelled():
             return None
         return poll.future.result()
 
-    def _forget(self, lot: Lot, place: _Place) -> None:
-        if self._lots.get(lot) is place:
+    def _forget(self, lot: Lot, parked: _ParkedLot) -> None:
+        if self._lots.get(lot) is parked:
             del self._lots[lot]
             lots = self._by_queue[lot.queue]
             lots.discard(lot)
@@ -230,7 +229,7 @@ class Parking:
                 del self._by_queue[lot.queue]
 
     def close(self) -> None:
-        """Answer all parked polls with nothing; no further ones are taken."""
+        """End all parked polls with an empty response, and accept no more."""
         self.closed = True
-        for place in list(self._lots.values()):
-            place.close()
+        for parked in list(self._lots.values()):
+            parked.close()

@@ -1,4 +1,4 @@
-"""GET /api/v1/pop…: hand messages out, at once or after a wait."""
+"""GET /api/v1/pop…: deliver messages, at once or after a wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..store.delivery import QUEUE_MODE, Batch
 from ..store.headers import shown
 from .broker import Broker
 from .errors import bad_request
-from .http import NOTHING, Answer, Call, Right, Route, json
+from .http import NOTHING, Call, Response, Right, Route, json
 from .limits import check_lease, check_name
 from .parking import Lot
 from .reach import may_touch_lease
@@ -22,7 +22,7 @@ from .times import iso_us, parse_time
 _AUTOPILOT_BATCH = 100
 _AUTOPILOT_PARTITIONS = 8
 _MOST_PARTITIONS = 1000
-#: The words for where a group begins: ours, and those of Queen's clients, tests and docs.
+#: Names of subscription modes: ours, and those of Queen's clients, tests and docs.
 _MODES = {
     "all": "all", "from_beginning": "all", "earliest": "all",
     "new": "new", "new-only": "new", "latest": "new",
@@ -32,7 +32,7 @@ Count = Annotated[int, Meta(ge=1)]
 
 
 class PopQuery(msgspec.Struct, rename="camel"):
-    """How to pop."""
+    """Options of a pop."""
 
     batch: Count | None = None
     wait: bool = False
@@ -49,7 +49,7 @@ class PopQuery(msgspec.Struct, rename="camel"):
 
 
 class PoppedMessage(msgspec.Struct, rename="camel", gc=False):
-    """A message on its way to a consumer."""
+    """A delivered message."""
 
     id: str
     transaction_id: str
@@ -68,7 +68,7 @@ class PoppedMessage(msgspec.Struct, rename="camel", gc=False):
 
 
 class Popped(msgspec.Struct, rename="camel"):
-    """The answer of a pop."""
+    """The response to a pop."""
 
     queue: str
     partition: str
@@ -82,22 +82,22 @@ class Popped(msgspec.Struct, rename="camel"):
     autopilot: dict[str, int] | None = None
 
 
-async def pop_queue(broker: Broker, call: Call) -> Answer:
-    """From one queue, or one partition of it."""
+async def pop_queue(broker: Broker, call: Call) -> Response:
+    """Pop from one queue, or one of its partitions."""
     queue = check_name("Queue", call.path["queue"])
     partition = call.path.get("partition")
     return await _pop(broker, call, queue, partition)
 
 
-async def pop_any(broker: Broker, call: Call) -> Answer:
-    """From any queue of a namespace or task, the most important first."""
+async def pop_any(broker: Broker, call: Call) -> Response:
+    """Pop from any queue of a namespace or task, by priority."""
     query: PopQuery = call.query
     if query.namespace is None and query.task is None:
         raise bad_request("namespace or task is required: or pop from /api/v1/pop/queue/:queue")
     return await _pop(broker, call, None, None)
 
 
-async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | None) -> Answer:
+async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | None) -> Response:
     query: PopQuery = call.query
     settings = broker.settings
     broker.metrics.pop_requests.inc()
@@ -129,10 +129,10 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
                 return found
         return None
 
-    async def next_look() -> tuple[bool, float | None]:
-        looks = [await deliverer.next_look(name, group, partition) for name in await queues()]
-        waits = [seconds for _, seconds in looks if seconds is not None]
-        return any(above for above, _ in looks), min(waits, default=None)
+    async def next_check() -> tuple[bool, float | None]:
+        checks = [await deliverer.next_check(name, group, partition) for name in await queues()]
+        waits = [seconds for _, seconds in checks if seconds is not None]
+        return any(above for above, _ in checks), min(waits, default=None)
 
     visible = call.visible() if queue is None else None
     lot = Lot(
@@ -149,11 +149,11 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
         found = await once()
     if found is None and query.wait:
         seconds = min(query.timeout / 1000, settings.max_wait_seconds)
-        found = await broker.parking.wait(lot, version, once, next_look, seconds, gone)
+        found = await broker.parking.wait(lot, version, once, next_check, seconds, gone)
     if found is None:
         return NOTHING
     if not query.auto_ack and await call.has_left():
-        # The client went away before the first byte of its answer.
+        # The client disconnected before the first byte of its response.
         broker.background(broker.give_back(found))
         return NOTHING
     return json(_popped(broker, query, found, group, batch, partitions))
@@ -207,7 +207,7 @@ def _popped(broker: Broker, query: PopQuery, found: Batch, group: str, batch: in
     if expired:
         broker.metrics.lease_expiries.inc(len(expired))
     first = messages[0]
-    answer = Popped(
+    popped = Popped(
         queue.name,
         first.partition,
         first.partition_id,
@@ -218,18 +218,18 @@ def _popped(broker: Broker, query: PopQuery, found: Batch, group: str, batch: in
         messages,
     )
     if query.autopilot:
-        answer.autopilot = {"partitions": partitions, "batch": batch, "waitMs": 0}
-    return answer
+        popped.autopilot = {"partitions": partitions, "batch": batch, "waitMs": 0}
+    return popped
 
 
 class ExtendRequest(msgspec.Struct):
-    """How long a lease should last from now; without it, the queue's lease time."""
+    """The new lease time from now; by default the queue's."""
 
     seconds: Annotated[int, Meta(ge=1)] | None = None
 
 
 class LeaseExtended(msgspec.Struct, rename="camel"):
-    """When a lease ends now; the three times are the same, under the names that clients know."""
+    """The new end of a lease, three times under the names that clients expect."""
 
     lease_id: str
     success: bool
@@ -240,7 +240,7 @@ class LeaseExtended(msgspec.Struct, rename="camel"):
 
 
 class LeaseNotFound(msgspec.Struct, rename="camel"):
-    """An error, with the fields that clients look for in a success."""
+    """An error, with the fields that clients expect in a success."""
 
     error: str
     lease_id: str
@@ -250,8 +250,8 @@ class LeaseNotFound(msgspec.Struct, rename="camel"):
     renewed: int = 0
 
 
-async def extend(broker: Broker, call: Call) -> Answer:
-    """Lengthen a lease."""
+async def extend(broker: Broker, call: Call) -> Response:
+    """Extend a lease."""
     text = call.path["leaseId"]
     try:
         lease_id = UUID(text)
@@ -265,9 +265,9 @@ async def extend(broker: Broker, call: Call) -> Answer:
         found = await broker.store.deliverer.extend(lease_id, seconds)
     if found is None:
         return json(LeaseNotFound("Lease not found or expired", text), 404)
-    places, expires_at = found
+    cursors, expires_at = found
     when = iso_us(int(expires_at.timestamp() * 1_000_000))
-    return json(LeaseExtended(text, True, places, when, when, when))
+    return json(LeaseExtended(text, True, cursors, when, when, when))
 
 
 ROUTES = [

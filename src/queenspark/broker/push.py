@@ -11,7 +11,7 @@ import msgspec
 from ..store.push import Item, Pushed, complete
 from .broker import Broker
 from .errors import bad_request
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
 from .limits import check_headers, check_ids, check_name, check_payloads, check_queue
 
 MESSAGES = {
@@ -32,7 +32,7 @@ class PushRequest(msgspec.Struct):
 
 
 class PushedItem(msgspec.Struct, gc=False):
-    """What became of one item."""
+    """The result of one item."""
 
     index: int
     transaction_id: str
@@ -40,18 +40,18 @@ class PushedItem(msgspec.Struct, gc=False):
     message_id: str
     partition_id: str
     trace_id: str | None
-    queueName: str  # noqa: N815 - the wire's name
+    queueName: str  # noqa: N815 - the wire name
 
 
 def check_items(broker: Broker, items: Sequence[Item], body_bytes: int) -> None:
-    """Everything about items that can be wrong."""
+    """Validate items."""
     settings = broker.settings
     if len(items) > settings.max_batch:
         raise bad_request(
             f"items has {len(items)} entries; the limit is {settings.max_batch}: send several batches"
         )
     complete(items)
-    for queue, partition in {item.place for item in items}:
+    for queue, partition in {item.target for item in items}:
         check_queue("Queue", queue)
         check_name("Partition", partition)
     check_ids("TransactionId", [item.transaction_id or "" for item in items])
@@ -63,7 +63,7 @@ def check_items(broker: Broker, items: Sequence[Item], body_bytes: int) -> None:
 
 
 def admit_items(call: Call, items: Sequence[Item]) -> None:
-    """Check that the caller may push items, as many as these; and stamp them with who pushed them."""
+    """Check that the caller may push this many items, and stamp them with the producer."""
     if not items:
         return
     caller = call.caller
@@ -79,7 +79,7 @@ def admit_items(call: Call, items: Sequence[Item]) -> None:
 
 
 def pushed_items(items: Sequence[Item], results: Sequence[Pushed]) -> list[PushedItem]:
-    """The answer for each item."""
+    """Build the response for each item."""
     return [
         PushedItem(
             index,
@@ -94,8 +94,8 @@ def pushed_items(items: Sequence[Item], results: Sequence[Pushed]) -> list[Pushe
     ]
 
 
-async def push(broker: Broker, call: Call) -> Answer:
-    """Append messages; answered when they are on disk."""
+async def push(broker: Broker, call: Call) -> Response:
+    """Append messages; responds once they are on disk."""
     started = time.perf_counter()
     items: list[Item] = call.body.items
     if not items:

@@ -1,4 +1,4 @@
-"""GET /api/v1/resources/queues/:queue/log: the messages of a queue in order, for copies of it."""
+"""GET /api/v1/resources/queues/:queue/log: the messages of a queue in order, for exports."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from msgspec import UNSET, Raw
 from ..settings import MIB
 from ..store.headers import from_text
 from ..store.position import BEGIN, LARGEST, Position
-from .answers.messages import LoggedMessage, LogPage
 from .broker import Broker
 from .errors import bad_request, not_found
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
 from .paging import Limit
+from .responses.messages import LoggedMessage, LogPage
 from .times import iso_time, parse_time
 
 _PAGE_BYTES = 8 * MIB
-"""Payload bytes after which a page ends. One message can be as large as `max_item_bytes`."""
+"""Payload bytes per page, exceeded by at most one message of up to `max_item_bytes`."""
 
 
 class LogQuery(msgspec.Struct):
-    """Where to read on."""
+    """The position to continue from."""
 
     after: str | None = None
     since: str | None = msgspec.field(default=None, name="from")
     limit: Limit = 1000
 
 
-async def read_log(broker: Broker, call: Call) -> Answer:
-    """The next messages of a queue after a position, without a group: nobody's place is touched."""
+async def read_log(broker: Broker, call: Call) -> Response:
+    """Return the next messages after a position, without a group: no cursor moves."""
     query: LogQuery = call.query
     name = call.path["queue"]
     queue = await broker.store.catalog.queue(name)
@@ -40,7 +40,7 @@ async def read_log(broker: Broker, call: Call) -> Answer:
     after, since = _position(query.after), parse_time("from", query.since)
     if after is None:
         after = BEGIN if since is None else await messages.position_at(queue.id, since)
-    # The end is read first: a page that reaches it has every message that was final before the request.
+    # The end is read first: a page that reaches it has every message final before the request.
     end = await messages.end(queue.id)
     rows = await messages.after(queue.id, after, query.limit, _PAGE_BYTES)
     last = Position(rows[-1]["txid"], rows[-1]["id"]) if rows else after

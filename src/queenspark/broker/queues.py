@@ -9,7 +9,12 @@ from msgspec import Meta
 
 from ..store.catalog import Queue, to_queue
 from ..store.page import Page
-from .answers.queues import (
+from .broker import Broker
+from .errors import bad_request, not_found
+from .http import Call, Response, Right, Route, json
+from .limits import check_lease, check_name, check_queue
+from .paging import PageQuery, page_of, paged
+from .responses.queues import (
     Configured,
     NamespaceList,
     Overview,
@@ -18,11 +23,6 @@ from .answers.queues import (
     QueueList,
     TaskList,
 )
-from .broker import Broker
-from .errors import bad_request, not_found
-from .http import Answer, Call, Right, Route, json
-from .limits import check_lease, check_name, check_queue
-from .paging import PageQuery, page_of, paged
 from .times import iso
 
 Seconds = Annotated[int, Meta(ge=0, le=2_000_000_000)]
@@ -30,7 +30,7 @@ _TTL = 3600
 
 
 class QueueOptions(msgspec.Struct, rename="camel"):
-    """Options of a queue. What is not sent takes its default."""
+    """Options of a queue. Omitted ones get their defaults."""
 
     lease_time: Annotated[int, Meta(ge=1)] = 300
     retry_limit: Annotated[int, Meta(ge=0, le=1_000_000)] = 3
@@ -59,7 +59,7 @@ class ConfigureRequest(msgspec.Struct):
 
 
 def _check_options(broker: Broker, queue: str, options: QueueOptions) -> None:
-    """Refuse what cannot be done."""
+    """Reject invalid options."""
     check_lease("leaseTime", options.lease_time, "seconds")
     if options.encryption_enabled and not broker.store.cipher.available:
         raise bad_request(
@@ -73,7 +73,7 @@ def _check_options(broker: Broker, queue: str, options: QueueOptions) -> None:
 
 
 async def _check_jobs(broker: Broker, name: str, options: QueueOptions) -> None:
-    """Refuse what the queues of jobs cannot be: encrypted, or the target of dead letters."""
+    """Reject options that queues of jobs cannot have: encryption, or being a dead-letter target."""
     target = options.dead_letter_queue
     if isinstance(target, str) and await _has_rows(broker, target):
         raise bad_request(f"deadLetterQueue: {target} has the rows of a job, and only the job pushes to it")
@@ -87,9 +87,9 @@ async def _has_rows(broker: Broker, name: str) -> bool:
 
 
 def columns(options: QueueOptions) -> dict[str, Any]:
-    """Options as columns of the table."""
+    """Convert options to table columns."""
     target = options.dead_letter_queue
-    # Asking for a retention time is asking for retention, unless it is switched off expressly.
+    # A retention time implies retention, unless it is explicitly disabled.
     retention = options.retention_enabled
     if retention is None:
         retention = bool(options.retention_seconds or options.completed_retention_seconds)
@@ -113,7 +113,7 @@ def columns(options: QueueOptions) -> dict[str, Any]:
 
 
 def shown_options(queue: Queue) -> dict[str, Any]:
-    """All options of a queue, as the API names them."""
+    """All options of a queue, as shown by the API."""
     return {
         "leaseTime": queue.lease_seconds,
         "retryLimit": queue.retry_limit,
@@ -133,8 +133,8 @@ def shown_options(queue: Queue) -> dict[str, Any]:
     }
 
 
-async def configure(broker: Broker, call: Call) -> Answer:
-    """Create or change a queue."""
+async def configure(broker: Broker, call: Call) -> Response:
+    """Create or reconfigure a queue."""
     request: ConfigureRequest = call.body
     if not request.queue:
         raise bad_request("queue is required")
@@ -159,7 +159,7 @@ async def configure(broker: Broker, call: Call) -> Answer:
     })  # fmt: skip
 
 
-async def delete(broker: Broker, call: Call) -> Answer:
+async def delete(broker: Broker, call: Call) -> Response:
     """Delete a queue with its messages and groups."""
     name = check_queue("queue", call.path["queue"])
     existed = await broker.store.queues.delete(name)
@@ -168,7 +168,7 @@ async def delete(broker: Broker, call: Call) -> Answer:
 
 
 class QueuesQuery(PageQuery):
-    """Which queues."""
+    """Filters on the queues."""
 
     namespace: str | None = None
     task: str | None = None
@@ -191,8 +191,8 @@ def _described(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def list_queues(broker: Broker, call: Call) -> Answer:
-    """A page of the queues with their counts."""
+async def list_queues(broker: Broker, call: Call) -> Response:
+    """List the queues with their counts."""
     query: QueuesQuery = call.query
     counted_at = await broker.counted_at()
     rows, total = await broker.store.queues.page(
@@ -205,8 +205,8 @@ async def list_queues(broker: Broker, call: Call) -> Answer:
     return json({**shown, "countedAt": counted_at})
 
 
-async def get_queue(broker: Broker, call: Call) -> Answer:
-    """One queue with its options, groups and a page of its partitions."""
+async def get_queue(broker: Broker, call: Call) -> Response:
+    """Return one queue with its options, groups and a page of its partitions."""
     name = call.path["queue"]
     page = page_of(call.query, "createdAt", visible=None)
     counted_at = await broker.counted_at()
@@ -239,7 +239,7 @@ async def get_queue(broker: Broker, call: Call) -> Answer:
     )
 
 
-async def _list_scopes(broker: Broker, call: Call, of: str) -> Answer:
+async def _list_scopes(broker: Broker, call: Call, of: str) -> Response:
     query: PageQuery = call.query
     counted_at = await broker.counted_at()
     rows, total = await broker.store.counts.scopes(of, page_of(query, "messages", visible=call.visible()))
@@ -255,18 +255,18 @@ async def _list_scopes(broker: Broker, call: Call, of: str) -> Answer:
     return json({**paged(f"{of}s", scopes, total, query), "countedAt": counted_at})
 
 
-async def list_namespaces(broker: Broker, call: Call) -> Answer:
-    """A page of the namespaces with their counts."""
+async def list_namespaces(broker: Broker, call: Call) -> Response:
+    """List the namespaces with their counts."""
     return await _list_scopes(broker, call, "namespace")
 
 
-async def list_tasks(broker: Broker, call: Call) -> Answer:
-    """A page of the tasks with their counts."""
+async def list_tasks(broker: Broker, call: Call) -> Response:
+    """List the tasks with their counts."""
     return await _list_scopes(broker, call, "task")
 
 
-async def overview(broker: Broker, _: Call) -> Answer:
-    """Counts over everything."""
+async def overview(broker: Broker, _: Call) -> Response:
+    """Return counts over the whole system."""
     totals = await broker.totals()
     return json(
         {

@@ -1,4 +1,4 @@
-"""What of a request is within the caller's scopes, where its names have to be looked up first."""
+"""Scope checks for names that have to be looked up first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def stream_name(namespace: str, name: str) -> str:
 
 
 async def within_reach(broker: Broker, call: Call, partition_ids: Iterable[int], right: Right) -> set[int]:
-    """Those of some partitions whose queue the caller has a right to."""
+    """Filter partitions to those whose queue the caller has a right on."""
     wanted = set(partition_ids)
     if call.caller.scopes is None:
         return wanted
@@ -27,13 +27,13 @@ async def within_reach(broker: Broker, call: Call, partition_ids: Iterable[int],
 
 
 async def check_partition(broker: Broker, call: Call, partition_id: int) -> None:
-    """404 when the caller has no right to a partition, as when it does not exist."""
+    """Raise 404 if the caller has no right on a partition, as if it did not exist."""
     if partition_id not in await within_reach(broker, call, [partition_id], call.right):
         raise not_found(f"partition {partition_id} does not exist")
 
 
 async def reachable_acks(broker: Broker, call: Call, acks: Sequence[Ack]) -> list[Ack]:
-    """Acks, with those of queues out of reach moved to a partition that does not exist."""
+    """Redirect acks outside the caller's scopes to a partition that does not exist."""
     if acks:
         call.need(Right.QUEUE_CONSUME)
     if call.caller.scopes is None:
@@ -43,7 +43,7 @@ async def reachable_acks(broker: Broker, call: Call, acks: Sequence[Ack]) -> lis
 
 
 async def may_touch_lease(broker: Broker, call: Call, lease_id: UUID) -> bool:
-    """Whether a lease is on a queue, or a stream, that the caller may consume."""
+    """Whether the caller may consume the queue or stream of a lease."""
     if call.caller.scopes is None:
         return True
     row = await broker.store.database.row("queue_of_lease", {"lease_id": lease_id})

@@ -1,4 +1,4 @@
-"""What this broker did since its last sample: the difference between two looks at its counters."""
+"""The activity of this broker since its last sample: differences of its counters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Sampling:
         self._last = self._totals()
 
     def take(self) -> dict[str, int]:
-        """The counts since the call before."""
+        """Return the counts since the previous call."""
         now = self._totals()
         before, self._last = self._last, now
         return {name: now[name] - before[name] for name in COUNTED}

@@ -1,4 +1,4 @@
-"""Run a broker until it is told to stop."""
+"""Run a broker until it is stopped."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def check_exposure(settings: Settings) -> None:
-    """Refuse to let everybody on the network do everything."""
+    """Refuse to expose an open broker to the network."""
     if (
         settings.is_closed
         or settings.insecure
@@ -50,14 +50,14 @@ def check_exposure(settings: Settings) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn that answers parked polls before it waits for connections to end."""
+    """A uvicorn server that ends parked polls before it waits for connections."""
 
     def __init__(self, config: uvicorn.Config, broker: Broker) -> None:
         super().__init__(config)
         self._broker = broker
 
     async def on_tick(self, counter: int) -> bool:
-        """Once a second end the connections whose request does not come."""
+        """Close stalled connections, once a second."""
         if counter % 10 == 0:
             now = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
@@ -66,8 +66,8 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # Uvicorn's own handler would raise the signal again at the end, before we have cleaned up.
-        log.info("stopping: answering what is in flight")
+        # Uvicorn's own handler would re-raise the signal at the end, before our cleanup.
+        log.info("stopping: finishing requests in flight")
         self._broker.parking.close()
         self._broker.followers.close()
         self.force_exit = self.should_exit and sig == signal.SIGINT
@@ -100,7 +100,7 @@ def run(settings: Settings) -> int:
 
 
 def _allow_connections() -> None:
-    """Take as many connections as the system allows; the usual limit of 1,024 files is soon reached."""
+    """Raise the limit of open files to its maximum; the default of 1,024 is soon reached."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -155,7 +155,7 @@ async def _serve(settings: Settings, listener: socket.socket, certificate: Certi
     scheme = "http" if certificate is None else "https"
     log.info("listening on %s://%s:%d", scheme, *listener.getsockname()[:2])
     server = _Server(config, broker)
-    on_stop(server.handle_exit)  # uvicorn sees to SIGINT and SIGTERM, while it serves, but not to SIGHUP
+    on_stop(server.handle_exit)  # while serving, uvicorn handles SIGINT and SIGTERM, but not SIGHUP
     try:
         await server.serve(sockets=[listener])
     finally:

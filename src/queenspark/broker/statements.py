@@ -1,4 +1,4 @@
-"""POST /api/v1/sql: statements, all of them or none; a single SELECT answers with its rows."""
+"""POST /api/v1/sql: statements, applied atomically; a single SELECT streams its rows."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from ..retry import repeat
 from ..sql import parse
 from ..sql.statements import Insert, Select, Statement
 from ..store.errors import ChangedMeanwhile
-from .answers.jobs import SqlAnswered
 from .broker import Broker
 from .errors import bad_request
-from .http import Answer, Call, Lines, Right, Route, json
+from .http import Call, Lines, Response, Right, Route, json
 from .push import admit_items, check_items
+from .responses.jobs import SqlAnswered
 from .sql import Executor
 from .sql.executor import READ_ONLY
 from .sql.rows import LEASE_SECONDS, rows_of
 
 _MOST_STATEMENTS = 1000
-_PAUSES = (0.0,) * 4  # when a queue was reconfigured while rows were inserted
+_PAUSES = (0.0,) * 4  # retries when a queue is reconfigured during an insert
 
 
 class SqlRequest(msgspec.Struct, rename="camel"):
-    """Statements separated by semicolons. `timeout` ends a SELECT after so many milliseconds."""
+    """Statements separated by semicolons. `timeout` ends a SELECT after this many milliseconds."""
 
     sql: str
     dry_run: bool = False
     timeout: Annotated[float, Meta(ge=0)] | None = None
 
 
-async def run(broker: Broker, call: Call) -> Answer | Lines:
+async def run(broker: Broker, call: Call) -> Response | Lines:
     """Run statements."""
     request: SqlRequest = call.body
     statements = await asyncio.to_thread(parse, request.sql)
@@ -75,7 +75,7 @@ async def _results(broker: Broker, call: Call, statements: list[Statement], *, d
 
 
 def acts(statements: list[Statement]) -> str | None:
-    """The statements that change something, for the audit log: without their text, which may have secrets."""
+    """The statements with side effects, for the audit log: without their text, which may contain secrets."""
     changing = [each for each in statements if not isinstance(each, (*READ_ONLY, Insert))]
     names = [f"{type(each).__name__} {getattr(each, 'name', '')}".strip() for each in changing]
     return ", ".join(names) or None

@@ -1,4 +1,4 @@
-"""POST /api/v1/stream/define: a stream as it should be."""
+"""POST /api/v1/stream/define: the desired state of a stream."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ..store.streams import Wanted, check_sources
 from ..windows.errors import SpecError
 from ..windows.event_time import steps
 from ..windows.spec import WindowSpec
-from .answers.streams import StreamDefined
 from .broker import Broker
 from .errors import bad_request, not_found
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
 from .limits import check_lease, check_name
 from .reach import stream_name
+from .responses.streams import StreamDefined
 from .stream_query import computed
 from .times import parse_time
 
 
-async def define(broker: Broker, call: Call) -> Answer:
-    """Create a stream, or redefine it."""
+async def define(broker: Broker, call: Call) -> Response:
+    """Create or redefine a stream."""
     request: StreamDefinition = call.body
     check_name("name", request.name)
     check_name("namespace", request.namespace)
@@ -76,7 +76,7 @@ async def define(broker: Broker, call: Call) -> Answer:
 
 
 def _spec(request: StreamDefinition) -> dict[str, Any]:
-    """The windows that a request asks for, or 400 that names the field as the wire does."""
+    """Build the window spec of a request; raise 400 with the field's wire name."""
     if request.window_duration_ms is None and request.window_type in ("tumbling", "sliding"):
         request.window_duration_ms = DURATION_MS
     if request.emit is None and request.window_type == "rows":
@@ -92,7 +92,7 @@ def _spec(request: StreamDefinition) -> dict[str, Any]:
 def _path(text: str | None) -> str | None:
     if text is None:
         return None
-    if text.startswith("payload."):  # the other name of the same
+    if text.startswith("payload."):  # alias of data
         text = f"data.{text.removeprefix('payload.')}"
     if not text or len(text) > MOST_NAME or not all([*steps(text), text != "data."]):
         raise bad_request("event_time must be a path into the payload, such as data.ts or data.order.at")

@@ -1,7 +1,7 @@
-"""Metrics of streams, buckets and the pipeline, as the database has them: the same on every broker.
+"""Metrics of streams, buckets and the pipeline, from the database: the same on every broker.
 
-Totals are counted by the pipeline and only ever grow, so they are counters here although a broker does not
-count them itself. There is a label for each stream and each bucket, never for a key.
+Totals are counted by the pipeline and never decrease, so they are exposed as counters. There is a label for
+each stream and each bucket, never for a key.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BUCKET = ("bucket",)
 
 
 class Family(NamedTuple):
-    """One metric: its kind, what it says, and under which name its value stands in a row of the database."""
+    """One metric: its type, its help text, and the name of its value in a database row."""
 
     kind: type[CounterMetricFamily | GaugeMetricFamily]
     text: str
@@ -74,7 +74,7 @@ Row = Mapping[str, Any]
 
 
 class StreamMetrics(Collector):
-    """What was measured last."""
+    """The last measurement."""
 
     def __init__(self) -> None:
         self._streams: Sequence[tuple[tuple[str, ...], Row]] = ()
@@ -89,14 +89,14 @@ class StreamMetrics(Collector):
         pipeline: Row,
         queries: Mapping[str, Row],
     ) -> None:
-        """Show these from now on: streams by namespace and name, buckets by number, queries by name."""
+        """Replace the measurement: streams by namespace and name, buckets by number, queries by name."""
         self._streams = [*streams.items()]
         self._buckets = [((str(bucket),), row) for bucket, row in buckets.items()]
         self._pipeline = pipeline
         self._queries = {(name,): row for name, row in queries.items()}
 
     def collect(self) -> Iterable[Metric]:
-        """All families, also those without a sample."""
+        """Collect all families, including empty ones."""
         yield from families("stream", STREAMS, _STREAM, self._streams)
         yield from families("bucket", BUCKETS, _BUCKET, self._buckets)
         pipeline = {**{family.column: 0.0 for family in PIPELINE.values()}, **self._pipeline}
@@ -115,7 +115,7 @@ def families(
     labels: Sequence[str],
     rows: Sequence[tuple[tuple[str, ...], Row]],
 ) -> Iterable[Metric]:
-    """Metrics about a noun: a sample of each for every row, which comes with its labels."""
+    """Build the metrics of a noun: one sample per row and its labels."""
     for name, family in families.items():
         metric = family.kind(f"queenspark_{noun}_{name}", family.text, labels=labels)
         for values, row in rows:
@@ -125,7 +125,7 @@ def families(
 
 
 def _histograms(name: str, text: str, labels: Sequence[str], rows: Mapping[tuple[str, ...], Row]) -> Metric:
-    """The histograms that the pipeline has written."""
+    """Build the histograms reported by the pipeline."""
     metric = HistogramMetricFamily(f"queenspark_{name}", text, labels=labels)
     for values, row in rows.items():
         if (histogram := row.get("batchSecondsHistogram")) is not None:

@@ -1,4 +1,4 @@
-"""What a stream computes: the query that the expressions of its definition make together."""
+"""The computation of a stream: a query built from the expressions of its definition."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KINDS: dict[str, WindowKind] = {
 
 
 class Computed(NamedTuple):
-    """A kept query, and the expressions that it was made of in their canonical form."""
+    """A stored query, and its source expressions in canonical form."""
 
     query: dict[str, Any]
     key: tuple[str, ...]
@@ -45,13 +45,13 @@ class Computed(NamedTuple):
 
 
 async def computed(broker: Broker, request: StreamDefinition, caller: Caller) -> Computed:
-    """Plan what a definition asks for over its queues as they are now, or 400 that names the field."""
+    """Plan a definition against its current queues; raise 400 with the field's name."""
     _check(request)
     queues = list(dict.fromkeys(request.source_queue_names))
     async with broker.store.jobs.reading() as reading:
         relation = await BrokerCatalogue(reading, caller).messages(queues)
     expressions = _Expressions(request, relation)
-    # Planning takes some milliseconds, in which others shall be served.
+    # Planning takes milliseconds; keep the event loop free.
     return await asyncio.to_thread(expressions.planned)
 
 
@@ -76,7 +76,7 @@ def _check(request: StreamDefinition) -> None:
 
 
 class _Fields:
-    """The fields of a definition, each with lines of its own: the line of an error tells the field."""
+    """The fields of a definition, each on its own lines: the line of an error identifies the field."""
 
     def __init__(self) -> None:
         self._lines = [1]
@@ -85,11 +85,11 @@ class _Fields:
         self._next = 2
 
     def span(self, name: str) -> Span:
-        """A place for errors about a field that is no expression."""
+        """Return a span for errors about a field that is not an expression."""
         return Span(self._begin(name, 1), 1)
 
     def expression(self, name: str, text: str) -> Node:
-        """The expression of a field. Raises SqlError."""
+        """Parse the expression of a field. Raises SqlError."""
         line = self._begin(name, text.count("\n") + 1)
         if len(text) > _MOST_TEXT:
             raise Span(line, 1).error(f"has {len(text)} characters; the limit is {_MOST_TEXT}")
@@ -98,7 +98,7 @@ class _Fields:
         return node
 
     def refusal(self, error: SqlError, relation: Relation) -> ApiError:
-        """An error as 400, with the name of the field and a hint where a type is not known."""
+        """Convert an error to 400 with the name of the field, and a hint if a type is unknown."""
         number = bisect_right(self._lines, error.line) - 1
         name, node = self._names[number], self._nodes[number]
         unknown = next(_unknown_paths(node, relation), None) if node is not None else None
@@ -122,7 +122,7 @@ class _Expressions:
         self._fields = _Fields()
 
     def planned(self) -> Computed:
-        """Check and plan them."""
+        """Validate and plan them."""
         try:
             return self._planned()
         except SqlError as error:
@@ -135,11 +135,11 @@ class _Expressions:
         aggregates = {name: parse(f"aggregates.{name}", text) for name, text in request.aggregates.items()}
         having = None if request.having is None else parse("having", request.having)
         query = Select(
-            # Columns with an underscore are none of the window's aggregates.
+            # Columns with an underscore are not aggregates of the window.
             items=tuple(Item(expression=node, name=name) for name, node in aggregates.items())
             or (Item(expression=Path(steps=("_count",)), name="_count"),),
             source="messages",
-            # Nothing in a payload is called like this, so no path begins with it by accident.
+            # No payload field has this name, so no path starts with it by accident.
             alias="_message",
             where=where,
             group_by=tuple(key) or (self._whole_key(),),
@@ -164,7 +164,7 @@ class _Expressions:
     def _parsed(self, name: str, text: str) -> Node:
         node = self._fields.expression(name, text)
         for each in node.walk():
-            # As text it would be read as the type of the number, and fail where it has another one.
+            # Comparison with a number would cast text to the number's type, and fail on other text.
             if isinstance(each, Binary | Between | In) and any(map(_is_number, each.children())):
                 for path in each.children():
                     if isinstance(path, Path) and _is_unknown(path, self._relation):
@@ -172,7 +172,7 @@ class _Expressions:
         return node
 
     def _whole_key(self) -> Node:
-        """The key of streams that name none: the partition, or one for all."""
+        """The key of streams without key expressions: the partition, or a global one."""
         if self._request.partitioned:
             return Path(steps=("_partition",))
         return Literal(kind="string", text=GLOBAL)
@@ -219,7 +219,7 @@ class _Messages:
         self._relation = relation
 
     def find(self, name: str) -> Relation | None:
-        """The messages, whatever they are called."""
+        """Return the messages, for any name."""
         return self._relation
 
     def names(self) -> list[str]:
@@ -233,7 +233,7 @@ def _is_number(node: Node) -> bool:
 
 
 def _is_unknown(path: Path, relation: Relation) -> bool:
-    """Whether a path into the payload is in no message of the sample."""
+    """Whether a payload path occurs in no sampled message."""
     first, *rest = path.steps
     if first not in ("data", "payload") or not rest:
         return False

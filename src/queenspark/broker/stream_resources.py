@@ -1,4 +1,4 @@
-"""GET /api/v1/resources/streams…: what there is, how far it is, what is late; and deleting a stream."""
+"""GET /api/v1/resources/streams…: list, inspect and delete streams; progress, late and dead records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from ..formats.definition import shown
 from ..store.definitions import STREAMS_QUERY, Body, spec_of
 from ..store.page import Page
 from ..store.streams import Stream
-from .answers.streams import (
+from .broker import Broker
+from .http import Call, Response, Right, Route, json
+from .paging import OffsetQuery, PageQuery, page_of, paged
+from .reach import stream_name
+from .responses.streams import (
     DeadRecords,
     LateRecords,
     StreamConsumers,
@@ -20,15 +24,11 @@ from .answers.streams import (
     StreamList,
     StreamStats,
 )
-from .broker import Broker
-from .http import Answer, Call, Right, Route, json
-from .paging import OffsetQuery, PageQuery, page_of, paged
-from .reach import stream_name
 from .streams import find_stream
 from .times import iso
 from .window import shown_time
 
-_MOST_GROUPS = 10_000  # of all streams of a page
+_MOST_GROUPS = 10_000  # over all streams of a page
 _SORTS = (
     "namespace", "createdAt", "updatedAt", "watermark", "openWindows", "sealedWindows", "late", "dropped",
     "dead", "rate",
@@ -36,31 +36,31 @@ _SORTS = (
 
 
 class NamespaceQuery(msgspec.Struct):
-    """The namespace of a stream; needed only when its name alone does not say which it is."""
+    """The namespace of a stream; required if its name is ambiguous."""
 
     namespace: str | None = None
 
 
 class StreamsQuery(PageQuery):
-    """Which streams."""
+    """Filters on the streams."""
 
     namespace: str | None = None
 
 
 class RecordsQuery(OffsetQuery):
-    """Which records of a stream."""
+    """A page of a stream's records."""
 
     namespace: str | None = None
 
 
 class KeysQuery(RecordsQuery):
-    """Which keys of a stream's groups."""
+    """Filters on the keys of a stream's groups."""
 
     search: str | None = None
 
 
 async def stream_of(broker: Broker, call: Call) -> Stream:
-    """The stream that a call names."""
+    """Return the stream named by a call."""
     return await find_stream(broker, call, call.path["stream"], call.query.namespace)
 
 
@@ -69,7 +69,7 @@ def _age(now: datetime, since: datetime | None) -> float:
 
 
 def _rates_of(rates: dict[str, Any] | None) -> dict[str, Any]:
-    """Rates over the last minute, as the API names them; nothing has moved where none were measured."""
+    """Rates over the last minute, as shown by the API; zero if none were measured."""
     found = rates or {}
     return {
         "arrivingPerSecond": found.get("arriving", 0.0),
@@ -81,7 +81,7 @@ def _rates_of(rates: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def progress_of(state: dict[str, Any], rates: dict[str, Any] | None) -> dict[str, Any]:
-    """How far a stream is and what it has counted, as the API names it."""
+    """The progress and counts of a stream, as shown by the API."""
     mark = state["watermark_us"]
     return {
         "watermark": None if mark is None else shown_time(mark),
@@ -103,7 +103,7 @@ def progress_of(state: dict[str, Any], rates: dict[str, Any] | None) -> dict[str
 
 
 def _definition(stream: Stream, body: Body | None) -> dict[str, Any]:
-    """What a stream is, as the API names it; `body` is that of its newest version."""
+    """The definition of a stream, as shown by the API; `body` is its newest version."""
     assert body is not None, "definitions are never removed"
     queues = [source.queue for source in body.sources]
     return {**shown(spec_of(body), body, stream), "sourceQueues": queues}
@@ -138,8 +138,8 @@ async def _described(broker: Broker, chosen: list[Stream]) -> list[dict[str, Any
     return described
 
 
-async def list_streams(broker: Broker, call: Call) -> Answer:
-    """A page of the streams, or of those of a namespace."""
+async def list_streams(broker: Broker, call: Call) -> Response:
+    """List the streams, optionally of one namespace."""
     query: StreamsQuery = call.query
     counted_at = await broker.counted_at()
     wanted = page_of(query, *_SORTS, visible=call.visible())
@@ -148,8 +148,8 @@ async def list_streams(broker: Broker, call: Call) -> Answer:
     return json({**page, "countedAt": counted_at})
 
 
-async def get_stream(broker: Broker, call: Call) -> Answer:
-    """One stream, with the lag of its groups."""
+async def get_stream(broker: Broker, call: Call) -> Response:
+    """Return one stream, with the lag of its groups."""
     stream = await stream_of(broker, call)
     (described,) = await _described(broker, [stream])
     groups, _ = await broker.store.groups.page(Page(), queue_ids=[stream.queue_id])
@@ -168,7 +168,7 @@ async def get_stream(broker: Broker, call: Call) -> Answer:
 
 
 def _bucket(row: dict[str, Any]) -> dict[str, Any]:
-    """A bucket of keys, as the API names it; `watermark` is that of the stream that is furthest behind."""
+    """A bucket of keys, as shown by the API; `watermark` is that of the most delayed stream."""
     mark = row["watermark_us"]
     return {
         "bucket": row["bucket"],
@@ -224,8 +224,8 @@ async def stream_stats(broker: Broker) -> dict[str, Any]:
     return found
 
 
-async def stats(broker: Broker, call: Call) -> Answer:
-    """Counts over all streams, and what the pipeline says of itself."""
+async def stats(broker: Broker, call: Call) -> Response:
+    """Return counts over all streams, and the pipeline's reports."""
     found = await stream_stats(broker)
     visible = [
         row
@@ -235,8 +235,8 @@ async def stats(broker: Broker, call: Call) -> Answer:
     return json({**found, "byStream": visible})
 
 
-async def consumers(broker: Broker, call: Call) -> Answer:
-    """The keys of each group, with the last window that it answered."""
+async def consumers(broker: Broker, call: Call) -> Response:
+    """List the keys of each group, with the last acked window."""
     stream = await stream_of(broker, call)
     query: KeysQuery = call.query
     rows = await broker.store.streams.consumers(stream, Page(query.limit, query.offset, search=query.search))
@@ -255,7 +255,7 @@ async def consumers(broker: Broker, call: Call) -> Answer:
 
 
 def shown_record(row: dict[str, Any]) -> dict[str, Any]:
-    """A late or dead record, as the API names it."""
+    """A late or dead record, as shown by the API."""
     return {
         "key": row["key"],
         "version": row["version"],
@@ -269,7 +269,7 @@ def shown_record(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def shown_dead(row: dict[str, Any]) -> dict[str, Any]:
-    """A dead record, or what should have come of a window, as the API names it."""
+    """A dead record, or a window that could not be computed, as shown by the API."""
     return {
         **shown_record(row),
         "reason": row["reason"],
@@ -279,7 +279,7 @@ def shown_dead(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def shown_late(row: dict[str, Any]) -> dict[str, Any]:
-    """A late record, as the API names it."""
+    """A late record, as shown by the API."""
     return {
         **shown_record(row),
         "time": shown_time(row["time_us"]),
@@ -288,20 +288,20 @@ def shown_late(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def late(broker: Broker, call: Call) -> Answer:
-    """Records that came when their window was sealed, the newest first."""
+async def late(broker: Broker, call: Call) -> Response:
+    """List records that arrived after their window was sealed, newest first."""
     rows = await broker.store.streams.late(await stream_of(broker, call), call.query.limit, call.query.offset)
     return json({"late": [shown_late(row) for row in rows]})
 
 
-async def dead(broker: Broker, call: Call) -> Answer:
-    """Records that cannot be read, and windows that cannot be computed, the newest first."""
+async def dead(broker: Broker, call: Call) -> Response:
+    """List unreadable records and windows that could not be computed, newest first."""
     rows = await broker.store.streams.dead(await stream_of(broker, call), call.query.limit, call.query.offset)
     return json({"dead": [shown_dead(row) for row in rows]})
 
 
-async def delete(broker: Broker, call: Call) -> Answer:
-    """Delete a stream with its windows and groups; its source queues stay."""
+async def delete(broker: Broker, call: Call) -> Response:
+    """Delete a stream with its windows and groups; its source queues remain."""
     stream = await stream_of(broker, call)
     existed = await broker.store.streams.delete(stream)
     broker.bus.forget(stream.queue)

@@ -1,4 +1,4 @@
-"""POST /api/v1/stream/…: take windows, answer them, seek.
+"""POST /api/v1/stream/…: poll windows, ack them, seek.
 
 Thin adapters over the queue's own groups, leases, retries and dead letters: a poll is a pop of one message of
 the stream's window queue.
@@ -24,24 +24,24 @@ from ..store.errors import StoreError
 from ..store.hydration import Leased
 from ..store.streams import Stream
 from .ack import settle
-from .answers.streams import LeaseRenewed, Polled, StreamMoved, WindowAcked, WindowPage
 from .broker import Broker
 from .errors import bad_request, not_found
-from .http import NOTHING, Answer, Call, Right, Route, json
+from .http import NOTHING, Call, Response, Right, Route, json
 from .leases import Lease
 from .limits import check_lease, check_name
 from .parking import Lot
 from .reach import may_touch_lease, stream_name
+from .responses.streams import LeaseRenewed, Polled, StreamMoved, WindowAcked, WindowPage
 from .times import iso, parse_time
 from .window import page_of, parse_cursor, shown_window
 
-_MARGIN_SECONDS = 1.0  # a poll is answered so long before the client's own timeout
+_MARGIN_SECONDS = 1.0  # a poll ends this long before the client's own timeout
 _MOST_WINDOWS = 1000
 _PAGE = 1000
 
 
 async def find_stream(broker: Broker, call: Call, name: str, namespace: str | None) -> Stream:
-    """The stream that a request means: 404 when there is none, 400 when the name alone does not say which."""
+    """Resolve the stream of a request: 404 if there is none, 400 if the name is ambiguous."""
     found = await broker.store.streams.named(name)
     found = [stream for stream in found if call.may(stream_name(stream.namespace, stream.name))]
     if namespace is not None:
@@ -55,7 +55,7 @@ async def find_stream(broker: Broker, call: Call, name: str, namespace: str | No
 
 
 class PollRequest(msgspec.Struct, rename="camel"):
-    """Which windows, and how long to wait for one."""
+    """Which windows to poll, and how long to wait."""
 
     stream_name: str
     consumer_group: str
@@ -67,8 +67,8 @@ class PollRequest(msgspec.Struct, rename="camel"):
     messages: bool = True
 
 
-async def poll(broker: Broker, call: Call) -> Answer:
-    """Lease the next window, or several of different keys, with their messages unless they are not wanted."""
+async def poll(broker: Broker, call: Call) -> Response:
+    """Lease the next window, or several of different keys, with or without their messages."""
     request: PollRequest = call.body
     if not request.messages and request.max_messages is not None:
         raise bad_request(
@@ -91,8 +91,8 @@ async def poll(broker: Broker, call: Call) -> Answer:
     async def once() -> Batch | None:
         return next(iter(await take(1)), None)
 
-    async def next_look() -> tuple[bool, float | None]:
-        return await broker.store.deliverer.next_look(stream.queue, group)
+    async def next_check() -> tuple[bool, float | None]:
+        return await broker.store.deliverer.next_check(stream.queue, group)
 
     lot = Lot(stream.queue, (None, None), group, None)
     version = broker.parking.version(lot)
@@ -100,10 +100,10 @@ async def poll(broker: Broker, call: Call) -> Answer:
     batches = await take(most)
     if not batches and request.timeout:
         seconds = patience(request.timeout, broker.settings.max_wait_seconds)
-        first = await broker.parking.wait(lot, version, once, next_look, seconds, gone)
+        first = await broker.parking.wait(lot, version, once, next_check, seconds, gone)
         if first is not None:
             batches = [first]
-            with suppress(StoreError):  # what there is, is delivered
+            with suppress(StoreError):  # deliver the windows found so far
                 batches += await take(most - 1)
     if not batches:
         return NOTHING
@@ -111,7 +111,7 @@ async def poll(broker: Broker, call: Call) -> Answer:
 
 
 def patience(timeout_ms: float, most_seconds: float) -> float:
-    """How long a poll waits, in seconds: it is answered before the client gives up by itself."""
+    """How long a poll waits, in seconds: it ends before the client's own timeout."""
     seconds = timeout_ms / 1000
     return min(seconds - min(_MARGIN_SECONDS, seconds / 10), most_seconds)
 
@@ -123,8 +123,8 @@ async def _delivered(
     group: str,
     batches: list[Batch],
     has_left: Callable[[], Awaitable[bool]],
-) -> Answer:
-    """The windows with their messages. When that fails or the client is gone, the leases are given back."""
+) -> Response:
+    """Load the messages of windows; release the leases if that fails or the client disconnects."""
     unwanted = True
     reads = [asyncio.ensure_future(_window(broker, request, stream, group, batch)) for batch in batches]
     try:
@@ -145,7 +145,7 @@ async def _delivered(
 
 
 def _note_delays(broker: Broker, stream: Stream, batches: list[Batch]) -> None:
-    """Observe how long windows that are delivered for the first time have been sealed."""
+    """Observe the delay between sealing and first delivery."""
     now_us = time.time_ns() // 1000
     delays = broker.metrics.delivery_delay.labels(stream.namespace, stream.name)
     for batch in batches:
@@ -182,14 +182,14 @@ async def _window(
 
 
 class WindowPageQuery(msgspec.Struct, rename="camel"):
-    """Where a page of messages begins, and how many it has."""
+    """Start and size of a page of messages."""
 
     cursor: str | None = None
     max_messages: Annotated[int, Meta(ge=1, le=100_000)] = _PAGE
 
 
-async def window_messages(broker: Broker, call: Call) -> Answer:
-    """More messages of a window that is leased."""
+async def window_messages(broker: Broker, call: Call) -> Response:
+    """Return more messages of a leased window."""
     cursor = parse_cursor(call.query.cursor)
     _, window = await _leased_window(broker, call, call.path["leaseId"])
     if window is None:
@@ -210,7 +210,7 @@ async def _leased_window(broker: Broker, call: Call, text: str) -> tuple[Leased 
 
 
 class WindowAckRequest(msgspec.Struct, rename="camel"):
-    """The answer to a window."""
+    """An ack or nack of a window."""
 
     lease_id: str
     window_id: str | None = None
@@ -218,8 +218,8 @@ class WindowAckRequest(msgspec.Struct, rename="camel"):
     error: str | None = None
 
 
-async def ack(broker: Broker, call: Call) -> Answer:
-    """Answer a window: done, or to be tried again after a delay and at last a dead letter."""
+async def ack(broker: Broker, call: Call) -> Response:
+    """Ack or nack a window: done, or redelivered after a delay and finally dead-lettered."""
     request: WindowAckRequest = call.body
     if not request.lease_id:
         raise bad_request("Missing leaseId")
@@ -229,12 +229,12 @@ async def ack(broker: Broker, call: Call) -> Answer:
         if leased is None:
             raise bad_request("Invalid or expired lease")
         if window is None or leased.transaction_id is None:
-            # Answered before, under this very lease: harmless.
+            # Already acked under this lease: harmless.
             return json({"success": True, "acked": request.success})
         lease = Lease(leased.partition_id, leased.transaction_id, leased.group, window.id)
     if request.window_id is not None and request.window_id != lease.window_id:
         raise bad_request(f"windowId is {request.window_id}; the lease is on {lease.window_id}")
-    answer = Ack(
+    wanted = Ack(
         lease.partition_id,
         lease.transaction_id,
         lease.group,
@@ -242,22 +242,22 @@ async def ack(broker: Broker, call: Call) -> Answer:
         "completed" if request.success else "failed",
         request.error.replace("\x00", "") if request.error is not None else None,
     )
-    results = await broker.acks.run([answer])
-    await settle(broker, [answer], results)
+    results = await broker.acks.run([wanted])
+    await settle(broker, [wanted], results)
     if not results[0].accepted:
         raise bad_request("Invalid or expired lease")
     return json({"success": True, "acked": request.success, "dlq": results[0].outcome == "dead"})
 
 
 class RenewRequest(msgspec.Struct):
-    """How long a lease should last from now."""
+    """The new lease time from now."""
 
     leaseId: str  # noqa: N815 - the wire has both spellings
     extend_ms: LeaseMs = 30_000
 
 
-async def renew(broker: Broker, call: Call) -> Answer:
-    """Lengthen a lease; never shortens it."""
+async def renew(broker: Broker, call: Call) -> Response:
+    """Extend a lease; never shortens it."""
     request: RenewRequest = call.body
     try:
         lease_id = UUID(request.leaseId)
@@ -273,7 +273,7 @@ async def renew(broker: Broker, call: Call) -> Answer:
 
 
 class StreamSeekRequest(msgspec.Struct, rename="camel"):
-    """Where to: the windows that end after a time."""
+    """The target: windows that end after a time."""
 
     stream_name: str
     consumer_group: str
@@ -281,8 +281,8 @@ class StreamSeekRequest(msgspec.Struct, rename="camel"):
     namespace: str | None = None
 
 
-async def seek(broker: Broker, call: Call) -> Answer:
-    """Move a group in a stream; leases are revoked, older acks refused."""
+async def seek(broker: Broker, call: Call) -> Response:
+    """Seek a group in a stream; leases are revoked, older acks rejected."""
     request: StreamSeekRequest = call.body
     time = parse_time("timestamp", request.timestamp)
     if time is None or not request.stream_name or not request.consumer_group:

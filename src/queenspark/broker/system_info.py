@@ -1,4 +1,4 @@
-"""GET /api/v1/series and /api/v1/system: the last hour, and everything that runs."""
+"""GET /api/v1/series and /api/v1/system: the last hour, and all running processes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from msgspec import Meta
 
 from ..settings import variable
 from ..store.samples import COUNTED, STEP_SECONDS
-from .answers.system import Series, SystemInfo
 from .broker import Broker
 from .errors import not_found
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
+from .responses.system import Series, SystemInfo
 from .times import iso
 
 _GAUGES = {
@@ -30,23 +30,23 @@ _GAUGES = {
 
 
 class SeriesQuery(msgspec.Struct):
-    """How far back."""
+    """The time range."""
 
     seconds: Annotated[int, Meta(ge=10, le=3600)] = 900
 
 
-async def dashboard(broker: Broker, call: Call) -> Answer:
-    """Send browsers to the dashboard; for everybody else there is nothing here."""
+async def dashboard(broker: Broker, call: Call) -> Response:
+    """Redirect browsers to the dashboard; 404 for other clients."""
     if "text/html" not in call.headers.get("accept", ""):
         raise not_found(f"there is nothing at {call.url_path}")
     path = "" if call.url_path == "/" else call.url_path
     location = broker.settings.ui_url.rstrip("/") + path
     text = f"The dashboard is at {location}\n".encode()
-    return Answer(302, text, b"text/plain; charset=utf-8", ((b"location", location.encode()),))
+    return Response(302, text, b"text/plain; charset=utf-8", ((b"location", location.encode()),))
 
 
-async def series(broker: Broker, call: Call) -> Answer:
-    """Rates and gauges of all brokers in steps of five seconds, the oldest first."""
+async def series(broker: Broker, call: Call) -> Response:
+    """Return rates and gauges of all brokers in five-second steps, oldest first."""
     seconds: int = call.query.seconds
     return json(await broker.glances.get(f"series {seconds}", lambda: _series(broker, seconds)))
 
@@ -56,7 +56,7 @@ async def _series(broker: Broker, seconds: int) -> dict[str, Any]:
     shown = []
     for before, step in pairwise(steps):
         passed = max(STEP_SECONDS, (step["at"] - before["at"]).total_seconds())
-        # A deleted stream takes its total along.
+        # Deleting a stream decreases the total.
         sealed = max(0, step["sealed_total"] - before["sealed_total"])
         shown.append({
             "at": iso(step["at"]),
@@ -67,8 +67,8 @@ async def _series(broker: Broker, seconds: int) -> dict[str, Any]:
     return {"stepSeconds": STEP_SECONDS, "series": shown}
 
 
-async def system(broker: Broker, _: Call) -> Answer:
-    """Brokers, pipelines, PostgreSQL, and the settings of this broker."""
+async def system(broker: Broker, _: Call) -> Response:
+    """Return brokers, pipelines, PostgreSQL, and the settings of this broker."""
     found = await broker.glances.get("system", lambda: _system(broker))
     return json({**found, "settings": _settings(broker)})
 
@@ -124,7 +124,7 @@ def _process(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _settings(broker: Broker) -> list[dict[str, Any]]:
-    """The settings in force; of secrets only whether they are set."""
+    """The effective settings; secrets show only whether they are set."""
     shown = []
     for item in fields(broker.settings):
         value: Any = getattr(broker.settings, item.name)

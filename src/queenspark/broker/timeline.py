@@ -18,14 +18,14 @@ from ..store.errors import Refused
 from ..store.page import Page
 from ..store.streams import Stream
 from ..store.timeline import GroupState, SealedWindow
-from .answers.streams import StreamKeys, StreamVersions, Timeline, WindowDetail
 from .broker import Broker
 from .errors import bad_request, not_found
 from .explanation.explain import sealing
 from .explanation.next_window import NextWindow, open_windows
 from .explanation.records import open_records
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
 from .paging import paged
+from .responses.streams import StreamKeys, StreamVersions, Timeline, WindowDetail
 from .stream_resources import STREAMS, KeysQuery, NamespaceQuery, stream_of
 from .times import iso, iso_time, parse_time
 from .window import page_of, parse_cursor, shown_time, shown_window
@@ -33,12 +33,12 @@ from .window import page_of, parse_cursor, shown_time, shown_window
 log = logging.getLogger("queenspark.broker")
 
 _SPAN = timedelta(minutes=15)
-_AHEAD = timedelta(days=1)  # windows that end later are seldom wanted, and can be asked for
+_AHEAD = timedelta(days=1)  # windows further in the future are rarely wanted; `to` overrides this
 _MOST_READ = 4000  # records of open windows
 
 
 class TimelineQuery(NamespaceQuery, rename="camel"):
-    """Which windows of which keys."""
+    """Filters on windows and keys."""
 
     from_: str | None = msgspec.field(name="from", default=None)
     to: str | None = None
@@ -46,7 +46,7 @@ class TimelineQuery(NamespaceQuery, rename="camel"):
     search: str | None = None
     consumer_group: str | None = None
     state: Literal["open", "waiting", "leased", "acked", "retrying", "dead", "skipped", "late"] | None = None
-    #: Keys, and windows of each of them.
+    #: Number of keys, and of windows per key.
     limit: Annotated[int, Meta(ge=1, le=100)] = 30
     offset: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     windows: Annotated[int, Meta(ge=1, le=500)] = 200
@@ -59,8 +59,8 @@ class MessagesQuery(NamespaceQuery):
     limit: Annotated[int, Meta(ge=1, le=1000)] = 20
 
 
-async def timeline(broker: Broker, call: Call) -> Answer:
-    """Windows of the busiest keys, or of those that match; the same for all who ask within a second."""
+async def timeline(broker: Broker, call: Call) -> Response:
+    """Return windows of the busiest keys, or of matching ones; cached for a second."""
     stream = await stream_of(broker, call)
     query: TimelineQuery = call.query
     name = f"timeline {stream.id} {msgspec.json.encode(query).decode()}"
@@ -108,7 +108,7 @@ def _is_wanted(window: dict[str, Any], state: str | None) -> bool:
 async def _keys(
     broker: Broker, stream: Stream, query: TimelineQuery, with_open: list[str]
 ) -> tuple[dict[str, int | None], int]:
-    """The keys of a page with their ids; those that have only open windows have none yet."""
+    """The keys of a page with their ids; None for keys with only open windows."""
     if query.key is not None:
         found = await broker.store.timeline.key_ids(stream.queue_id, [query.key])
         return {query.key: found.get(query.key)}, 1
@@ -128,7 +128,7 @@ async def _keys(
 
 
 async def _open(broker: Broker, stream: Stream) -> tuple[list[NextWindow], dict[str, Any]]:
-    """The open windows that the log shows, and how far the stream is."""
+    """The open windows according to the log, and the progress of the stream."""
     standing = await broker.store.standings.of(stream.id)
     if standing is None:
         raise not_found("Stream not found")
@@ -136,14 +136,14 @@ async def _open(broker: Broker, stream: Stream) -> tuple[list[NextWindow], dict[
     spec = sealing(body)
     found: list[NextWindow] = []
     is_complete = not standing.open_windows
-    if spec is not None and standing.place is not None:
+    if spec is not None and standing.read_point is not None:
         try:
             records = await open_records(broker, standing, _MOST_READ)
             if records is not None:
-                found = list(open_windows(body, spec, records.frame, standing.place[2]))
+                found = list(open_windows(body, spec, records.frame, standing.read_point[2]))
                 is_complete = records.is_complete and not records.is_first_gone
-        except (Refused, SqlError) as error:  # this broker has no key, or is older than the statement
-            log.warning("open windows of stream %d: %s", stream.id, error)
+        except (Refused, SqlError) as error:  # no key, or an older version than the statement
+            log.warning("cannot read the open windows of stream %d: %s", stream.id, error)
     mark = standing.watermark_us
     return found, {
         "safeTime": iso(standing.safe_time),
@@ -189,8 +189,8 @@ def _group(state: GroupState) -> dict[str, Any]:
     }
 
 
-async def keys(broker: Broker, call: Call) -> Answer:
-    """The keys of a stream by activity, or those that contain a text."""
+async def keys(broker: Broker, call: Call) -> Response:
+    """List the keys of a stream by activity, or those that contain a text."""
     stream = await stream_of(broker, call)
     query: KeysQuery = call.query
     page = Page(query.limit, query.offset, search=query.search)
@@ -198,8 +198,8 @@ async def keys(broker: Broker, call: Call) -> Answer:
     return json(paged("keys", [{"key": row["key"], "windows": row["windows"]} for row in rows], total, query))
 
 
-async def window(broker: Broker, call: Call) -> Answer:
-    """One sealed window with a page of its messages."""
+async def window(broker: Broker, call: Call) -> Response:
+    """Return one sealed window with a page of its messages."""
     stream = await stream_of(broker, call)
     query: MessagesQuery = call.query
     partition_id = call.path["partitionId"]
@@ -216,8 +216,8 @@ async def window(broker: Broker, call: Call) -> Answer:
     return json({**shown_one, "messages": page.messages, "nextCursor": page.next_cursor})
 
 
-async def versions(broker: Broker, call: Call) -> Answer:
-    """The versions of a stream, the newest first."""
+async def versions(broker: Broker, call: Call) -> Response:
+    """List the versions of a stream, newest first."""
     stream = await stream_of(broker, call)
     found = await broker.store.streams.versions(stream)
     return json({"versions": [_version(stream, *each) for each in found]})

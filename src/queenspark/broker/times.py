@@ -14,23 +14,23 @@ def _second(seconds: int) -> str:
 
 
 def iso_us(microseconds: int) -> str:
-    """Microseconds since the epoch."""
+    """Format microseconds since the epoch."""
     seconds, rest = divmod(microseconds, 1_000_000)
     return f"{_second(seconds)}.{rest // 1000:03d}Z"
 
 
 def iso(time: datetime | None) -> str | None:
-    """A time from the database that may be missing."""
+    """Format an optional time from the database."""
     return None if time is None else iso_time(time)
 
 
 def iso_time(time: datetime) -> str:
-    """A time from the database."""
+    """Format a time from the database."""
     return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def parse_time(what: str, text: str | None) -> datetime | None:
-    """A time from a request: ISO 8601 (without zone it is UTC), or 400."""
+    """Parse a time from a request: ISO 8601, UTC without a zone; raise 400."""
     if text is None or text == "":
         return None
     try:

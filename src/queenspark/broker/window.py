@@ -1,4 +1,4 @@
-"""A window on its way to a consumer: what its message refers to, read from the log."""
+"""A window on delivery: the records that its message refers to, read from the log."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .membership import Membership, membership
 from .times import iso_us
 
 _SMALL = 200  # records
-_PART = 2000  # records read at a time where not all of them are in the window
-_SCATTERED_PART = 10_000  # the same where most of them can be in others
+_PART = 2000  # records per read, if some of them are not in the window
+_SCATTERED_PART = 10_000  # the same if most of them may belong to other windows
 _LAST_US = 253_402_300_799_999_999  # the end of the year 9999
 
 
@@ -39,7 +39,7 @@ class WindowRecord(msgspec.Struct, gc=False):
 
 
 class Page(NamedTuple):
-    """Records of a window, and where to go on when there are more."""
+    """Records of a window, and the cursor of the next page."""
 
     messages: list[WindowRecord]
     next_cursor: str | None
@@ -49,7 +49,7 @@ Cursor = tuple[int, int]
 
 
 def parse_cursor(text: str | None) -> Cursor | None:
-    """The cursor of a page, or 400."""
+    """Parse the cursor of a page, or raise 400."""
     if not text:
         return None
     txid, dash, id_ = text.partition("-")
@@ -77,7 +77,7 @@ async def page_of(broker: Broker, window: WindowMessage, limit: int | None, afte
 async def _records(
     broker: Broker, window: WindowMessage, body: Body, limit: int | None, after: Cursor | None
 ) -> list[Record]:
-    """The window's records, one more than `limit` where there is one."""
+    """The window's records, one more than `limit` if there are more."""
     chosen = membership(body, window)
     dropped: set[Cursor] = set()
     if chosen.members.leaves_out:
@@ -86,7 +86,7 @@ async def _records(
     ranges = _after(window.sources, after)
     if limit is None and not chosen.is_scattered:
         wish = Wish(ranges, chosen.members)
-        if window.count <= _SMALL:  # it is read together with those that are polled at the same time
+        if window.count <= _SMALL:  # batched with other small windows polled at the same time
             (records,) = await broker.window_reads.run([wish])
         else:
             async with broker.large_reads:
@@ -118,7 +118,7 @@ async def _only(
 
 
 def _after(ranges: Sequence[Range], cursor: Cursor | None) -> list[Range]:
-    """What of the ranges lies after a position."""
+    """The parts of the ranges after a position."""
     if cursor is None:
         return list(ranges)
     txid, id_ = cursor[0], cursor[1] + 1
@@ -150,12 +150,12 @@ def _shown(record: Record, partition: str, queue: str) -> WindowRecord:
 
 
 def shown_time(microseconds: int) -> str:
-    """The start or end of a window."""
+    """Format the start or end of a window."""
     return iso_us(min(microseconds, _LAST_US))
 
 
 def shown_window(window: WindowMessage, **more: Any) -> dict[str, Any]:
-    """What every window has on the wire, without its messages."""
+    """The wire fields of a window, without its messages."""
     return {
         "id": window.id,
         "key": window.key,

@@ -1,6 +1,6 @@
 """The client: queues, streams, consumers, transactions and SQL over HTTP, asynchronous and synchronous.
 
-`aio` is written by hand; `sync` is made from it. The rest knows neither tasks nor threads.
+`aio` is written by hand and `sync` is generated from it. All other modules use neither tasks nor threads.
 """
 
 from .aggregation import Groups

@@ -13,17 +13,17 @@ Group = TypeVar("Group")
 
 
 def numbers(values: Iterable[Any]) -> list[Number]:
-    """The numbers among values; true and false are none."""
+    """Return the numbers among values; booleans do not count as numbers."""
     return [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
 
 
 def total(found: list[Number]) -> Number:
-    """The sum: exact for whole numbers, without drift for others."""
+    """Return the sum: exact for integers, without drift for floats."""
     if all(isinstance(value, int) for value in found):
         return sum(found)
     try:
         return math.fsum(found)
-    except OverflowError:  # beyond what a float can hold
+    except OverflowError:  # beyond the range of a float
         return sum(found)
 
 
@@ -45,7 +45,7 @@ def _percentile(share: float) -> Callable[[list[Number]], Number | None]:
     return of
 
 
-#: What can be made of the numbers at a path. Nothing but `sum` has an answer without numbers.
+#: Aggregates over the numbers at a path. Without numbers, `sum` is 0 and all others are None.
 OVER_NUMBERS: dict[str, Callable[[list[Number]], Number | None]] = {
     "sum": total,
     "avg": _average,
@@ -58,7 +58,7 @@ OVER_NUMBERS: dict[str, Callable[[list[Number]], Number | None]] = {
 
 
 def token(value: Any) -> tuple[str, Any]:
-    """What tells JSON values apart: 1 and 1.0 are one number, 1 and true are not one value."""
+    """Return the identity of a JSON value: 1 and 1.0 are the same number, 1 and true are different values."""
     if isinstance(value, bool):
         return "boolean", value
     if isinstance(value, dict | list):
@@ -67,9 +67,9 @@ def token(value: Any) -> tuple[str, Any]:
 
 
 class Groups(Mapping[Any, Group], Generic[Group]):
-    """Groups by the value that they have in common, in the order of their first message.
+    """Groups keyed by their common value, ordered by first message.
 
-    0, '', False and None are keys like any other, and 0 is not False. A key may be a list or an object.
+    0, '', False and None are ordinary keys, and 0 differs from False. A key may be a list or an object.
     """
 
     def __init__(self) -> None:
@@ -88,5 +88,5 @@ class Groups(Mapping[Any, Group], Generic[Group]):
         return f"Groups({', '.join(f'{key!r}: {group!r}' for key, group in self._groups.values())})"
 
     def add(self, key: Any, make: Callable[[], Group]) -> Group:
-        """The group of a key, made if there is none yet."""
+        """Return the group of a key, creating it if needed."""
         return self._groups.setdefault(token(key), (key, make()))[1]

@@ -1,4 +1,4 @@
-"""Which broker to ask, and how long to wait before asking again."""
+"""Broker selection and retry backoff."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST_DELAY = 5.0
 
 
 class Brokers:
-    """Brokers of one database: any of them can answer; the one that answered last is asked first."""
+    """Brokers of one database, interchangeable; the last one to respond is tried first."""
 
     def __init__(self, urls: str | Sequence[str]) -> None:
         self._urls = [_checked(url) for url in ([urls] if isinstance(urls, str) else urls)]
@@ -30,11 +30,11 @@ class Brokers:
 
     @property
     def current(self) -> str:
-        """The broker to ask now."""
+        """The broker to try next."""
         return self._urls[self._current]
 
     def leave(self, url: str) -> None:
-        """This one gave no answer: ask the next one, unless somebody has moved on already."""
+        """Fail over from a broker that did not respond, unless another caller already has."""
         with self._lock:
             if self._urls[self._current] == url:
                 self._current = (self._current + 1) % len(self._urls)
@@ -47,6 +47,6 @@ def _checked(url: str) -> str:
 
 
 def delay(failures: int) -> float:
-    """Seconds to wait after so many failures in a row: doubling, and different for everybody who waits."""
+    """Return the backoff in seconds after this many consecutive failures: exponential, with jitter."""
     longest = min(_LONGEST_DELAY, _FIRST_DELAY * 2.0 ** min(failures - 1, 10))
     return random.uniform(longest / 2, longest)

@@ -1,4 +1,4 @@
-"""How much a consumer should still do: shared by its workers, whatever they are."""
+"""The limit and idle timeout of a consumer, shared by its workers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .errors import InvalidValue
 
 
 class Budget:
-    """Ends when enough was taken, or when nothing came for long enough."""
+    """Runs out when the limit is reached or nothing arrived for the idle time."""
 
     def __init__(self, limit: int | None, idle: float | None) -> None:
         self._left = limit
@@ -21,7 +21,7 @@ class Budget:
         self._last = time.monotonic()
 
     def claim(self, most: int) -> int | None:
-        """How many of `most` may be taken now; 0 while all that is left is in hand, None when idle."""
+        """Return how many of `most` may be fetched now: 0 while the rest is in flight, None once idle."""
         with self._lock:
             quiet = self._nothing_there and not self._in_hand
             if self._idle is not None and quiet and time.monotonic() - self._last >= self._idle:
@@ -33,7 +33,7 @@ class Budget:
             return claimed
 
     def settle(self, claimed: int, taken: Sequence[int] | None) -> None:
-        """Deliveries of these sizes came of what was claimed. None: no broker answered."""
+        """Settle a claim with the sizes of the fetched deliveries, or None if no broker responded."""
         with self._lock:
             if self._left is not None:
                 self._left += max(0, claimed - sum(taken or ()))
@@ -41,20 +41,20 @@ class Budget:
             self._in_hand += len(taken or ())
 
     def returned(self, size: int) -> None:
-        """A delivery of this size was given back before its turn."""
+        """Return an unstarted delivery of this size to the budget."""
         with self._lock:
             self._in_hand -= 1
             if self._left is not None:
                 self._left += size
 
     def handled(self) -> None:
-        """A delivery was answered."""
+        """Count a delivery as acked or nacked."""
         with self._lock:
             self._in_hand -= 1
             self._last = time.monotonic()
 
     def wait(self, longest: float) -> float:
-        """How long to wait for the next one."""
+        """Return how long to wait for the next delivery."""
         with self._lock:
             if self._idle is None:
                 return longest
@@ -63,7 +63,7 @@ class Budget:
 
 
 def at_least_one(name: str, value: int) -> int:
-    """A number of things; `name` is the argument that an error speaks of."""
+    """Validate a positive integer; `name` is the argument named in the error."""
     if type(value) is not int or value < 1:
         raise InvalidValue(f"{name} is {value!r}: give a whole number, at least 1")
     return value

@@ -1,4 +1,4 @@
-"""Who the client is: an API key or a token, and the certificates of TLS."""
+"""The client's identity (API key or token) and its TLS certificates."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import NamedTuple
 from .errors import InvalidValue
 
 Token = str | Callable[[], str]
-"""A token, or a function that gives one; it is asked before every request, so that tokens can be renewed."""
+"""A token, or a function that returns one; it is called before every request, so tokens can be rotated."""
 
 File = str | Path
 
 
 class Credentials(NamedTuple):
-    """What a request carries, and whom the client trusts."""
+    """The secret sent with each request, and the TLS files."""
 
     secret: Token | None = None
     ca: File | None = None
@@ -27,7 +27,7 @@ class Credentials(NamedTuple):
         return f"Credentials({'' if self.secret is None else 'secret=…'})"
 
     def headers(self) -> dict[str, str]:
-        """The headers that say who the client is."""
+        """The authorization headers."""
         if self.secret is None:
             return {}
         secret = self.secret if isinstance(self.secret, str) else self.secret()
@@ -36,7 +36,7 @@ class Credentials(NamedTuple):
         return {"Authorization": f"Bearer {secret}"}
 
     def context(self) -> ssl.SSLContext | bool:
-        """How connections with TLS are made: True for the usual way."""
+        """The TLS context for connections; True for the system default."""
         if self.ca is None and self.certificate is None:
             return True
         try:
@@ -56,7 +56,7 @@ def credentials(
     certificate: tuple[File, File] | None = None,
     env: Mapping[str, str] = os.environ,
 ) -> Credentials:
-    """Credentials from arguments, and where these are missing from the environment."""
+    """Build credentials from arguments, falling back to environment variables."""
 
     def variable(name: str) -> str | None:
         return env.get(f"QUEENSPARK_{name}", "").strip() or None

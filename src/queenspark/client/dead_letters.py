@@ -1,4 +1,4 @@
-"""Messages that nobody could handle."""
+"""Messages that exhausted their retries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .messages import Message
 
 
 class DeadLetter(Message, kw_only=True, rename="camel"):
-    """A message that failed too often, with the last reason."""
+    """A message that exceeded its retry limit, with the last failure reason."""
 
     partition_id: str
     consumer_group: str | None = None
@@ -20,7 +20,7 @@ class DeadLetter(Message, kw_only=True, rename="camel"):
 
 
 class DeadLetters(msgspec.Struct):
-    """A page of them."""
+    """A page of dead letters."""
 
     messages: list[DeadLetter]
     total: int

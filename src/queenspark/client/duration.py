@@ -1,4 +1,4 @@
-"""Durations as people give them: seconds, a timedelta, or a text such as "5m" or "1h30m"."""
+"""Durations as users write them: seconds, a timedelta, or text like "5m" or "1h30m"."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .errors import InvalidValue
 Duration = int | float | timedelta | str
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_TOO_LONG = 1e12  # seconds
+_TOO_LONG = 1e12
 LONGEST_LEASE = 86_400.0
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _WHOLE = re.compile(rf"(?:{_PART.pattern})+")
 
 
 def seconds(name: str, value: Duration) -> float:
-    """A duration in seconds; `name` is the argument that an error speaks of."""
+    """Return a duration in seconds; `name` is the argument named in the error."""
     found = _read(value)
     if found is None or not 0 <= found < _TOO_LONG:
         raise InvalidValue(
@@ -27,7 +27,7 @@ def seconds(name: str, value: Duration) -> float:
 
 
 def lease_seconds(name: str, value: Duration) -> float:
-    """The time of a lease in seconds: at most a day."""
+    """Return a lease time in seconds: at most a day."""
     found = seconds(name, value)
     if found > LONGEST_LEASE:
         raise InvalidValue(
@@ -38,7 +38,7 @@ def lease_seconds(name: str, value: Duration) -> float:
 
 
 def milliseconds(name: str, value: Duration) -> int:
-    """A duration in whole milliseconds; what is finer is refused, not rounded away."""
+    """Return a duration in whole milliseconds; finer durations are rejected, not rounded."""
     exact = seconds(name, value) * 1000
     if abs(exact - round(exact)) > 1e-6:
         raise InvalidValue(f"{name} is {value!r}: it must be whole milliseconds")
@@ -46,7 +46,7 @@ def milliseconds(name: str, value: Duration) -> int:
 
 
 def whole_seconds(name: str, value: Duration) -> int:
-    """A duration in whole seconds."""
+    """Return a duration in whole seconds; finer durations are rejected."""
     exact = seconds(name, value)
     if exact != round(exact):
         raise InvalidValue(f"{name} is {value!r}: it must be whole seconds")

@@ -1,21 +1,21 @@
-"""Everything that the client raises, in one tree.
+"""All exceptions of the client, in one tree.
 
 ```
 QueenError
-├── InvalidValue          an argument makes no sense (also a ValueError); nothing was sent
-├── Unreachable           no broker gave a whole answer
-├── Refused               the broker answered no
-│   ├── NotFound          there is no such queue, stream, group or message
-│   ├── SqlError          a statement is wrong, or its query failed: line, column
+├── InvalidValue          an argument is invalid (also a ValueError); nothing was sent
+├── Unreachable           no broker sent a complete response
+├── Refused               the broker rejected the request
+│   ├── NotFound          the queue, stream, group or message does not exist
+│   ├── SqlError          a statement is invalid or its query failed: line, column
 │   ├── TooLarge          the request or a payload is too large
-│   ├── NotAllowed        the broker does not know who is calling, or they lack the right
-│   ├── RateLimited       the API key has reached its limit; later it may do more
-│   ├── QueueFull         the queue has reached its max_size; later there may be room
-│   └── Unavailable       the broker cannot answer now, for instance because PostgreSQL is away
-├── LeaseLost             the lease is over: the message or window goes, or went, to another consumer
-├── TransactionRefused    nothing of the transaction happened
-├── InDoubt               whether it happened is not known: its answer got lost, and then its lease
-├── BufferFull            the push buffer had no room for too long
+│   ├── NotAllowed        the caller is unknown or lacks the right
+│   ├── RateLimited       the API key exceeded its rate limit; retry later
+│   ├── QueueFull         the queue reached its max_size; retry later
+│   └── Unavailable       the broker cannot serve requests now, for instance because PostgreSQL is down
+├── LeaseLost             the lease expired: the message or window is redelivered to another consumer
+├── TransactionRefused    the transaction was rejected as a whole
+├── InDoubt               the outcome is unknown: the response was lost, then the lease expired
+├── BufferFull            the push buffer stayed full for too long
 └── NotSent               items of the push buffer could not be sent
 ```
 """
@@ -26,15 +26,15 @@ from typing import Any
 
 
 class QueenError(Exception):
-    """The root of all errors of the client."""
+    """Base class of all client errors."""
 
 
 class InvalidValue(QueenError, ValueError):
-    """An argument makes no sense; the message names it and says what to give."""
+    """An argument is invalid; the message names it and states the valid values."""
 
 
 class Unreachable(QueenError):
-    """No broker gave a whole answer. `maybe_done` says whether the request may have been carried out."""
+    """No broker sent a complete response. `maybe_done`: the request may have been carried out."""
 
     def __init__(self, message: str, *, maybe_done: bool) -> None:
         super().__init__(message)
@@ -42,7 +42,7 @@ class Unreachable(QueenError):
 
 
 class Refused(QueenError):
-    """The broker answered no; the message is the broker's, and `answer` all that it said."""
+    """The broker rejected the request; the message is the broker's, and `answer` its whole response body."""
 
     def __init__(self, message: str, status: int, code: str, answer: dict[str, Any]) -> None:
         super().__init__(message)
@@ -52,20 +52,20 @@ class Refused(QueenError):
 
 
 class NotFound(Refused):
-    """There is no such queue, stream, group or message."""
+    """The queue, stream, group or message does not exist."""
 
 
 class SqlError(Refused):
-    """A statement is wrong, at this `line` and `column` counted from 1; both are None when a query failed."""
+    """A statement is invalid at `line` and `column`, counted from 1; both are None when a query failed."""
 
     @property
     def line(self) -> int | None:
-        """The line of the statements."""
+        """The line within the submitted statements."""
         return _whole(self.answer.get("line"))
 
     @property
     def column(self) -> int | None:
-        """The column of that line."""
+        """The column within that line."""
         return _whole(self.answer.get("column"))
 
 
@@ -74,27 +74,27 @@ class TooLarge(Refused):
 
 
 class NotAllowed(Refused):
-    """The broker does not know who is calling (status 401), or they lack the right (403)."""
+    """The caller is unknown (status 401) or lacks the right (403)."""
 
 
 class RateLimited(Refused):
-    """The API key has reached its limit of requests or messages per second."""
+    """The API key exceeded its limit of requests or messages per second."""
 
 
 class QueueFull(Refused):
-    """The queue has reached its `max_size`; later there may be room."""
+    """The queue reached its `max_size`; retry later."""
 
 
 class Unavailable(Refused):
-    """The broker cannot answer now."""
+    """The broker cannot serve requests now."""
 
 
 class LeaseLost(QueenError):
-    """The lease is over: the message or window goes, or went, to another consumer."""
+    """The lease expired: the message or window is redelivered to another consumer."""
 
 
 class TransactionRefused(QueenError):
-    """Nothing of the transaction happened; `code` says why, as in the HTTP API."""
+    """The transaction was rejected as a whole; `code` is the reason, as in the HTTP API."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -102,32 +102,32 @@ class TransactionRefused(QueenError):
 
 
 class InDoubt(QueenError):
-    """Whether it happened is not known: its answer got lost, and then its lease."""
+    """The outcome is unknown: the response was lost, then the lease expired."""
 
 
 class BufferFull(QueenError):
-    """The push buffer had no room for too long; nothing of this push was taken."""
+    """The push buffer stayed full for too long; no item of this push was accepted."""
 
 
 class NotSent(QueenError):
-    """Items of the push buffer could not be sent; `payloads` are those that are no longer in the buffer."""
+    """Items of the push buffer could not be sent; `payloads` are those no longer in the buffer."""
 
     def __init__(self, message: str, payloads: list[object]) -> None:
         super().__init__(message)
         self.payloads = payloads
 
 
-#: Errors after which the same request may succeed.
+#: Transient errors: the same request may succeed later.
 PASSING = (Unreachable, Unavailable, QueueFull, RateLimited)
 
 
 def may_have_happened(error: QueenError) -> bool:
-    """Whether the broker may have carried out the request all the same."""
+    """Return whether the broker may have carried out the request despite the error."""
     return isinstance(error, Unavailable) or (isinstance(error, Unreachable) and error.maybe_done)
 
 
 def refusal(status: int, answer: dict[str, Any]) -> Refused:
-    """The error that stands for an answer of the broker."""
+    """Return the exception for an error response of the broker."""
     message = str(answer.get("error") or f"the broker answered with status {status}")
     code = str(answer.get("code") or "error")
     full = RateLimited if code == "rate_limited" else QueueFull

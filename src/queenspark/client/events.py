@@ -1,4 +1,4 @@
-"""What a consumer tells those who count: an event for everything that happens to a delivery."""
+"""Consumer events for monitoring: one for each state change of a delivery."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ Kind = Literal["delivered", "done", "failed", "renewed", "lost", "unanswered", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened to what a consumer took, or tried to take.
+    """A state change of a delivery, or a failed fetch.
 
     `delivered`, then one of: `done` (handled and acked), `failed` (the handler raised; nacked), `lost` (the
-    lease was over, so it goes to another consumer), `unanswered` (no broker took the answer in time).
-    Meanwhile `renewed`: its lease was. `unreachable`: nothing could be taken, or a lease not be renewed; the
-    consumer tries again.
+    lease expired; another consumer gets it), `unanswered` (no broker accepted the ack in time). In between
+    `renewed`: the lease was extended. `unreachable`: a fetch or a renewal failed and will be retried.
     """
 
     kind: Kind
@@ -26,7 +25,7 @@ class Event:
     #: The window's id, or the lease of a batch of messages.
     id: str = ""
     messages: int = 0
-    #: How long it was in hand.
+    #: Time since delivery.
     seconds: float = 0.0
     error: BaseException | None = None
 

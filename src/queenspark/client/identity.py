@@ -1,4 +1,4 @@
-"""The name under which a client's leases are shown."""
+"""The consumer id under which a client's leases are listed."""
 
 import os
 import platform
@@ -6,5 +6,5 @@ from uuid import uuid4
 
 
 def new_consumer_id() -> str:
-    """A name for one client: host, process, and a random part for clients of the same process."""
+    """Return an id for one client: host, process id and a random suffix."""
     return f"{platform.node()[:100] or 'unknown'}-{os.getpid()}-{uuid4().hex[:6]}"

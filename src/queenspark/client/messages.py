@@ -1,4 +1,4 @@
-"""Messages as data: what they hold, and how to filter, group and aggregate them."""
+"""Messages as data: fields, filtering, grouping and aggregation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Paths = str | Sequence[str]
 
 
 class Wanted(TypedDict, total=False):
-    """What `aggregate` takes."""
+    """The arguments of `aggregate`."""
 
     count: bool
     sum: Paths
@@ -37,7 +37,7 @@ class Wanted(TypedDict, total=False):
 
 
 class Message(msgspec.Struct, rename="camel", kw_only=True):
-    """A message: its payload and headers, and where and when it was stored."""
+    """A message: payload, headers, partition, and time of storage."""
 
     id: str
     transaction_id: str
@@ -49,7 +49,7 @@ class Message(msgspec.Struct, rename="camel", kw_only=True):
 
     @property
     def payload(self) -> Any:
-        """The same as `data`."""
+        """Alias of `data`."""
         return self.data
 
 
@@ -57,7 +57,7 @@ M_co = TypeVar("M_co", bound=Message, covariant=True)
 
 
 class Messages(Sequence[M_co], Generic[M_co]):
-    """Messages in the order of the log."""
+    """Messages in log order."""
 
     def __init__(self, messages: Iterable[M_co]) -> None:
         self._messages = list(messages)
@@ -79,20 +79,20 @@ class Messages(Sequence[M_co], Generic[M_co]):
         return f"<{len(self)} messages>"
 
     def filter(self, keep: Callable[[M_co], object]) -> Messages[M_co]:
-        """The messages for which `keep` is true."""
+        """Return the messages for which `keep` is true."""
         return Messages(message for message in self if keep(message))
 
     def map(self, make: Callable[[M_co], T]) -> list[T]:
-        """What `make` returns for each message."""
+        """Return the result of `make` for each message."""
         return [make(message) for message in self]
 
     def values(self, path: str) -> list[Any]:
-        """The values at a path such as `data.user`, of the messages that have one."""
+        """Return the values at a path, for instance `data.user`; messages without a value are skipped."""
         at = Path(path)
         return [value for message in self if (value := at.of(message)) is not MISSING]
 
     def group_by(self, path: str) -> Groups[Messages[M_co]]:
-        """The messages by the value at a path; those without one are in the group None."""
+        """Group the messages by the value at a path; those without one are in the group None."""
         at = Path(path)
         groups: Groups[Messages[M_co]] = Groups()
         for message in self:
@@ -114,45 +114,45 @@ class Messages(Sequence[M_co], Generic[M_co]):
         p99: Paths = (),
         distinct: Paths = (),
     ) -> dict[str, Any]:
-        """What was asked for: `aggregate(count=True, sum="data.amount")` is `{"count": 3, "sum": 12.5}`.
+        """Compute aggregates: `aggregate(count=True, sum="data.amount")` is `{"count": 3, "sum": 12.5}`.
 
-        A list of paths gives a value for each: `sum=["data.a", "data.b"]` is `{"sum": {"data.a": 1, …}}`.
-        Sums, averages, extremes and percentiles are over the numbers at a path; messages without a number
-        there do not count. Without any number the answer is None, and 0 for a sum. `distinct` is the number
-        of different values.
+        A list of paths gives one value per path: `sum=["data.a", "data.b"]` is `{"sum": {"data.a": 1, …}}`.
+        Sums, averages, extremes and percentiles are computed over the numbers at a path; other messages are
+        ignored. Without any number the result is None, and 0 for a sum. `distinct` is the number of distinct
+        values.
         """
         wanted = {"sum": sum, "avg": avg, "min": min, "max": max, "p50": p50, "p95": p95, "p99": p99}
-        answer: dict[str, Any] = {"count": len(self)} if count else {}
+        result: dict[str, Any] = {"count": len(self)} if count else {}
         for name, paths in wanted.items():
             if paths:
-                answer[name] = self._at(paths, partial(_over_numbers, name))
+                result[name] = self._at(paths, partial(_over_numbers, name))
         if distinct:
-            answer["distinct"] = self._at(distinct, lambda values: len({token(value) for value in values}))
-        return answer
+            result["distinct"] = self._at(distinct, lambda values: len({token(value) for value in values}))
+        return result
 
     def _at(self, paths: Paths, made_of: Callable[[list[Any]], Any]) -> Any:
-        """What is made of the values at a path; of several, by path."""
+        """Apply an aggregate to the values at one path, or at each of several."""
         if isinstance(paths, str):
             return made_of(self.values(paths))
         return {path: made_of(self.values(path)) for path in paths}
 
     def to_arrow(self) -> pyarrow.Table:
-        """A table: a row for each message, a column for each field of the payloads (`data.user`).
+        """Return a table with one row per message and one column per payload field (`data.user`).
 
-        Payloads that are no objects are in a column `data`. A column whose values have no common type has
-        them as JSON text. Headers are in a column `headers` (a map) when a message has some.
+        Payloads that are not objects go to a column `data`. Columns of mixed types hold JSON text. Headers,
+        if any, go to a map column `headers`.
         """
         with _naming_the_fix():
             from .tables import to_arrow
         return to_arrow(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The table as a pandas frame."""
+        """Return the table as a pandas frame."""
         with _naming_the_fix():
             return self.to_arrow().to_pandas()
 
     def to_polars(self) -> polars.DataFrame:
-        """The table as a polars frame."""
+        """Return the table as a polars frame."""
         with _naming_the_fix():
             import polars
         frame = polars.from_arrow(self.to_arrow())
@@ -162,7 +162,7 @@ class Messages(Sequence[M_co], Generic[M_co]):
 
 @contextmanager
 def _naming_the_fix() -> Iterator[None]:
-    """Say how to install a package that only tables need."""
+    """Turn a missing optional package into an error with the install command."""
     try:
         yield
     except ModuleNotFoundError as missing:

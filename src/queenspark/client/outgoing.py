@@ -1,4 +1,4 @@
-"""What a producer hands over: payloads, and items with more than a payload."""
+"""The producer's input: bare payloads, and messages with metadata."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What became of a pushed message. A duplicate was stored before, under the same transaction id."""
+    """The result of pushing one message. A duplicate was stored earlier under the same transaction id."""
 
     message_id: str
     transaction_id: str
@@ -35,7 +35,7 @@ class Pushed:
 
 
 class Item(msgspec.Struct, rename="camel", omit_defaults=True):
-    """A message on its way to the broker."""
+    """A message as sent to the broker."""
 
     queue: str
     payload: Raw
@@ -46,7 +46,7 @@ class Item(msgspec.Struct, rename="camel", omit_defaults=True):
 
     @property
     def size(self) -> int:
-        """About how many bytes it has."""
+        """The approximate size in bytes."""
         headers = self.headers or {}
         return len(self.payload) + sum(len(name) + len(value) for name, value in headers.items())
 
@@ -58,10 +58,10 @@ def items(
     transaction_id: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> list[Item]:
-    """The items of a push: a list is many messages, anything else is one.
+    """Build the items of a push: a list is many messages, anything else is one.
 
-    Headers are for every message; those of an Outgoing are added to them. An item without a transaction id
-    gets one here, so that sending it again stores it once.
+    Headers apply to every message; an Outgoing adds its own. An item without a transaction id gets one here,
+    so that retries store it once.
     """
     many: Iterable[Any] = payloads if isinstance(payloads, list | tuple) else [payloads]
     made = [_item(queue, partition, each, headers) for each in many]
@@ -92,7 +92,7 @@ def _item(queue: str, partition: str | None, given: Any, headers: Mapping[str, s
 
 
 def _headers(*given: Mapping[Any, Any] | None) -> dict[str, str] | None:
-    """All headers that were given; of the same name, the last one."""
+    """Merge headers; later ones win."""
     merged = {name: value for each in given for name, value in (each or {}).items()}
     for name, value in merged.items():
         if not isinstance(name, str) or not isinstance(value, str):

@@ -1,6 +1,6 @@
 """Dotted paths into a message: `data.user`, `data.items.0.price`, `headers.tenant`, `partition`.
 
-`payload` is another name of `data`.
+`payload` is an alias of `data`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _HEADERS = "headers."
 
 
 class _Missing:
-    """There is nothing at the path; null is something."""
+    """Marks an absent value, as opposed to null."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -24,7 +24,7 @@ MISSING: Final = _Missing()
 
 
 class Path:
-    """A path that was read once, to be looked up in many messages."""
+    """A parsed path, for lookup in many messages."""
 
     def __init__(self, text: str) -> None:
         if text.startswith(_HEADERS) and text != _HEADERS:
@@ -43,7 +43,7 @@ class Path:
         self._field = first
 
     def of(self, message: Any) -> Any:
-        """The value at this path, or MISSING."""
+        """Return the value at this path, or MISSING."""
         value = getattr(message, self._field)
         for step in self._steps:
             if isinstance(value, dict) and step in value:

@@ -1,4 +1,4 @@
-"""What SQL statements did, and rows as Python has them."""
+"""Results of SQL statements, and the decoding of rows to Python values."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ import msgspec
 from .errors import QueenError, SqlError
 
 Row = dict[str, Any]
-"""The values of a row, by the names of the columns."""
+"""A row: values by column name."""
 
 
 class SqlColumn(msgspec.Struct, frozen=True):
-    """A column of rows: its name, and its type in SQL such as `bigint`."""
+    """A column: its name and its SQL type, for instance `bigint`."""
 
     name: str
     type: str
 
 
 class SqlResult(msgspec.Struct, kw_only=True):
-    """What one statement did, or the rows that it asked for."""
+    """The result of one statement, or its rows."""
 
     kind: str
     name: str | None = None
     version: int | None = None
     changed: bool | None = None
-    #: How a job that was there before is replaced: `in place`, `at a boundary` or `by position`.
+    #: How an existing job is replaced: `in place`, `at a boundary` or `by position`.
     how: str | None = None
     statement: str | None = None
     warnings: list[str] = []
-    #: How many rows an INSERT has pushed.
+    #: Rows pushed by an INSERT.
     count: int | None = None
-    #: Everything that a DROP has removed.
+    #: Objects removed by a DROP.
     dropped: list[str] = []
-    #: What DESCRIBE says beside the columns.
+    #: Details from DESCRIBE, in addition to the columns.
     details: dict[str, Any] = {}
     columns: list[SqlColumn] = []
     rows: list[Row] = []
 
 
 class SentResult(SqlResult, kw_only=True):
-    """A result whose rows are as they were sent."""
+    """A result with its rows still encoded."""
 
     rows: list[msgspec.Raw] = []  # type: ignore[assignment]
 
     def read(self) -> SqlResult:
-        """The result with its rows read."""
+        """Return the result with decoded rows."""
         read = row_reader(self.columns)
         fields = {name: getattr(self, name) for name in SqlResult.__struct_fields__}
         return SqlResult(**fields | {"rows": [read(row) for row in self.rows]})
 
 
 class SqlAnswered(msgspec.Struct):
-    """The answer to statements."""
+    """The response to a batch of statements."""
 
     results: list[SentResult]
 
@@ -66,7 +66,7 @@ class _Head(msgspec.Struct):
 
 
 def columns_of(line: bytes) -> list[SqlColumn]:
-    """The columns in the first line of a SELECT."""
+    """Decode the columns from the first line of a SELECT."""
     try:
         return msgspec.json.decode(line, type=_Head).columns
     except msgspec.MsgspecError as error:
@@ -74,7 +74,7 @@ def columns_of(line: bytes) -> list[SqlColumn]:
 
 
 def row_reader(columns: Sequence[SqlColumn]) -> Callable[[bytes | msgspec.Raw], Row]:
-    """A function that makes a row of its JSON: times are datetimes, decimals keep their digits."""
+    """Return a decoder of JSON rows: times become datetimes, decimals keep their digits."""
     names = [column.name for column in columns]
     kinds = tuple(_python_type(column.type) for column in columns)
     decoder = msgspec.json.Decoder(tuple.__class_getitem__(kinds))
@@ -96,7 +96,7 @@ def row_reader(columns: Sequence[SqlColumn]) -> Callable[[bytes | msgspec.Raw], 
 
 
 def failed(line: bytes) -> SqlError | None:
-    """The error that a line says, if it does."""
+    """Return the error in this line, if it is one."""
     try:
         said = msgspec.json.decode(line)
     except msgspec.DecodeError:

@@ -21,7 +21,7 @@ _HEADERS = pa.map_(pa.string(), pa.string())
 
 
 def to_arrow(messages: Sequence[Message]) -> pa.Table:
-    """A row for each message, a column for each field of the payloads."""
+    """Return one row per message and one column per payload field."""
     columns = {name: pa.array([getattr(each, name) for each in messages], kind) for name, kind in _FIXED}
     if any(message.headers for message in messages):
         columns["headers"] = pa.array([list(message.headers.items()) for message in messages], _HEADERS)
@@ -35,7 +35,7 @@ def to_arrow(messages: Sequence[Message]) -> pa.Table:
 
 
 def _column(values: list[Any]) -> pa.Array:
-    """The values in the type that they have in common, else as JSON text."""
+    """Return the values in their common type, or as JSON text."""
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):

@@ -1,4 +1,4 @@
-"""Times as people give them: an aware datetime, or a text in ISO 8601."""
+"""Times as users write them: an aware datetime or ISO 8601 text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .errors import InvalidValue
 
 
 def as_time(name: str, value: datetime | str) -> str:
-    """A time for the wire; `name` is the argument that an error speaks of."""
+    """Return a time in its wire format; `name` is the argument named in the error."""
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise InvalidValue(f"{name} is {value!r}: give a datetime with a time zone")

@@ -1,4 +1,4 @@
-"""The broker's answers, as far as the client reads them."""
+"""The broker's responses, limited to the fields that the client reads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .messages import Message
 
 
 class PoppedMessage(Message, kw_only=True, rename="camel"):
-    """A message of a pop."""
+    """A popped message."""
 
     partition_id: str
     trace_id: str | None = None
@@ -19,7 +19,7 @@ class PoppedMessage(Message, kw_only=True, rename="camel"):
 
 
 class Popped(msgspec.Struct, rename="camel"):
-    """The answer of a pop."""
+    """The response to a pop."""
 
     lease_id: str
     lease_timeout_ms: int
@@ -28,7 +28,7 @@ class Popped(msgspec.Struct, rename="camel"):
 
 
 class Acked(msgspec.Struct, rename="camel"):
-    """The answer to an ack."""
+    """The response to an ack."""
 
     success: bool
     transaction_id: str
@@ -37,7 +37,7 @@ class Acked(msgspec.Struct, rename="camel"):
 
 
 class Transacted(msgspec.Struct, rename="camel"):
-    """The answer to a transaction; `code` says why it was refused."""
+    """The response to a transaction; `code` is the reason for a rejection."""
 
     success: bool
     error: str | None = None
@@ -45,7 +45,7 @@ class Transacted(msgspec.Struct, rename="camel"):
 
 
 class PushedItem(msgspec.Struct):
-    """What became of one item of a push."""
+    """The result of one pushed item."""
 
     message_id: str
     transaction_id: str
@@ -54,7 +54,7 @@ class PushedItem(msgspec.Struct):
 
 
 class SealedWindow(msgspec.Struct, rename="camel", kw_only=True):
-    """A window of a poll."""
+    """A polled window."""
 
     id: str
     lease_id: str
@@ -71,26 +71,26 @@ class SealedWindow(msgspec.Struct, rename="camel", kw_only=True):
     retry_count: int
     partition_id: str
     transaction_id: str
-    messages: list[Message] | None = None  # left out when they were not wanted
+    messages: list[Message] | None = None  # omitted on request
     replaces: list[str] = []
     aggregates: dict[str, Any] = {}
     next_cursor: str | None = None
 
 
 class Polled(msgspec.Struct):
-    """The answer of a poll for one window."""
+    """The response to a poll for one window."""
 
     window: SealedWindow
 
 
 class PolledWindows(msgspec.Struct):
-    """The answer of a poll for up to a number of windows."""
+    """The response to a poll for several windows."""
 
     windows: list[SealedWindow]
 
 
 class WindowPage(msgspec.Struct, rename="camel"):
-    """More messages of a window."""
+    """A page of a window's messages."""
 
     messages: list[Message]
     next_cursor: str | None = None

@@ -1,4 +1,4 @@
-"""The data folder of an embedded PostgreSQL: its layout, and the lock of the process that owns it."""
+"""The data folder of an embedded PostgreSQL: its layout and its lock."""
 
 import fcntl
 import hashlib
@@ -10,7 +10,7 @@ from typing import IO
 
 from queenspark.embedded.errors import EmbeddedPostgresError
 
-# The address of a Unix socket holds 107 bytes on Linux, 103 on macOS.
+# The address of a Unix socket is limited to 107 bytes on Linux, 103 on macOS.
 LONGEST_SOCKET_PATH = 103
 LONGEST_SOCKET_NAME = "/.s.PGSQL.5432"
 
@@ -25,7 +25,7 @@ class AlreadyRunning(EmbeddedPostgresError):
 
 
 class DataDir:
-    """A data folder; `take` makes this process its owner until `release` or its end."""
+    """A data folder; `take` makes this process its owner until `release` or exit."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -37,12 +37,12 @@ class DataDir:
         self._lock: IO[str] | None = None
 
     def take(self) -> None:
-        """Make the folder and become its owner; raises `AlreadyRunning` when it has one."""
+        """Create the folder and lock it; raises `AlreadyRunning` if it is locked."""
         if self._lock is not None:
             return
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # PostgreSQL may run as another user, who has to pass through.
+            # PostgreSQL may run as another user, who needs to traverse the folder.
             self.path.chmod(stat.S_IMODE(self.path.stat().st_mode) & 0o711)
             lock = (self.path / "lock").open("a+")
         except OSError as error:
@@ -62,13 +62,13 @@ class DataDir:
         self._lock = lock
 
     def release(self) -> None:
-        """Give the folder back."""
+        """Release the lock."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
     def postmaster(self) -> list[str]:
-        """The lines of the postmaster's own file; none when no server runs or ran here."""
+        """The lines of postmaster.pid; empty if there is none."""
         try:
             return self.pid_file.read_text().splitlines()
         except FileNotFoundError:
@@ -78,6 +78,6 @@ class DataDir:
         inside = self.path / "socket"
         if len(os.fsencode(inside)) + len(LONGEST_SOCKET_NAME) <= LONGEST_SOCKET_PATH:
             return inside
-        # The same folder for the same data, so that a later start finds what an earlier one left.
+        # The same folder for the same data, so that a later start finds an orphaned server.
         name = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:12]
         return Path(tempfile.gettempdir()) / f"queenspark-{name}"

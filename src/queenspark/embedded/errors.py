@@ -1,5 +1,5 @@
-"""What can go wrong with the embedded PostgreSQL."""
+"""Errors of the embedded PostgreSQL."""
 
 
 class EmbeddedPostgresError(RuntimeError):
-    """The embedded PostgreSQL cannot run; the message says why in one sentence."""
+    """The embedded PostgreSQL cannot run; the message is one sentence with the reason."""

@@ -1,4 +1,4 @@
-"""Backends that outlive their postmaster, and keep its shared memory in use."""
+"""Orphaned backends, which keep the shared memory of their dead postmaster in use."""
 
 import os
 import signal
@@ -9,13 +9,12 @@ PROCESSES = Path("/proc")
 
 
 def end_orphans(cluster: Path) -> None:
-    """Make the processes of a dead postmaster quit at once; for a cluster that has no living one.
+    """Make the backends of a dead postmaster quit; only for a cluster without a living one.
 
-    Most notice by themselves. One that computes does not, for as long as its query takes.
-    Where there is no /proc, they are left to it.
+    Most of them exit by themselves, but not while a query is computing. Without /proc they are left alone.
     """
     folder = cluster.resolve()
     for entry in PROCESSES.glob("[0-9]*"):
-        with suppress(OSError):  # it has ended meanwhile, or is somebody else's
+        with suppress(OSError):  # already ended, or owned by another user
             if (entry / "cwd").readlink() == folder and (entry / "exe").readlink().name == "postgres":
                 os.kill(int(entry.name), signal.SIGQUIT)

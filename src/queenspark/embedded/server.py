@@ -1,4 +1,4 @@
-"""The server process: made, started, stopped, killed."""
+"""The server process: create, start, stop, kill."""
 
 import os
 import shutil
@@ -37,9 +37,9 @@ OPTIONS = {
 
 
 class EmbeddedPostgres:
-    """A PostgreSQL server on `data_dir`, which is made on first use.
+    """A PostgreSQL server on `data_dir`, created on first use.
 
-    `bin_dir` names other programs than the packaged ones, `options` adds or overrides server settings.
+    `bin_dir` replaces the packaged programs, `options` adds or overrides server settings.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        """The libpq URL of the server's own database."""
+        """The libpq URL of the server's default database."""
         return self.url_of("postgres")
 
     def url_of(self, database: str) -> str:
@@ -74,11 +74,11 @@ class EmbeddedPostgres:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code of the postmaster that ended; negative after a signal."""
+        """The exit code of the ended postmaster; negative after a signal."""
         return None if self._process is None else self._process.poll()
 
     def start(self, within: float = 60.0) -> None:
-        """Start the server and wait until it accepts connections; after a crash, recover."""
+        """Start the server and wait until it accepts connections, including crash recovery."""
         if self.running:
             return
         deadline = time.monotonic() + within
@@ -98,7 +98,7 @@ class EmbeddedPostgres:
             raise
 
     def stop(self, within: float = 60.0) -> None:
-        """Stop the server: cleanly, or after `within` seconds by force. Gives the data folder back."""
+        """Stop the server: cleanly, or after `within` seconds by force. Releases the data folder."""
         process = self._process
         if process is not None:
             # fast shutdown, immediate shutdown, kill
@@ -131,7 +131,7 @@ class EmbeddedPostgres:
     def _make_cluster(self, bin_dir: Path, user: SystemUser) -> None:
         if self.data_dir.cluster.exists():
             return
-        # Made aside and renamed, so that a killed initdb leaves nothing that looks like a cluster.
+        # Created aside and renamed, so that a killed initdb leaves no half-made cluster.
         unfinished = self.data_dir.unfinished_cluster
         shutil.rmtree(unfinished, ignore_errors=True)
         user.own_directory(unfinished)
@@ -153,7 +153,7 @@ class EmbeddedPostgres:
         unfinished.rename(self.data_dir.cluster)
 
     def _stop_orphan(self, bin_dir: Path, deadline: float) -> None:
-        """Stop the server that a killed owner left behind; forget process ids that are others' now."""
+        """Stop the server of a killed owner; ignore a process id that was reused."""
         lines = self.data_dir.postmaster()
         if lines and _alive(int(lines[0])):
             if self._answers(bin_dir):
@@ -176,14 +176,14 @@ class EmbeddedPostgres:
         return subprocess.run(probe, check=False, env=_environment()).returncode < 2
 
     def _launch(self, bin_dir: Path, user: SystemUser, deadline: float) -> bool:
-        """Run the server until it is ready; False when it should be tried again."""
+        """Run the server until it is ready; return False to retry."""
         command = [str(bin_dir / "postgres"), "-D", str(self.data_dir.cluster), "-p", str(PORT)]
         command += ["-k", str(self.data_dir.socket_dir), "-c", "listen_addresses="]
         for name, value in self._options.items():
             command += ["-c", f"{name}={value}"]
         with self.data_dir.log_file.open("ab") as log:
             log_start = log.tell()
-            # A session of its own: Ctrl-C in a terminal reaches our process, which stops things in order.
+            # A new session: Ctrl-C in a terminal reaches only our process, which stops everything in order.
             with signals_wait():
                 self._process = subprocess.Popen(
                     command,
@@ -200,7 +200,7 @@ class EmbeddedPostgres:
                 )
             time.sleep(0.02)
         said = self.data_dir.log_file.read_bytes()[log_start:].decode(errors="replace")
-        # The backends of a killed postmaster have not let go of its memory yet.
+        # The backends of a killed postmaster still hold its shared memory.
         if "shared memory block" in said and time.monotonic() < deadline:
             end_orphans(self.data_dir.cluster)
             return False
@@ -210,7 +210,7 @@ class EmbeddedPostgres:
 
 
 def _end_all_of(process: subprocess.Popen[str]) -> None:
-    """End a process and what it has started, which holds its stderr: nothing writes files any more then."""
+    """End a process and its children, which hold its stderr: nothing writes files after that."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     if process.stderr is not None and not process.stderr.closed:
@@ -233,7 +233,7 @@ def _alive(pid: int) -> bool:
 
 
 def _reason(said: str) -> str:
-    """The line of a program's output that says what went wrong."""
+    """Extract the error line from a program's output."""
     lines = [line for line in said.splitlines() if line.strip()]
     for line in lines:
         for mark in ("FATAL:", "error:", "PANIC:"):

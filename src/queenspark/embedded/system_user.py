@@ -1,8 +1,8 @@
 """The system user that PostgreSQL runs as.
 
-PostgreSQL refuses to run as root. Started by anybody else, it runs as that user. Started by root, it
-runs as the owner of its data, which is `postgres` or `nobody` when the data is new, and that user must
-be able to reach the programs and the data.
+PostgreSQL refuses to run as root. Started by another user, it runs as that user. Started by root, it runs as
+the owner of its data, which is `postgres` or `nobody` when the data is new, and that user must be able to
+reach the programs and the data.
 """
 
 import logging
@@ -21,7 +21,7 @@ CANDIDATES = ("postgres", "nobody")
 
 
 class PopenArguments(TypedDict, total=False):
-    """The arguments of `subprocess` that change the user."""
+    """The `subprocess` arguments that change the user."""
 
     user: int
     group: int
@@ -30,7 +30,7 @@ class PopenArguments(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class SystemUser:
-    """A user id and group id; `other` when they are not this process's own."""
+    """A user id and group id; `other` if they are not this process's own."""
 
     uid: int
     gid: int
@@ -38,13 +38,13 @@ class SystemUser:
 
     @property
     def popen_arguments(self) -> PopenArguments:
-        """What makes a child process run as this user."""
+        """The arguments for a child process to run as this user."""
         if not self.other:
             return {}
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
     def own_directory(self, path: Path) -> None:
-        """Make a private folder of this user, or check that the one that is there is one."""
+        """Create a private folder of this user, or check an existing one."""
         path.mkdir(mode=0o700, exist_ok=True)
         status = path.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (self.uid, os.geteuid()):
@@ -56,7 +56,7 @@ class SystemUser:
         path.chmod(0o700)
 
     def open_the_way_to(self, *paths: Path) -> None:
-        """Let this user pass through `paths` and the folders above them."""
+        """Let this user traverse `paths` and the folders above them."""
         if not self.other:
             return
         for path in paths:
@@ -87,12 +87,12 @@ class SystemUser:
             return
         status = path.stat()
         mode = stat.S_IMODE(status.st_mode) | access << self._shift(status)
-        logger.info("mode of %s becomes %o, so that PostgreSQL's user can pass", path, mode)
+        logger.info("changing the mode of %s to %o, so that PostgreSQL's user can traverse it", path, mode)
         path.chmod(mode)
 
 
 def choose_system_user(cluster: Path) -> SystemUser:
-    """The user for a server on `cluster`, a folder that may not exist yet."""
+    """Choose the user for a server on `cluster`, a folder that may not exist yet."""
     if os.geteuid() != 0:
         return SystemUser(os.geteuid(), os.getegid(), other=False)
     if cluster.exists() and (status := cluster.stat()).st_uid != 0:

@@ -1,1 +1,1 @@
-"""What several parts write and read, each with one definition. Knows no other part of Queenspark."""
+"""Formats shared by several packages, each defined once. Imports nothing else of Queenspark."""

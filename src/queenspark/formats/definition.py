@@ -1,8 +1,8 @@
-"""The definition of a stream: its fields, each with its names and units on every side.
+"""The definition of a stream: its fields, with their names and units in every interface.
 
-`StreamDefinition` is the body of POST /api/v1/stream/define. The annotation of each field says how the other
-sides name it: the engine's spec, what the API shows, the client and the command line. A new field is a line
-here; whoever uses the field finds it by its name.
+`StreamDefinition` is the body of POST /api/v1/stream/define. The annotation of each field has its names
+elsewhere: in the engine's spec, in API responses, in the client and on the command line. A new field is one
+line here; all users find the field by its name.
 
 `key`, `where`, `aggregates` and `having` are SQL expressions over a message (docs/sql.md). A stream with one
 of them, with `emit` or with rows windows computes: see `StreamDefinition.computes`.
@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta
 
 DURATION_MS = 60_000
-"""The length of tumbling and sliding windows that ask for none."""
+"""The default length of tumbling and sliding windows."""
 
 LONGEST_LEASE_MS = 86_400_000
 """A day."""
@@ -28,35 +28,35 @@ Whole = Annotated[int, Meta(ge=-(2**48), le=2**48)]
 LeaseMs = Annotated[int, Meta(ge=1)]
 RetentionMs = Annotated[int, Meta(ge=1, le=LONGEST_RETENTION_MS)]
 
-Place = Literal["spec", "body", "stream", "request"]
-"""Where a field is kept: in the window spec, elsewhere in the version's body, with the stream, or nowhere."""
+Storage = Literal["spec", "body", "stream", "request"]
+"""Where a field is stored: the window spec, elsewhere in the version's body, the stream, or nowhere."""
 
 
 class Names(msgspec.Struct, frozen=True, kw_only=True):
-    """How the other sides name a field."""
+    """The names of a field in other interfaces."""
 
-    #: For the client and the command line; as on the wire if it is empty.
+    #: In the client and on the command line; the wire name if empty.
     name: str = ""
-    place: Place = "spec"
-    #: Where it is kept; as for the client if it is empty.
+    storage: Storage = "spec"
+    #: In storage; the client's name if empty.
     kept: str = ""
-    #: In what GET shows; camel case of the wire's name if it is empty, not at all if it is None.
+    #: In GET responses; the wire name in camel case if empty, hidden if None.
     shown: str | None = ""
     #: Milliseconds on the wire, microseconds in the spec, seconds on the command line.
     is_duration: bool = False
-    #: Changing it makes a new version of the stream.
+    #: Changing it starts a new version of the stream.
     is_shape: bool = False
-    #: It has a meaning for some kinds of windows only: choosing another kind drops it.
+    #: It applies to some kinds of windows only: choosing another kind drops it.
     is_size: bool = False
 
 
 class StreamDefinition(msgspec.Struct):
-    """A stream as it should be. Fields that are not sent take their defaults."""
+    """The desired state of a stream. Omitted fields get their defaults."""
 
-    name: Annotated[str, Names(place="request", shown=None)]
-    namespace: Annotated[str, Names(place="request", shown=None)]
-    source_queue_names: Annotated[list[str], Names(name="sources", place="request", shown=None)] = []
-    partitioned: Annotated[bool, Names(place="body", is_shape=True)] = False
+    name: Annotated[str, Names(storage="request", shown=None)]
+    namespace: Annotated[str, Names(storage="request", shown=None)]
+    source_queue_names: Annotated[list[str], Names(name="sources", storage="request", shown=None)] = []
+    partitioned: Annotated[bool, Names(storage="body", is_shape=True)] = False
     window_type: Annotated[
         Literal["tumbling", "sliding", "session", "count", "rows"], Names(name="kind", is_shape=True)
     ] = "tumbling"
@@ -74,28 +74,28 @@ class StreamDefinition(msgspec.Struct):
     window_slide_count: Annotated[Whole | None, Names(name="step", is_shape=True, is_size=True)] = None
     window_grace_period_ms: Annotated[Whole, Names(name="grace", kept="grace_us", is_duration=True)] = 30_000
     window_lease_timeout_ms: Annotated[
-        LeaseMs, Names(name="lease", place="stream", kept="lease_timeout_ms", is_duration=True)
+        LeaseMs, Names(name="lease", storage="stream", kept="lease_timeout_ms", is_duration=True)
     ] = 60_000
     window_retention_ms: Annotated[
         RetentionMs | None,
-        Names(name="retention", place="stream", kept="window_retention_ms", is_duration=True),
+        Names(name="retention", storage="stream", kept="window_retention_ms", is_duration=True),
     ] = None
-    ordered: Annotated[bool, Names(place="body", is_shape=True)] = True
-    event_time: Annotated[str | None, Names(place="body", is_shape=True)] = None
+    ordered: Annotated[bool, Names(storage="body", is_shape=True)] = True
+    event_time: Annotated[str | None, Names(storage="body", is_shape=True)] = None
     late: Annotated[Literal["process", "warn", "drop"], Names()] = "process"
     idle_timeout_ms: Annotated[Whole | None, Names(name="idle", kept="idle_us", is_duration=True)] = None
     emit_empty: Annotated[bool, Names()] = False
-    key: Annotated[list[str], Names(place="body", is_shape=True)] = []
-    where: Annotated[str | None, Names(place="body", is_shape=True)] = None
-    aggregates: Annotated[dict[str, str], Names(place="body", is_shape=True)] = {}
-    having: Annotated[str | None, Names(place="body", is_shape=True)] = None
+    key: Annotated[list[str], Names(storage="body", is_shape=True)] = []
+    where: Annotated[str | None, Names(storage="body", is_shape=True)] = None
+    aggregates: Annotated[dict[str, str], Names(storage="body", is_shape=True)] = {}
+    having: Annotated[str | None, Names(storage="body", is_shape=True)] = None
     emit: Annotated[Literal["final", "changes"] | None, Names(kept="emission", is_shape=True)] = None
-    start: Annotated[str | None, Names(place="request", shown=None)] = None
-    reset: Annotated[bool, Names(place="request", shown=None)] = False
+    start: Annotated[str | None, Names(storage="request", shown=None)] = None
+    reset: Annotated[bool, Names(storage="request", shown=None)] = False
 
     @property
     def computes(self) -> bool:
-        """Whether its windows are more than messages of a partition, cut by time or number."""
+        """Whether it computes more than messages of a partition, windowed by time or count."""
         expressions = (self.key, self.where, self.aggregates, self.having)
         return any(expressions) or self.window_type == "rows" or self.emit == "changes"
 
@@ -107,17 +107,17 @@ class Field(msgspec.Struct, frozen=True):
     name: str
     kept: str
     shown: str | None
-    place: Place
+    storage: Storage
     is_duration: bool
     is_shape: bool
     is_size: bool
 
     def to_spec(self, value: Any) -> Any:
-        """A value of the wire as the spec has it."""
+        """Convert a wire value to the spec."""
         return value * 1000 if self.is_duration and value is not None else value
 
     def from_spec(self, value: Any) -> Any:
-        """A value of the spec as the wire has it."""
+        """Convert a spec value to the wire."""
         return value // 1000 if self.is_duration and value is not None else value
 
 
@@ -128,14 +128,14 @@ def _fields() -> dict[str, Field]:
         name = names.name or wire
         shown = names.shown if names.shown != "" else re.sub(r"_(\w)", lambda match: match[1].upper(), wire)
         found[name] = Field(
-            wire, name, names.kept or name, shown, names.place, names.is_duration, names.is_shape,
+            wire, name, names.kept or name, shown, names.storage, names.is_duration, names.is_shape,
             names.is_size,
         )  # fmt: skip
     return found
 
 
 FIELDS = _fields()
-"""All fields by name, in the order of the definition."""
+"""All fields by name, in order of definition."""
 
 
 if TYPE_CHECKING:
@@ -157,42 +157,42 @@ else:
 
 
 def to_wire(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by the names of their fields as the wire names them, without those that are None."""
+    """Map values by field name to wire names, without those that are None."""
     return {FIELDS[name].wire: value for name, value in values.items() if value is not None}
 
 
 def to_spec(definition: StreamDefinition) -> dict[str, Any]:
-    """The fields of a definition that describe its windows, as the engine's spec has them."""
+    """Return the window fields of a definition, as in the engine's spec."""
     return {
         field.kept: field.to_spec(value)
         for field in FIELDS.values()
-        if field.place == "spec" and (value := getattr(definition, field.wire)) is not None
+        if field.storage == "spec" and (value := getattr(definition, field.wire)) is not None
     }
 
 
 def shape(spec: Mapping[str, Any], body: object) -> tuple[Any, ...]:
-    """What makes a version of a stream; a change of everything else applies within the version."""
+    """Return the fields that make a version of a stream; all other changes apply within the version."""
     return tuple(
-        spec.get(field.kept) if field.place == "spec" else getattr(body, field.kept)
+        spec.get(field.kept) if field.storage == "spec" else getattr(body, field.kept)
         for field in FIELDS.values()
         if field.is_shape
     )
 
 
 def shown(spec: object, body: object, stream: object) -> dict[str, Any]:
-    """A definition as the API shows it, from where its fields are kept."""
+    """Return a definition as shown by the API, from its stored parts."""
     kept = {"spec": spec, "body": body, "stream": stream}
     found = {}
     for field in FIELDS.values():
         if field.shown is not None:
-            value = getattr(kept[field.place], field.kept)
-            found[field.shown] = field.from_spec(value) if field.place == "spec" else value
+            value = getattr(kept[field.storage], field.kept)
+            found[field.shown] = field.from_spec(value) if field.storage == "spec" else value
     return found
 
 
 def in_words_of_the_wire(reason: str) -> str:
-    """An error of the engine's spec with the names and units of the wire."""
-    spec = {field.kept: field for field in FIELDS.values() if field.place == "spec"}
+    """Rewrite an error of the engine's spec with wire names and units."""
+    spec = {field.kept: field for field in FIELDS.values() if field.storage == "spec"}
     if any(field.is_duration and field.kept in reason for field in spec.values()):
         reason = re.sub(r"-?\d{4,}", lambda number: str(int(number[0]) // 1000), reason)
     return re.sub(r"\w+", lambda word: spec[word[0]].wire if word[0] in spec else word[0], reason)

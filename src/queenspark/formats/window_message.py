@@ -1,8 +1,8 @@
 """The window message: the payload of each message in a window queue.
 
-The window sink writes it (`payload`). The broker and the command line read it (`decode`, `WindowMessage`),
-and so do the SQL functions `window_sources` and `window_version`. Versions that run side by side read the
-messages of each other: fields are added with a default, and never removed or given another meaning.
+Written by the window sink (`payload`), read by the broker and the command line (`decode`, `WindowMessage`)
+and by the SQL functions `window_sources` and `window_version`. Versions that run side by side read each
+other's messages: fields are added with a default, and never removed or given another meaning.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 GLOBAL = "__GLOBAL__"
-"""The one key of a stream that is not partitioned."""
+"""The only key of a stream that is not partitioned."""
 
 
 LANES = 16
-"""Partitions of a window queue for the windows of one key, when their order does not matter."""
+"""Partitions per key in the window queue of an unordered stream."""
 
 
 def lane_of(key: str, window_id: str) -> str:
-    """The partition of a window whose stream is not ordered: the same one for every revision of it."""
+    """Return the partition of a window of an unordered stream: the same for all its revisions."""
     return f"{key}#{crc32(window_id.encode()) % LANES}"
 
 
 class Range(NamedTuple):
-    """From one position of a source queue to another, both included."""
+    """A range of positions in a source queue, both ends inclusive."""
 
     queue_id: int
     first_txid: int
@@ -41,7 +41,7 @@ class Range(NamedTuple):
 
 
 class WindowMessage(msgspec.Struct):
-    """A sealed window: which one it is, and where in the log its records are. Times are microseconds."""
+    """A sealed window: its identity, and the ranges of its records in the log. Times are in microseconds."""
 
     id: str
     stream: int
@@ -53,25 +53,25 @@ class WindowMessage(msgspec.Struct):
     revision: int
     sources: list[Range]
     replaces: list[str] = []
-    #: What the stream computes, as the text of a JSON object.
+    #: The computed values, as the text of a JSON object.
     values: str | None = None
 
 
 decode = msgspec.json.Decoder(WindowMessage).decode
 
-#: Columns of the engine's rows that have another name than the field.
+#: Engine columns with another name than the field.
 _COLUMNS = {"id": "window_id", "start": "start_us", "end": "end_us"}
 _RANGE_COLUMNS = {"queue_id": "source"}
-#: Fields that tell whether a window has changed; others may depend on the version that wrote it.
+#: Fields that determine whether a window has changed; others may depend on the version that wrote it.
 _CONTENT = ("id", "start", "end", "count", "sources", "replaces")
 
 
 def payload(columns: Collection[str]) -> pl.Expr:
-    """The message as JSON text, of rows of the engine with these columns.
+    """Build the message as JSON text, from engine rows with these columns.
 
-    A field with a default is left out when there is no column for it.
+    A field with a default is omitted if it has no column.
     """
-    import polars as pl  # here, because whoever only reads messages need not have it
+    import polars as pl  # imported here, because readers of messages do not need it
 
     ranges = pl.concat_list(
         [pl.element().struct.field(_RANGE_COLUMNS.get(name, name)).cast(pl.Int64) for name in Range._fields]
@@ -86,7 +86,7 @@ def payload(columns: Collection[str]) -> pl.Expr:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two messages say the same of a window, whichever version has written them."""
+    """Whether two messages describe the same window content, whichever version wrote them."""
     if one == other:
         return True
     first, second = decode(one), decode(other)

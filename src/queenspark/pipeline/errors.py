@@ -1,25 +1,25 @@
-"""What can go wrong in the pipeline, as one tree."""
+"""The exceptions of the pipeline, in one tree."""
 
 
 class PipelineError(Exception):
-    """Base of all errors of the pipeline."""
+    """Base class of all pipeline errors."""
 
 
 class JavaNotFound(PipelineError):
-    """There is no Java that Spark can run on; the message says how to get one."""
+    """There is no suitable Java for Spark; the message says how to get one."""
 
 
 class SparkNotStarted(PipelineError):
-    """Spark did not start; the message says where it says why."""
+    """Spark did not start; the message names the log."""
 
 
 class SparkEnded(PipelineError):
-    """Spark's Java process has died; this process cannot go on."""
+    """Spark's Java process has died; this process cannot continue."""
 
 
 class OptionError(PipelineError, ValueError):
-    """An option or a column of the data source cannot be used; the message names it and says what to do."""
+    """An option or a column of the data source is invalid; the message names it and the fix."""
 
 
 class JobFailed(PipelineError):
-    """A job with a query of its own cannot go on."""
+    """A job with its own query cannot continue."""

@@ -1,4 +1,4 @@
-"""Counts of durations by size."""
+"""Histogram of durations."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 BOUNDS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0, 60.0)
-"""Upper bounds in seconds; what is longer counts too."""
+"""Upper bounds in seconds, plus an implicit last bucket."""
 
 
 class Histogram:
-    """Counts since this process leads."""
+    """Counts since this process started leading."""
 
     def __init__(self, bounds: Sequence[float] = BOUNDS) -> None:
         self._bounds = tuple(bounds)
@@ -24,5 +24,5 @@ class Histogram:
         self._sum += seconds
 
     def to_json(self) -> dict[str, Any]:
-        """As the brokers read it: `counts` has one more entry than `bounds`, for longer ones."""
+        """Encode for the brokers: `counts` has one more entry than `bounds`, for longer ones."""
         return {"bounds": list(self._bounds), "counts": list(self._counts), "sum": round(self._sum, 3)}

@@ -1,4 +1,4 @@
-"""Connections that live on with a worker of Spark, from task to task."""
+"""Connections cached by a Spark worker across tasks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Closable(Protocol):
-    """Something with a connection that it opens when it needs one."""
+    """An object with a lazily opened connection."""
 
     def close(self) -> None:
         """Disconnect."""
@@ -17,7 +17,7 @@ T = TypeVar("T", bound=Closable)
 
 
 class Kept(Generic[T]):
-    """Keeps one for each database; of more than `most`, the one that was not used for longest is closed."""
+    """Caches one object per database; beyond `most`, the least recently used one is closed."""
 
     def __init__(self, make: Callable[[str], T], most: int = 4) -> None:
         self._make = make
@@ -25,7 +25,7 @@ class Kept(Generic[T]):
         self._kept: dict[str, T] = {}
 
     def of(self, url: str) -> T:
-        """The one of a database."""
+        """Return the object of a database."""
         found = self._kept.pop(url, None) or self._make(url)
         self._kept[url] = found
         while len(self._kept) > self._most:

@@ -1,4 +1,4 @@
-"""The former path of `start_session`, for programs that import it from here; use `queenspark.pipeline`."""
+"""The former path of `start_session`, kept for compatibility; use `queenspark.pipeline`."""
 
 from .spark.session import start_session
 

@@ -1,4 +1,4 @@
-"""The SQL dialect: parse, check and plan statements; no Spark, no database, no HTTP."""
+"""The SQL dialect: parsing, validation and planning, independent of Spark, database and HTTP."""
 
 from .canonical import canonical
 from .errors import SqlError

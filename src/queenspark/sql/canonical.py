@@ -1,4 +1,4 @@
-"""One form for each statement. Reading it again gives the same statement."""
+"""The canonical text of a statement. Parsing it gives the same statement."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def canonical(statement: Statement) -> str:
 
 
 def shown(statement: CreateSource | CreateSink) -> str:
-    """The same for people: without passwords and the like."""
+    """The canonical text without secrets, for display."""
     options = tuple(
         msgspec.structs.replace(each, value="…") if is_secret(each.name) else each
         for each in statement.options
@@ -117,7 +117,7 @@ def _(statement: CreateSink) -> str:
 @_text.register
 def _(statement: Insert) -> str:
     rows = ", ".join(f"({', '.join(map(expression_text, row))})" for row in statement.rows)
-    return f"INSERT INTO {dotted_text(statement.name)} VALUES {rows}"  # noqa: S608 - text for people, and checked
+    return f"INSERT INTO {dotted_text(statement.name)} VALUES {rows}"  # noqa: S608 - for display, and checked
 
 
 @_text.register

@@ -1,4 +1,4 @@
-"""A place among the tokens of a text, and the questions that a parser asks there."""
+"""A cursor over the tokens of a text, with the parser's primitives."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .words import RESERVED
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: How deep parentheses, calls and the like may be nested.
+#: Maximum nesting of parentheses, calls and so on.
 DEEPEST = 60
 
 
 class Cursor:
-    """Reads tokens one by one. What a parser does not take, the next one has to."""
+    """Reads tokens one by one; tokens that one parser leaves go to the next."""
 
     def __init__(self, text: str) -> None:
         self._source = Source(text)
@@ -35,15 +35,15 @@ class Cursor:
 
     @property
     def span(self) -> Span:
-        """Where the next token is."""
+        """The source location of the next token."""
         return self._source.span(self.token.start)
 
     def after(self, count: int = 1) -> Token:
-        """The token that many further on."""
+        """Return the token that many positions ahead."""
         return self._tokens[min(self._at + count, len(self._tokens) - 1)]
 
     def next(self) -> Token:
-        """Take the next token."""
+        """Consume the next token."""
         token = self.token
         if token.kind is not Kind.END:
             self._at += 1
@@ -62,7 +62,7 @@ class Cursor:
         return self.token.upper in words
 
     def takes(self, *words: str) -> bool:
-        """Take these words or symbols, if they come next."""
+        """Consume these words or symbols if they come next."""
         if not self.sees(*words):
             return False
         for _ in words:
@@ -70,20 +70,20 @@ class Cursor:
         return True
 
     def expect(self, *words: str) -> None:
-        """Take these words or symbols, or fail."""
+        """Consume these words or symbols, or fail."""
         for word in words:
             if not self.takes(word):
                 raise self.expected(word, [word])
 
     def choice(self, words: Iterable[str], what: str) -> str:
-        """Take one of these words."""
+        """Consume one of these words."""
         words = list(words)
         if self.at(Kind.WORD) and self.token.upper in words:
             return self.next().upper
         raise self.expected(f"{what} ({', '.join(words)})", words)
 
     def name(self, what: str) -> str:
-        """Take a name, quoted or not."""
+        """Consume a name, quoted or not."""
         token = self.token
         if token.kind is Kind.QUOTED:
             if not token.text:
@@ -99,20 +99,20 @@ class Cursor:
         return self.next().text
 
     def dotted_name(self, what: str) -> str:
-        """Take a name that may have a namespace: `shop.orders`."""
+        """Consume a name with an optional namespace: `shop.orders`."""
         parts = [self.name(what)]
         while self.takes("."):
             parts.append(self.name(f"the rest of {what} after the dot"))
         return ".".join(parts)
 
     def string(self, what: str) -> str:
-        """Take a string."""
+        """Consume a string."""
         if not self.at(Kind.STRING):
             raise self.expected(f"{what}, a string in quotes")
         return self.next().text
 
     def whole_number(self, what: str, least: int, most: int) -> int:
-        """Take a whole number within limits."""
+        """Consume an integer within limits."""
         token = self.token
         if token.kind is not Kind.NUMBER or not token.text.isdigit():
             raise self.expected(f"{what}, a whole number")
@@ -127,7 +127,7 @@ class Cursor:
         return (self.at(Kind.NUMBER) and short_duration(self.token.text) is not None) or self.sees("INTERVAL")
 
     def duration(self, what: str) -> int:
-        """Take a duration, in microseconds: at least one."""
+        """Consume a duration, in microseconds: at least one."""
         start = self.span
         text = self.token.text
         if self.takes("INTERVAL"):
@@ -143,7 +143,7 @@ class Cursor:
         return value
 
     def interval(self) -> int:
-        """Take the rest of `INTERVAL '5' MINUTE`."""
+        """Consume the rest of `INTERVAL '5' MINUTE`."""
         start = self.span
         if not self.at(Kind.STRING, Kind.NUMBER):
             raise self.expected("a number, as in INTERVAL '5' MINUTE")
@@ -159,7 +159,7 @@ class Cursor:
 
     @contextmanager
     def nested(self) -> Iterator[None]:
-        """Guard against texts that are nested too deeply."""
+        """Limit the nesting depth."""
         self._nesting += 1
         if self._nesting > DEEPEST:
             raise self.error(f"the expression is nested too deeply; at most {DEEPEST} levels are allowed")
@@ -167,11 +167,11 @@ class Cursor:
         self._nesting -= 1
 
     def error(self, message: str) -> SqlError:
-        """An error at the next token."""
+        """Build an error at the next token."""
         return self.span.error(message)
 
     def expected(self, what: str, words: Iterable[str] = ()) -> SqlError:
-        """An error: something else should come next."""
+        """Build an error: something else was expected."""
         hint = did_you_mean(self.token.text, words) if self.at(Kind.WORD) else ""
         return self.error(f"expected {what}, found {self.found()}{hint}")
 

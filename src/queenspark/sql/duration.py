@@ -12,13 +12,13 @@ INTERVAL_UNITS = {
 _SHORT = re.compile(r"(\d+)(ms|s|m|h|d)", re.IGNORECASE)
 _INTERVAL_NUMBER = re.compile(r"[+-]?\d+")
 
-#: The longest duration that a statement can name: some 36,000 years.
+#: The longest duration in a statement: about 36,000 years.
 LONGEST_US = 2**60
 FORMS = "500ms, 30s, 5m, 1h, 1d or INTERVAL '5' MINUTE"
 
 
 def short_duration(text: str) -> int | None:
-    """Microseconds of `5m`, or None if this is no duration."""
+    """Parse `5m` to microseconds; None if it is not a duration."""
     match = _SHORT.fullmatch(text.strip())
     if match is None:
         return None
@@ -27,7 +27,7 @@ def short_duration(text: str) -> int | None:
 
 
 def interval(number: str, unit: str) -> int | None:
-    """Microseconds of `INTERVAL 'number' UNIT`, or None if it is no interval of a fixed length."""
+    """Parse `INTERVAL 'number' UNIT` to microseconds; None if it is not an interval of fixed length."""
     unit = unit.upper().removesuffix("S")
     if unit not in INTERVAL_UNITS or len(number) > 20 or not _INTERVAL_NUMBER.fullmatch(number.strip()):
         return None
@@ -36,7 +36,7 @@ def interval(number: str, unit: str) -> int | None:
 
 
 def duration_text(microseconds: int) -> str:
-    """The shortest way to write a duration."""
+    """Format a duration in its shortest form."""
     for unit, size in _UNITS.items():
         if microseconds % size == 0:
             return f"{microseconds // size}{unit}"
@@ -44,7 +44,7 @@ def duration_text(microseconds: int) -> str:
 
 
 def interval_text(microseconds: int) -> str:
-    """A duration as an INTERVAL."""
+    """Format a duration as an INTERVAL."""
     for unit, size in INTERVAL_UNITS.items():
         if microseconds % size == 0:
             return f"INTERVAL '{microseconds // size}' {unit}"

@@ -1,4 +1,4 @@
-"""Values as JSON text: numbers with all their digits, NaN and Infinity as strings, times in ISO 8601."""
+"""JSON encoding of values: numbers with all their digits, NaN and Infinity as strings, times in ISO 8601."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .types import BOOLEAN, DATE, TIMESTAMP, SqlType
 
 
 def row_text(columns: Mapping[str, tuple[pl.Expr, SqlType]]) -> pl.Expr:
-    """A JSON object with every column, also where it is NULL."""
+    """Encode a JSON object with every column, including NULLs."""
     parts: list[pl.Expr] = []
     for number, (name, (value, kind)) in enumerate(columns.items()):
         opening = "{" if number == 0 else ","
@@ -20,7 +20,7 @@ def row_text(columns: Mapping[str, tuple[pl.Expr, SqlType]]) -> pl.Expr:
 
 
 def json_text(value: pl.Expr, kind: SqlType) -> pl.Expr:
-    """The JSON text of each value; `null` for NULL."""
+    """Encode each value as JSON; `null` for NULL."""
     if kind.is_integer or kind.is_decimal:
         text = value.cast(pl.String)
     elif kind.is_float:
@@ -52,5 +52,5 @@ def _float_text(value: pl.Expr) -> pl.Expr:
 
 
 def _serialized(value: pl.Expr) -> pl.Expr:
-    """The text that polars writes for a value: that of an object with one field, without the object."""
+    """Encode a value with polars: as an object with one field, then without the object."""
     return pl.struct(value.alias("v")).struct.json_encode().str.slice(5).str.head(-1)

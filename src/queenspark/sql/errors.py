@@ -1,4 +1,4 @@
-"""Errors of statements: each one says where, what is wrong, and what would be right."""
+"""Errors of statements: position, problem and fix."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 class SqlError(ValueError):
-    """A statement that cannot be run. Lines and columns count from 1."""
+    """An invalid statement. Lines and columns count from 1."""
 
     def __init__(self, message: str, line: int, column: int) -> None:
         super().__init__(message)
@@ -20,13 +20,13 @@ class SqlError(ValueError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like this one, if any is close."""
+    """Return the closest known name, if any is close."""
     by_lower = {each.lower(): each for each in known}
     found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[found[0]] if found else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: `; did you mean x?`, or nothing."""
+    """Format a hint about an unknown name: `; did you mean x?`, or nothing."""
     found = nearest(name, known)
     return f"; did you mean {found}?" if found else ""

@@ -1,7 +1,7 @@
-"""Expressions, by precedence climbing, with Spark's own precedences.
+"""Expressions, by precedence climbing, with Spark's precedences.
 
-From loosest to tightest: OR, AND, NOT, one predicate (IS, IN, BETWEEN, LIKE …), comparison, `+ - ||`,
-`* / % DIV`, signs, and what follows a value (`.name`, `[index]`).
+From loosest to tightest: OR, AND, NOT, one predicate (IS, IN, BETWEEN, LIKE …), comparison, `+ - ||`, `* / %
+DIV`, signs, and postfixes (`.name`, `[index]`).
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from .tree import (
 from .type_parser import type_name
 from .words import ALSO_FUNCTIONS, RESERVED
 
-#: How deep the tree of an expression may be; a chain of a hundred ORs is that deep.
+#: Maximum depth of an expression tree, for instance of a chain of ORs.
 DEEPEST_TREE = 120
-#: The most records that a ROWS buffer holds.
+#: Maximum size of a ROWS buffer, in records.
 MOST_ROWS = 10_000
 
 _COMPARISONS = {
@@ -68,7 +68,7 @@ _REFUSED = {
 
 
 def expression(cursor: Cursor) -> Node:
-    """Take one expression."""
+    """Parse one expression."""
     node = _or(cursor)
     if depth(node) > DEEPEST_TREE:
         raise node.span.error(
@@ -80,7 +80,7 @@ def expression(cursor: Cursor) -> Node:
 
 
 def expressions(cursor: Cursor) -> tuple[Node, ...]:
-    """Take one or more, separated by commas."""
+    """Parse one or more, separated by commas."""
     found = [expression(cursor)]
     while cursor.takes(","):
         found.append(expression(cursor))
@@ -185,7 +185,7 @@ def _signed(cursor: Cursor) -> Node:
     signs: list[tuple[Choice["-", "+"], Span]] = []
     while cursor.sees("-") or cursor.sees("+"):
         minus = cursor.sees("-")
-        if minus and cursor.after().kind is Kind.NUMBER:  # so that the least BIGINT can be written
+        if minus and cursor.after().kind is Kind.NUMBER:  # allows the smallest BIGINT
             cursor.next()
             node: Node = _number(cursor, span, negative=True)
             break

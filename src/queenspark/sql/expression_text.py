@@ -1,4 +1,4 @@
-"""Expressions as text, with parentheses only where they are needed."""
+"""Expressions as text, with minimal parentheses."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def type_text(type_name: TypeName) -> str:
 
 
 def _at(node: Node, level: int) -> str:
-    """A node as an operand that binds at least that tightly."""
+    """Format a node as an operand that binds at least this tightly."""
     own, text = _write(node)
     return text if own >= level else f"({text})"
 
@@ -94,7 +94,7 @@ def _(node: Unary) -> tuple[int, str]:
     if node.operator == "NOT":
         return _NOT, f"NOT {_at(node.operand, _NOT)}"
     operand = _at(node.operand, _SIGN)
-    # `-1` is a literal, and `--` begins a comment.
+    # `-1` is a literal, and `--` starts a comment.
     if operand[0] in "+-0123456789.":
         operand = f"({operand})"
     return _SIGN, node.operator + operand
@@ -161,7 +161,7 @@ def _(node: Cast) -> tuple[int, str]:
 def _(node: Index) -> tuple[int, str]:
     operand = _at(node.operand, _VALUE)
     if isinstance(node.operand, Path) and isinstance(node.index, Literal):
-        operand = f"({operand})"  # else it would be a step of the path
+        operand = f"({operand})"  # otherwise it would be a step of the path
     return _VALUE, f"{operand}[{expression_text(node.index)}]"
 
 

@@ -1,4 +1,4 @@
-"""Partition names out of keys: the same key has the same name wherever and whenever it is computed."""
+"""Partition names from keys: deterministic, everywhere and forever."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from .encoding import json_text
 from .payload import Field, PayloadDecoder
 from .types import STRING, SqlType
 
-#: The longest name of a partition.
+#: Maximum length of a partition name.
 LONGEST = 255
 _CONTROLS = r"[\x00-\x1f\x7f-\x9f]"
 _HASH = 64
 
 
 def partition_name(key: Sequence[tuple[pl.Expr, SqlType]]) -> pl.Expr:
-    """The partition of each row: the key as text. What is too long ends in its SHA-256."""
+    """The partition of each row: the key as text. Overlong keys end in their SHA-256."""
     return shortened(key_text(key))
 
 
 def key_text(key: Sequence[tuple[pl.Expr, SqlType]]) -> pl.Expr:
-    """The key of each row as text, from which `key_values` reads it again.
+    """The key of each row as text, which `key_values` parses.
 
     A single string is itself, unless it is empty, begins with `[` or has control characters. Everything else
     is a JSON array.
@@ -41,7 +41,7 @@ def key_text(key: Sequence[tuple[pl.Expr, SqlType]]) -> pl.Expr:
 
 
 def key_values(texts: pl.Series, kinds: Sequence[SqlType]) -> list[pl.Series]:
-    """The values of keys, a column for each part of the key."""
+    """Parse keys to values, one column per part of the key."""
     if len(kinds) == 1 and kinds[0].name == "STRING" and not texts.str.starts_with("[").any():
         return [texts]
     distinct = texts.unique()
@@ -57,14 +57,14 @@ def key_values(texts: pl.Series, kinds: Sequence[SqlType]) -> list[pl.Series]:
 
 
 def shortened(name: pl.Expr) -> pl.Expr:
-    """A name that is too long for a partition, with its SHA-256 in place of its end."""
+    """Shorten an overlong partition name, replacing its end by its SHA-256."""
     long = name.str.len_chars() > LONGEST
     short = pl.when(long).then(name).map_batches(_shortened, return_dtype=pl.String(), is_elementwise=True)
     return pl.when(long).then(short).otherwise(name)
 
 
 def _one_zero(value: pl.Expr, kind: SqlType) -> pl.Expr:
-    """-0.0 and 0.0 are one key."""
+    """-0.0 and 0.0 are the same key."""
     return value + 0.0 if kind.is_float else value
 
 

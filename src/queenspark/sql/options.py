@@ -1,4 +1,4 @@
-"""Options in WITH: which there are, for which statement, and what their values may be."""
+"""Options in WITH: their names and values, by statement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .source import Span
 from .statements import Option
 from .tokens import Kind
 
-Check = Callable[[str], str]  # the value in its normal form, or ValueError with what it must be
+Check = Callable[[str], str]  # returns the normalised value, or raises ValueError with the valid values
 
 _ISO = re.compile(
     r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
@@ -64,12 +64,12 @@ def _character(value: str) -> str:
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value of an option must not be shown."""
+    """Whether the value of an option must be hidden."""
     return any(word in name for word in ("password", "secret", "token", ".pem", "oauthbearer.config"))
 
 
 def without_secrets(given: dict[str, str]) -> dict[str, str]:
-    """Options as they can be shown."""
+    """Options with secrets hidden."""
     return {name: "…" if is_secret(name) else value for name, value in given.items()}
 
 
@@ -93,7 +93,7 @@ _READ_FILES: dict[str, Check] = _FILES | {
     "mode": _choice("stream", "once"), "header": _boolean, "delimiter": _character,
 }  # fmt: skip
 _KAFKA: dict[str, Check] = {"brokers": _text, "topic": _text}
-#: Settings of librdkafka are passed on: kafka.security.protocol, kafka.sasl.password …
+#: librdkafka settings, which are passed through: kafka.security.protocol, kafka.sasl.password …
 KAFKA_PREFIX = "kafka."
 #: Options of a source, by connector.
 SOURCES: dict[str, dict[str, Check]] = {
@@ -101,7 +101,7 @@ SOURCES: dict[str, dict[str, Check]] = {
         "format": _choice("json", "text", "raw"), "start": _start, "key_in_one_partition": _boolean,
     },
 }  # fmt: skip
-#: Options of a query that a sink FROM a stream has, too.
+#: Query options that also apply to a sink FROM a stream.
 OF_STREAM = ("start", "on_error")
 #: Options of a sink, by connector.
 SINKS: dict[str, dict[str, Check]] = {
@@ -116,7 +116,7 @@ STREAM_SINKS: dict[str, dict[str, Check]] = {
 
 
 def options(cursor: Cursor) -> tuple[Option, ...]:
-    """Take `(name = value, …)`. Which names and values are right depends on the statement."""
+    """Parse `(name = value, …)`. Valid names and values depend on the statement."""
     found: list[Option] = []
     cursor.expect("(")
     while True:
@@ -133,7 +133,7 @@ def options(cursor: Cursor) -> tuple[Option, ...]:
 
 
 def _name(cursor: Cursor) -> str:
-    """The name of an option; settings of librdkafka have dots, and keywords may follow them."""
+    """Parse the name of an option; librdkafka settings contain dots and keywords."""
     name = cursor.name("the name of an option")
     while cursor.takes("."):
         if not cursor.at(Kind.WORD, Kind.QUOTED):
@@ -151,7 +151,7 @@ def _value(cursor: Cursor, name: str) -> str:
 
 
 def checked(given: tuple[Option, ...], known: dict[str, Check], what: str) -> tuple[Option, ...]:
-    """The options with their values in normal form, in the order of their names. Raises SqlError."""
+    """Validate and normalise options, sorted by name. Raises SqlError."""
     found = []
     for option in given:
         if option.name not in known:
@@ -169,7 +169,7 @@ def checked(given: tuple[Option, ...], known: dict[str, Check], what: str) -> tu
 def divided(
     given: tuple[Option, ...], connectors: dict[str, dict[str, Check]]
 ) -> tuple[tuple[Option, ...], tuple[Option, ...]]:
-    """Options of a source or sink, and the others."""
+    """Split options into those of a source or sink, and the others."""
     chosen = next((option.value.lower() for option in given if option.name == "connector"), "")
     names = {"connector", *connectors.get(chosen, {})}
     return (
@@ -181,7 +181,7 @@ def divided(
 def connector_options(
     given: tuple[Option, ...], connectors: dict[str, dict[str, Check]], what: str, span: Span
 ) -> tuple[Option, ...]:
-    """The options of a source or sink, by its connector."""
+    """Validate the options of a source or sink, by its connector."""
     connector = next((option for option in given if option.name == "connector"), None)
     names = " or ".join(f"'{name}'" for name in connectors)
     if connector is None:

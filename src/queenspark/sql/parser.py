@@ -1,4 +1,4 @@
-"""Statements from text. Every token belongs to a statement, or the text is refused."""
+"""Parses statements. Every token belongs to a statement, or the text is rejected."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SHOWN = ("STREAMS", "SOURCES", "SINKS", "JOBS", "QUEUES", "FUNCTIONS")
 
 
 def parse(text: str) -> list[Statement]:
-    """The statements of a text, separated by semicolons. Raises SqlError."""
+    """Parse the statements of a text, separated by semicolons. Raises SqlError."""
     cursor = Cursor(text)
     found: list[Statement] = []
     while not cursor.at(Kind.END):
@@ -50,7 +50,7 @@ def parse(text: str) -> list[Statement]:
 
 
 def parse_one(text: str) -> Statement:
-    """The only statement of a text. Raises SqlError."""
+    """Parse the only statement of a text. Raises SqlError."""
     found = parse(text)
     if len(found) != 1:
         raise Span(1, 1).error(f"expected one statement, found {len(found)}")
@@ -58,7 +58,7 @@ def parse_one(text: str) -> Statement:
 
 
 def parse_expression(text: str) -> Node:
-    """An expression alone, as in a stream's definition. Raises SqlError."""
+    """Parse a single expression, as in a stream's definition. Raises SqlError."""
     cursor = Cursor(text)
     found = expressions(cursor)
     if len(found) > 1 or not cursor.at(Kind.END):
@@ -71,7 +71,7 @@ def parse_expression(text: str) -> Node:
 
 
 def parse_type(text: str) -> TypeName:
-    """A type alone. Raises SqlError."""
+    """Parse a single type. Raises SqlError."""
     cursor = Cursor(text)
     found = type_name(cursor)
     if not cursor.at(Kind.END):
@@ -127,7 +127,7 @@ def _create(cursor: Cursor) -> Creation:
 def _sink(cursor: Cursor, name: str, span: Span, *, replace: bool) -> CreateSink:
     if cursor.takes("AS"):
         query = select(cursor, limit=False, checked=False)
-        # One WITH has the options of the sink and those of the query.
+        # One WITH has the options of both the sink and the query.
         own, others = options.divided(query.options, options.SINKS)
         given = options.connector_options(own, options.SINKS, "a sink", span)
         query = msgspec.structs.replace(query, options=options.checked(others, options.JOB, "a query"))

@@ -1,7 +1,7 @@
-"""Payloads to columns: each batch is decoded once, and only the paths that somebody asked for.
+"""Payloads to columns: each batch is decoded once, and only the requested paths.
 
-A decoder made for these paths skips everything else in the JSON text. A value that does not fit its declared
-type gives an error in that row and for that path only, with the declaration that would fit.
+A decoder generated for these paths skips everything else in the JSON text. A value that does not fit its
+declared type is an error in that row and path only, with a declaration that would fit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_MS = 10**15
 
 
 class Field(NamedTuple):
-    """A value in the payload: the steps to it, and its type."""
+    """A value in the payload: its path and its type."""
 
     steps: tuple[str | int, ...]
     type: SqlType
@@ -46,7 +46,7 @@ class Field(NamedTuple):
 
 
 class PayloadDecoder:
-    """Decodes the payloads of a queue for everybody who reads it."""
+    """Decodes the payloads of a queue for all its readers."""
 
     def __init__(self, fields: Sequence[Field]) -> None:
         self._fields = list(dict.fromkeys(fields))
@@ -60,11 +60,11 @@ class PayloadDecoder:
         self._decode: Callable[[Any], Any] = msgspec.json.Decoder(_struct(tree) | None).decode
 
     def columns(self, payloads: pl.Series) -> pl.DataFrame:
-        """For each field its values and its errors. Missing values are NULL."""
+        """Return the values and errors of each field. Missing values are NULL."""
         return self.columns_and_unusual(payloads)[0]
 
     def columns_and_unusual(self, payloads: pl.Series) -> tuple[pl.DataFrame, list[int]]:
-        """The same, and the numbers of payloads that do not have the wanted types, or are no JSON at all."""
+        """Return the same, and the indexes of payloads with unexpected types or invalid JSON."""
         texts = payloads.to_list()
         rows, unusual = self._rows(texts)
         columns: list[pl.Series] = []
@@ -82,10 +82,10 @@ class PayloadDecoder:
         return pl.DataFrame(columns), unusual
 
     def _rows(self, texts: list[str | None]) -> tuple[list[Any], list[int]]:
-        """The decoded payloads, and the numbers of those that do not have the wanted types."""
+        """Return the decoded payloads, and the indexes of those with unexpected types."""
         try:
             return [*map(self._decode, texts)], []
-        except (msgspec.MsgspecError, UnicodeError, TypeError):  # the last one for a payload that is NULL
+        except (msgspec.MsgspecError, UnicodeError, TypeError):  # TypeError: the payload is NULL
             pass
         rows: list[Any] = []
         unusual: list[int] = []
@@ -99,7 +99,7 @@ class PayloadDecoder:
 
 
 def find(text: str | bytes | None, steps: tuple[str | int, ...]) -> bytes | None:
-    """The JSON text at a path, or None."""
+    """Return the JSON text at a path, or None."""
     raw: Any = text
     for step in steps:
         if raw is None:
@@ -118,7 +118,7 @@ def find(text: str | bytes | None, steps: tuple[str | int, ...]) -> bytes | None
 
 
 def fitting(raw: bytes) -> str:
-    """The type that a JSON value would fit."""
+    """Return the type that a JSON value would fit."""
     match raw[:1]:
         case b'"':
             return "STRING"
@@ -132,7 +132,7 @@ def fitting(raw: bytes) -> str:
 
 
 def _is_alone(field: Field, fields: list[Field]) -> bool:
-    """Whether a typed decoder can have this path: no index in it, and no other path through its place."""
+    """Whether a typed decoder supports this path: no index, and no other path through the same field."""
     if any(isinstance(step, int) for step in field.steps):
         return False
     for other in fields:
@@ -157,19 +157,19 @@ def _leaf(kind: SqlType) -> Any:
 
 
 def _struct(tree: dict[str, Any]) -> Any:
-    """A struct with the wanted names of one level; the decoder skips all others."""
+    """Build a struct with the requested names of one level; the decoder skips all others."""
     definitions: list[tuple[str, Any, Any]] = []
     rename: dict[str, str] = {}
     for number, (name, below) in enumerate(tree.items()):
         kind = _struct(below) | None if isinstance(below, dict) else below
         definitions.append((f"f{number}", kind, None))
         rename[f"f{number}"] = name
-    # The attributes are found again by position: see `_at`.
+    # The attributes are accessed by position: see `_at`.
     return msgspec.defstruct("Level", definitions, rename=rename, namespace={"names": list(tree)}, gc=False)
 
 
 def _at(rows: list[Any], field: Field) -> tuple[list[Any], list[str | None] | None]:
-    """The values and errors of one field of decoded payloads."""
+    """Return the values and errors of one field of decoded payloads."""
     for step in field.steps:
         kind = next((type(row) for row in rows if row is not None), None)
         if kind is None:
@@ -192,7 +192,7 @@ def _from_raw(field: Field, raws: list[bytes | None]) -> tuple[list[Any], list[s
         if raw is not None and raw != b"null":
             try:
                 value = _value(raw, field.type)
-            except (ValueError, InvalidOperation):  # also what msgspec raises
+            except (ValueError, InvalidOperation):  # includes msgspec's errors
                 shown = raw[:_SHOWN].decode(errors="replace")
                 error = f"{field} is {shown}, not a {field.type}; it would fit {fitting(raw)}"
         values.append(value)
@@ -201,7 +201,7 @@ def _from_raw(field: Field, raws: list[bytes | None]) -> tuple[list[Any], list[s
 
 
 def _value(raw: bytes, kind: SqlType) -> Any:
-    """One value in its type, or ValueError."""
+    """Decode one value to its type; raises ValueError."""
     if kind.name == "JSON":
         return raw.decode()
     if kind.name == "STRING":
@@ -228,13 +228,13 @@ def _decimal(raw: bytes, kind: SqlType) -> Decimal:
     value = Decimal(raw.decode())
     if value.copy_abs() >= Decimal(10) ** (kind.precision - kind.scale):
         raise ValueError(raw)
-    if _EXACT.remainder(value.scaleb(kind.scale, _EXACT), Decimal(1)):  # it has more digits than the type
+    if _EXACT.remainder(value.scaleb(kind.scale, _EXACT), Decimal(1)):  # more digits than the type
         raise ValueError(raw)
     return value
 
 
 def _column(field: Field, values: list[Any], errors: list[str | None] | None) -> list[pl.Series]:
-    """The values and errors of a field as columns; times are read here, all at once."""
+    """Build the value and error columns of a field; times are parsed here, all at once."""
     problems = (
         pl.Series(field.error, errors, dtype=pl.String)
         if errors is not None
@@ -244,7 +244,7 @@ def _column(field: Field, values: list[Any], errors: list[str | None] | None) ->
         return _times(field, values, problems)
     try:
         return [pl.Series(field.column, values, dtype=field.type.column), problems]
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):  # a whole number that is too large
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):  # an integer overflow
         raws = [None if value is None else msgspec.json.encode(value) for value in values]
         found, wrong = _from_raw(field, raws)
         return [
@@ -276,7 +276,7 @@ def _times(field: Field, values: list[Any], problems: pl.Series) -> list[pl.Seri
 
 
 def _micros(value: Any) -> int | None:
-    """A number of milliseconds in microseconds, if it is a time."""
+    """Convert milliseconds to microseconds, if it is a valid time."""
     if value is None or isinstance(value, str) or not -_MOST_MS < value < _MOST_MS:
         return None
     micros = round(value * 1000)

@@ -10,16 +10,16 @@ import msgspec
 from .types import BIGINT, BOOLEAN, DOUBLE, JSON, MOST_DIGITS, STRING, SqlType, decimal
 
 Path = tuple[str | int, ...]
-#: How deep objects are looked into.
+#: Maximum depth of inspected objects.
 DEEPEST = 6
 _LONG = decimal(MOST_DIGITS, 0)
 
 
 def sampled_paths(payloads: Iterable[str | bytes]) -> dict[Path, SqlType]:
-    """The type of each path: whole numbers, fractions, booleans and strings have theirs.
+    """Return the type of each path: integers, floats, booleans and strings have their own.
 
-    Objects and arrays are JSON, and so is everything below an array. Values of several types are STRINGs.
-    A path whose values are all null, and a payload that is not JSON, say nothing.
+    Objects and arrays are JSON, and so is everything below an array. Values of mixed types are STRINGs. A
+    path with only nulls, and a payload that is not JSON, contribute nothing.
     """
     found: dict[Path, SqlType] = {}
     for payload in payloads:
@@ -28,11 +28,11 @@ def sampled_paths(payloads: Iterable[str | bytes]) -> dict[Path, SqlType]:
         except (msgspec.MsgspecError, UnicodeError):
             continue
         if isinstance(value, dict):
-            _look(value, (), found)
+            _inspect(value, (), found)
     return found
 
 
-def _look(value: dict[str, Any], path: Path, found: dict[Path, SqlType]) -> None:
+def _inspect(value: dict[str, Any], path: Path, found: dict[Path, SqlType]) -> None:
     for name, below in value.items():
         kind = _type(below)
         if kind is None:
@@ -40,7 +40,7 @@ def _look(value: dict[str, Any], path: Path, found: dict[Path, SqlType]) -> None
         here = (*path, name)
         found[here] = _both(found.get(here, kind), kind)
         if isinstance(below, dict) and len(here) < DEEPEST:
-            _look(below, here, found)
+            _inspect(below, here, found)
 
 
 def _type(value: Any) -> SqlType | None:

@@ -23,7 +23,7 @@ _MOST = 2**31 - 1
 
 
 def select(cursor: Cursor, *, limit: bool, checked: bool = True) -> Select:
-    """Take a query; only one that prints its rows can have a LIMIT. Options may be left to check later."""
+    """Parse a query; only one that prints its rows can have a LIMIT. Options may be validated later."""
     span = cursor.span
     cursor.expect("SELECT")
     if cursor.sees("DISTINCT"):

@@ -1,4 +1,4 @@
-"""The text of statements, and where in it a thing is."""
+"""The source text of statements, with locations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .errors import SqlError
 
 
 class Span(msgspec.Struct, frozen=True, eq=False):
-    """Where something was written. All spans are equal: a statement is the same wherever it stands."""
+    """A source location. All spans are equal: a statement does not depend on its location."""
 
     line: int
     column: int
@@ -22,7 +22,7 @@ class Span(msgspec.Struct, frozen=True, eq=False):
         return 0
 
     def error(self, message: str) -> SqlError:
-        """An error here."""
+        """Build an error at this location."""
         return SqlError(message, self.line, self.column)
 
 
@@ -30,17 +30,17 @@ NOWHERE = Span(1, 1)
 
 
 class Source:
-    """Statements as they were typed."""
+    """The text of statements as entered."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._lines = [0, *(n + 1 for n, character in enumerate(text) if character == "\n")]
 
     def span(self, offset: int) -> Span:
-        """The place of a character."""
+        """Return the location of a character."""
         line = bisect_right(self._lines, offset)
         return Span(line, offset - self._lines[line - 1] + 1)
 
     def error(self, message: str, offset: int) -> SqlError:
-        """An error at a character."""
+        """Build an error at a character."""
         return self.span(offset).error(message)

@@ -1,4 +1,4 @@
-"""Statements, as the parser understood them."""
+"""Statements, as parsed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .source import NOWHERE, Span
 from .tree import Node, TypeName
 
 WindowKind = Choice["TUMBLING", "SLIDING", "SESSION", "COUNT", "ROWS"]
-#: Windows by the number of records, whatever the time.
+#: Windows by number of records, independent of time.
 COUNTED = ("COUNT", "ROWS")
 Emit = Choice["CHANGES", "FINAL"]
 Object = Choice["STREAM", "SOURCE", "SINK"]
@@ -102,7 +102,7 @@ class CreateSource(Part, frozen=True, kw_only=True):
 
 
 class CreateSink(Part, frozen=True, kw_only=True):
-    """A job that writes to the outside: a stream, or with a query what it computes."""
+    """A job that writes to an external sink: a stream's rows, or those of its query."""
 
     name: str
     stream: str = ""
@@ -136,13 +136,13 @@ class ControlJob(Part, frozen=True, kw_only=True):
 
 
 class Show(Part, frozen=True, kw_only=True):
-    """A list of things."""
+    """A list of objects."""
 
     what: Choice["STREAMS", "SOURCES", "SINKS", "JOBS", "QUEUES", "FUNCTIONS"]
 
 
 class Describe(Part, frozen=True, kw_only=True):
-    """Details of one thing."""
+    """Details of one object."""
 
     name: str
     extended: bool = False

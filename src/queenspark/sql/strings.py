@@ -1,4 +1,4 @@
-"""String literals: escapes as Spark reads them, and the way back."""
+"""String literals: Spark's escapes, in both directions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _NAMED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%
 
 
 def unescaped(text: str) -> str:
-    """The characters between the quotes, with escapes replaced."""
+    """Replace the escapes in the text between the quotes."""
     if "\\" not in text:
         return text
     replaced = _ESCAPE.sub(_character, text)
-    # Two \\u escapes can be the halves of one character, as in Java.
+    # Two \\u escapes can form a surrogate pair, as in Java.
     return replaced.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -26,7 +26,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """A literal that reads as this text."""
+    """Format a text as a literal."""
     text = text.replace("\\", "\\\\").replace("'", "''")
     return (
         "'" + text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t").replace("\0", "\\000") + "'"

@@ -1,7 +1,7 @@
-"""Tokens: sqlglot's Spark tokenizer finds them; this module sorts them into six kinds.
+"""Tokens: found by sqlglot's Spark tokenizer, and sorted into six kinds here.
 
 sqlglot folds `GROUP BY` into one token, splits `30s` into `30 :: SMALLINT`, reads `'it''s'` as two strings,
-and takes all that follows SHOW or EXPLAIN for one string. A statement's tokens here are those of its text.
+and takes everything after SHOW or EXPLAIN as one string. Here the tokens are those of the text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sqlglot.errors import SqlglotError
 from .source import Source
 from .strings import unescaped
 
-#: Longer texts are refused before they are read.
+#: Longer texts are rejected before parsing.
 LONGEST = 1_000_000
 
 _SPARK = Dialect.get_or_raise("spark")
@@ -31,7 +31,7 @@ _COMPLETE = re.compile(
 
 
 class Kind(Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     WORD = "a word"
     QUOTED = "a quoted name"
@@ -51,12 +51,12 @@ class Token(msgspec.Struct, frozen=True):
 
     @property
     def upper(self) -> str:
-        """A word or symbol as the grammar knows it."""
+        """A word or symbol in upper case, as in the grammar."""
         return self.text.upper() if self.kind in (Kind.WORD, Kind.SYMBOL) else ""
 
 
 def tokenize(source: Source) -> list[Token]:
-    """The tokens of a text, with one for its end. Raises SqlError."""
+    """Tokenize a text, with an end token. Raises SqlError."""
     if len(source.text) > LONGEST:
         raise source.error(f"the text has {len(source.text)} characters; at most {LONGEST} are allowed", 0)
     tokens: list[Token] = []
@@ -74,7 +74,7 @@ def tokenize(source: Source) -> list[Token]:
 
 
 def _check_gap(source: Source, at: int, end: int) -> None:
-    """Between two tokens there are only blanks and comments; sqlglot would also skip Jinja's `{# … #}`."""
+    """Allow only whitespace and comments between two tokens; sqlglot would also skip Jinja's `{# … #}`."""
     text = source.text
     while at < end:
         if text[at].isspace():
@@ -93,7 +93,7 @@ def _after(text: str, what: str, at: int, end: int) -> int:
 
 
 def _after_comment(text: str, at: int, end: int) -> int:
-    """The end of a comment, which can have others inside."""
+    """Return the end of a comment, which can be nested."""
     depth = 0
     while at < end:
         if text.startswith("/*", at):
@@ -108,7 +108,7 @@ def _after_comment(text: str, at: int, end: int) -> int:
 
 
 def _continues(last: Token | None, token: Token, source: Source) -> bool:
-    """Whether a string is the rest of one with a doubled quote: `'it''s'`."""
+    """Whether a string continues one with a doubled quote: `'it''s'`."""
     if last is None or last.kind is not Kind.STRING or token.kind is not Kind.STRING:
         return False
     return last.end == token.start and source.text[token.start] == "'" == source.text[last.end - 1]
@@ -122,7 +122,7 @@ def _tokens(source: Source) -> Iterator[Token]:
 
 
 def _stretch(source: Source, begin: int) -> tuple[int | None, list[Token]]:
-    """The tokens from an offset on, up to a command; and where to go on after it."""
+    """Return the tokens from an offset up to a command, and the offset after it."""
     try:
         raw = _SPARK.tokenize(source.text[begin:])
     except SqlglotError as error:

@@ -1,4 +1,4 @@
-"""Expressions as trees. Where a node was written is part of it, but two nodes are equal without that."""
+"""Expression trees. Nodes have a source location, which equality ignores."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     span: Span = NOWHERE
 
     def children(self) -> Iterator[Node]:
-        """The nodes directly below."""
+        """The direct children."""
         for name in self.__struct_fields__:
             yield from _nodes(getattr(self, name))
 
     @property
     def start(self) -> Span:
-        """Where the expression begins; `span` of an operation is its operator."""
+        """The start of the expression; the `span` of an operation is its operator."""
         return min((node.span for node in self.walk()), key=lambda span: (span.line, span.column))
 
     def walk(self) -> Iterator[Node]:
-        """This node and all below it."""
+        """This node and all its descendants."""
         todo: list[Node] = [self]
         while todo:
             node = todo.pop()
@@ -56,7 +56,7 @@ class Literal(Node, frozen=True, kw_only=True):
 
 
 class Path(Node, frozen=True, kw_only=True):
-    """A name, and what lies below it: `a.b[0]` is ("a", "b", 0)."""
+    """A name with its steps: `a.b[0]` is ("a", "b", 0)."""
 
     steps: tuple[str | int, ...]
 
@@ -135,7 +135,7 @@ class Case(Node, frozen=True, kw_only=True):
 
 
 class TypeName(msgspec.Struct, frozen=True, kw_only=True):
-    """A type as it was written: DECIMAL(10, 2), ARRAY<STRING>."""
+    """A type as written: DECIMAL(10, 2), ARRAY<STRING>."""
 
     name: str
     numbers: tuple[int, ...] = ()
@@ -144,7 +144,7 @@ class TypeName(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cast(Node, frozen=True, kw_only=True):
-    """`CAST(x AS type)`, or TRY_CAST, which gives NULL where CAST fails."""
+    """`CAST(x AS type)`, or TRY_CAST, which returns NULL where CAST fails."""
 
     operand: Node
     to: TypeName
@@ -167,7 +167,7 @@ class Over(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Call(Node, frozen=True, kw_only=True):
-    """A function call. The name is in capitals; `star` is COUNT(*)."""
+    """A function call. The name is in upper case; `star` is COUNT(*)."""
 
     name: str
     arguments: tuple[Node, ...] = ()
@@ -178,14 +178,14 @@ class Call(Node, frozen=True, kw_only=True):
     over: Over | None = None
 
     def children(self) -> Iterator[Node]:
-        """The nodes directly below, those of OVER among them."""
+        """The direct children, including those of OVER."""
         yield from super().children()
         if self.over is not None:
             yield from self.over.partition_by
 
 
 def with_paths(node: Node, change: Callable[[Path], Node]) -> Node:
-    """The same expression with something else for its paths."""
+    """Return the expression with its paths replaced."""
     if isinstance(node, Path):
         return change(node)
     changed = {name: _changed(getattr(node, name), change) for name in node.__struct_fields__}
@@ -203,7 +203,7 @@ def _changed(value: Any, change: Callable[[Path], Node]) -> Any:
 
 
 def depth(node: Node) -> int:
-    """How deep a tree is."""
+    """Return the depth of a tree."""
     deepest, todo = 0, [(node, 1)]
     while todo:
         each, level = todo.pop()

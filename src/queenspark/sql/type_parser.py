@@ -7,7 +7,7 @@ from .errors import did_you_mean
 from .tokens import Kind
 from .tree import TypeName
 
-#: Each type under its canonical name; several have a second spelling.
+#: Types by spelling, to their canonical name.
 SPELLINGS = {
     "BOOLEAN": "BOOLEAN", "TINYINT": "TINYINT", "BYTE": "TINYINT", "SMALLINT": "SMALLINT",
     "SHORT": "SMALLINT",
@@ -20,7 +20,7 @@ _DEEPEST = 3
 
 
 def type_name(cursor: Cursor, level: int = 0) -> TypeName:
-    """Take a type."""
+    """Parse a type."""
     span, token = cursor.span, cursor.token
     name = SPELLINGS.get(token.upper)
     if token.kind is not Kind.WORD or name is None:

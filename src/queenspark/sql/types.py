@@ -1,4 +1,4 @@
-"""SQL types: their names, their polars columns, and Spark's rules for types that meet (ANSI mode)."""
+"""SQL types: names, polars columns, and Spark's type coercion (ANSI mode)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import polars as pl
 
 from .tree import TypeName
 
-#: The most digits of a DECIMAL.
+#: Maximum precision of a DECIMAL.
 MOST_DIGITS = 38
 _INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
@@ -52,7 +52,7 @@ class SqlType(msgspec.Struct, frozen=True):
 
     @property
     def is_integer(self) -> bool:
-        """Whether it is a whole number."""
+        """Whether it is an integer."""
         return self.name in _INTEGERS
 
     @property
@@ -72,22 +72,22 @@ class SqlType(msgspec.Struct, frozen=True):
 
     @property
     def is_text(self) -> bool:
-        """Whether it is a string; JSON is one to every function."""
+        """Whether it is a string; JSON counts as one."""
         return self.name in ("STRING", "JSON")
 
     @property
     def bits(self) -> int:
-        """The size of a whole number."""
+        """The size of an integer."""
         return 8 << _INTEGERS.index(self.name)
 
     @property
     def least(self) -> int:
-        """The least whole number."""
+        """The smallest integer."""
         return -(1 << (self.bits - 1))
 
     @property
     def most(self) -> int:
-        """The largest whole number."""
+        """The largest integer."""
         return (1 << (self.bits - 1)) - 1
 
 
@@ -115,19 +115,19 @@ def array(element: SqlType) -> SqlType:
 
 
 def from_name(name: TypeName) -> SqlType:
-    """The type that was written."""
+    """Convert a parsed type name."""
     if name.element is not None:
         return array(from_name(name.element))
     return decimal(*name.numbers) if name.name == "DECIMAL" else SqlType(name.name)
 
 
 def as_decimal(kind: SqlType) -> SqlType:
-    """The DECIMAL that holds every value of a whole number."""
+    """The DECIMAL that holds every value of an integer type."""
     return decimal(_DIGITS[kind.name], 0) if kind.is_integer else kind
 
 
 def common(one: SqlType, other: SqlType) -> SqlType | None:
-    """The type in which both can be compared or mixed, if there is one."""
+    """Return the common type for comparing or mixing both, if there is one."""
     if one == other or other == NULL:
         return one
     if one == NULL:

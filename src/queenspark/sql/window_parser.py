@@ -15,7 +15,7 @@ _EXAMPLES = {"TUMBLING": "1h", "SESSION": "30s", "SLIDING": "1h, 5m", "HOPPING":
 
 
 def window(cursor: Cursor) -> Window:
-    """Take `WINDOW TUMBLING(at, 1m)` or another kind."""
+    """Parse `WINDOW TUMBLING(at, 1m)` or another kind."""
     cursor.expect("WINDOW")
     span = cursor.span
     kind = cursor.choice(_KINDS, "a kind of window")

@@ -1,4 +1,4 @@
-"""Names and keywords: which words a name cannot be without backquotes."""
+"""Names and keywords: the words that need backquotes as names."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ RESERVED = frozenset([
     "NOT", "NULL", "ON", "OR", "ORDER", "OUTER", "OVER", "RIGHT", "RLIKE", "SELECT", "THEN", "TRUE",
     "TRY_CAST", "UNION", "USING", "VALUES", "WHEN", "WHERE", "WINDOW", "WITH",
 ])  # fmt: skip
-#: Reserved words that are functions when a parenthesis follows.
+#: Reserved words that are functions before a parenthesis.
 ALSO_FUNCTIONS = frozenset(["LEFT", "RIGHT"])
 _PLAIN = re.compile(r"[^\W\d]\w*")
 
 
 def name_text(name: str) -> str:
-    """A name as it is written: with backquotes where it needs them."""
+    """Format a name, with backquotes if needed."""
     if _PLAIN.fullmatch(name) and name.upper() not in RESERVED:
         return name
     return "`" + name.replace("`", "``") + "`"
 
 
 def dotted_text(name: str) -> str:
-    """The name of a stream or queue; a dot in it separates its namespace."""
+    """Format the name of a stream or queue; a dot separates its namespace."""
     return (
         ".".join(name_text(part) for part in name.split(".")) if name.strip(".") == name else name_text(name)
     )

@@ -1,4 +1,4 @@
-"""The only part that speaks SQL to PostgreSQL: schema, push, pop, ack, leases, seek, retention."""
+"""The only package with SQL for PostgreSQL: schema, push, pop, ack, leases, seek, retention."""
 
 from .store import Store
 

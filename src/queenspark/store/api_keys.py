@@ -1,4 +1,4 @@
-"""API keys: made, found, listed and revoked. Of the secret only a hash is stored."""
+"""API keys: create, find, list and revoke. Only a hash of the secret is stored."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class ApiKey(msgspec.Struct, frozen=True):
     revoked_at: datetime | None
 
     def is_of(self, secret: str) -> bool:
-        """Whether this is the key's secret; takes as long for any other one."""
+        """Compare with the key's secret, in constant time."""
         return hmac.compare_digest(self.hash, hash_of(secret))
 
 
 class NewKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key to be made."""
+    """A key to create."""
 
     name: str
     role: str | None = None
@@ -51,16 +51,16 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hash_of(secret: str) -> bytes:
-    """The hash of a secret.
+    """Return the hash of a secret.
 
-    A slow hash protects secrets that people choose. This one has 256 random bits, which nobody can try
-    through however fast the hash is.
+    A slow hash protects secrets chosen by people. This secret has 256 random bits, beyond brute force even
+    with a fast hash.
     """
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 def split(text: str) -> tuple[str, str] | None:
-    """The id and the secret of a key as its owner has it; None when it does not look like a key."""
+    """Split a key into its id and secret; None if it is malformed."""
     parts = text.split("_", 2)
     return (parts[1], parts[2]) if len(parts) == 3 and parts[0] == PREFIX else None
 
@@ -72,7 +72,7 @@ class ApiKeys:
         self._database = database
 
     async def create(self, new: NewKey, created_by: str) -> tuple[ApiKey, str]:
-        """Make a key; the second value is the key as its owner needs it, which is stored nowhere."""
+        """Create a key; return it with the full key text, which is stored nowhere."""
         id_, secret = secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
         scopes = list(new.scopes) if new.scopes is not None else None
         params = {
@@ -86,20 +86,20 @@ class ApiKeys:
         return ApiKey(**record), f"{PREFIX}_{id_}_{secret}"
 
     async def find(self, ids: Collection[str]) -> dict[str, ApiKey]:
-        """Those of these keys that are good now."""
+        """Return those of these keys that are valid now."""
         records = await self._database.records("find_api_keys", {"ids": list(ids)})
         return {record["id"]: ApiKey(**record) for record in records}
 
     async def page(self, page: Page) -> tuple[list[ApiKey], int]:
-        """A page of all keys, those that are over too; and how many there are."""
+        """Return a page of all keys, including expired ones, and the total."""
         records, total = await self._database.page("list_api_keys", page)
         return [ApiKey(**record) for record in records], total
 
     async def revoke(self, id_: str) -> ApiKey | None:
-        """End a key for good; None when there is no such key."""
+        """Revoke a key permanently; return None if it does not exist."""
         records = await self._database.records("revoke_api_key", {"id": id_})
         return ApiKey(**records[0]) if records else None
 
     async def used(self, times: Mapping[str, float]) -> None:
-        """Note when keys were last used, in seconds since 1970."""
+        """Record when keys were last used, in seconds since 1970."""
         await self._database.execute("use_api_keys", {"ids": list(times), "times": list(times.values())})

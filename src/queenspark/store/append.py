@@ -1,9 +1,9 @@
-"""Appending to the log: the one way in for all who push.
+"""Appending to the log: the only write path for pushes.
 
-A push passes the limit of its queue, is staged instead while push maintenance is on, is encrypted where its
-queue wants it, is inserted, and wakes those who wait for it. Brokers, Spark's sink and transactions differ
-only in how items are inserted (gathered with those of other requests, alone, or together with acks), how
-they know that maintenance is on, and whom they wake first.
+A push is checked against the size limit of its queue, staged while push maintenance is on, encrypted if its
+queue requires it, inserted, and announced to waiting readers. Brokers, Spark's sink and transactions differ
+only in how items are inserted (gathered with other requests, alone, or together with acks), in how they learn
+that maintenance is on, and in whom they wake first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .queues import Queues
 from .transaction import Transactions
 
 Push = Callable[[Sequence[Item], int], Awaitable[list[Pushed]]]
-"""Inserts the items of one request of that many bytes, all or nothing."""
+"""Inserts the items of one request of this many bytes, atomically."""
 
 
 class Appender:
@@ -49,7 +49,7 @@ class Appender:
         self._wake = wake
 
     async def append(self, items: Sequence[Item], size: int = 0) -> list[Pushed]:
-        """Append the items of one request, all or nothing; raises QueueFull."""
+        """Append the items of one request atomically; raises QueueFull."""
         await self.check(items)
         pushed = await self._maintenance.stage(items) if await self._is_staging() else None
         if pushed is None:
@@ -60,7 +60,7 @@ class Appender:
     async def append_and_ack(
         self, items: Sequence[Item], acks: Sequence[Ack], required_leases: Sequence[UUID] = ()
     ) -> tuple[list[Pushed], list[Acked]]:
-        """Append items and answer messages in one transaction; raises QueueFull or TransactionRefused."""
+        """Append items and ack messages in one transaction; raises QueueFull or TransactionRefused."""
         await self.check(items)
         staging = await self._is_staging()
         done = await self._transactions.run(items, acks, required_leases, staging=staging)
@@ -70,19 +70,19 @@ class Appender:
     async def append_within(
         self, connection: AsyncConnection[tuple[Any, ...]], items: Sequence[Item]
     ) -> None:
-        """Append items within a transaction of the caller's, who has checked them and wakes others later."""
+        """Append items within the caller's transaction; the caller checks first and wakes readers later."""
         await self._transactions.append(connection, items, staging=await self._is_staging())
 
     async def wake(self, queues: Set[str]) -> None:
-        """Wake those who wait for messages of these queues, after the commit."""
+        """Wake readers that wait for these queues, after the commit."""
         await self._wake(queues)
 
     async def check(self, items: Sequence[Item]) -> None:
-        """Raise what `append` would: Refused for the queues of jobs, QueueFull for full ones."""
+        """Check as `append` does: raises Refused for queues of jobs, QueueFull for full ones."""
         for name, count in Counter([item.queue for item in items]).items():
             queue = await self._catalog.queue(name)
             if queue is not None and queue.has_rows:
-                self._catalog.forget(name)  # it may be another queue of that name by now
+                self._catalog.forget(name)  # it may have been recreated
                 queue = await self._catalog.queue(name)
                 refuse_rows([queue] if queue is not None else [])
             if queue is not None and queue.max_size > 0:

@@ -1,4 +1,4 @@
-"""The audit log: who did which administrative act, when and from where."""
+"""The audit log: caller, time and address of each administrative act."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_SUBJECT = 2000  # characters
 
 
 class Audit:
-    """Administrative acts, kept for a while."""
+    """Administrative acts, with a retention time."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -20,7 +20,7 @@ class Audit:
     async def note(
         self, caller: str, kind: str, address: str, action: str, subject: str | None, status: int
     ) -> None:
-        """Note an act."""
+        """Record an act."""
         params = {
             "caller": caller.replace("\x00", ""),
             "kind": kind,
@@ -38,10 +38,10 @@ class Audit:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> Rows:
-        """A page of the acts (of a caller, between two times), the newest first; and how many there are."""
+        """Return a page of the acts (of a caller, between two times), newest first, and the total."""
         chosen: dict[str, Any] = {"caller": caller, "from": since, "to": until}
         return await self._database.page("list_audit", page, **chosen)
 
     async def forget(self, seconds: float) -> int:
-        """Remove what is older; how much that was."""
+        """Delete older acts; return their number."""
         return await self._database.execute("forget_audit", {"seconds": seconds})

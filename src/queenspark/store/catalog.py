@@ -1,8 +1,8 @@
-"""What the broker knows of queues, partitions and groups without asking the database each time.
+"""The broker's cache of queues, partitions and groups.
 
-Names are looked up once and kept. Nothing here is trusted blindly: a push names the revisions that it
-relied on, a pop of a deleted group fails with its own error, and either then forgets what it knew and looks
-again.
+Names are looked up once and cached. The cache is validated on use: a push carries the revisions that it
+relied on, and a pop of a deleted group fails with a specific error; either then invalidates the entry and
+retries.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 from .database import Database
 from .errors import Refused
 
-_MOST = 500_000  # names kept before starting over
+_MOST = 500_000  # cached names before the cache is cleared
 
 
 class Queue(msgspec.Struct, frozen=True, gc=False):
@@ -44,12 +44,12 @@ class Queue(msgspec.Struct, frozen=True, gc=False):
     dead_letters_enabled: bool
     dead_letter_queue: str | None
     max_wait_seconds: int
-    #: Whether it has the rows of a job, which nobody else may push to.
+    #: Whether it holds the rows of a job, which nothing else may push to.
     has_rows: bool = False
 
 
 def refuse_rows(queues: Iterable[Queue]) -> None:
-    """Refuse to push to the queues of jobs."""
+    """Reject pushes to the queues of jobs."""
     for queue in queues:
         if queue.has_rows:
             raise Refused(
@@ -59,7 +59,7 @@ def refuse_rows(queues: Iterable[Queue]) -> None:
 
 
 def to_queue(record: dict[str, Any]) -> Queue:
-    """A queue from a row of the table (further columns are left out)."""
+    """Build a queue from a table row, ignoring other columns."""
     return Queue(**{name: record[name] for name in Queue.__struct_fields__})
 
 
@@ -76,7 +76,7 @@ class Catalog:
         self._groups: dict[tuple[str, str], int] = {}
 
     async def resolve(self, wanted: Iterable[tuple[str, str]]) -> None:
-        """Make sure that these (queue, partition) pairs exist and are known."""
+        """Ensure that these (queue, partition) pairs exist and are cached."""
         missing = [pair for pair in wanted if pair not in self.partitions or pair[0] not in self.queues]
         if not missing:
             return
@@ -103,19 +103,19 @@ class Catalog:
         return await self._database.records("find_queues", {"names": names})
 
     async def queue(self, name: str) -> Queue | None:
-        """The queue of that name, if there is one."""
+        """Return the queue of this name, if it exists."""
         if name not in self.queues:
             for record in await self._find_queues([name]):
                 self.queues[name] = to_queue(record)
         return self.queues.get(name)
 
     async def ensure_queue(self, name: str) -> Queue | None:
-        """The queue of that name, made if there is none."""
+        """Return the queue of this name, creating it if needed."""
         await self._database.execute("ensure_queues", {"names": [name]})
         return await self.queue(name)
 
     async def partition_id(self, queue: Queue, name: str) -> int | None:
-        """The id of a partition, if it exists."""
+        """Return the id of a partition, if it exists."""
         known = self.partitions.get((queue.name, name))
         if known is None:
             row = await self._database.row("find_partitions", {"queue_ids": [queue.id], "names": [name]})
@@ -124,7 +124,7 @@ class Catalog:
         return known
 
     async def names_of(self, partition_ids: Iterable[int]) -> dict[int, tuple[str, str]]:
-        """(partition, queue) names by partition id."""
+        """Return (partition, queue) names by partition id."""
         wanted = set(partition_ids)
         found = {id_: self._names[id_] for id_ in wanted if id_ in self._names}
         if missing := list(wanted - found.keys()):
@@ -134,16 +134,16 @@ class Catalog:
         return found
 
     def remember(self, partition_id: int, partition: str, queue: str) -> None:
-        """Keep the names of a partition that somebody has come across."""
+        """Cache the names of a partition."""
         if len(self._names) > _MOST:
             self._names.clear()
         self._names[partition_id] = (partition, queue)
 
     async def queue_names(self, queue_ids: Iterable[int]) -> dict[int, str]:
-        """Names by queue id, of those that exist."""
+        """Return names by id, of existing queues."""
         wanted = set(queue_ids)
         if not wanted <= self._queue_names.keys():
-            async with self._reading:  # those who ask at the same time ask once
+            async with self._reading:  # concurrent lookups share one query
                 if missing := list(wanted - self._queue_names.keys()):
                     self._queue_names.update(await self._database.rows("queue_names", {"ids": missing}))
         return {id_: self._queue_names[id_] for id_ in wanted if id_ in self._queue_names}
@@ -151,7 +151,7 @@ class Catalog:
     async def group_id(
         self, queue: Queue, name: str, mode: str = "all", start: datetime | None = None
     ) -> int:
-        """The group of that name on a queue; at its first contact it is made, with its start fixed."""
+        """Return the group on a queue; the first contact creates it, with its start position fixed."""
         known = self._groups.get((queue.name, name))
         if known is None:
             if len(self._groups) > _MOST:
@@ -163,11 +163,11 @@ class Catalog:
         return known
 
     def known_group(self, queue: str, name: str) -> int | None:
-        """The group if it is known; it is never made here."""
+        """Return the group if it is cached; never creates it."""
         return self._groups.get((queue, name))
 
     def forget(self, queue: str | None = None) -> None:
-        """Forget what is known of one queue, or of all."""
+        """Invalidate the cache of one queue, or of all."""
         if queue is None:
             self.queues.clear()
             self.partitions.clear()

@@ -9,28 +9,28 @@ from .database import Database
 
 
 class Clock:
-    """Looks at the database's clock and transaction ids, and what follows from them."""
+    """Samples the database's clock and transaction ids, to derive safe time."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._heads: dict[str, tuple[int, int]] = {}
 
-    async def look(self, every: float = 0.0) -> None:
-        """Note time and transaction id, unless somebody did within the last `every` seconds."""
+    async def sample(self, every: float = 0.0) -> None:
+        """Take a sample, unless one was taken within the last `every` seconds."""
         await self._database.execute("look", {"every": every})
 
     async def safe_time(self, txid: int | None = None) -> datetime | None:
-        """The safe time, now or for a reader that stopped at a position of that transaction id."""
+        """Return the safe time, now or for a reader that stopped at this transaction id."""
         row = await self._database.row("safe_time", {"txid": txid})
         return None if row is None else row[0]
 
     async def holder(self) -> dict[str, Any] | None:
-        """The oldest transaction in flight, which holds safe time back: pid, application, state, seconds."""
+        """Return the oldest transaction, which holds safe time back: pid, application, state, seconds."""
         records = await self._database.records("horizon_holder")
         return records[0] if records else None
 
     async def changed_queues(self, names: set[str]) -> list[str]:
-        """Which of these queues have grown since the last call that named them."""
+        """Return which of these queues have grown since the last call that named them."""
         if not names:
             return []
         rows = await self._database.rows("heads", {"names": list(names)})

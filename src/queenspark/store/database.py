@@ -1,4 +1,4 @@
-"""The connection pool, and the few ways in which the store's statements are run."""
+"""The connection pool, and the execution of the store's statements."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .queries import query
 
 Params = Mapping[str, Any]
 
-# Pushes and acks are answered only after they are on disk. Our own transactions stay short: a long one
-# would hold the horizon back for everybody.
+# Pushes and acks respond only once they are on disk. Our own transactions stay short: a long one would hold
+# the horizon back for everyone.
 OPTIONS = (
     f"{SEARCH_PATH} -c synchronous_commit=on -c timezone=UTC -c statement_timeout=60s "
     "-c idle_in_transaction_session_timeout=30s -c jit=off "
@@ -28,7 +28,7 @@ OPTIONS = (
 
 
 def translate(error: psycopg.Error) -> StoreError | None:
-    """The error of ours that a database error stands for, if there is one."""
+    """Map a database error to a store error, if there is one."""
     match error:
         case psycopg.errors.DeadlockDetected() | psycopg.errors.SerializationFailure():
             return Conflict("another request was in the way; try again")
@@ -47,7 +47,7 @@ def translate(error: psycopg.Error) -> StoreError | None:
 
 
 async def _begin(connection: AsyncConnection[Any]) -> None:
-    """A new connection may be to a database that was restored meanwhile."""
+    """Check the generation: the database may have been restored before this connection."""
     await connection.execute("SELECT check_generation()")
 
 
@@ -68,7 +68,7 @@ class Database:
         )
 
     async def open(self, seconds: float = 15.0) -> None:
-        """Connect; raises DatabaseUnavailable when that takes too long."""
+        """Connect; raises DatabaseUnavailable after a timeout."""
         try:
             await self._pool.open(wait=True, timeout=seconds)
         except PoolTimeout as error:
@@ -80,13 +80,13 @@ class Database:
         await self._pool.close()
 
     def in_use(self) -> int:
-        """How many connections are busy."""
+        """The number of busy connections."""
         stats = self._pool.get_stats()
         return int(stats.get("pool_size", 0)) - int(stats.get("pool_available", 0))
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[tuple[Any, ...]]]:
-        """A connection for a few statements; database trouble comes out as one of our errors."""
+        """Check out a connection; database errors are raised as store errors."""
         try:
             async with self._pool.connection() as connection:
                 yield connection
@@ -99,7 +99,7 @@ class Database:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[AsyncConnection[tuple[Any, ...]]]:
-        """A transaction in which all statements see one state; fails when others change the same rows."""
+        """Run a repeatable-read transaction; fails when others change the same rows."""
         async with self.connection() as connection:
             await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
             try:
@@ -116,7 +116,7 @@ class Database:
             return await cursor.fetchall()
 
     async def row(self, name: str, params: Params | None = None) -> tuple[Any, ...] | None:
-        """The first row of a named statement."""
+        """Run a named statement and return its first row."""
         rows = await self.rows(name, params)
         return rows[0] if rows else None
 
@@ -127,7 +127,7 @@ class Database:
             return await cursor.fetchall()
 
     async def page(self, name: str, page: Page, /, **params: Any) -> Rows:
-        """A page of a named statement that gives each row the `total` of all pages."""
+        """Run a named statement that adds the `total` of all pages to each row."""
         records = await self.records(name, {**params, **page.params()})
         first = records
         if not records and page.offset:
@@ -138,13 +138,13 @@ class Database:
         return records, total
 
     async def execute(self, name: str, params: Params | None = None) -> int:
-        """Run a named statement and return how many rows it touched."""
+        """Run a named statement and return the number of affected rows."""
         async with self.connection() as connection:
             return (await connection.execute(query(name), params)).rowcount
 
 
 class OneConnection(Database):
-    """A connection that somebody has, as a database: whatever is asked is part of its transaction."""
+    """An open connection as a database: all statements are part of its transaction."""
 
     def __init__(self, url: str, connection: AsyncConnection[tuple[Any, ...]]) -> None:
         self.url = url
@@ -153,5 +153,5 @@ class OneConnection(Database):
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[tuple[Any, ...]]]:
-        """That connection."""
+        """The given connection."""
         yield self._connection

@@ -1,4 +1,4 @@
-"""Dead letters: list, put back, delete."""
+"""Dead letters: list, return to their groups, delete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_COUNTED = 10_000
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which dead letters are meant; what is None is not looked at."""
+    """A filter on dead letters; None matches all."""
 
     queue: str | None = None
     group: str | None = None
@@ -23,11 +23,11 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     transaction_id: str | None = None
     since: datetime | None = None
     until: datetime | None = None
-    #: Only those of queues that match one of these patterns of LIKE; not for putting back.
+    #: Only queues that match one of these LIKE patterns; not supported by `put_back`.
     visible: list[str] | None = None
 
     def params(self) -> dict[str, Any]:
-        """As parameters of the statements."""
+        """The filter as statement parameters."""
         params = msgspec.structs.asdict(self)
         params["from"] = params.pop("since")
         params["to"] = params.pop("until")
@@ -44,7 +44,7 @@ class DeadLetters:
     async def find(
         self, chosen: Filter, limit: int = 100, offset: int = 0
     ) -> tuple[list[dict[str, Any]], int]:
-        """A page of dead letters, the newest first, and how many there are in all, up to 10,000."""
+        """Return a page of dead letters, newest first, and their number, counted up to 10,000."""
         params = {**chosen.params(), "limit": limit, "offset": offset, "most": _MOST_COUNTED}
         records = await self._database.records("list_dead_letters", params)
         total = len(records)
@@ -59,9 +59,9 @@ class DeadLetters:
         return record
 
     async def put_back(self, chosen: Filter) -> list[int]:
-        """Deliver them to their groups again; the partition of each."""
+        """Return them to their groups for redelivery; return the partition of each."""
         return [row[0] for row in await self._database.rows("return_dead_letters", chosen.params())]
 
     async def delete(self, chosen: Filter) -> int:
-        """Delete them for good."""
+        """Delete them permanently."""
         return len(await self._database.rows("delete_dead_letters", chosen.params()))

@@ -1,7 +1,7 @@
-"""Definitions of streams: the append-only log of every change, and what it says as of a moment.
+"""Definitions of streams: an append-only log of changes, readable as of any change.
 
-The pipeline's offset names the last `seq` that it knows; a batch that is run again asks for the definitions
-as of that seq and sees the same ones.
+The pipeline's offset contains the last known `seq`; a batch that is rerun reads the definitions as of that
+seq and sees the same ones.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ import msgspec
 from ..windows.spec import WindowSpec
 
 STREAMS_QUERY = "streams"
-"""The name under which the query that serves all streams reports its statistics."""
+"""The name under which the streams query reports its statistics."""
 
 WINDOW_QUEUES = "windows:"
-"""What the names of window queues begin with; no other queue's name may."""
+"""The name prefix of window queues, reserved for them."""
 
 DEFAULT_NAMESPACE = "default"
-"""The namespace of jobs whose name has none."""
+"""The namespace of jobs without one in their name."""
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """A position in the log that divides two versions of a stream."""
+    """A position in the log that separates two versions of a stream."""
 
     txid: int
     id: int
 
 
 class Repeats(msgspec.Struct, frozen=True):
-    """Until when a version may compute rows that an earlier one has given out already.
+    """The range in which a version may recompute rows that an earlier one already emitted.
 
-    That one failed in some buckets while others went on, so no single position divides the two. A batch that
-    begins before the position or the time looks for rows of the versions from `first` on, which are in the
-    log after the transaction `after`.
+    The earlier version failed in some buckets while others continued, so no single position separates the
+    two. A batch that starts before the position or the time checks for rows of the versions since `first`,
+    which are in the log after the transaction `after`.
     """
 
     txid: int
@@ -47,7 +47,7 @@ class Repeats(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A queue that a stream reads, from after a position."""
+    """A source queue of a stream, with the position to read from."""
 
     queue_id: int
     queue: str
@@ -56,7 +56,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Outside(msgspec.Struct, frozen=True):
-    """A source or sink outside: its name, its connector, and the other options of its statement."""
+    """An external source or sink: its name, its connector, and the other options of its statement."""
 
     name: str
     connector: str
@@ -64,7 +64,7 @@ class Outside(msgspec.Struct, frozen=True):
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True):
-    """What a version of a stream is. `spec` is a WindowSpec as JSON."""
+    """The definition of a version of a stream. `spec` is a WindowSpec as JSON."""
 
     name: str
     namespace: str
@@ -72,43 +72,43 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     spec: dict[str, Any]
     event_time: str | None
     sources: tuple[Source, ...]
-    #: Whether a group gets the windows of a key one after the other.
+    #: Whether a group gets the windows of a key in order.
     ordered: bool = True
-    #: Where the stream begins: earliest, latest or an ISO time; a reset begins there again.
+    #: Where the stream starts: earliest, latest or an ISO time; a reset starts there again.
     start: str = "earliest"
-    #: Only windows that start at or after this time come out.
+    #: Only windows that start at or after this time are emitted.
     from_us: int | None = None
-    #: Only windows that start before this time come out.
+    #: Only windows that start before this time are emitted.
     until_us: int | None = None
     #: Records after this position belong to the next version.
     until: Cut | None = None
-    #: What it computes: a kept query (sql/planning/frozen.py). None: windows over whole messages.
+    #: Its computation: a stored query (sql/planning/frozen.py). None: windows over whole messages.
     query: dict[str, Any] | None = None
-    #: What a stream of windows was asked to compute, in canonical SQL; the query is made of it.
+    #: The expressions of a stream that computes, in canonical SQL; the source of `query`.
     key: tuple[str, ...] = ()
     where: str | None = None
     aggregates: dict[str, str] = {}
     having: str | None = None
     #: Whether it keeps its position and reads nothing.
     paused: bool = False
-    #: It gives out nothing before it has read up to this position: the version before it does.
+    #: Nothing is emitted up to this position: the previous version does that.
     emits_after: Cut | None = None
-    #: Why the version began, when nobody asked for it; for people.
+    #: Why this version was started automatically; for people.
     notice: str | None = None
-    #: Rows that the version before may have given out, where that one had failed.
+    #: Rows that the previous version may have emitted before it failed.
     repeats: Repeats | None = None
-    #: The source that it reads instead of queues, and the sink that its rows go to instead of its queue.
+    #: The external source that replaces its queues, and the sink that replaces its output queue.
     reads: Outside | None = None
     writes: Outside | None = None
 
     @property
     def runs_alone(self) -> bool:
-        """Whether it has a Spark query of its own; the streams query does not know it."""
+        """Whether it has its own Spark query, outside the streams query."""
         return self.reads is not None or self.writes is not None
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """One row of the log of definitions."""
+    """One row of the definition log."""
 
     seq: int
     stream_id: int
@@ -123,12 +123,12 @@ def has_windows(body: Body) -> bool:
 
 
 def spec_of(body: Body) -> WindowSpec:
-    """The windows of a version."""
+    """Return the window spec of a version."""
     return msgspec.convert(body.spec, WindowSpec)
 
 
 def to_definitions(rows: Iterable[tuple[Any, ...]]) -> list[Definition]:
-    """Definitions from rows of `definitions_as_of`; deleted ones are left out."""
+    """Build definitions from rows of `definitions_as_of`, skipping deleted ones."""
     return [
         Definition(seq, stream_id, version, msgspec.convert(body, Body), created_at)
         for seq, stream_id, version, body, created_at in rows
@@ -143,7 +143,7 @@ def window_queue(namespace: str, name: str) -> str:
 
 
 def stream_of_queue(queue: str) -> tuple[str, str] | None:
-    """Namespace and name of the stream whose window queue it is; None for other queues."""
+    """Return namespace and name of the stream of a window queue; None for other queues."""
     if not queue.startswith(WINDOW_QUEUES):
         return None
     namespace, _, name = queue.removeprefix(WINDOW_QUEUES).partition("/")
@@ -151,15 +151,15 @@ def stream_of_queue(queue: str) -> tuple[str, str] | None:
 
 
 def job_name(namespace: str, name: str) -> str:
-    """The full name of a job, which its queue has too."""
+    """The full name of a job, also the name of its queue."""
     return name if namespace == DEFAULT_NAMESPACE else f"{namespace}.{name}"
 
 
 def sink_queue(full_name: str) -> str:
-    """The name of the queue of a job that writes to a sink; nothing is pushed to it, and nobody sees it."""
+    """The queue name of a job that writes to a sink; the queue stays empty and hidden."""
     return f"{WINDOW_QUEUES}%sink/{full_name}"
 
 
 def temporary_queue(name: str) -> str:
-    """The name of a temporary job's queue. No stream has it: in names of window queues, % is escaped."""
+    """The queue name of a temporary job. It cannot clash with a stream: window queue names escape %."""
     return f"{WINDOW_QUEUES}%select/{name}"

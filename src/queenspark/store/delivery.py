@@ -1,4 +1,4 @@
-"""Handing messages out and taking answers: pop, ack, extend, release."""
+"""Delivery and acks: pop, ack, extend, release."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .encryption import Cipher
 from .errors import ChangedMeanwhile, Conflict, StoreError
 from .queries import query
 
-QUEUE_MODE = "__QUEUE_MODE__"  # the group of consumers that name none
-_PAUSES = (0.0, 0.01, 0.05)  # before a pop is tried again
-_GONE = ("QS001", "23503")  # the group was deleted, or its queue or partition was
+QUEUE_MODE = "__QUEUE_MODE__"  # the group of consumers without one
+_PAUSES = (0.0, 0.01, 0.05)  # between retries of a pop
+_GONE = ("QS001", "23503")  # the group, its queue or its partition was deleted
 
 
-Holders = Mapping[UUID, str | None]  # consumers by the leases that are for them
+Holders = Mapping[UUID, str | None]  # consumers by lease
 
 
 class Message(NamedTuple):
-    """A message as it is handed out."""
+    """A delivered message."""
 
     id: int
     partition_id: int
@@ -45,7 +45,7 @@ class Message(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What one pop handed out."""
+    """The messages of one pop."""
 
     queue: Queue
     group_id: int
@@ -54,7 +54,7 @@ class Batch(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """One answer of a consumer. Status: completed, failed, retry or dlq."""
+    """An ack of a consumer. Status: completed, failed, retry or dlq."""
 
     partition_id: int
     transaction_id: str
@@ -65,7 +65,7 @@ class Ack(NamedTuple):
 
 
 class Acked(NamedTuple):
-    """What became of an answer: completed, retry, dead, repeated, stale, unleased, unknown."""
+    """The outcome of an ack: completed, retry, dead, repeated, stale, unleased, unknown."""
 
     outcome: str
     attempts: int
@@ -74,7 +74,7 @@ class Acked(NamedTuple):
 
     @property
     def accepted(self) -> bool:
-        """Whether the answer counts."""
+        """Whether the ack was accepted."""
         return self.outcome in ("completed", "retry", "dead", "repeated")
 
 
@@ -87,7 +87,7 @@ async def _always() -> bool:
 
 
 class WindowPop(NamedTuple):
-    """A wish for one message of a window queue."""
+    """A request for one message of a window queue."""
 
     queue: str
     group: str
@@ -97,7 +97,7 @@ class WindowPop(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    """What a pop is for."""
+    """The target of a pop."""
 
     queue: str
     group: str
@@ -115,7 +115,7 @@ async def _any(checks: Iterable[IsWanted]) -> bool:
 
 
 class Deliverer:
-    """Leases messages to consumers and takes their answers."""
+    """Leases messages to consumers and processes their acks."""
 
     def __init__(self, database: Database, catalog: Catalog, cipher: Cipher) -> None:
         self._database = database
@@ -137,10 +137,11 @@ class Deliverer:
         holder: str | None = None,
         is_wanted: IsWanted = _always,
     ) -> Batch | None:
-        """Lease up to `batch` messages (or take them for good with auto_ack); None when there are none.
+        """Lease up to `batch` messages (or consume them with auto_ack); None when there are none.
 
-        A lease lasts for `lease_ms`, or for the queue's lease time; `holder` names its consumer. A group that
-        does not exist is made, unless the pop is no longer wanted: whoever went away may have deleted it.
+        A lease lasts for `lease_ms`, or for the queue's lease time; `holder` names its consumer. A missing
+        group is created, unless the pop is no longer wanted: the client that disconnected may have deleted
+        it.
         """
         wanted = _Wanted(queue, group, is_wanted, mode, start, partition)
         how = {"batch": batch, "partitions": partitions, "auto_ack": auto_ack, "lease_ms": lease_ms}
@@ -148,7 +149,7 @@ class Deliverer:
         return batches[0] if batches else None
 
     async def pop_windows(self, wishes: Sequence[WindowPop]) -> list[Batch | None]:
-        """Lease a message for each wish, each of another partition and under a lease of its own."""
+        """Lease one message per request, each of a different partition and under its own lease."""
         found: list[Batch | None] = [None] * len(wishes)
         alike: dict[tuple[str, str, int], list[int]] = {}
         for n, wish in enumerate(wishes):
@@ -162,7 +163,7 @@ class Deliverer:
             except (StoreError, psycopg.Error):
                 if not any(found):
                     raise
-                break  # what is leased already must reach those who wait for it; the others ask again
+                break  # deliver the messages leased so far; the others are retried by their callers
             for n, batch in zip(numbers, batches, strict=False):
                 found[n] = batch
                 message = batch.messages[0]
@@ -170,7 +171,7 @@ class Deliverer:
         return found
 
     async def _hand_out(self, wanted: _Wanted, leases: Holders, how: Params) -> list[Batch]:
-        """The batches of some leases; fewer when there is not enough to hand out."""
+        """Return the batches of some leases; fewer if there are not enough messages."""
         try:
             return await repeat(
                 partial(self._try, wanted, leases, how), (ChangedMeanwhile, Conflict), _PAUSES
@@ -182,7 +183,7 @@ class Deliverer:
         catalog = self._catalog
         queue = await catalog.queue(wanted.queue)
         if queue is None and wanted.mode == "new" and not wanted.queue.startswith(WINDOW_QUEUES):
-            # The group begins now, although the queue does not exist yet.
+            # The group's start is fixed now, although the queue does not exist yet.
             queue = await catalog.ensure_queue(wanted.queue)
         if queue is None:
             return []
@@ -214,11 +215,11 @@ class Deliverer:
         return [Batch(queue, group_id, lease_id, messages) for lease_id, messages in batches.items()]
 
     async def _pop(self, queue: Queue, params: Params, batches: dict[UUID, list[Message]]) -> bool:
-        """Add what a pop hands out to the batches; whether a further pop would find more."""
+        """Add popped messages to the batches; return whether another pop would find more."""
         if not queue.encryption_enabled and queue.revision == 1:
             rows = await self._database.rows("pop", params)
         else:
-            # There may be encrypted messages: if they cannot be read here, nothing has been handed out.
+            # Some messages may be encrypted: if decryption fails here, the transaction delivers nothing.
             async with self._database.connection() as connection, connection.transaction():
                 rows = await (await connection.execute(query("pop"), params)).fetchall()
                 rows = [(lease_id, *self._decrypted(Message(*message))) for lease_id, *message in rows]
@@ -232,10 +233,10 @@ class Deliverer:
             return message
         return message._replace(payload=self._cipher.decrypt(message.payload, message.transaction_id))
 
-    async def next_look(
+    async def next_check(
         self, queue: str, group: str, partition: str | None = None
     ) -> tuple[bool, float | None]:
-        """Whether messages wait above the horizon, and in how many seconds the next place is available."""
+        """Return whether messages wait above the horizon, and the seconds until a cursor is available."""
         known = await self._catalog.queue(queue)
         group_id = self._catalog.known_group(queue, group)
         if known is None or group_id is None:
@@ -249,26 +250,26 @@ class Deliverer:
         return bool(row[0]), None if row[1] is None else int(row[1]) / 1000
 
     async def ack(self, acks: Sequence[Ack]) -> list[Acked]:
-        """Take answers; those of one place and lease together, each place in its own right."""
+        """Process acks; those of one cursor and lease together, each cursor independently."""
         async with self._database.connection() as connection:
             return await self.answer(connection, acks)
 
     async def answer(
         self, connection: AsyncConnection[Any], acks: Sequence[Ack], *, final: bool = False
     ) -> list[Acked]:
-        """Take answers on a given connection; with `final`, what failed is a dead letter at once."""
-        places: dict[tuple[int, str, str], list[int]] = {}
+        """Process acks on a given connection; with `final`, a failure is dead-lettered at once."""
+        cursors: dict[tuple[int, str, str], list[int]] = {}
         for n, ack in enumerate(acks):
-            places.setdefault((ack.partition_id, ack.group, str(ack.lease_id)), []).append(n)
-        # In this order, so that two requests cannot wait for each other's places.
-        order = [numbers for _, numbers in sorted(places.items())]
-        numbers = [n for place in order for n in place]
+            cursors.setdefault((ack.partition_id, ack.group, str(ack.lease_id)), []).append(n)
+        # Sorted, so that two requests cannot deadlock on each other's cursors.
+        order = [numbers for _, numbers in sorted(cursors.items())]
+        numbers = [n for cursor in order for n in cursor]
         ends = list(accumulate(map(len, order)))
         params = {
-            "partition_ids": [acks[place[0]].partition_id for place in order],
-            "groups": [acks[place[0]].group for place in order],
-            "lease_ids": [acks[place[0]].lease_id for place in order],
-            "firsts": [end - len(place) + 1 for place, end in zip(order, ends, strict=True)],
+            "partition_ids": [acks[cursor[0]].partition_id for cursor in order],
+            "groups": [acks[cursor[0]].group for cursor in order],
+            "lease_ids": [acks[cursor[0]].lease_id for cursor in order],
+            "firsts": [end - len(cursor) + 1 for cursor, end in zip(order, ends, strict=True)],
             "lasts": ends,
             "transaction_ids": [acks[n].transaction_id for n in numbers],
             "statuses": [acks[n].status for n in numbers],
@@ -280,11 +281,11 @@ class Deliverer:
         return [answers[n] for n in range(len(acks))]
 
     async def extend(self, lease_id: UUID, seconds: float | None) -> tuple[int, datetime] | None:
-        """Lengthen a live lease; the number of places and the earliest new end, or None."""
+        """Extend a live lease; return the number of cursors and the earliest new end, or None."""
         row = await self._database.row("extend", {"lease_id": lease_id, "seconds": seconds})
         return None if row is None or not row[0] else (int(row[0]), row[1])
 
     async def release(self, lease_id: UUID) -> int:
-        """Give a lease back unanswered."""
+        """Release a lease without acks."""
         row = await self._database.row("release", {"lease_id": lease_id})
         return 0 if row is None else int(row[0])

@@ -1,7 +1,7 @@
 """Payload encryption at rest: AES-256-GCM, bound to the message's transaction id.
 
-A stored payload begins with the id of its key and a colon, or without either when the key has no id. So the
-key can change: new messages are encrypted with the first key, old ones are read with the one that they name.
+A stored payload is prefixed with the id of its key and a colon, or with neither if the key has no id. This
+allows key rotation: new messages are encrypted with the first key, old ones decrypted with the key they name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NONCE_BYTES = 12
 
 
 class Cipher:
-    """Encrypts with the first of some keys, and decrypts with any of them."""
+    """Encrypts with the first of several keys, and decrypts with any of them."""
 
     def __init__(self, keys: EncryptionKeys | bytes | None) -> None:
         pairs: EncryptionKeys = (("", keys),) if isinstance(keys, bytes) else keys or ()
@@ -32,7 +32,7 @@ class Cipher:
         return self._first is not None
 
     def encrypt(self, payload: bytes, transaction_id: str) -> bytes:
-        """The payload as base64 of nonce and ciphertext, after the id of the key."""
+        """Return the key id followed by nonce and ciphertext in base64."""
         if self._first is None:
             raise Refused(
                 "the queue is encrypted and this broker has no key:"
@@ -44,7 +44,7 @@ class Cipher:
         return prefix + b64encode(nonce + sealed)
 
     def decrypt(self, stored: str, transaction_id: str) -> str:
-        """The payload again; refused when the key is missing or is another one."""
+        """Decrypt a payload; raises Refused if the key is missing or wrong."""
         if not self._aeads:
             raise Refused(
                 "the message is encrypted and this broker has no key: set QUEENSPARK_ENCRYPTION_KEY"

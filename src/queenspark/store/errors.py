@@ -1,12 +1,12 @@
-"""What can go wrong in the store, as one tree."""
+"""The exceptions of the store, in one tree."""
 
 
 class StoreError(Exception):
-    """Base of all errors of the store."""
+    """Base class of all store errors."""
 
 
 class DatabaseUnavailable(StoreError):
-    """The database cannot be reached or went away; trying again later is safe."""
+    """The database is unreachable or the connection was lost; safe to retry later."""
 
 
 class FunctionsMissing(StoreError):
@@ -14,23 +14,23 @@ class FunctionsMissing(StoreError):
 
 
 class DatabaseBusy(StoreError):
-    """No connection became free in time; trying again later is safe."""
+    """No connection became free in time; safe to retry later."""
 
 
 class Conflict(StoreError):
-    """Two requests were in each other's way; trying again is safe."""
+    """Two requests conflicted; safe to retry."""
 
 
 class Refused(StoreError):
-    """The request cannot be done as it stands; the message says why and what to change."""
+    """The request is invalid as it stands; the message states the problem and the fix."""
 
 
 class QueueFull(StoreError):
-    """The queue has reached its maxSize."""
+    """The queue reached its maxSize."""
 
 
 class TransactionRefused(StoreError):
-    """A transaction was refused and changed nothing; `code` is the outcome of the ack that was refused."""
+    """A transaction was rejected as a whole; `code` is the outcome of the rejected ack."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -38,12 +38,12 @@ class TransactionRefused(StoreError):
 
 
 class ChangedMeanwhile(StoreError):
-    """A queue or group was deleted or reconfigured while a statement used what was known of it."""
+    """A queue or group was deleted or reconfigured while a statement relied on cached data."""
 
 
 class WorkerDied(StoreError):
-    """Another worker of the pipeline died while it computed a job; this one must not hide which one."""
+    """Another worker of the pipeline died while computing a job; this one must not hide which one."""
 
 
 class LostLeadership(StoreError):
-    """Another pipeline process leads now: what this one wanted to write is not written."""
+    """Another pipeline process is the leader now; nothing was written."""

@@ -12,7 +12,7 @@ from .page import Page, Rows
 
 
 class Groups:
-    """The consumer groups of the database. A group of that name may exist on several queues."""
+    """The consumer groups of the database. A name may exist on several queues."""
 
     def __init__(self, database: Database, catalog: Catalog) -> None:
         self._database = database
@@ -26,10 +26,10 @@ class Groups:
         queue_ids: list[int] | None = None,
         min_lag_seconds: float | None = None,
     ) -> Rows:
-        """A page of the groups, a row for each queue of a group; and how many there are.
+        """Return a page of the groups, one row per queue of a group, and the total.
 
-        Of a group: its places, live leases, last ack, lag (unanswered messages), processing (leased ones),
-        oldest (unanswered message) and dead letters. `min_lag_seconds` chooses by the age of the oldest.
+        Columns: cursors, live leases, last ack, lag (unacked messages), processing (leased ones), oldest
+        (unacked message) and dead letters. `min_lag_seconds` filters by the age of the oldest.
         """
         chosen = {"name": name, "queue": queue, "queue_ids": queue_ids, "min_lag_seconds": min_lag_seconds}
         rows, total = await self._database.page("list_groups", page, **chosen)
@@ -42,11 +42,11 @@ class Groups:
         return rows, total
 
     async def queues_of(self, name: str, queue: str | None = None) -> list[dict[str, Any]]:
-        """The queues that a group reads: id (of the group there), name, queue."""
+        """Return the queues of a group: id (of the group there), name, queue."""
         return await self._database.records("groups_of", {"name": name, "queue": queue})
 
-    async def places(self, group_ids: list[int], limit: int = 1000, offset: int = 0) -> list[dict[str, Any]]:
-        """The places of some groups, by queue and partition."""
+    async def cursors(self, group_ids: list[int], limit: int = 1000, offset: int = 0) -> list[dict[str, Any]]:
+        """Return the cursors of some groups, by queue and partition."""
         params = {"group_ids": group_ids, "limit": limit, "offset": offset}
         return await self._database.records("list_places", params)
 
@@ -60,7 +60,7 @@ class Groups:
     ) -> int:
         """Delete a group (on one queue, or all that match a pattern of `visible`).
 
-        With keep_start it begins again from where it began.
+        With keep_start it starts again from its original start position.
         """
         statement = "restart_groups" if keep_start else "delete_groups"
         rows = await self._database.rows(statement, {"name": name, "queue": queue, "visible": visible})
@@ -68,16 +68,16 @@ class Groups:
         return len(rows)
 
     async def set_start(self, name: str, time: datetime, visible: list[str] | None = None) -> int:
-        """Where the group begins in partitions that it has no place in yet; the number of its queues."""
+        """Set the start position for partitions without a cursor; return the number of queues."""
         params = {"name": name, "time": time, "visible": visible}
         return len(await self._database.rows("set_subscription", params))
 
     async def seek(
         self, queue: str, name: str, to: str, time: datetime | None = None, partition: str | None = None
     ) -> bool:
-        """Move a group to 'end', 'beginning' or a 'time'; it is made if it does not exist.
+        """Move a group to 'end', 'beginning' or a 'time', creating it if needed.
 
-        False when there is no such queue or partition.
+        Returns False if the queue or partition does not exist.
         """
         known = await self._catalog.queue(queue)
         if known is None:

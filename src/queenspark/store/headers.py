@@ -1,4 +1,4 @@
-"""Headers of messages: a map of strings beside the payload, stored as JSON text."""
+"""Message headers: a map of strings, stored as JSON text next to the payload."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from .names import name_fault
 MOST_HEADERS = 32
 MOST_VALUE = 4096
 RESERVED = "_"
-"""Names that begin with this are the product's own."""
+"""The name prefix of the product's own headers."""
 
 PRODUCER = f"{RESERVED}producer"
-"""The header with the name of the caller who pushed a message, where access is controlled."""
+"""The header with the name of the caller who pushed a message, with access control on."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, str]).decode
 
 
 def to_text(headers: Mapping[str, str] | None) -> str | None:
-    """Headers as they are stored; None where there are none."""
+    """Encode headers for storage; None without headers."""
     return _encode(headers).decode() if headers else None
 
 
 def from_text(text: str | None) -> dict[str, str] | None:
-    """Headers from their stored form."""
+    """Decode stored headers."""
     return None if text is None else _decode(text)
 
 
 def shown(text: str | None) -> tuple[dict[str, str] | None, str | None]:
-    """The headers that a producer gave, and the name of that producer."""
+    """Return the producer's own headers, and the name of the producer."""
     if text is None:
         return None, None
     headers = _decode(text)
@@ -40,12 +40,12 @@ def shown(text: str | None) -> tuple[dict[str, str] | None, str | None]:
 
 
 def headers_size(headers: Mapping[str, str] | None) -> int:
-    """How many characters headers have."""
+    """The total number of characters."""
     return sum(len(name) + len(value) for name, value in headers.items()) if headers else 0
 
 
 def headers_fault(headers: Mapping[str, str]) -> str | None:
-    """What is wrong with the headers that somebody wants to push, if anything."""
+    """Return why headers are invalid, if they are."""
     if len(headers) > MOST_HEADERS:
         return f"has {len(headers)} entries; the limit is {MOST_HEADERS}: put the rest into the payload"
     for name, value in headers.items():

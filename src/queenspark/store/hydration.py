@@ -1,4 +1,4 @@
-"""What a window message refers to: the records of the log that are in it."""
+"""Hydration: the log records that a window message refers to."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _RANGES = tuple(f"{name}s" for name in Range._fields)
 
 
 class Wish(NamedTuple):
-    """Records of a window to read; those of its members that the database can tell apart come."""
+    """A request for records of a window; the database applies the part of the filter that it can."""
 
     ranges: Sequence[Range]
     members: Members
 
 
 class Leased(NamedTuple):
-    """A live lease on a window; without a transaction id when it is answered already."""
+    """A live lease on a window; without a transaction id if it was already acked."""
 
     group: str
     partition_id: int
@@ -56,7 +56,7 @@ class Hydration:
         self._cipher = cipher
 
     async def read(self, wishes: Sequence[Wish]) -> list[list[Record]]:
-        """The records of several windows, of each in the order of the log."""
+        """Read the records of several windows, each in log order."""
         ranges = [(n, *each) for n, wish in enumerate(wishes, 1) for each in wish.ranges]
         params = {
             **_columns(("windows", *_RANGES), ranges),
@@ -70,7 +70,7 @@ class Hydration:
         return found
 
     async def page(self, wish: Wish, limit: int) -> list[Record]:
-        """The first records of a window."""
+        """Read the first records of a window."""
         params = {
             **_columns(_RANGES, wish.ranges),
             "partition": wish.members.partition,
@@ -81,12 +81,12 @@ class Hydration:
         return [self._readable(Record(*row)) for row in await self._database.rows("window_page", params)]
 
     async def dropped(self, stream_id: int, version: int, key: str) -> set[tuple[int, int]]:
-        """Positions of a key's records that were left out because they were late."""
+        """Return the positions of a key's records that were dropped as late."""
         params = {"stream_id": stream_id, "version": version, "key": key}
         return {(txid, id_) for txid, id_ in await self._database.rows("dropped_records", params)}
 
     async def leased(self, lease_id: UUID) -> Leased | None:
-        """What a live lease covers."""
+        """Return the window of a live lease."""
         row = await self._database.row("leased_window", {"lease_id": lease_id})
         return None if row is None else Leased(*row)
 

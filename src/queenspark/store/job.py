@@ -1,4 +1,4 @@
-"""A job: as stored, as wanted, and what is known of it."""
+"""A job: its stored form, its desired form, and its condition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .definitions import Body, Outside, has_windows, job_name
 
 State = Literal["running", "paused", "failed", "finished"]
 How = Literal["in place", "at a boundary", "by position"]
-"""How a job changes: within its version, or with a new one that takes over as windows do or at a position."""
+"""How a job is replaced: within its version, or by a new one at a window boundary or at a position."""
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class Job(msgspec.Struct, frozen=True):
 
     @property
     def full_name(self) -> str:
-        """Its name as statements have it."""
+        """Its name in statements."""
         return job_name(self.namespace, self.name)
 
     @property
@@ -46,18 +46,18 @@ class Job(msgspec.Struct, frozen=True):
 
     @property
     def query(self) -> dict[str, Any]:
-        """What it computes, as it is kept."""
+        """Its stored query."""
         assert self.definition.query is not None
         return self.definition.query
 
     @property
     def statement(self) -> str:
-        """The statement that made it."""
+        """Its statement."""
         return str(self.query["statement"])
 
 
 class WantedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as a statement wants it. `spec` is a WindowSpec as JSON, or empty."""
+    """The desired form of a job. `spec` is a WindowSpec as JSON, or empty."""
 
     namespace: str
     name: str
@@ -65,21 +65,21 @@ class WantedJob(msgspec.Struct, frozen=True, kw_only=True):
     spec: dict[str, Any]
     queues: tuple[str, ...]
     start: str = "earliest"
-    #: How long its rows are kept, 0: without limit; None: as its queue is configured.
+    #: How long its rows are kept, 0: without limit; None: as configured on its queue.
     retention_seconds: int | None = None
-    #: A source or sink outside; with either, the job has a Spark query of its own.
+    #: An external source or sink; with either, the job has its own Spark query.
     reads: Outside | None = None
     writes: Outside | None = None
 
 
 class Condition(NamedTuple):
-    """What is known of a job: its state, why it failed, and what the pipeline says of it."""
+    """The condition of a job: its state, its failure, and the pipeline's reports."""
 
     state: State
     last_error: str | None
     progress: dict[str, Any]
     rates: dict[str, Any]
-    #: Of a job with a query of its own: what it has read (`report`), and when it has finished.
+    #: For a job with its own query: its read progress (`report`), and when it finished.
     run: dict[str, Any] | None = None
 
 
@@ -92,13 +92,13 @@ class Row(NamedTuple):
 
 
 def to_job(row: dict[str, Any]) -> Job:
-    """A job from a row of the database."""
+    """Build a job from a database row."""
     body = row["body"]
     return Job(**{**row, "body": None if body is None else msgspec.convert(body, Body)})
 
 
 def error_of(trouble: dict[str, Any] | None) -> str | None:
-    """Why a job has failed, from a row of `job_troubles`."""
+    """Return why a job failed, from a row of `job_troubles`."""
     if trouble is None:
         return None
     if trouble["gone"]:

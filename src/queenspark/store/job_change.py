@@ -1,4 +1,4 @@
-"""Jobs and declarations on one connection: to look at, and to change together."""
+"""Reads and changes of jobs and declarations on one connection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .queries import query
 from .relations import Relations
 from .versions import Connection, Versions
 
-_SAMPLE_BYTES = 16 * 1024 * 1024  # of messages whose types are looked at
+_SAMPLE_BYTES = 16 * 1024 * 1024  # of messages sampled for types
 _TEMPORARY = "%select"  # namespace of temporary jobs
 _TAKEN = {
     "queue": "there is a queue {queue} already; choose another name, or delete the queue",
@@ -34,45 +34,45 @@ class JobChange:
         self.connection = connection
         self._cipher = cipher
         self.relations = Relations(connection)
-        #: Queues that were made, changed or deleted.
+        #: Queues that were created, changed or deleted.
         self.changed_queues: list[str] = []
 
-    # Looking
+    # Reading
 
     async def find(self, namespace: str, name: str) -> Job | None:
-        """The job of a name, if there is one; temporary ones have no name."""
+        """Return a job by name, if it exists; never a temporary one."""
         return next(iter(await self._jobs("find_job", namespace=namespace, name=name, temporary=False)), None)
 
     async def all(self, *, temporary: bool = False) -> list[Job]:
-        """All jobs by name."""
+        """Return all jobs by name."""
         return await self._jobs("find_job", namespace=None, name=None, temporary=temporary)
 
     async def readers(self, queue_id: int) -> list[Job]:
-        """Jobs and streams of windows (without a body) that read a queue."""
+        """Return the jobs and the streams of windows (without a body) that read a queue."""
         return await self._jobs("readers", queue_id=queue_id)
 
     async def expired(self) -> list[Job]:
-        """Temporary jobs whose time is over."""
+        """Return the expired temporary jobs."""
         return await self._jobs("expired_jobs")
 
     async def groups(self, job: Job) -> list[str]:
-        """The consumer groups of a job's rows."""
+        """Return the consumer groups of a job's rows."""
         rows = await self.connection.execute(query("group_names"), {"queue_id": job.queue_id})
         return [row[0] for row in await rows.fetchall()]
 
     async def queue_ids(self, names: Sequence[str]) -> dict[str, int]:
-        """The ids of those of these queues that exist."""
+        """Return the ids of those of these queues that exist."""
         rows = await self.connection.execute(query("queue_ids"), {"names": list(names)})
         found: dict[str, int] = dict(await rows.fetchall())
         return {name: found[name] for name in names if name in found}
 
     async def queue_names(self) -> list[str]:
-        """The names of all queues that people can see."""
+        """Return the names of all visible queues."""
         rows = await self.connection.execute(query("all_queue_names"))
         return [row[0] for row in await rows.fetchall()]
 
     async def newest_payloads(self, queue_id: int, limit: int) -> list[str]:
-        """The newest payloads of a queue, at most so many; fewer when they are large."""
+        """Return the newest payloads of a queue, up to `limit` and a size limit."""
         params = {"queue_id": queue_id, "limit": limit, "most_bytes": _SAMPLE_BYTES}
         rows = await self.connection.execute(query("newest_payloads"), params)
         return [
@@ -81,7 +81,7 @@ class JobChange:
         ]
 
     async def conditions(self, jobs: Sequence[Job]) -> dict[int, Condition]:
-        """What is known of some jobs, by their ids."""
+        """Return the condition of some jobs, by id."""
         params = {"ids": [job.id for job in jobs]}
         states = await self._by_id("stream_state", params)
         rates = await self._by_id("stream_rates", params)
@@ -99,7 +99,7 @@ class JobChange:
         return found
 
     async def alone(self) -> list[Job]:
-        """Jobs that have, or wait for, a query of their own: neither dropped nor finished."""
+        """Return jobs that have, or wait for, their own query: neither dropped nor finished."""
         found = [job for job in await self.all(temporary=True) if job.body and job.body.runs_alone]
         runs = await self._by_id("job_runs", {"ids": [job.id for job in found]})
         return [job for job in found if (runs.get(job.id) or {"finished_at": None})["finished_at"] is None]
@@ -107,14 +107,14 @@ class JobChange:
     # Changing
 
     async def ensure_queues(self, names: Sequence[str]) -> None:
-        """Make those of these queues that do not exist."""
+        """Create those of these queues that do not exist."""
         missing = sorted(set(names) - (await self.queue_ids(names)).keys())
         if missing:
             await self.connection.execute(query("ensure_queues"), {"names": missing})
             self.changed_queues += missing
 
     async def create(self, wanted: WantedJob) -> Job:
-        """Make a job and its queue; Refused when there is a queue or a stream of its name."""
+        """Create a job and its queue; raises Refused if a queue or stream has its name."""
         namespace, name = wanted.namespace, wanted.name
         full_name = job_name(namespace, name)
         rows = await self.connection.execute(query("find_stream"), {"namespace": namespace, "name": name})
@@ -128,7 +128,7 @@ class JobChange:
         return job
 
     async def create_temporary(self, wanted: WantedJob, seconds: float) -> Job:
-        """Make a job without a name that goes after so many seconds, unless it is renewed."""
+        """Create an unnamed job that expires after this many seconds, unless renewed."""
         name = uuid4().hex
         wanted = msgspec.structs.replace(wanted, namespace=_TEMPORARY, name=name)
         job_id = await self._add(_TEMPORARY, name, temporary_queue(name), 0, seconds)
@@ -136,7 +136,7 @@ class JobChange:
         return (await self._jobs("find_job", namespace=_TEMPORARY, name=name, temporary=True))[0]
 
     async def replace(self, job: Job, wanted: WantedJob, how: How) -> Job:
-        """Redefine a job. A failed one changes by position, from where it failed."""
+        """Redefine a job. A failed one is replaced by position, from its failure on."""
         old = job.definition
         queue_ids = await self._sources(wanted)
         versions = Versions(self.connection, queue_ids)
@@ -149,7 +149,7 @@ class JobChange:
         else:
             version += 1
             if new.runs_alone or old.runs_alone:
-                # What lies outside has no position in the log: the next version begins where it begins.
+                # An external source has no position in the log: the next version starts at its own start.
                 await versions.add(job.id, version - 1, msgspec.structs.replace(old, until_us=OVER))
                 begun = await versions.begin(wanted.start)
                 await versions.add(job.id, version, msgspec.structs.replace(new, sources=begun))
@@ -171,18 +171,18 @@ class JobChange:
         return found
 
     async def pause(self, job: Job) -> bool:
-        """Let a job keep its position and read nothing; whether that is new."""
+        """Pause a job, keeping its position; return whether it was running."""
         return await self._set_paused(job, paused=True)
 
     async def resume(self, job: Job) -> bool:
-        """Let a paused job go on; whether it was paused."""
+        """Resume a paused job; return whether it was paused."""
         return await self._set_paused(job, paused=False)
 
     async def restart(self, job: Job) -> bool:
-        """Let a failed job try again from where it stopped; whether it had failed."""
+        """Retry a failed job from its position; return whether it had failed."""
         if not await self._forget_failures(job):
             return False
-        # A new seq with the same body: the pipeline notices.
+        # A new seq with the same body makes the pipeline notice.
         await self._versions().add(job.id, job.version, job.definition)
         return True
 
@@ -221,7 +221,7 @@ class JobChange:
         return found
 
     async def _set_paused(self, job: Job, *, paused: bool) -> bool:
-        """All versions that still have something to give out stop and go on together."""
+        """Pause or resume all versions with pending output together."""
         changed = False
         versions = self._versions()
         for definition in await versions.live(job.id):

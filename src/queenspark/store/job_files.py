@@ -1,4 +1,4 @@
-"""The files that a job reads, in the order in which they were found; synchronous, for Spark's processes."""
+"""The input files of a job, in order of discovery; synchronous, for Spark's processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .queries import query
 
 
 class FileEntry(NamedTuple):
-    """A file as it was when it was found."""
+    """A file with its size and time at discovery."""
 
     number: int
     path: str
@@ -21,7 +21,7 @@ class FileEntry(NamedTuple):
 
 
 class JobFiles(LogReader):
-    """The list of one version of a job: numbers never change, and files are only added at the end."""
+    """The file list of one job version: append-only, with stable numbers."""
 
     def __init__(self, url: str, job: Stream, epoch: int) -> None:
         super().__init__(url)
@@ -29,12 +29,12 @@ class JobFiles(LogReader):
         self._epoch = epoch
 
     def since(self, number: int) -> list[FileEntry]:
-        """The files from a number on."""
+        """Return the files from a number on."""
         rows = self._rows(query("job_files"), {**self._job, "from": number})
         return [FileEntry(*row) for row in rows]
 
     def add(self, files: Sequence[tuple[str, int, int]]) -> None:
-        """Add paths with their size and time, in this order. Raises LostLeadership."""
+        """Append paths with their size and time, in this order. Raises LostLeadership."""
         paths, sizes, times = zip(*files, strict=True)
         columns = {"paths": list(paths), "bytes": list(sizes), "modified_us": list(times)}
         params = {**self._job, **columns, "epoch": self._epoch}

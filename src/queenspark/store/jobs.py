@@ -1,6 +1,6 @@
-"""Jobs: streams that compute rows into a queue of their own. Desired state; the pipeline does the rest.
+"""Jobs: streams that compute rows into a queue of their own: desired state, which the pipeline runs.
 
-async with store.jobs.change() as change:      # one transaction: all of it happens, or nothing
+async with store.jobs.change() as change:      # one atomic transaction
     job = await change.create(WantedJob(...))
     await change.pause(job)
 """
@@ -20,7 +20,7 @@ from .job_change import JobChange
 from .page import Page
 from .queries import query
 
-_ROWS_BYTES = 4 * 1024 * 1024  # of rows that are read at a time
+_ROWS_BYTES = 4 * 1024 * 1024  # of rows per read
 
 
 class Jobs:
@@ -30,14 +30,14 @@ class Jobs:
         self._database = database
         self._catalog = catalog
         self._cipher = cipher
-        # Whoever has a connection for a while may need a second one, and pushes need some too. Those who wait
+        # A caller that holds a connection may need a second one, and pushes need some too. Callers that wait
         # for the lock of the definitions should wait without a connection.
         self._turns = asyncio.Semaphore(max(1, database.pool_size // 4))
         self._changing = asyncio.Lock()
 
     @asynccontextmanager
     async def change(self, *, dry_run: bool = False) -> AsyncIterator[JobChange]:
-        """One transaction over jobs and declarations; with `dry_run`, nothing of it stays."""
+        """Open a transaction over jobs and declarations; with `dry_run` it is rolled back."""
         async with (
             self._changing,
             self._turns,
@@ -52,26 +52,26 @@ class Jobs:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[JobChange]:
-        """The same without the lock, to look only."""
+        """Open the same for reading only, without the lock."""
         async with self._turns, self._database.connection() as connection:
             yield JobChange(connection, self._cipher)
 
     async def page(self, page: Page, namespace: str | None = None) -> tuple[list[Job], int]:
-        """A page of the jobs (of a namespace), and how many there are."""
+        """Return a page of the jobs (of a namespace), and the total."""
         rows, total = await self._database.page("list_jobs", page, namespace=namespace)
         return [to_job(row) for row in rows], total
 
     async def conditions(self, jobs: Sequence[Job]) -> dict[int, Condition]:
-        """What is known of some jobs, by their ids."""
+        """Return the condition of some jobs, by id."""
         async with self.reading() as reading:
             return await reading.conditions(jobs)
 
     async def dead(self, job: Job, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
-        """Records and rows that failed, with the reason, the newest first."""
+        """Return failed records and rows with the reason, newest first."""
         return await self._records("list_dead", job, limit, offset)
 
     async def late(self, job: Job, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
-        """Late records, the newest first."""
+        """Return late records, newest first."""
         return await self._records("list_late", job, limit, offset)
 
     async def _records(self, name: str, job: Job, limit: int, offset: int) -> list[dict[str, Any]]:
@@ -80,7 +80,7 @@ class Jobs:
         return await self._database.records(name, params)
 
     async def rows(self, job: Job, after: tuple[int, int], limit: int) -> list[Row]:
-        """Rows of a job after a position, in the order of the log; fewer when they are large."""
+        """Return rows of a job after a position, in log order, up to `limit` and a size limit."""
         position = {"txid": after[0], "id": after[1]}
         params = {"queue_id": job.queue_id, **position, "limit": limit, "most_bytes": _ROWS_BYTES}
         return [
@@ -91,21 +91,21 @@ class Jobs:
         ]
 
     async def rows_at_end(self, job: Job) -> int | None:
-        """How many rows a job has given out when its source has ended; None before that."""
+        """Return the number of rows of a job once its source has ended; None before."""
         row = await self._database.row("rows_at_end", {"id": job.id})
         return None if row is None else int(row[0])
 
     async def error(self, job: Job) -> str | None:
-        """Why a job has failed; None when it has not."""
+        """Return why a job failed; None if it did not."""
         troubles = await self._database.records("job_troubles", {"ids": [job.id]})
         return error_of(troubles[0]) if troubles else None
 
     async def renew(self, job: Job, seconds: float) -> bool:
-        """Let a temporary job stay for so long from now; whether it is still there."""
+        """Extend the life of a temporary job; return whether it still exists."""
         return await self._database.row("renew_job", {"id": job.id, "seconds": seconds}) is not None
 
     async def expire(self) -> list[str]:
-        """Remove temporary jobs whose time is over; the names of their queues."""
+        """Delete expired temporary jobs; return the names of their queues."""
         async with self.reading() as reading:
             if not await reading.expired():
                 return []

@@ -1,11 +1,11 @@
-"""Reading the log in bulk, as Arrow: what Spark does, in its driver and in its tasks.
+"""Bulk reads of the log, as Arrow: for Spark, in its driver and in its tasks.
 
 with LogReader(url) as log:
     end = log.end([queue_id], BEGIN)
     for batch in log.read([queue_id], BEGIN, end, payload=True):
         ...
 
-A reader is for one thread. It connects when it must, and no statement of it holds a snapshot for long.
+A reader is for one thread. It connects lazily, and none of its statements holds a snapshot for long.
 """
 
 from __future__ import annotations
@@ -38,29 +38,29 @@ _decode_news = msgspec.json.Decoder(News).decode
 _OPTIONS = (
     f"{SEARCH_PATH} -c timezone=UTC -c statement_timeout=300s -c jit=off -c max_parallel_workers_per_gather=0"
 )
-# What is asked in rows rather than in bulk is always a matter of the index, also before the first ANALYZE.
+# Row lookups must always use the index, even before the first ANALYZE.
 _LOOKUP_OPTIONS = _OPTIONS + " -c enable_seqscan=off -c enable_bitmapscan=off"
-#: Columns beside the position: none, and those of a scan.
+#: Columns in addition to the position: none, and those of a scan.
 _POSITIONS = sql.SQL("")
 SCANNED = sql.SQL(", m.queue_id, m.partition_id, m.created_at")
-#: Columns of a read that are left out unless they are asked for.
+#: Optional columns of a read.
 _PAYLOAD = sql.SQL(", m.transaction_id, m.encrypted, m.payload")
 _HEADERS = sql.SQL(", m.headers")
-#: What the columns of a scan are packed as.
+#: Packed types of the scanned columns.
 _PACKED = {"txid": ">i8", "id": ">i8", "queue_id": ">i4", "partition_id": ">i8", "created_us": ">i8"}
-_POSTGRES_EPOCH_US = 946_684_800_000_000  # PostgreSQL counts from the year 2000
+_POSTGRES_EPOCH_US = 946_684_800_000_000  # PostgreSQL's epoch is the year 2000
 _MOST_NAMES = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
-# One statement reads about so much, and the caller gets it when the statement is over: a slow caller must not
-# keep a snapshot, which would keep VACUUM from its work.
+# The size of one statement, whose result is buffered before the caller gets it: a slow caller must not hold a
+# snapshot, which would block VACUUM.
 _STATEMENT_BYTES = 32 * 1024 * 1024
 _STATEMENT_ROWS = 250_000
 _FIRST_ROWS = 1000
 _MOST_GROWTH = 8
 
-# When messages wait for an older transaction to finish, look again so soon, then less and less often.
+# While messages wait for an older transaction to finish, check again with exponential backoff.
 _ABOVE_HORIZON_SECONDS = 0.003
 _ABOVE_HORIZON_LONGEST = 0.25
 _OTHERS_SECONDS = 0.02
@@ -77,7 +77,7 @@ class LogReader:
         self._names: dict[int, str] = {}
 
     def __reduce__(self) -> tuple[type[LogReader], tuple[str]]:
-        """Only the address travels to another process, which connects by itself."""
+        """Pickle only the URL; the other process connects by itself."""
         return LogReader, (self._url,)
 
     def __enter__(self) -> Self:
@@ -89,20 +89,20 @@ class LogReader:
         self.close()
 
     def close(self) -> None:
-        """Disconnect; a further call connects again."""
+        """Disconnect; the next call reconnects."""
         for connection in (self._lookups, self._listener, self._bulk):
             if connection is not None:
                 connection.close()
         self._lookups = self._listener = self._bulk = None
 
     def queues(self, names: Sequence[str]) -> dict[str, int]:
-        """The ids of those of these queues that exist."""
+        """Return the ids of those of these queues that exist."""
         return dict(self._rows(query("log_queue_ids"), {"names": list(names)}))
 
     def end(self, queue_ids: Sequence[int], after: Position, limit: int | None = None) -> Position | None:
-        """The last position to read now, at most `limit` messages after another; None when nothing is new.
+        """Return the last readable position, at most `limit` messages ahead; None when nothing is new.
 
-        It lies below the horizon: nothing will ever appear at or before it that is not there now.
+        It is below the horizon: no message will ever appear at or before it that is not there now.
         """
         ((horizon,),) = self._rows(query("log_horizon"))
         last = self.last(queue_ids, after, Position(horizon - 1, LARGEST))
@@ -111,7 +111,7 @@ class LogReader:
         return self._nth(queue_ids, after, last, limit) or last
 
     def average_bytes(self, queue_ids: Sequence[int], after: Position, sample: int) -> float:
-        """The mean size of the next messages after a position; 0 when there are none."""
+        """Return the mean size of the next messages after a position; 0 when there are none."""
         params = {"queue_ids": list(queue_ids), "txid": after.txid, "id": after.id, "sample": sample}
         ((found,),) = self._rows(query("log_average_bytes"), params)
         return float(found or 0.0)
@@ -119,7 +119,7 @@ class LogReader:
     def next_end(
         self, queues: Mapping[str, int], after: Position, limit: int | None = None, seconds: float = 0.0
     ) -> Position | None:
-        """The same for queues by name and id, waiting up to so many seconds for something new."""
+        """Do the same for queues by name and id, waiting for new messages up to a timeout."""
         deadline = time.monotonic() + seconds
         pause = _ABOVE_HORIZON_SECONDS
         queue_ids = list(queues.values())
@@ -139,7 +139,7 @@ class LogReader:
     def cuts(
         self, queue_ids: Sequence[int], after: Position, upto: Position, rows: int, most: int | None = None
     ) -> list[Position]:
-        """Positions within a range, `most` of them, that cut it into parts of `rows` messages.
+        """Return positions that split a range into parts of `rows` messages, at most `most` of them.
 
         The last part may have fewer messages, or more when there are `most` cuts.
         """
@@ -161,11 +161,11 @@ class LogReader:
         payload: bool,
         headers: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Messages after one position and up to another: batch after batch, but unsorted within a batch.
+        """Read messages after one position and up to another: batches in order, unsorted within a batch.
 
         Columns: txid, id, queue_id, partition, created_us; with `payload` also transaction_id, encrypted and
-        payload; with `headers` also headers, as JSON text or null where a message has none. Messages of a
-        partition that was deleted before the reader came across it are left out.
+        payload; with `headers` also headers, as JSON text or null. Messages of a deleted partition are
+        skipped, unless the reader already knows its name.
         """
         if not (payload or headers):
             return self._scan(queue_ids, after, upto)
@@ -186,7 +186,7 @@ class LogReader:
             yield from batches
 
     def _scan(self, queue_ids: Sequence[int], after: Position, upto: Position) -> Iterator[pa.RecordBatch]:
-        """PostgreSQL packs each column into one value: nothing is done for a row here."""
+        """Let PostgreSQL pack each column into one value, to avoid per-row work here."""
         while after < upto:
             messages = branches(queue_ids, after, upto, SCANNED)
             statement = written("log_scan", {"limit": _STATEMENT_ROWS}, branches=messages)
@@ -203,7 +203,7 @@ class LogReader:
             after = Position(int(columns["txid"][-1]), int(columns["id"][-1]))
 
     def _named(self, columns: dict[str, npt.NDArray[np.signedinteger[Any]]]) -> pa.RecordBatch:
-        """A batch with names of partitions instead of their ids; each name is there only once."""
+        """Replace partition ids by dictionary-encoded names."""
         encoded = pa.array(columns["partition_id"]).dictionary_encode()
         ids = encoded.dictionary.to_pylist()
         if len(self._names) > _MOST_NAMES:
@@ -218,37 +218,37 @@ class LogReader:
                 "created_us": columns["created_us"] + _POSTGRES_EPOCH_US,
             }
         )
-        if None in names:  # those are deleted
+        if None in names:  # deleted partitions
             there = np.array([name is not None for name in names])
             batch = batch.filter(pa.array(there[encoded.indices.to_numpy()]))
         return batch
 
     def safe_time(self, txid: int | None = None) -> int | None:
-        """The safe time in microseconds, now or for a reader that stopped at that transaction id."""
+        """Return the safe time in microseconds, now or for a reader that stopped at this transaction id."""
         rows = self._rows(query("safe_time"), {"txid": txid})
         return (rows[0][0] - _EPOCH) // _MICROSECOND if rows else None
 
     def frontier(self) -> Position:
-        """The position before everything that is pushed from now on."""
+        """Return the position before all future pushes."""
         ((txid,),) = self._rows(query("log_frontier"))
         return Position(txid, 0)
 
     def earliest(self, queue_id: int) -> Position | None:
-        """The position of the first message that a queue still has."""
+        """Return the position of the first remaining message of a queue."""
         rows = self._rows(query("log_first"), {"queue_id": queue_id})
         return Position(*rows[0]) if rows else None
 
     def position_at(self, queue_id: int, moment: datetime) -> Position:
-        """The position just before the first message of a queue that was created at or after a time."""
+        """Return the position just before the first message created at or after a time."""
         ((txid, id_),) = self._rows(query("log_position_at"), {"queue_id": queue_id, "time": moment})
         return Position(txid, id_)
 
     def listen(self) -> None:
-        """Hear of pushes from now on; a wait that comes later ends at once for one that was in between."""
+        """Start listening for pushes; a later wait returns at once for any push in between."""
         self._listen()
 
     def wait(self, seconds: float, queues: Set[str]) -> bool:
-        """Wait until something is pushed to one of these queues, or the time is over; whether it was."""
+        """Wait until a message is pushed to one of these queues; return False after the timeout."""
         deadline = time.monotonic() + seconds
         listener = self._listen()
         try:
@@ -256,7 +256,7 @@ class LogReader:
                 heard = [notify.payload for notify in listener.notifies(timeout=left, stop_after=1)]
                 if any(not queues.isdisjoint(_woken(payload)) for payload in heard):
                     return True
-                # Notifications of other queues may come by the hundred a second: take them in groups.
+                # Other queues may send hundreds of notifications a second: batch them.
                 time.sleep(max(0.0, min(_OTHERS_SECONDS, deadline - time.monotonic())))
         except psycopg.OperationalError as error:
             self._listener = None
@@ -264,7 +264,7 @@ class LogReader:
         return False
 
     def last(self, queue_ids: Sequence[int], after: Position, upto: Position) -> Position | None:
-        """The last message within a range, if there is one."""
+        """Return the last message within a range, if there is one."""
         rows = self._rows(query("log_last"), {"queue_ids": list(queue_ids), **between(after, upto)})
         return Position(*rows[0]) if rows else None
 
@@ -299,7 +299,7 @@ class LogReader:
                 table = cursor.fetch_arrow_table().combine_chunks()
                 return [_with_microseconds(batch) for batch in table.to_batches()]
         except adbc.Error:
-            # It does not tell whether the connection can still be used.
+            # The driver does not tell whether the connection is still usable.
             self._bulk.close()
             self._bulk = None
             raise
@@ -307,7 +307,7 @@ class LogReader:
     def _rows(
         self, statement: str, params: dict[str, Any] | None = None, *, binary: bool = False
     ) -> list[tuple[Any, ...]]:
-        """Run a statement, on a new connection if the old one broke since it was last used."""
+        """Run a statement, reconnecting if the connection broke since its last use."""
         try:
             used = self._lookups
             try:
@@ -323,7 +323,7 @@ class LogReader:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """What `_rows` does within is one transaction."""
+        """Run all `_rows` calls within as one transaction."""
         self._rows("SELECT 1")  # connects
         assert self._lookups is not None
         with self._lookups.transaction():
@@ -349,14 +349,14 @@ class LogReader:
 
 
 def _woken(payload: str) -> list[str]:
-    """The queues that a notification says were pushed to."""
+    """Return the queues named in a notification of pushes."""
     return _decode_news(payload).wake
 
 
 def branches(
     queue_ids: Sequence[int], after: Position, upto: Position, columns: sql.SQL = _POSITIONS
 ) -> sql.Composed:
-    """The messages of several queues within a range, each queue's in order."""
+    """Build the SQL for the messages of several queues within a range, in order per queue."""
     values = between(after, upto)
     return sql.SQL(" UNION ALL ").join(
         sql.SQL(written("log_branch", {"queue_id": queue_id, **values}, columns=columns))
@@ -365,7 +365,7 @@ def branches(
 
 
 def between(after: Position, upto: Position) -> dict[str, int]:
-    """A range as parameters of a query."""
+    """Return a range as query parameters."""
     return {
         "after_txid": after.txid,
         "after_id": after.id,

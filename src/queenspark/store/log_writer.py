@@ -1,4 +1,4 @@
-"""Windows and rows into the log, by COPY, within a transaction of the window sink."""
+"""Writes windows and rows to the log, by COPY, within a transaction of the window sink."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .queries import query
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-_MOST_KEYS = 500_000  # partition ids kept before starting over
+_MOST_KEYS = 500_000  # cached partition ids before the cache is cleared
 _COPY_ROWS = 20_000
-_TIMES = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # what seek can name: the years 1 to 9999
+_TIMES = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # the range of seek: years 1 to 9999
 _KNOWN = {"queue_id": pl.Int64, "name": pl.String, "partition_id": pl.Int64}
 _WINDOW = (
     "txid", "id", "partition_id", "created_at", "queue_id", "transaction_id", "payload", "window_end",
@@ -24,7 +24,7 @@ _ROW = ("txid", "id", "partition_id", "created_at", "queue_id", "transaction_id"
 
 
 class Written(NamedTuple):
-    """How many windows or rows are new, and the queues that they went to."""
+    """The number of new windows or rows, and their queues."""
 
     new: int
     queues: set[str]
@@ -34,23 +34,23 @@ NOTHING = Written(0, set())
 
 
 class LogWriter:
-    """Writes windows and rows, in the order in which they are given. It knows partitions by their names."""
+    """Writes windows and rows in the given order. Caches partition ids by name."""
 
     def __init__(self) -> None:
         self._known = pl.DataFrame(schema=_KNOWN)
 
     def copy(self) -> LogWriter:
-        """One that knows as much, to go back to: partitions that a failed transaction made do not exist."""
+        """Copy the cache, to restore it on rollback: partitions of a failed transaction do not exist."""
         other = LogWriter()
         other._known = self._known
         return other
 
     def windows(self, connection: Connection, windows: pl.DataFrame) -> Written:
-        """Insert windows; those that are there are left out or revised, and deleted streams get nothing."""
+        """Insert windows; existing ones are skipped or revised, and windows of deleted streams dropped."""
         windows, queues = _held(connection, windows)
         if windows.is_empty():
             return NOTHING
-        rows = self._placed(connection, windows)
+        rows = self._positioned(connection, windows)
         try:
             with connection.transaction():
                 _copy(connection, _messages(rows), "copy_windows", _WINDOW)
@@ -60,11 +60,11 @@ class LogWriter:
         return Written(rows.height, queues)
 
     def rows(self, connection: Connection, rows: pl.DataFrame) -> Written:
-        """Insert rows of jobs, without those that are there already; deleted jobs get nothing."""
+        """Insert rows of jobs, skipping existing ones; rows of deleted jobs are dropped."""
         rows, queues = _held(connection, rows)
         if rows.is_empty():
             return NOTHING
-        messages = self._placed(connection, rows).sort("partition_id", "transaction_id")
+        messages = self._positioned(connection, rows).sort("partition_id", "transaction_id")
         try:
             with connection.transaction():
                 _copy(connection, messages, "copy_rows", _ROW)
@@ -74,9 +74,9 @@ class LogWriter:
         return Written(messages.height, queues)
 
     def prepared(self, connection: Connection, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows of jobs with all but their transaction: to be written by `write` within one.
+        """Prepare rows of jobs for `write`: everything that needs no transaction.
 
-        Before it begins, because it holds the horizon back: ids and partitions are taken, and texts are made.
+        A transaction holds the horizon back, so ids, partitions and texts are prepared before it begins.
         """
         rows = self._with_partitions(connection, rows).with_columns(id=_ids(connection, rows.height))
         rows = rows.sort("partition_id", "transaction_id")
@@ -87,9 +87,9 @@ class LogWriter:
     def write(
         self, connection: Connection, prepared: pl.DataFrame, txid: int, created_at: str, queues: set[int]
     ) -> int:
-        """Write prepared rows to those of their queues that exist; how many.
+        """Write prepared rows to those of their queues that exist; return their number.
 
-        Raises UniqueViolation when the log has one of them: the transaction is over then.
+        Raises UniqueViolation if the log already has one of them, which aborts the transaction.
         """
         lines = prepared.filter(pl.col("queue_id").is_in(list(queues)))["line"].to_list()
         if lines:
@@ -99,8 +99,8 @@ class LogWriter:
                 copy.write(text)
         return len(lines)
 
-    def _placed(self, connection: Connection, frame: pl.DataFrame) -> pl.DataFrame:
-        """With their positions, partitions and time."""
+    def _positioned(self, connection: Connection, frame: pl.DataFrame) -> pl.DataFrame:
+        """Add positions, partitions and time."""
         txid, created_at = connection.execute(query("begin_windows")).fetchone() or (0, "")
         return self._with_partitions(connection, frame).with_columns(
             id=_ids(connection, frame.height),
@@ -126,7 +126,7 @@ class LogWriter:
 
 
 def _held(connection: Connection, frame: pl.DataFrame) -> tuple[pl.DataFrame, set[str]]:
-    """What goes to queues that exist; they cannot be deleted before this transaction ends."""
+    """Keep the rows of existing queues, and lock these against deletion until the transaction ends."""
     if frame.is_empty():
         return frame, set()
     ids = frame["queue_id"].unique().to_list()
@@ -138,7 +138,7 @@ def _held(connection: Connection, frame: pl.DataFrame) -> tuple[pl.DataFrame, se
 
 
 def _ids(connection: Connection, count: int) -> pl.Series:
-    """So many new ids, rising."""
+    """Allocate new ids, ascending."""
     blocks = connection.execute(query("take_blocks"), {"count": -(-count // BLOCK)}).fetchall()
     numbers = pl.Series([row[0] for row in blocks], dtype=pl.Int64).sort()
     ids = pl.DataFrame({"first": numbers * BLOCK}).select(
@@ -148,7 +148,7 @@ def _ids(connection: Connection, count: int) -> pl.Series:
 
 
 def _messages(rows: pl.DataFrame) -> pl.DataFrame:
-    """Windows as rows of the log, in the order in which everybody inserts: no two sinks can deadlock."""
+    """Convert windows to log rows, in one global insertion order: no two sinks can deadlock."""
     end = pl.from_epoch(pl.col("end_us").clip(*_TIMES), "us").dt.to_string("%Y-%m-%d %H:%M:%S%.6f+00")
     return rows.with_columns(
         transaction_id=pl.format("{}:r{}", "window_id", "revision"),
@@ -158,7 +158,7 @@ def _messages(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _quoted(text: pl.Expr) -> pl.Expr:
-    """A text as CSV has it; NULL is nothing at all."""
+    """Quote a text for CSV; NULL is an empty field."""
     quoted = pl.concat_str([pl.lit('"'), text.str.replace_all('"', '""', literal=True), pl.lit('"')])
     return pl.when(text.is_null()).then(pl.lit("")).otherwise(quoted)
 
@@ -170,7 +170,7 @@ def _copy(connection: Connection, messages: pl.DataFrame, statement: str, column
 
 
 def _new_rows(connection: Connection, messages: pl.DataFrame) -> pl.DataFrame:
-    """Rows without those of which the log has the id. Values may differ in the last digit of a double."""
+    """Drop rows with an id that the log already has. Their doubles may differ in the last digit."""
     params = {
         "partition_ids": messages["partition_id"].to_list(),
         "transaction_ids": messages["transaction_id"].to_list(),
@@ -182,10 +182,10 @@ def _new_rows(connection: Connection, messages: pl.DataFrame) -> pl.DataFrame:
 
 
 def _revised(connection: Connection, rows: pl.DataFrame) -> pl.DataFrame:
-    """Windows without those that the log has already; others of which it has the id get its next revision.
+    """Drop windows that the log already has; others with a known id become its next revision.
 
-    The first happens when the pipeline rebuilds its state from the log, the second when a key was forgotten
-    and came back.
+    The former happens when the pipeline rebuilds its state from the log, the latter when a key was expired
+    from the state and came back.
     """
     messages = _messages(rows).sort("id")
     params = {

@@ -1,4 +1,4 @@
-"""Maintenance modes: pushes are staged instead of appended, pops find nothing."""
+"""Maintenance modes: pushes are staged instead of appended, pops return nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BATCH = 1000
 
 
 class Modes(NamedTuple):
-    """Which maintenance modes are on."""
+    """The active maintenance modes."""
 
     push: bool
     pop: bool
@@ -49,7 +49,7 @@ class Maintenance:
         await self._database.execute("set_pop_maintenance", {"enabled": enabled})
 
     async def set_push(self, enabled: bool) -> int:
-        """Switch push maintenance; when it ends, append what was staged. Returns how many messages were."""
+        """Switch push maintenance; when it ends, append staged messages and return their number."""
         if enabled:
             await self._database.execute("set_push_maintenance", {"enabled": True})
             return 0
@@ -61,23 +61,23 @@ class Maintenance:
                 return appended + await self._append(1_000_000, last=True)
 
     async def staged(self) -> int:
-        """How many messages are staged."""
+        """The number of staged messages."""
         row = await self._database.row("count_staged")
         return int(row[0]) if row else 0
 
     async def stage(self, items: Sequence[Item]) -> list[Pushed] | None:
-        """Keep items until push maintenance ends; None when it has just ended."""
+        """Stage items until push maintenance ends; return None if it just ended."""
         complete(items)
-        await self._catalog.resolve({item.place for item in items})
+        await self._catalog.resolve({item.target for item in items})
         async with self._database.connection() as connection:
             return await self.insert(connection, items)
 
     def knowing(self, catalog: Catalog) -> Maintenance:
-        """One that knows other queues and partitions."""
+        """Return a copy with another catalog."""
         return Maintenance(self._database, catalog, self._pusher, self._cipher)
 
     async def insert(self, connection: AsyncConnection[Any], items: Sequence[Item]) -> list[Pushed] | None:
-        """The same on a given connection."""
+        """Do the same on a given connection."""
         known = self._catalog.queues
         refuse_rows(known[name] for name in {item.queue for item in items} if name in known)
         secret = {name for name, queue in self._catalog.queues.items() if queue.encryption_enabled}
@@ -95,7 +95,7 @@ class Maintenance:
         if len(rows) < len(items):
             return None
         return [
-            Pushed(int(row[0]), self._catalog.partitions.get(item.place, 0), False)
+            Pushed(int(row[0]), self._catalog.partitions.get(item.target, 0), False)
             for row, item in zip(rows, items, strict=True)
         ]
 

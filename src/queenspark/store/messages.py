@@ -1,4 +1,4 @@
-"""Looking at single messages of the log."""
+"""Browsing of messages in the log."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _FILTERS = (
 
 
 class Messages:
-    """The log as something to browse."""
+    """The log, for browsing."""
 
     def __init__(self, database: Database, cipher: Cipher) -> None:
         self._database = database
         self._cipher = cipher
 
     async def browse(self, limit: int = 100, offset: int = 0, **chosen: Any) -> list[dict[str, Any]]:
-        """Messages, the newest first, with their status."""
+        """Return messages with their status, newest first."""
         params = {name: chosen.get(name) for name in _FILTERS}
         records = await self._database.records(
             "browse_messages", {**params, "limit": limit, "offset": offset}
@@ -41,20 +41,20 @@ class Messages:
     async def after(
         self, queue_id: int, position: Position, limit: int, most_bytes: int
     ) -> list[dict[str, Any]]:
-        """The next final messages of a queue in the order of the log.
+        """Return the next final messages of a queue in log order.
 
-        At most `limit`, and no more after those that reach `most_bytes`.
+        At most `limit`, and no more once `most_bytes` are reached.
         """
         params = {"queue_id": queue_id, **position._asdict(), "limit": limit, "bytes": most_bytes}
         return self._decrypted(await self._database.records("log_page", params))
 
     async def end(self, queue_id: int) -> Position | None:
-        """The position of the last final message of a queue."""
+        """Return the position of the last final message of a queue."""
         row = await self._database.row("log_last_final", {"queue_id": queue_id})
         return None if row is None else Position(*row)
 
     async def position_at(self, queue_id: int, moment: datetime) -> Position:
-        """The position just before the first message of a queue that was created at or after a time."""
+        """Return the position just before the first message created at or after a time."""
         row = await self._database.row("log_position_at", {"queue_id": queue_id, "time": moment})
         assert row is not None
         return Position(*row)
@@ -65,7 +65,7 @@ class Messages:
         return found[0] if found else None
 
     async def delete(self, partition_id: int, transaction_id: str) -> bool:
-        """Delete one message from the log; groups that have not read it will not."""
+        """Delete one message from the log; groups that have not read it yet will not get it."""
         params = {"partition_id": partition_id, "transaction_id": transaction_id}
         return await self._database.row("delete_message", params) is not None
 

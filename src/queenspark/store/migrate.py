@@ -1,12 +1,12 @@
-"""Bring a database to this version's schema while older versions go on running.
+"""Migrate a database to this version's schema while older versions keep running.
 
-A migration begins with comment lines that say how it is applied:
+A migration begins with comment lines that control how it is applied:
 
-    -- oldest: 0005         versions that do not know migration 0005 may not run once this one is applied
-    -- transaction: none    statement by statement, for CREATE INDEX CONCURRENTLY; must be safe to repeat
+    -- oldest: 0005         versions without migration 0005 may not run once this one is applied
+    -- transaction: none    statement by statement, for CREATE INDEX CONCURRENTLY; must be idempotent
 
-Each migration is a transaction of its own unless it says otherwise. It waits only briefly for a lock, because
-everybody who comes later waits behind it, and is tried again.
+Each migration is one transaction unless it says otherwise. It waits only briefly for a lock, because all
+later statements queue up behind it, and retries.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .errors import DatabaseBusy, DatabaseUnavailable, StoreError
 from .functions import FUNCTION_SET, drop_functions_below, install_functions
 from .queries import text
 
-LOCK_SECONDS = 0.5  # for a table that others are using
+LOCK_SECONDS = 0.5  # for a table in use
 PATIENCE_SECONDS = 60.0
 _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0)
 _LOCK = 0x71737061726B  # "qspark"
@@ -39,7 +39,7 @@ class SchemaTooNew(StoreError):
 
 
 class Migration(NamedTuple):
-    """One file of the folder `migrations`."""
+    """A file of the folder `migrations`."""
 
     name: str
     text: str
@@ -48,7 +48,7 @@ class Migration(NamedTuple):
 
     @classmethod
     def read(cls, name: str) -> Migration:
-        """The migration of that name."""
+        """Read the migration of this name."""
         body = text(f"migrations/{name}.sql")
         header = dict(_HEADER.findall(body))
         return cls(name, body, int(header.get("oldest", "0")), header.get("transaction") != "none")
@@ -61,7 +61,7 @@ def migrations() -> list[str]:
 
 
 def migrate(url: str) -> list[str]:
-    """Apply missing migrations and install this version's functions; return the names of what was applied."""
+    """Apply missing migrations and install this version's functions; return the names applied."""
     try:
         connection = psycopg.connect(url, autocommit=True, application_name="queenspark migrate")
     except psycopg.OperationalError as error:
@@ -78,10 +78,10 @@ def migrate(url: str) -> list[str]:
 
 @contextmanager
 def turn(connection: psycopg.Connection) -> Iterator[None]:
-    """One process migrates at a time.
+    """Hold the migration lock: one process migrates at a time.
 
-    The lock is asked for again and again instead of waited for: a waiting statement has a snapshot, which
-    CREATE INDEX CONCURRENTLY of the process that holds the lock would wait for.
+    The lock is polled instead of waited for: a waiting statement holds a snapshot, which would block a CREATE
+    INDEX CONCURRENTLY of the lock's holder.
     """
     while True:
         row = connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone()
@@ -113,14 +113,14 @@ def _migrate(connection: psycopg.Connection) -> list[str]:
         if install_functions(connection, level):
             applied.append("functions")
         drop_functions_below(connection, _oldest(connection))
-    # In a transaction of its own: one that began earlier may have a lower id than pushes that are in order.
+    # In its own transaction: an earlier one may have a lower id than pushes that are already ordered.
     connection.execute(sql.SQL("SET search_path = {}").format(sql.Identifier(FUNCTION_SET)))
     connection.execute("SELECT check_generation()")
     return applied
 
 
 def _applied(connection: psycopg.Connection) -> set[str]:
-    # A role that may use the schema, and not make one, is refused even where it exists.
+    # CREATE SCHEMA IF NOT EXISTS fails for a role without CREATE, even if the schema exists.
     row = connection.execute("SELECT to_regclass('queenspark.migrations') IS NULL").fetchone()
     if row is not None and row[0]:
         _begin(connection)
@@ -141,7 +141,7 @@ def _oldest(connection: psycopg.Connection) -> int:
 
 
 def apply(connection: psycopg.Connection, migration: Migration) -> None:
-    """Apply one migration, again and again while others hold the locks that it needs."""
+    """Apply one migration, retrying while others hold its locks."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     for pause in _pauses():
         try:

@@ -1,4 +1,4 @@
-"""What names of queues and partitions, and ids of messages, may look like."""
+"""Limits on names of queues and partitions, and on ids of messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
 
 def name_fault(name: str) -> str | None:
-    """What is wrong with a name, if anything: 1 to 255 characters, no control characters."""
+    """Return why a name is invalid, if it is: 1 to 255 characters, no control characters."""
     if not name:
         return "must not be empty"
     if len(name) > MOST_NAME:
@@ -22,7 +22,7 @@ def name_fault(name: str) -> str | None:
 
 
 def ids_fault(ids: Iterable[str]) -> str | None:
-    """What is wrong with transaction or trace ids, if anything; many at once."""
+    """Return why transaction or trace ids are invalid, if they are; many at once."""
     known = list(ids)
     if _CONTROL.search("".join(known)):
         return "must not contain control characters"

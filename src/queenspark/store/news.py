@@ -1,4 +1,4 @@
-"""NOTIFY and LISTEN: news from any session to all that listen."""
+"""NOTIFY and LISTEN: notifications from any session to all listeners."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .database import Database
 from .errors import DatabaseUnavailable
 
 CHANNEL = "queenspark"
-MOST_BYTES = 7000  # PostgreSQL takes 8000 in one notification
+MOST_BYTES = 7000  # PostgreSQL's limit per notification is 8000
 
 
 class News(msgspec.Struct, omit_defaults=True):
-    """One notification: queues that got messages, names that changed, whether modes or API keys changed."""
+    """One notification: queues with new messages, changed names, and whether modes or API keys changed."""
 
     sender: str
     wake: list[str] = []
@@ -32,7 +32,7 @@ def pack(
     modes: bool = False,
     keys: bool = False,
 ) -> list[str]:
-    """News as texts that fit into notifications."""
+    """Encode notifications as texts within the size limit."""
     packed: list[str] = []
     news = News(sender, modes=modes, keys=keys)
     size = 0
@@ -48,12 +48,12 @@ def pack(
 
 
 async def tell(database: Database, text: str) -> None:
-    """Send a text, in a transaction of its own."""
+    """Send a text, in its own transaction."""
     await database.rows("notify", {"message": text})
 
 
 async def listen(database: Database) -> AsyncIterator[str]:
-    """Texts as they come; the first, empty one says that listening has begun."""
+    """Yield texts as they arrive; the first, empty one signals that listening has begun."""
     try:
         async with await psycopg.AsyncConnection.connect(
             database.url, autocommit=True, application_name="queenspark listen"
@@ -73,6 +73,6 @@ async def tell_of_pushes(database: Database, queues: Collection[str], sender: st
 
 
 async def tell_of_keys(database: Database, sender: str = "store") -> None:
-    """Let every broker read its API keys again."""
+    """Make every broker read its API keys again."""
     for text in pack(sender, (), keys=True):
         await tell(database, text)

@@ -1,28 +1,28 @@
-"""A page of a list: which rows, in which order."""
+"""A page of a list: row range and order."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 MOST = 1000
-"""Rows of a page at most."""
+"""Maximum number of rows per page."""
 
 
 class Page(NamedTuple):
-    """Rows from `offset` on, of those whose name contains `search`, sorted."""
+    """Sorted rows from `offset` on, whose name contains `search`."""
 
     limit: int = MOST
     offset: int = 0
     sort: str = "name"
     descending: bool = False
     search: str | None = None
-    #: Only names that match one of these patterns of LIKE.
+    #: Only names that match one of these LIKE patterns.
     visible: list[str] | None = None
 
     def params(self) -> dict[str, Any]:
-        """As parameters of the statements."""
+        """The page as statement parameters."""
         return self._asdict()
 
 
 Rows = tuple[list[dict[str, Any]], int]
-"""The rows of a page, and how many rows all pages have."""
+"""The rows of a page, and the total over all pages."""

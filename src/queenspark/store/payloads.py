@@ -1,4 +1,4 @@
-"""What payloads may look like."""
+"""Limits on payloads."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ _OTHER = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
 def size_fault(payload: bytes, most_bytes: int) -> str | None:
-    """What is wrong with the size of a payload."""
+    """Return why the size of a payload is invalid, if it is."""
     if len(payload) <= most_bytes:
         return None
     return f"has {len(payload)} bytes; the limit of one message is {most_bytes}"
 
 
 def depth_fault(payload: bytes, most_depth: int) -> str | None:
-    """What is wrong with the depth of a payload, which is JSON text."""
-    # Most payloads have fewer brackets than the limit has levels.
+    """Return why the depth of a JSON payload is invalid, if it is."""
+    # Most payloads have fewer brackets than the depth limit.
     if payload.count(b"{") + payload.count(b"[") <= most_depth or depth(payload, most_depth) <= most_depth:
         return None
     return f"is nested deeper than {most_depth} levels"
 
 
 def depth(text: bytes, most: int) -> int:
-    """How deep JSON text is nested, counted up to one more than `most`."""
+    """Return the nesting depth of JSON text, counted up to `most` + 1."""
     brackets = _STRING.sub(b"", text).translate(None, delete=_OTHER)
     level = 0
     while brackets and level <= most:
-        # The innermost pairs go, one level at a time.
+        # Remove the innermost pairs, one level at a time.
         brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
         level += 1
     return level

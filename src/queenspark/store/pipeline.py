@@ -1,4 +1,4 @@
-"""What the pipeline asks the database and tells it, beside the log: synchronous, for Spark's processes."""
+"""The pipeline's tables, apart from the log: synchronous, for Spark's processes."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ import msgspec
 from .definitions import Body, Definition, to_definitions
 from .log import LogReader, between
 from .position import LARGEST, Position
-from .progress import End, Place, Progress, Stream, to_progress
+from .progress import End, Progress, ReadPoint, Stream, to_progress
 from .queries import query
 
-_NO_BUCKET = -1  # for all of them
+_NO_BUCKET = -1  # for all buckets
 
 
 class News(NamedTuple):
-    """What there is to know before a batch."""
+    """The state of the database before a batch."""
 
     seq: int  # the last change of the definitions
     horizon: int  # everything below it is final
-    tick: int | None  # the safe time that goes with the horizon, in microseconds
+    tick: int | None  # the safe time at the horizon, in microseconds
     now: int  # the database's clock, in microseconds
-    next_close: int | None  # when the next open window of this run wants to be sealed
-    floors: list[Place]  # how far earlier runs have pushed
-    #: Versions of jobs that have failed: stream, version, run, and the place that their state is as of.
+    next_close: int | None  # when the next open window of this run is to be sealed
+    floors: list[ReadPoint]  # how far earlier runs have pushed
+    #: Failed versions of jobs: stream, version, run, and the position of their state.
     failures: list[tuple[int, int, str, int, int, int]]
 
 
 class JobNews(NamedTuple):
-    """What there is to know before a batch of a job that has a query of its own."""
+    """The state of the database before a batch of a job with its own query."""
 
     seq: int  # the last change of its version
     now: int  # the database's clock, in microseconds
-    next_close: int | None  # when the next open window of this run wants to be sealed
+    next_close: int | None  # when the next open window of this run is to be sealed
 
 
 class Totals(NamedTuple):
-    """What a stream's newest version, or a bucket, has counted so far."""
+    """The counts of a stream's newest version, or of a bucket."""
 
     records: int
     windows: int
@@ -48,7 +48,7 @@ class Totals(NamedTuple):
 
 
 class StreamTotals(NamedTuple):
-    """The totals of a stream, with its names for people."""
+    """The totals of a stream, with its names."""
 
     namespace: str
     name: str
@@ -57,14 +57,14 @@ class StreamTotals(NamedTuple):
 
 
 class Leader(NamedTuple):
-    """Who leads."""
+    """The current leader."""
 
     epoch: int
     is_mine: bool
 
 
 class DefinitionChange:
-    """Ends and begins versions, within a transaction."""
+    """Ends and starts versions, within a transaction."""
 
     def __init__(
         self, do: Callable[[str, dict[str, Any]], None], begun: Mapping[Stream, tuple[int, datetime]]
@@ -73,7 +73,7 @@ class DefinitionChange:
         self._begun = begun
 
     def begun(self, stream: Stream) -> int:
-        """The change of the definitions with which a version began."""
+        """The seq with which a version began."""
         return self._begun[stream][0]
 
     def begun_at(self, stream: Stream) -> datetime:
@@ -81,12 +81,12 @@ class DefinitionChange:
         return self._begun[stream][1]
 
     def end(self, stream: Stream) -> None:
-        """Let a version end: nothing more is read for it."""
+        """End a version: it reads nothing more."""
         self._add(stream, None)
         self._do(query("forget_failures"), {"stream_id": stream[0], "version": stream[1]})
 
     def begin(self, stream: Stream, body: Body) -> None:
-        """Begin the next version of a job."""
+        """Start the next version of a job."""
         self._add(stream, msgspec.json.encode(body).decode())
         self._do(query("change_job"), {"id": stream[0], "version": stream[1]})
 
@@ -96,10 +96,10 @@ class DefinitionChange:
 
 
 class PipelineStore(LogReader):
-    """The log, the definitions of streams and the pipeline's own rows."""
+    """The log, the definitions of streams, and the pipeline's own tables."""
 
     def news(self, run: str) -> News:
-        """What is new for the query of that run."""
+        """Return the state before a batch of the streams query of this run."""
         (row,) = self._rows(query("pipeline_news"), {"run": run})
         seq, horizon, tick, now, next_close, floors, failures = row
         return News(
@@ -108,30 +108,30 @@ class PipelineStore(LogReader):
         )  # fmt: skip
 
     def job_news(self, job: Stream, run: str) -> JobNews:
-        """What is new for the query of a job."""
+        """Return the state before a batch of a job's query."""
         params = {"stream_id": job[0], "version": job[1], "run": run}
         (row,) = self._rows(query("job_news"), params)
         return JobNews(*row)
 
     def tell_of_job(self, job: Stream, report: str, *, finished: bool) -> None:
-        """Tell the brokers what a job has read, as JSON, and whether it has read everything."""
+        """Report a job's read progress as JSON, and whether it has read everything."""
         params = {"stream_id": job[0], "version": job[1], "report": report, "finished": finished}
         self._do(query("set_job_run"), params)
 
     def forget_failures(self, job: Stream) -> None:
-        """A job goes on."""
+        """Clear the failures of a job, so that it continues."""
         self._do(query("forget_failures"), {"stream_id": job[0], "version": job[1]})
 
-    def note_failure(self, stream: Stream, end: End, place: Place, error: str) -> None:
-        """Note that nothing can be read for a version of a job."""
+    def note_failure(self, stream: Stream, end: End, point: ReadPoint, error: str) -> None:
+        """Record that a version of a job cannot read."""
         names = ("txid", "id", "tick")
         columns = {"stream": [stream[0]], "version": [stream[1]], "error": [error]}
-        columns |= {name: [value] for name, value in zip(names, place, strict=True)}
+        columns |= {name: [value] for name, value in zip(names, point, strict=True)}
         params = {"bucket": _NO_BUCKET, "run": end.run, "batch": end.n}
         self._do(query("add_failures"), {**params, **columns})
 
     def full_queues(self) -> set[int]:
-        """The output queues of jobs that are full."""
+        """Return the full output queues of jobs."""
         full = set()
         for queue_id, most in self._rows(query("limited_output_queues")):
             ((backlog,),) = self._rows(query("backlog"), {"queue_id": queue_id, "limit": most})
@@ -140,22 +140,22 @@ class PipelineStore(LogReader):
         return full
 
     def earlier_progress(self, run: str) -> list[Progress]:
-        """How far the buckets of earlier runs have come."""
+        """Return the progress of the buckets of earlier runs."""
         return [to_progress(state) for (state,) in self._rows(query("earlier_progress"), {"run": run})]
 
     def removals(self) -> list[tuple[int, int, int, datetime]]:
-        """The last position that was removed from each queue, and when: queue, txid, id, time."""
+        """Return the last position removed from each queue, and when: queue, txid, id, time."""
         return [(queue, txid, id_, at) for queue, txid, id_, at in self._rows(query("removals"))]
 
     def failed_at(self, stream: Stream) -> Position | None:
-        """The position from which on a failed version of a job has not given out everything."""
+        """Return the position from which on the output of a failed job version is incomplete."""
         params = {"stream_id": stream[0], "version": stream[1]}
         found = self._rows(query("failed_at"), params)
         return Position(*found[0]) if found else None
 
     @contextmanager
     def changing_definitions(self) -> Iterator[DefinitionChange]:
-        """One transaction over definitions, in which nobody else changes them."""
+        """Open a transaction over definitions, under their lock."""
         with self._transaction():
             self._do(query("lock_definitions"), {})
             yield DefinitionChange(self._do, dict(self._begun()))
@@ -165,25 +165,25 @@ class PipelineStore(LogReader):
             yield (stream, version), (seq, at)
 
     def take_steps(self) -> list[Stream]:
-        """The jobs that workers computed when they died; they are forgotten."""
+        """Return and clear the jobs that were being computed by workers that died."""
         return [(stream, version) for stream, version in self._rows(query("take_steps"))]
 
-    def look(self) -> None:
-        """Note the time, so that safe time can move."""
+    def sample_clock(self) -> None:
+        """Take a clock sample, so that safe time can advance."""
         self._do(query("look"), {"every": 0.0})
 
     def definitions(self, seq: int) -> tuple[list[Definition], dict[int, int]]:
-        """What the streams query serves as of a change, and the window queues of the streams."""
+        """Return the definitions of the streams query as of a seq, and the window queues of the streams."""
         found = [row for row in self._definitions(seq) if not row.body.runs_alone]
         return found, dict(self._rows(query("window_queue_ids")))
 
     def definition(self, stream: Stream, seq: int) -> tuple[list[Definition], dict[int, int]]:
-        """The same for one version of a job that has a query of its own; empty when it is gone."""
+        """Return the same for one version of a job with its own query; empty if it is gone."""
         found = [row for row in self._definitions(seq) if (row.stream_id, row.version) == stream]
         return found, dict(self._rows(query("window_queue_ids")))
 
     def wanted_jobs(self) -> list[Definition]:
-        """The newest versions of jobs that need a query of their own now: neither paused nor finished."""
+        """Return the newest versions of jobs that need their own query now: neither paused nor finished."""
         newest: dict[int, Definition] = {}
         for row in self._definitions(self.latest_seq()):
             if row.body.runs_alone and row.version >= newest.get(row.stream_id, row).version:
@@ -199,29 +199,29 @@ class PipelineStore(LogReader):
         return to_definitions(self._rows(query("definitions_as_of"), {"seq": seq}))
 
     def lead(self, holder: str, seconds: float) -> Leader:
-        """Become or stay the leader for some seconds, unless somebody else leads."""
+        """Acquire or renew leadership for some seconds, unless another process leads."""
         ((epoch, is_mine),) = self._rows(query("lead_pipeline"), {"holder": holder, "seconds": seconds})
         return Leader(epoch, is_mine)
 
     def note_process(self, name: str, version: str) -> None:
-        """Say that a pipeline runs, leading or standing by."""
+        """Report a running pipeline, leading or standby."""
         params = {"name": name, "kind": "pipeline", "version": version, "address": None}
         self._do(query("note_process"), params)
 
     def end_stuck_pushes(self, holder: str) -> None:
-        """End what a leader whose lease is over has begun to push, unless the holder is that leader."""
+        """End unfinished pushes of a leader with an expired lease, unless the holder is that leader."""
         self._do(query("end_stuck_pushes"), {"holder": holder})
 
     def resign(self, holder: str) -> None:
-        """Let somebody else lead at once."""
+        """Give up leadership at once."""
         self._do(query("resign_pipeline"), {"holder": holder})
 
     def say(self, key: str, value: str) -> None:
-        """Tell the brokers something about the pipeline, as JSON."""
+        """Report something about the pipeline to the brokers, as JSON."""
         self._do(query("set_pipeline_stats"), {"key": key, "value": value})
 
     def totals(self) -> tuple[dict[int, StreamTotals], dict[int, Totals]]:
-        """What the streams have counted, by id, and what the buckets have, by number."""
+        """Return the counts of the streams by id, and of the buckets by number."""
         streams: dict[int, StreamTotals] = {}
         buckets: dict[int, Totals] = {}
         for stream, namespace, name, version, bucket, *counts in self._rows(query("stream_totals")):
@@ -232,12 +232,12 @@ class PipelineStore(LogReader):
         return streams, buckets
 
     def readable(self) -> Position:
-        """The last position that may have a message below the horizon."""
+        """Return the last position below the horizon."""
         ((horizon,),) = self._rows(query("log_horizon"))
         return Position(horizon - 1, LARGEST)
 
     def arrived(self, queue_ids: Sequence[int], after: Position, upto: Position, most: int) -> dict[int, int]:
-        """How many messages each queue got between two positions; no more than `most` are counted of each."""
+        """Count the messages of each queue between two positions, up to `most` per queue."""
         params = {"queue_ids": list(queue_ids), "most": most, **between(after, upto)}
         return dict(self._rows(query("count_arrived"), params))
 
@@ -247,7 +247,7 @@ class PipelineStore(LogReader):
         return int(seq)
 
     def set_rates(self, rates: Mapping[str, Sequence[float]]) -> None:
-        """Tell the brokers the rates of streams: columns `stream`, `arriving` and so on."""
+        """Report the rates of streams to the brokers: columns `stream`, `arriving` and so on."""
         self._do(query("set_stream_rates"), dict(rates))
 
     def _do(self, statement: str, params: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Where a message stands in the log."""
+"""The position of a message in the log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Position(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Position:
-        """The position that was written so; ValueError for anything else."""
+        """Parse the text form; raises ValueError."""
         txid, _, id_ = text.partition("-")
         return cls(int(txid), int(id_))
 

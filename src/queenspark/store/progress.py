@@ -1,8 +1,8 @@
-"""How far the pipeline has come: the end of a batch, and what each bucket notes together with its windows.
+"""Progress of the pipeline: the end of a batch, and the progress that each bucket commits with its windows.
 
-The table `progress` keeps a `Progress` as JSON in its column `state`. SQL reads only the columns that are
-generated from it. Spark keeps the end of a batch in its checkpoint. Versions take over from each other:
-fields are added with a default, and never removed or given another meaning.
+The table `progress` stores a `Progress` as JSON in its column `state`. SQL reads only the columns generated
+from it. Spark keeps the end of a batch in its checkpoint. Versions must stay compatible: fields are added
+with a default, and never removed or given another meaning.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from ..windows.layout import NEVER
 from .position import BEGIN, Position
 
 Stream = tuple[int, int]  # id and version
-Place = tuple[int, int, int]  # txid, id and tick
+ReadPoint = tuple[int, int, int]  # txid, id and tick
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
     """The end of a batch.
 
-    Everything up to the position (txid, id) was read, and safe time was `tick` then. Streams that have still
-    to catch up have places of their own, by "id:version". `seq` is the last change of the definitions that
-    was known. A run is the life of a checkpoint, and `n` counts its batches.
+    Everything up to the position (txid, id) was read, and safe time was `tick` then. Streams that still catch
+    up have their own positions, by "id:version". `seq` is the last known change of the definitions. A run is
+    the life of a checkpoint, and `n` counts its batches.
     """
 
     run: str
@@ -32,50 +32,50 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     id: int = BEGIN.id
     tick: int = NEVER
     seq: int = 0
-    behind: dict[str, Place] = {}
+    behind: dict[str, ReadPoint] = {}
 
     @property
     def position(self) -> Position:
-        """The position that all streams which are not behind have come to."""
+        """The position of all streams that are not behind."""
         return Position(self.txid, self.id)
 
     @property
-    def live(self) -> Place:
-        """The place of all streams which are not behind."""
+    def live(self) -> ReadPoint:
+        """The position and safe time of all streams that are not behind."""
         return self.txid, self.id, self.tick
 
-    def place(self, stream: Stream) -> Place:
-        """Where a stream stands, with its safe time."""
+    def read_point(self, stream: Stream) -> ReadPoint:
+        """The position and safe time of a stream."""
         return self.behind.get(name_of(stream), self.live)
 
 
 class Progress(End, frozen=True, kw_only=True):
-    """What a bucket notes: the end of its last batch, and when its next window wants to be sealed.
+    """The progress of a bucket: the end of its last batch, and the time to seal its next window.
 
-    For people also: how many records that batch had, and how many seconds it took.
+    For monitoring also the number of records in that batch, and its duration in seconds.
     """
 
     next_close: int | None = None
     records: int = 0
     seconds: float = 0.0
-    #: How many windows and rows of the batch after this one are pushed already.
+    #: Number of windows and rows of the next batch that are already pushed.
     pushed: int = 0
-    #: Of a job with a query of its own: how far its source was read, and whether it has ended.
+    #: For a job with its own query: the position in its source, and whether the source has ended.
     position: Any = None
     ended: bool = False
 
 
 def to_progress(state: dict[str, Any]) -> Progress:
-    """Progress from the column `state`, whichever version has written it."""
+    """Decode the column `state`, written by any version."""
     return msgspec.convert(state, Progress)
 
 
 def stream_of(name: str) -> Stream:
-    """A stream and version from the name that `behind` has for them."""
+    """Parse a stream and version from their key in `behind`."""
     stream, _, version = name.partition(":")
     return int(stream), int(version)
 
 
 def name_of(stream: Stream) -> str:
-    """A stream and version as `behind` names them."""
+    """Format a stream and version as their key in `behind`."""
     return f"{stream[0]}:{stream[1]}"

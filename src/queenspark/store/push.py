@@ -20,7 +20,7 @@ from .queries import query
 
 BLOCK = 1000  # ids in a block of the sequence message_blocks
 _PAUSES = (0.0, 0.05, 0.2, 0.5)
-_SEPARATOR = "\x01"  # never part of JSON text, and refused in ids
+_SEPARATOR = "\x01"  # never part of JSON text, and rejected in ids
 
 
 def _null() -> msgspec.Raw:
@@ -28,7 +28,7 @@ def _null() -> msgspec.Raw:
 
 
 class Item(msgspec.Struct, gc=False, rename="camel"):
-    """One message to push, in the very shape of the wire; the payload is JSON text as it came."""
+    """One message to push, in its wire format; the payload is JSON text as received."""
 
     queue: str
     partition: str | None = "Default"
@@ -38,13 +38,13 @@ class Item(msgspec.Struct, gc=False, rename="camel"):
     headers: dict[str, str] | None = None
 
     @property
-    def place(self) -> tuple[str, str]:
+    def target(self) -> tuple[str, str]:
         """Queue and partition."""
         return self.queue, self.partition or "Default"
 
 
 def complete(items: Sequence[Item]) -> None:
-    """Give a transaction id to every item that came without one, so that a second try is recognised."""
+    """Assign a transaction id to every item without one, so that a retry is recognised."""
     for item in items:
         if not item.partition:
             item.partition = "Default"
@@ -53,7 +53,7 @@ def complete(items: Sequence[Item]) -> None:
 
 
 class Pushed(NamedTuple):
-    """What became of one item."""
+    """The result of one item."""
 
     id: int
     partition_id: int
@@ -61,7 +61,7 @@ class Pushed(NamedTuple):
 
 
 class Ids:
-    """Message ids, taken from the database in blocks."""
+    """Message ids, allocated from the database in blocks."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -70,7 +70,7 @@ class Ids:
         self._blocks = 1
 
     async def take(self, count: int) -> list[int]:
-        """So many new ids, rising."""
+        """Allocate new ids, ascending."""
         async with self._lock:
             while sum(map(len, self._ranges)) < count:
                 self._blocks = min(64, max(2 * self._blocks, count // BLOCK + 1))
@@ -89,7 +89,7 @@ class Ids:
 
 
 class Pusher:
-    """Pushes items, each call as one statement."""
+    """Pushes items, one statement per call."""
 
     def __init__(self, database: Database, catalog: Catalog, cipher: Cipher) -> None:
         self._database = database
@@ -98,35 +98,35 @@ class Pusher:
         self.ids = Ids(database)
 
     def knowing(self, catalog: Catalog) -> Pusher:
-        """One that knows other queues and partitions, and takes its ids from the same blocks."""
+        """Return a copy with another catalog and the same id blocks."""
         other = Pusher(self._database, catalog, self._cipher)
         other.ids = self.ids
         return other
 
     async def push(self, items: Sequence[Item]) -> list[Pushed]:
-        """Append the items, all or nothing; returns when they are on disk."""
+        """Append the items atomically; returns when they are on disk."""
         if not items:
             return []
         complete(items)
         ids = await self.ids.take(len(items))
 
         async def once() -> list[Pushed]:
-            await self._catalog.resolve({item.place for item in items})
+            await self._catalog.resolve({item.target for item in items})
             async with self._database.connection() as connection:
                 return await self.insert(connection, items, ids)
 
-        # Ids and transaction ids are fixed: should the first try have been committed after all, the second
-        # one finds its own messages.
+        # Ids and transaction ids are fixed: if the first attempt was committed after all, the retry finds its
+        # own messages.
         return await repeat(once, (ChangedMeanwhile, DatabaseUnavailable), _PAUSES)
 
     async def insert(
         self, connection: AsyncConnection[Any], items: Sequence[Item], ids: list[int]
     ) -> list[Pushed]:
-        """Insert on a given connection; raises ChangedMeanwhile when what was known of a queue is old."""
+        """Insert on a given connection; raises ChangedMeanwhile if cached data of a queue is stale."""
         catalog = self._catalog
         try:
             known = catalog.partitions
-            partition_ids = [known[item.place] for item in items]
+            partition_ids = [known[item.target] for item in items]
             queues = {name: catalog.queues[name] for name in {item.queue for item in items}}
         except KeyError as error:
             raise ChangedMeanwhile("a queue was deleted while it was pushed to") from error
@@ -164,7 +164,7 @@ class Pusher:
         ids: list[int],
         partition_ids: list[int],
     ) -> list[Pushed]:
-        """Tell new messages from duplicates, and both from items that were not inserted at all."""
+        """Distinguish new messages, duplicates, and items that were not inserted at all."""
         params = {"partition_ids": partition_ids, "transaction_ids": [item.transaction_id for item in items]}
         rows = await (await connection.execute(query("find_ids"), params)).fetchall()
         found = {int(n): int(id_) for n, id_ in rows}
@@ -179,6 +179,6 @@ class Pusher:
 
 
 def _joined_headers(items: Sequence[Item]) -> str | None:
-    """The headers of all items; None when no item has any, which is the usual case."""
+    """Encode the headers of all items; None when no item has any, which is the usual case."""
     headers = [item.headers for item in items]
     return _SEPARATOR.join([to_text(each) or "" for each in headers]) if any(headers) else None

@@ -1,4 +1,4 @@
-"""Named SQL blocks: `sql/queries.sql` is cut at lines of the form ``-- name: word``."""
+"""Named SQL blocks: `sql/queries.sql` is split at lines of the form ``-- name: word``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 
 def text(name: str) -> str:
-    """The text of one file below `sql/`."""
+    """Read a file below `sql/`."""
     return (files(__package__) / "sql" / name).read_text(encoding="utf-8")
 
 
@@ -25,12 +25,12 @@ def _blocks() -> dict[str, str]:
 
 
 def query(name: str) -> LiteralString:
-    """The block of that name."""
+    """Return the block of this name."""
     return _blocks()[name]
 
 
 def written(name: str, values: Mapping[str, Any], **parts: sql.Composable) -> str:
-    """The block of that name with its values and pieces of SQL written into it."""
+    """Return the block of this name with values and pieces of SQL substituted."""
     statement = sql.SQL(query(name)).format(**parts).as_string()
     return statement % {key: sql.Literal(value).as_string() for key, value in values.items()}
 

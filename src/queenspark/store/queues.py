@@ -12,7 +12,7 @@ from .errors import QueueFull, Refused
 from .groups import Groups
 from .page import Page, Rows
 
-_FULL_SECONDS = 0.5  # how long a count for maxSize is believed
+_FULL_SECONDS = 0.5  # how long a count for maxSize is cached
 _MOST_BACKLOGS = 10_000
 
 
@@ -28,14 +28,14 @@ class Queues:
     async def configure(
         self, name: str, namespace: str | None, task: str | None, options: dict[str, Any]
     ) -> Queue:
-        """Create or change a queue; all options are given."""
+        """Create or reconfigure a queue; all options are given."""
         params = {"name": name, "namespace": namespace, "task": task, **options}
         (record,) = await self._database.records("configure_queue", params)
         self._catalog.forget(name)
         return to_queue(record)
 
     async def delete(self, name: str) -> bool:
-        """Delete a queue with all it holds; whether there was one. That of a job goes with the job."""
+        """Delete a queue with its messages; return whether it existed. Refuses the queue of a job."""
         self._catalog.forget(name)
         queue = await self._catalog.queue(name)
         if queue is not None and queue.has_rows:
@@ -45,9 +45,9 @@ class Queues:
         return row is not None
 
     async def page(self, page: Page, *, windows: bool = False, **chosen: str | None) -> Rows:
-        """A page of the queues (of a name, namespace, task) with their counts; and how many there are.
+        """Return a page of the queues (of a name, namespace, task) with their counts, and the total.
 
-        Window queues of streams are left out unless `windows` is set.
+        Window queues of streams are skipped unless `windows` is set.
         """
         wanted = {"name": None, "namespace": None, "task": None, **chosen}
         rows, total = await self._database.page("list_queues", page, windows=windows, **wanted)
@@ -56,7 +56,7 @@ class Queues:
         return rows, total
 
     async def _bring_up_to_date(self, rows: list[dict[str, Any]]) -> None:
-        """Make small numbers exact."""
+        """Make small counts exact."""
         ids = [row["id"] for row in rows]
         params = {"ids": ids, "exact": EXACT}
         now = {row["id"]: row for row in await self._database.records("queues_now", params)}
@@ -73,20 +73,20 @@ class Queues:
                 row["pending"] = max(0, *waiting) if waiting else row["messages"]
 
     async def names(self, namespace: str | None, task: str | None) -> list[str]:
-        """Names of the queues of a namespace or task, the most important first."""
+        """Return the names of the queues of a namespace or task, by priority."""
         rows = await self._database.rows("queues_of", {"namespace": namespace, "task": task})
         return [row[0] for row in rows]
 
     async def partitions(self, queue: Queue, page: Page) -> list[dict[str, Any]]:
-        """A page of the partitions of a queue."""
+        """Return a page of the partitions of a queue."""
         return await self._database.records("list_partitions", {"queue_id": queue.id, **page.params()})
 
     async def check_room(self, queue: Queue, count: int) -> None:
-        """Raise QueueFull when `count` more messages would exceed maxSize.
+        """Raise QueueFull if `count` more messages would exceed maxSize.
 
-        The backlog is what the slowest group has not answered, or the whole log without groups. It is
-        counted, up to maxSize, every half second, when the queue is full as often as counting is cheap, and
-        pushes in between are added; so pushes in flight elsewhere may overshoot it.
+        The backlog is the number of messages not acked by the slowest group, or the whole log without groups.
+        It is counted, up to maxSize, every half second, or more often on a full queue if counting is cheap;
+        pushes in between are added. Pushes in flight elsewhere may overshoot it.
         """
         if queue.max_size <= 0:
             return

@@ -1,4 +1,4 @@
-"""What SQL statements have declared beside jobs: schemas over queues."""
+"""Schemas over queues and external sources, declared by SQL statements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Connection = AsyncConnection[tuple[Any, ...]]
 
 
 class Declared(msgspec.Struct, frozen=True):
-    """A declared relation; its statement is parsed again by whoever reads it."""
+    """A declared relation; its statement is parsed on each read."""
 
     name: str
     kind: str
@@ -30,20 +30,20 @@ class Relations:
         self._connection = connection
 
     async def all(self) -> list[Declared]:
-        """All of them, by name."""
+        """Return all of them, by name."""
         return await self._read(None)
 
     async def find(self, name: str) -> Declared | None:
-        """The one of a name."""
+        """Return the one of this name."""
         return next(iter(await self._read(name)), None)
 
     async def set(self, name: str, kind: str, statement: str) -> None:
-        """Declare, or declare otherwise."""
+        """Create or replace a declaration."""
         params = {"name": name, "kind": kind, "statement": statement}
         await self._connection.execute(query("set_relation"), params)
 
     async def delete(self, name: str) -> bool:
-        """Forget a declaration; whether it was there."""
+        """Delete a declaration; return whether it existed."""
         return (await self._connection.execute(query("delete_relation"), {"name": name})).rowcount > 0
 
     async def _read(self, name: str | None) -> list[Declared]:

@@ -8,19 +8,19 @@ from .database import Database
 
 
 class Server:
-    """What the server says of itself."""
+    """Facts about the PostgreSQL server."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def facts(self) -> dict[str, Any]:
-        """Version, size of the database, connections and how many there may be."""
+        """Return version, database size, connections and their limit."""
         return (await self._database.records("postgres_facts"))[0]
 
     async def connections(self) -> list[dict[str, Any]]:
-        """Connections to this database by application, with the age of their oldest transaction."""
+        """Return connections to this database by application, with the age of their oldest transaction."""
         return await self._database.records("postgres_connections")
 
     async def tables(self) -> list[dict[str, Any]]:
-        """The largest tables, with their indexes."""
+        """Return the largest tables, with their indexes."""
         return await self._database.records("postgres_tables")

@@ -1,4 +1,4 @@
-"""Where a stream or job stands: how far the pipeline has read for it, and whatever may hold it up."""
+"""The standing of a stream or job: the pipeline's progress for it, and anything that may hold it up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..windows.membership import OVER
 from .database import Database
 from .definitions import STREAMS_QUERY, Definition, to_definitions
 from .position import Position
-from .progress import Place, name_of
+from .progress import ReadPoint, name_of
 from .queries import query
 from .versions import Connection
 
@@ -25,29 +25,29 @@ class Leader(msgspec.Struct, frozen=True, kw_only=True):
 
     is_leading: bool
     holder: str | None
-    #: None: it has resigned, or none has ever led.
+    #: None: it resigned, or none has ever led.
     led_until: datetime | None
     epoch: int
-    #: When a pipeline last wrote something.
+    #: Time of the last write of a pipeline.
     heard_at: datetime | None
-    #: What it says of the query that serves the streams.
+    #: Its report on the streams query.
     report: dict[str, Any]
 
 
 class SourceStanding(msgspec.Struct, frozen=True):
-    """A source queue, and what of it is not read yet."""
+    """A source queue, and its unread messages."""
 
     queue: str
     is_there: bool
     has_messages: bool
     unread: int
     unread_since: datetime | None
-    #: Committed messages that an open transaction keeps from being final.
+    #: Committed messages that are not final because of an open transaction.
     hidden: int
 
 
 class Output(msgspec.Struct, frozen=True):
-    """The queue of a stream or job, and what keeps it from growing."""
+    """The output queue of a stream or job, and the reasons that keep it from growing."""
 
     newest_at: datetime | None
     paused_since: datetime | None
@@ -56,23 +56,23 @@ class Output(msgspec.Struct, frozen=True):
     queue_id: int
     queue: str
     max_size: int
-    #: Messages that wait to be consumed; counted only where `max_size` limits them.
+    #: Messages waiting to be consumed; counted only if `max_size` limits them.
     backlog: int = 0
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a version of a stream stands: the oldest that has open windows, or else the newest."""
+    """The standing of one version of a stream: the oldest with open windows, or else the newest."""
 
     now: datetime
     definition: Definition
     leader: Leader
     safe_time: datetime | None
-    #: Whether the pipeline has read this definition.
+    #: Whether the pipeline has loaded this definition.
     is_known: bool
-    #: Whether it has a position of its own, behind that of other streams.
+    #: Whether it has its own position, behind that of other streams.
     is_behind: bool
-    #: Where the pipeline is, with the safe time that it knows there; None before its first batch.
-    place: Place | None
+    #: The pipeline's position, with the safe time known there; None before its first batch.
+    read_point: ReadPoint | None
     sources: list[SourceStanding]
     output: Output
     open_windows: int
@@ -84,13 +84,13 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Standings:
-    """Reads where streams stand."""
+    """Reads the standing of streams."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def of(self, stream_id: int) -> Standing | None:
-        """Where a stream or job stands; None when it is gone."""
+        """Return the standing of a stream or job; None if it is gone."""
         async with self._database.snapshot() as connection:
             return await _Reader(connection, stream_id).read()
 
@@ -112,7 +112,7 @@ class _Reader:
         mine = totals.get(definition.version, {})
         name = name_of((self._stream_id, definition.version))
         (found,) = await self._records("standing", stream=name, query=STREAMS_QUERY)
-        place: Place | None = tuple(found["place"]) if found["known_seq"] is not None else None
+        read_point: ReadPoint | None = tuple(found["place"]) if found["known_seq"] is not None else None
         output = await self._output(definition)
         if output is None:
             return None
@@ -130,8 +130,8 @@ class _Reader:
             safe_time=found["safe_time"],
             is_known=(found["known_seq"] or 0) >= definition.seq,
             is_behind=bool(found["is_behind"]),
-            place=place,
-            sources=await self._sources(definition, place),
+            read_point=read_point,
+            sources=await self._sources(definition, read_point),
             output=output,
             open_windows=mine.get("open_windows", 0),
             first_open=None if mine.get("first_open") is None else Position(*mine["first_open"]),
@@ -141,9 +141,9 @@ class _Reader:
             watermark_us=mine.get("watermark_us"),
         )
 
-    async def _sources(self, definition: Definition, place: Place | None) -> list[SourceStanding]:
+    async def _sources(self, definition: Definition, read_point: ReadPoint | None) -> list[SourceStanding]:
         sources = definition.body.sources
-        read = Position(0, 0) if place is None else Position(*place[:2])
+        read = Position(0, 0) if read_point is None else Position(*read_point[:2])
         after = [max(read, Position(source.txid, source.id)) for source in sources]
         rows = await self._records(
             "source_standing",
@@ -174,7 +174,7 @@ class _Reader:
 
 
 def _choose(versions: list[Definition], totals: dict[int, dict[str, Any]]) -> Definition:
-    """A version that was taken over gives out its last windows before those of the next one."""
+    """Prefer a replaced version: it emits its last windows before those of the next one."""
     for definition in versions[:-1]:
         if totals.get(definition.version, {}).get("open_windows"):
             return definition

@@ -1,7 +1,7 @@
-"""Notes of the job that a worker computes, which tell who was at work when a worker died.
+"""Notes of the job being computed, which identify the culprit when a worker dies.
 
-Only one worker at a time computes a job while notes are made. So there is at most one note, and if it is
-still there when nobody has the lock, the worker that made it is dead.
+Only one worker at a time computes a job while notes are made. So there is at most one note, and if it exists
+while the lock is free, its worker is dead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOCK = 0x7173737465707321  # one step at a time
 
 
 class Steps:
-    """Makes notes, on a connection of its own. It connects at the first step."""
+    """Makes notes, on its own connection, opened at the first step."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -29,7 +29,7 @@ class Steps:
 
     @contextmanager
     def noted(self, stream: Stream) -> Iterator[None]:
-        """Note that this process computes a job. Raises WorkerDied if another one died while it did."""
+        """Note that this process computes a job. Raises WorkerDied if another one died doing so."""
         if self._opened is None or self._opened.closed:
             self._opened = psycopg.connect(
                 self._url, autocommit=True, options=SEARCH_PATH, application_name="queenspark steps"

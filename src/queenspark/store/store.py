@@ -1,4 +1,4 @@
-"""The store as one object: everything that speaks SQL, by noun."""
+"""The store as one object: all SQL, by noun."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .transaction import Transactions
 
 
 class Store:
-    """The door to PostgreSQL."""
+    """The entry point to PostgreSQL."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Store:
         is_staging: Callable[[], Awaitable[bool]] | None = None,
         wake: Callable[[Set[str]], Awaitable[None]] | None = None,
     ) -> Appender:
-        """What appends to the log; by itself it asks and tells the database at each push."""
+        """Build an appender; by default it queries and notifies the database on each push."""
         return Appender(
             self.catalog,
             self.queues,
@@ -100,7 +100,7 @@ class Store:
         await self.database.open(seconds)
 
     def forget(self, queue: str | None = None) -> None:
-        """Forget what is known of one queue (and of the stream whose window queue it is), or of all."""
+        """Invalidate the cache of one queue (and of the stream of a window queue), or of all."""
         self.catalog.forget(queue)
         self.streams.forget(queue)
 

@@ -1,4 +1,4 @@
-"""Streams: define, redefine, reset, delete, seek, and what is known of them."""
+"""Streams: define, redefine, reset, delete, seek, and inspect."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .page import Page
 from .queries import query
 from .versions import Connection, Versions
 
-_MOST_COUNTED = 10_000  # windows of a key that a group has answered
+_MOST_COUNTED = 10_000  # acked windows per key
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -46,11 +46,11 @@ class Stream(msgspec.Struct, frozen=True, gc=False):
     version: int
     created_at: datetime
     updated_at: datetime
-    window_retention_ms: int | None  # None: windows stay
+    window_retention_ms: int | None  # None: no limit
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A stream as somebody wants it. `spec` is a WindowSpec as JSON; `start` is for new ones and resets."""
+    """The desired form of a stream. `spec` is a WindowSpec as JSON; `start` is for new ones and resets."""
 
     namespace: str
     name: str
@@ -63,7 +63,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     window_retention_ms: int | None = None
     start: str | None = None
     reset: bool = False
-    #: What it computes, as in Body.
+    #: Its computation, as in Body.
     query: dict[str, Any] | None = None
     key: tuple[str, ...] = ()
     where: str | None = None
@@ -82,7 +82,7 @@ class Streams:
         self._reading = asyncio.Lock()
 
     async def define(self, wanted: Wanted) -> Stream:
-        """Create a stream, or redefine it: within its version where that is possible."""
+        """Create or redefine a stream, within its version if possible."""
         async with self._database.connection() as connection, connection.transaction():
             await connection.execute(query("lock_definitions"))
             change = _Change(connection, wanted, await _queue_ids(connection, wanted.queues))
@@ -100,7 +100,7 @@ class Streams:
         return stream
 
     async def delete(self, stream: Stream) -> bool:
-        """Delete a stream with its windows and groups; whether it was there."""
+        """Delete a stream with its windows and groups; return whether it existed."""
         async with self._database.connection() as connection, connection.transaction():
             await connection.execute(query("lock_definitions"))
             if await self._locked(connection, stream.namespace, stream.name) is None:
@@ -113,7 +113,7 @@ class Streams:
         return True
 
     async def named(self, name: str) -> list[Stream]:
-        """The streams of that name, one in each namespace that has one."""
+        """Return the streams of this name, at most one per namespace."""
         known = self._by_name.get(name)
         if known is None:
             known = await self.find(name)
@@ -122,15 +122,15 @@ class Streams:
         return known
 
     async def find(self, name: str | None = None, namespace: str | None = None) -> list[Stream]:
-        """All streams (of a name, of a namespace)."""
+        """Return all streams (of a name, of a namespace)."""
         params = {"name": name, "namespace": namespace}
         return [Stream(**record) for record in await self._database.records("find_stream", params)]
 
     async def body(self, stream_id: int, version: int) -> Body | None:
-        """What a version of a stream is; shape and clock never change within it."""
+        """Return the definition of a version; shape and clock never change within it."""
         if (known := self._bodies.get((stream_id, version))) is not None:
             return known
-        async with self._reading:  # those who ask at the same time ask once
+        async with self._reading:  # concurrent lookups share one query
             known = self._bodies.get((stream_id, version))
             if known is None:
                 params = {"stream_id": stream_id, "version": version}
@@ -141,29 +141,29 @@ class Streams:
         return known
 
     async def versions(self, stream: Stream) -> list[tuple[int, Body, datetime]]:
-        """The versions of a stream with the time of their beginning, the newest first."""
+        """Return the versions of a stream with their start time, newest first."""
         rows = await self._database.rows("stream_versions", {"stream_id": stream.id})
         return [(version, msgspec.convert(body, Body), at) for version, body, at in rows if body is not None]
 
     async def page(self, page: Page, namespace: str | None = None) -> tuple[list[Stream], int]:
-        """A page of the streams (of a namespace), and how many there are."""
+        """Return a page of the streams (of a namespace), and the total."""
         rows, total = await self._database.page("list_streams", page, namespace=namespace)
         return [Stream(**row) for row in rows], total
 
     async def state(self, stream_ids: list[int] | None = None) -> list[dict[str, Any]]:
-        """What the pipeline says of each stream, how far it is behind, and what retention keeps for it."""
+        """Return the pipeline's report on each stream, its lag, and the retention held for it."""
         return await self._database.records("stream_state", {"ids": stream_ids})
 
     async def buckets(self) -> list[dict[str, Any]]:
-        """What each bucket of the pipeline has done, and its last batch."""
+        """Return the totals of each bucket of the pipeline, and its last batch."""
         return await self._database.records("bucket_state")
 
     async def totals(self) -> dict[str, Any]:
-        """How many groups and live leases all streams have."""
+        """Return the number of groups and live leases over all streams."""
         return (await self._database.records("stream_group_totals"))[0]
 
     async def consumers(self, stream: Stream, page: Page) -> list[dict[str, Any]]:
-        """The keys of each group of a stream, with the last window that it answered; counts up to 10,000."""
+        """Return the keys of each group of a stream, with the last acked window; counts up to 10,000."""
         body = await self.body(stream.id, stream.version)
         ordered = body is None or body.ordered
         params = {"queue_id": stream.queue_id, "ordered": ordered, "most": _MOST_COUNTED, **page.params()}
@@ -172,37 +172,37 @@ class Streams:
     async def active_windows(
         self, stream: Stream, group: str | None, state: str | None, limit: int, offset: int
     ) -> list[dict[str, Any]]:
-        """Windows that the groups of a stream (or one of them) have not answered, with their state."""
+        """Return windows that the groups of a stream (or one of them) have not acked, with their state."""
         params = {"queue_id": stream.queue_id, "group": group, "state": state}
         return await self._database.records("active_windows", {**params, "limit": limit, "offset": offset})
 
     async def late(self, stream: Stream, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
-        """Late records, the newest first."""
+        """Return late records, newest first."""
         return await self._records("list_late", stream, limit, offset)
 
     async def dead(self, stream: Stream, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
-        """Records without a usable event time, the newest first."""
+        """Return records without a usable event time, newest first."""
         return await self._records("list_dead", stream, limit, offset)
 
     async def last_error(self, stream: Stream) -> str | None:
-        """Why a stream that computes has stopped; None while it goes on."""
+        """Return why a stream that computes has stopped; None while it runs."""
         rows = await self._database.records("job_troubles", {"ids": [stream.id]})
         return rows[0]["error"] if rows else None
 
     async def troubles(self, stream_ids: list[int]) -> dict[int, str]:
-        """Why some streams have stopped, by id; those that go on are left out."""
+        """Return why some streams have stopped, by id; running ones are skipped."""
         rows = await self._database.records("job_troubles", {"ids": stream_ids})
         return {row["id"]: row["error"] for row in rows if row["error"] is not None}
 
     async def rates(self, stream_ids: list[int] | None = None) -> list[dict[str, Any]]:
-        """Rates of each stream over the last minute, as the pipeline measured them."""
+        """Return the rates of each stream over the last minute, as measured by the pipeline."""
         return await self._database.records("stream_rates", {"ids": stream_ids})
 
     async def pipeline(self) -> dict[str, Any]:
-        """Who leads, and what its queries report, by their names: holder, epoch, active, queries."""
+        """Return the leader and the reports of its queries by name: holder, epoch, active, queries."""
         found = (await self._database.records("pipeline_state"))[0]
         queries = found.pop("stats")
-        # Pipelines of version 0.1 have one query and call it `query`.
+        # Pipelines of version 0.1 have one query, named `query`.
         former = queries.pop("query", None)
         if former is not None:
             queries.setdefault(STREAMS_QUERY, former)
@@ -217,8 +217,8 @@ class Streams:
     async def seek(self, stream: Stream, group: str, time: datetime) -> None:
         """Move a group to the first window of each key that ends after a time.
 
-        Where windows lie on a grid, the time is aligned down to it first. Leases are revoked, acks from
-        before are refused. The group is made if there is none.
+        For windows on a grid, the time is first aligned down to it. Leases are revoked, older acks rejected.
+        The group is created if needed.
         """
         body = await self.body(stream.id, stream.version)
         time_us = (time - _EPOCH) // timedelta(microseconds=1)
@@ -232,7 +232,7 @@ class Streams:
         await self._database.rows("seek_windows", params)
 
     def forget(self, queue: str | None = None) -> None:
-        """Forget what is known of the stream of a window queue, or of all."""
+        """Invalidate the cache of the stream of a window queue, or of all."""
         if queue is None or queue.startswith(WINDOW_QUEUES):
             self._by_name.clear()
             self._bodies.clear()
@@ -289,7 +289,7 @@ class _Change:
             body = msgspec.structs.replace(
                 body, from_us=current.body.from_us, query=_within(current.body.query, body.query)
             )
-            # One that failed tries again: the pipeline notices a new seq, also with the same body.
+            # Retry a failed stream: the pipeline notices a new seq, even with the same body.
             params = {"stream_id": stream.id, "version": None}
             failed = await self._connection.execute(query("forget_failures"), params)
             if body != current.body or failed.rowcount > 0:
@@ -310,7 +310,7 @@ class _Change:
         )
 
     async def _reset(self, stream_id: int, version: int, old: Body) -> None:
-        """Begin again: nothing more comes out of the versions before."""
+        """Start over: earlier versions emit nothing more."""
         for definition in await self._versions.live(stream_id):
             ended = msgspec.structs.replace(definition.body, until_us=OVER)
             await self._versions.add(stream_id, definition.version, ended)
@@ -328,12 +328,12 @@ class _Change:
 
 
 def _within(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A query that changes within a version: the types that its messages were read with stay."""
+    """Return a query changed within its version: the types of its messages stay."""
     return new if old is None or new is None else {**new, "relation": old["relation"]}
 
 
 async def _queue_ids(connection: Connection, names: tuple[str, ...]) -> dict[str, int]:
-    """The ids of source queues by name, in the order in which they were named; or Refused."""
+    """Return the ids of source queues by name, in the given order; raises Refused."""
     rows = await connection.execute(query("queue_ids"), {"names": list(names)})
     found = {str(name): int(id_) for name, id_ in await rows.fetchall()}
     check_sources(names, found)
@@ -341,7 +341,7 @@ async def _queue_ids(connection: Connection, names: tuple[str, ...]) -> dict[str
 
 
 def check_sources(names: Sequence[str], found: Collection[str]) -> None:
-    """Refuse source queues that do not exist."""
+    """Reject source queues that do not exist."""
     if missing := [name for name in dict.fromkeys(names) if name not in found]:
         raise Refused(
             f"source_queue_names: {', '.join(missing)} {'does' if len(missing) == 1 else 'do'} not exist;"

@@ -1,4 +1,4 @@
-"""Retention: removes what may go, a bounded batch at a time, so that it never blocks anybody."""
+"""Retention: deletes removable messages in bounded batches, so that it never blocks anyone."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from .definitions import WINDOW_QUEUES
 from .queries import query
 
 _LOCK = 0x7173737765657020  # one sweeper at a time
-_MOST_BATCHES = 200  # of one kind and queue in one run
-_KEPT_RECORDS = 10_000  # late and dead records of each stream
-_NOTES = 200  # of what a stream needs, within the time that retention waits for it
-_NOTHING = (2**62, 0)  # needed from here on
+_MOST_BATCHES = 200  # per kind and queue in one run
+_KEPT_RECORDS = 10_000  # late and dead records per stream
+_NOTES = 200  # of a stream's needs, within the time that retention waits for it
+_NOTHING = (2**62, 0)  # nothing is needed before this position
 
 
 class Sweeper:
-    """Deletes expired and completed messages, messages of deleted queues, and notes that nobody needs.
+    """Deletes expired and completed messages, messages of deleted queues, and obsolete notes.
 
-    What a stream still needs stays, for at most `hold_seconds` beyond its time.
+    Messages that a stream still needs are kept, for at most `hold_seconds` beyond their time.
     """
 
     def __init__(self, database: Database, batch: int = 5000, hold_seconds: float = 86400.0) -> None:
@@ -29,7 +29,7 @@ class Sweeper:
         self._positions: dict[int, tuple[int, int]] = {}
 
     async def run(self) -> int:
-        """One run; how many messages were removed. Does nothing when another broker is sweeping."""
+        """Run once; return the number of deleted messages. Does nothing while another broker sweeps."""
         async with self._database.connection() as connection:
             row = await (await connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))).fetchone()
             if row is None or not row[0]:
@@ -40,9 +40,9 @@ class Sweeper:
                 await connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
 
     async def vacuum_places(self) -> bool:
-        """Vacuum the places when many of their rows are dead; whether they were.
+        """Vacuum the table of cursors (`places`) if it has many dead rows; return whether it did.
 
-        Each pop and each ack leaves a dead row with its index entries. Autovacuum looks once a minute; by
+        Each pop and each ack leaves a dead row with its index entries. Autovacuum checks once a minute; by
         then there may be hundreds of dead rows for each live one.
         """
         row = await self._database.row("places_need_vacuum")
@@ -83,7 +83,7 @@ class Sweeper:
     async def _needs(
         self, connection: AsyncConnection[tuple[object, ...]], queue_ids: list[int]
     ) -> dict[int, tuple[int, int]]:
-        """From where on streams still need these queues."""
+        """Return the positions from which on streams still need these queues."""
         if not queue_ids:
             return {}
         params = {"queue_ids": queue_ids, "every": self._hold_seconds / _NOTES}
@@ -118,7 +118,7 @@ class Sweeper:
     async def _delete(
         self, connection: AsyncConnection[tuple[object, ...]], name: str, params: dict[str, object]
     ) -> tuple[int, ...] | None:
-        """Delete a batch, and note what jobs had not read of it; how many it had, and what is beside that."""
+        """Delete a batch, and record its unread messages for jobs; return its size and further columns."""
         async with connection.transaction():
             row = await (await connection.execute(query(name), params)).fetchone()
             if row is None:
@@ -132,7 +132,7 @@ class Sweeper:
     async def _sweep_completed(
         self, connection: AsyncConnection[tuple[object, ...]], queue_id: int, params: dict[str, object]
     ) -> int:
-        """Walk the queue's log once around, over several runs if need be."""
+        """Scan the queue's log once, over several runs if needed."""
         removed = 0
         for _ in range(_MOST_BATCHES):
             txid, id_ = self._positions.get(queue_id, (0, 0))

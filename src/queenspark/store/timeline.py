@@ -1,4 +1,4 @@
-"""The windows of some keys of a stream, and how far each group is with each of them."""
+"""The windows of some keys of a stream, with their state in each group."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .page import Page, Rows
 from .position import Position
 
 RECENT = 5000
-"""Windows among which the busiest keys are counted."""
+"""The busiest keys are those of the newest windows, this many."""
 
 MOST_GROUPS = 20
-"""Groups whose state is shown with each window."""
+"""Maximum number of groups shown with each window."""
 
 State = Literal["waiting", "leased", "acked", "retrying", "dead", "skipped"]
 
@@ -31,12 +31,12 @@ class SealedWindow(NamedTuple):
 
     @property
     def position(self) -> Position:
-        """Where it stands in the log."""
+        """Its position in the log."""
         return Position(self.txid, self.id)
 
 
 class GroupState(NamedTuple):
-    """How far a group is with a window."""
+    """The state of a window in a group."""
 
     group: str
     state: State
@@ -50,29 +50,29 @@ class GroupState(NamedTuple):
 
 
 class Timeline:
-    """Reads windows by key and time. What it reads is bounded by the numbers of keys, windows and groups."""
+    """Reads windows by key and time. Reads are bounded by the numbers of keys, windows and groups."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def keys(self, queue_id: int, page: Page) -> Rows:
-        """A page of the keys of a window queue: the busiest first, or by name those that match a search.
+        """Return a page of the keys of a window queue: busiest first, or by name those that match a search.
 
-        Without a search they are the keys of its newest windows only.
+        Without a search only keys of its newest windows are returned.
         """
         if page.search:
             return await self._database.page("find_stream_keys", page, queue_id=queue_id)
         return await self._database.page("stream_keys", page, queue_id=queue_id, recent=RECENT)
 
     async def key_ids(self, queue_id: int, names: Sequence[str]) -> dict[str, int]:
-        """The ids of keys by name."""
+        """Return the ids of keys by name."""
         params = {"queue_ids": [queue_id] * len(names), "names": list(names)}
         return {name: id_ for _, name, id_ in await self._database.rows("find_partitions", params)}
 
     async def windows(
         self, partition_ids: Sequence[int], since: datetime, until: datetime, limit: int
     ) -> list[SealedWindow]:
-        """The newest windows of each key that end after `since` and not after `until`."""
+        """Return the newest windows of each key that end after `since` and not after `until`."""
         params = {"partition_ids": list(partition_ids), "from": since, "to": until, "limit": limit}
         return [SealedWindow(*row) for row in await self._database.rows("key_windows", params)]
 
@@ -85,7 +85,7 @@ class Timeline:
     async def states(
         self, queue_id: int, windows: Sequence[SealedWindow], group: str | None = None
     ) -> dict[tuple[int, int], list[GroupState]]:
-        """How far each group (or one) is with some windows, by their positions."""
+        """Return the state of some windows in each group (or one), by position."""
         groups = await self._database.records(
             "timeline_groups", {"queue_id": queue_id, "group": group, "most": MOST_GROUPS}
         )
@@ -96,7 +96,7 @@ class Timeline:
             "partition_ids": list({window.partition_id for window in windows}),
             "ids": [window.id for window in windows],
         }
-        places = {
+        cursors = {
             (row["group_id"], row["partition_id"]): row
             for row in await self._database.records("timeline_places", chosen)
         }
@@ -107,7 +107,7 @@ class Timeline:
                 _state(
                     each,
                     window,
-                    places.get((each["id"], window.partition_id)),
+                    cursors.get((each["id"], window.partition_id)),
                     attempts.get((each["id"], window.id)),
                     dead.get((each["id"], window.id)),
                 )
@@ -126,7 +126,7 @@ class Timeline:
 def _state(
     group: dict[str, Any],
     window: SealedWindow,
-    place: dict[str, Any] | None,
+    cursor: dict[str, Any] | None,
     attempt: dict[str, Any] | None,
     dead: dict[str, Any] | None,
 ) -> GroupState:
@@ -136,26 +136,26 @@ def _state(
         "attempts": 0 if tried is None else tried.get("count", tried.get("attempts", 0)),
         "error": None if tried is None else tried["error"],
     }
-    if place is not None and window.id in place["leased"] and place["lease_expires_at"] > place["now"]:
+    if cursor is not None and window.id in cursor["leased"] and cursor["lease_expires_at"] > cursor["now"]:
         return GroupState(
             name,
             "leased",
             **failures,
-            lease_holder=place["lease_holder"],
-            leased_at=place["leased_at"],
-            lease_expires_at=place["lease_expires_at"],
+            lease_holder=cursor["lease_holder"],
+            leased_at=cursor["leased_at"],
+            lease_expires_at=cursor["lease_expires_at"],
         )
     if dead is not None:
         if not dead["returned"]:
             return GroupState(name, "dead", **failures, failed_at=dead["failed_at"])
         return GroupState(name, "retrying", **failures, failed_at=dead["failed_at"])
-    if place is not None and window.id in place["pending"]:
-        available = place["available_at"]
-        is_ahead = available is not None and available > place["now"]
+    if cursor is not None and window.id in cursor["pending"]:
+        available = cursor["available_at"]
+        is_ahead = available is not None and available > cursor["now"]
         state: State = "retrying" if attempt is not None or is_ahead else "waiting"
         return GroupState(name, state, **failures, available_at=available if is_ahead else None)
     if window.position <= (group["start_txid"], group["start_id"]):
         return GroupState(name, "skipped")
-    if place is not None and window.position <= (place["end_txid"], place["end_id"]):
+    if cursor is not None and window.position <= (cursor["end_txid"], cursor["end_id"]):
         return GroupState(name, "acked")
     return GroupState(name, "waiting")

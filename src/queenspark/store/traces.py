@@ -1,4 +1,4 @@
-"""Traces: what consumers noted about a message."""
+"""Traces: notes of consumers on a message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .database import Database
 
 
 class Traces:
-    """Notes on messages, found again by message or by name."""
+    """Notes on messages, indexed by message and by name."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -22,7 +22,7 @@ class Traces:
         names: list[str],
         data: str,
     ) -> int | None:
-        """Note something about a message (data is JSON text); None when there is no such partition."""
+        """Add a note to a message (data is JSON text); return None if the partition does not exist."""
         params = {
             "partition_id": partition_id,
             "transaction_id": transaction_id,
@@ -35,13 +35,13 @@ class Traces:
         return None if row is None else int(row[0])
 
     async def of_message(self, partition_id: int, transaction_id: str) -> list[dict[str, Any]]:
-        """The traces of one message, oldest first."""
+        """Return the traces of one message, oldest first."""
         return await self._list(partition_id=partition_id, transaction_id=transaction_id, limit=1000)
 
     async def of_name(
         self, name: str, limit: int = 100, offset: int = 0, visible: list[str] | None = None
     ) -> list[dict[str, Any]]:
-        """The traces of one name, oldest first."""
+        """Return the traces of one name, oldest first."""
         return await self._list(name=name, limit=limit, offset=offset, visible=visible)
 
     async def _list(self, **chosen: Any) -> list[dict[str, Any]]:
@@ -59,6 +59,6 @@ class Traces:
     async def names(
         self, limit: int = 100, offset: int = 0, visible: list[str] | None = None
     ) -> list[dict[str, Any]]:
-        """All names, the latest used first."""
+        """Return all names, most recently used first."""
         params = {"limit": limit, "offset": offset, "visible": visible}
         return await self._database.records("trace_names", params)

@@ -1,4 +1,4 @@
-"""Pushes and answers in one database transaction: all of it happens, or nothing."""
+"""Pushes and acks in one database transaction, applied atomically."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Transactions:
         *,
         staging: bool = False,
     ) -> tuple[list[Pushed], list[Acked]]:
-        """Do all of it, or raise TransactionRefused (with the reason) and do none of it.
+        """Apply everything, or raise TransactionRefused (with the reason) and apply nothing.
 
         With `staging` (push maintenance is on) the pushes are staged in the same transaction.
         """
@@ -58,15 +58,15 @@ class Transactions:
     async def append(
         self, connection: AsyncConnection[tuple[Any, ...]], items: Sequence[Item], *, staging: bool = False
     ) -> None:
-        """Append items within a transaction of the caller's, also to queues that it has made.
+        """Append items within the caller's transaction, also to queues created by it.
 
-        Raises ChangedMeanwhile when that transaction is to be tried again.
+        Raises ChangedMeanwhile when the transaction should be retried.
         """
         complete(items)
         ids = await self._pusher.ids.take(len(items))
-        # What this transaction has made may never be: nobody else may know it.
+        # Objects created in this transaction may be rolled back: use a private cache.
         catalog = Catalog(OneConnection(self._database.url, connection))
-        await catalog.resolve({item.place for item in items})
+        await catalog.resolve({item.target for item in items})
         if staging and await self._maintenance.knowing(catalog).insert(connection, items) is not None:
             return
         await self._pusher.knowing(catalog).insert(connection, items, ids)
@@ -79,7 +79,7 @@ class Transactions:
         required_leases: Sequence[UUID],
         staging: bool,
     ) -> tuple[list[Pushed], list[Acked]]:
-        await self._catalog.resolve({item.place for item in items})
+        await self._catalog.resolve({item.target for item in items})
         async with self._database.connection() as connection, connection.transaction():
             leases = {*required_leases, *(ack.lease_id for ack in acks if ack.lease_id is not None)}
             if leases:
@@ -89,7 +89,7 @@ class Transactions:
                     raise TransactionRefused(
                         "a required lease has expired, was taken over or does not exist", "stale"
                     )
-            # Places are locked before any message is inserted: the lock order of the whole store.
+            # Cursors are locked before any message is inserted: the lock order of the whole store.
             answers = await self._deliverer.answer(connection, acks, final=True)
             for ack, answer in zip(acks, answers, strict=True):
                 if not answer.accepted or answer.outcome == "repeated":
@@ -104,7 +104,7 @@ class Transactions:
             return pushed, answers
 
 
-#: Why an answer was refused, for people.
+#: Rejection reasons of acks, for people.
 REASONS = {
     "stale": "invalid or expired lease",
     "unleased": "the message is not part of this lease",

@@ -1,8 +1,8 @@
-"""The window sink: sealed windows into their window queues, exactly once for each batch of the pipeline.
+"""The window sink: writes sealed windows to their window queues, exactly once for each batch of the pipeline.
 
 Synchronous: it runs in the tasks of the pipeline. A batch of a bucket is one transaction with the windows,
-the late and dead records, the stats and the bucket's progress; so a batch that is pushed again changes
-nothing, and a process that no longer leads can write nothing.
+the late and dead records, the stats and the bucket's progress; so pushing a batch again has no effect, and a
+process that lost leadership cannot write.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LATE = ("stream", "version", "key", "txid", "id", "time_us", "closed_us", "drop
 _DEAD = ("stream", "version", "key", "txid", "id", "reason", "start_us", "end_us")
 _FAILURES = ("stream", "version", "txid", "id", "tick", "error")
 _CHUNK_ROWS = 1_000
-_TELL_SECONDS = 0.02  # between two notifications of a batch: each is a transaction of its own
+_TELL_SECONDS = 0.02  # between two notifications of a batch: each is its own transaction
 _STATS = (
     "stream", "version", "watermark_us", "open_windows", "open_txid", "open_id", "records", "windows", "late",
     "dropped", "dead",
@@ -46,11 +46,10 @@ REPEATS = {"queue_id": pl.Int64, "after": pl.Int64, "transaction_id": pl.String,
 
 
 class Parts(NamedTuple):
-    """What a batch gives in one bucket.
+    """The output of a batch in one bucket.
 
-    Windows and rows go into the log in the order in which they are given; that of rows is the same each time.
-    In `stats`, records, windows, late, dropped and dead are what the batch added; the others are as they are
-    now.
+    Windows and rows are written to the log in the given order; that of rows is deterministic. In `stats`,
+    records, windows, late, dropped and dead are increments of the batch; the others are current values.
     """
 
     windows: pl.DataFrame
@@ -58,21 +57,21 @@ class Parts(NamedTuple):
     late: pl.DataFrame
     dead: pl.DataFrame
     stats: pl.DataFrame
-    #: Jobs that failed, with the place that their state is as of.
+    #: Failed jobs, with the position of their state.
     failures: pl.DataFrame
-    #: Rows that an earlier version may have given out, with the ids that they had (REPEATS).
+    #: Rows that an earlier version may have emitted, with their earlier ids (REPEATS).
     repeats: pl.DataFrame = pl.DataFrame(schema=REPEATS)
 
 
 class Pushed(NamedTuple):
-    """How many windows and rows are new; and when the batch was pushed before, which jobs failed then."""
+    """The number of new windows and rows; if the batch was pushed before, also the jobs that failed then."""
 
     new: int
     failed: dict[Stream, str] | None
 
 
 class Bucket(NamedTuple):
-    """Whose progress is noted: a bucket's of the streams query, or of a job that has a query of its own."""
+    """The owner of a progress: a bucket of the streams query, or of a job with its own query."""
 
     epoch: int
     bucket: int
@@ -80,19 +79,19 @@ class Bucket(NamedTuple):
     job: Stream | None = None
 
     def note(self, connection: Connection, progress: Progress) -> None:
-        """Note how far it has come."""
-        params = {"epoch": self.epoch, "buckets": self.buckets, **self._place}
+        """Write its progress."""
+        params = {"epoch": self.epoch, "buckets": self.buckets, **self._key}
         params |= {"batch": progress.n, "state": msgspec.json.encode(progress).decode()}
         connection.execute(query("set_progress" if self.job is None else "set_job_progress"), params)
 
     def before(self, connection: Connection) -> Progress | None:
-        """What it has noted; nothing when the keys were cut into another number of buckets then."""
+        """Read its progress; None if the number of buckets was different then."""
         statement = "progress" if self.job is None else "job_progress"
-        row = connection.execute(query(statement), self._place).fetchone()
+        row = connection.execute(query(statement), self._key).fetchone()
         return to_progress(row[1]) if row is not None and row[0] == self.buckets else None
 
     def begin(self, connection: Connection, end: End) -> None:
-        """Let a new run of a job begin: it reads everything again, and counts it again."""
+        """Start a new run of a job: everything is read and counted again."""
         before = self.before(connection)
         if before is None or before.run != end.run:
             if end.n > 1:
@@ -101,11 +100,11 @@ class Bucket(NamedTuple):
                     "(QUEENSPARK_SPARK_SHUFFLE_PARTITIONS): set that back, or remove its folder; "
                     "the job then reads everything again, and pushes only rows that are missing"
                 )
-            connection.execute(query("forget_job_stats"), self._place)
+            connection.execute(query("forget_job_stats"), self._key)
             self.note(connection, Progress(run=end.run))
 
     @property
-    def _place(self) -> dict[str, Any]:
+    def _key(self) -> dict[str, Any]:
         job = {} if self.job is None else {"stream_id": self.job[0], "version": self.job[1]}
         return {"bucket": self.bucket, **job}
 
@@ -123,7 +122,7 @@ class _Chunk(NamedTuple):
         return self.first + self.windows.height + self.rows.height
 
     def without(self, streams: pl.DataFrame) -> _Chunk:
-        """Without what is of some streams and versions."""
+        """Remove the output of some streams and versions."""
 
         def others(frame: pl.DataFrame) -> pl.DataFrame:
             if frame.is_empty():
@@ -134,7 +133,7 @@ class _Chunk(NamedTuple):
 
 
 class WindowSink:
-    """Pushes the windows and rows of one task's buckets. Connects at the first push; close it in the end."""
+    """Pushes the windows and rows of one task's buckets. Connects at the first push; must be closed."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -142,26 +141,26 @@ class WindowSink:
         self._log = LogWriter()
         self._me = uuid4().hex[:8]
 
-    def push(self, place: Bucket, end: Progress, parts: Parts) -> Pushed:
-        """Push what a batch gave in one bucket; nothing if it was pushed before.
+    def push(self, bucket: Bucket, end: Progress, parts: Parts) -> Pushed:
+        """Push the output of a batch in one bucket; does nothing if it was pushed before.
 
-        `end` is what the bucket notes. A run that begins again from the log gives out the same as the one
-        before up to where that one came; it is left out. A job with a query of its own has the same ids of
-        rows in every run: those that are in the log are left out. Raises LostLeadership when the epoch is not
-        the leader's.
+        `end` becomes the bucket's progress. A run that restarts from the log repeats the output of the
+        previous run up to that run's progress; the repeated output is skipped. Rows of a job with its own
+        query have the same ids in every run: those in the log are skipped. Raises LostLeadership if the epoch
+        is not the leader's.
         """
         chunks = _chunks(parts)
         with self._connection() as connection:
-            if place.job is not None:
+            if bucket.job is not None:
                 with connection.transaction():
-                    self._check_epoch(connection, place.epoch)
-                    place.begin(connection, end)
+                    self._check_epoch(connection, bucket.epoch)
+                    bucket.begin(connection, end)
             new = 0
             given = _given_out(connection, parts.repeats)
             untold = NOTHING
             told_at = time.monotonic()
             for chunk in chunks[:-1]:
-                written = self._push_chunk(connection, place, end, chunk, given)
+                written = self._push_chunk(connection, bucket, end, chunk, given)
                 if written is None:  # all of it goes with the last one
                     break
                 new += written.new
@@ -171,10 +170,10 @@ class WindowSink:
                     untold, told_at = NOTHING, time.monotonic()
             self._told(connection, untold)
             with connection.transaction():
-                self._check_epoch(connection, place.epoch)
-                before = place.before(connection)
+                self._check_epoch(connection, bucket.epoch)
+                before = bucket.before(connection)
                 if before is not None and before.run == end.run and end.n <= before.n:
-                    return Pushed(0, _failed(connection, place.bucket, end))
+                    return Pushed(0, _failed(connection, bucket.bucket, end))
                 goes_on = before is not None and before.run == end.run
                 rest = chunks[-1] if goes_on else _Chunk(0, parts.windows, parts.rows)
                 is_past = before is not None and not goes_on and end.live <= before.live
@@ -186,45 +185,46 @@ class WindowSink:
                     self._note(connection, "add_late", parts.late, _LATE)
                     self._note(connection, "add_dropped", parts.late, _LATE, kinds=list(LEAVES_OUT))
                     self._note(connection, "add_dead", parts.dead, _DEAD)
-                    self._note(connection, "add_stats", parts.stats, _STATS, bucket=place.bucket)
-                    failed = {"bucket": place.bucket, "run": end.run, "batch": end.n}
+                    self._note(connection, "add_stats", parts.stats, _STATS, bucket=bucket.bucket)
+                    failed = {"bucket": bucket.bucket, "run": end.run, "batch": end.n}
                     self._note(connection, "add_failures", parts.failures, _FAILURES, **failed)
-                    place.note(connection, end)
+                    bucket.note(connection, end)
             return Pushed(new + self._told(connection, written), None)
 
     def _push_chunk(
-        self, connection: Connection, place: Bucket, end: Progress, chunk: _Chunk, given: pl.DataFrame
+        self, connection: Connection, bucket: Bucket, end: Progress, chunk: _Chunk, given: pl.DataFrame
     ) -> Written | None:
-        """Push a part of a batch, and note that it is there.
+        """Push a part of a batch, and record that it is written.
 
-        None when that is not possible: the bucket has noted nothing in this run yet, or the whole batch.
+        Returns None if that is not possible: the bucket has no progress in this run yet, or the whole batch
+        is pushed.
         """
-        if chunk.windows.is_empty() and place.job is None:
+        if chunk.windows.is_empty() and bucket.job is None:
             try:
-                return self._push_rows(connection, place, end, chunk, given)
+                return self._push_rows(connection, bucket, end, chunk, given)
             except psycopg.errors.UniqueViolation:
-                pass  # some of them are there already
+                pass  # some of them exist already
         with connection.transaction():
-            self._check_epoch(connection, place.epoch)
-            before = place.before(connection)
+            self._check_epoch(connection, bucket.epoch)
+            before = bucket.before(connection)
             if before is None or before.run != end.run or end.n <= before.n:
                 return None
             if before.pushed >= chunk.end:
                 return NOTHING
             written = self._write(connection, chunk, given)
-            place.note(connection, msgspec.structs.replace(before, pushed=chunk.end))
+            bucket.note(connection, msgspec.structs.replace(before, pushed=chunk.end))
         return written
 
     def _push_rows(
-        self, connection: Connection, place: Bucket, end: Progress, chunk: _Chunk, given: pl.DataFrame
+        self, connection: Connection, bucket: Bucket, end: Progress, chunk: _Chunk, given: pl.DataFrame
     ) -> Written | None:
-        """The same for rows that nobody has pushed yet, in a transaction as short as can be."""
+        """Do the same for new rows only, in the shortest possible transaction."""
         prepared = self._log.prepared(connection, _without(chunk.rows, given))
-        params = {"bucket": place.bucket, "queue_ids": chunk.rows["queue_id"].unique().to_list()}
+        params = {"bucket": bucket.bucket, "queue_ids": chunk.rows["queue_id"].unique().to_list()}
         with _brief_transaction(connection) as transaction:
             epoch, queues, buckets, state, txid, created_at = transaction.begin(query("begin_chunk"), params)
-            _check(epoch, place.epoch)
-            before = to_progress(state) if buckets == place.buckets else None
+            _check(epoch, bucket.epoch)
+            before = to_progress(state) if buckets == bucket.buckets else None
             if before is None or before.run != end.run or end.n <= before.n:
                 return None
             if before.pushed >= chunk.end:
@@ -233,32 +233,32 @@ class WindowSink:
                 connection, prepared, txid, created_at, {int(each) for each in queues or {}}
             )
             with connection.pipeline():
-                place.note(connection, msgspec.structs.replace(before, pushed=chunk.end))
+                bucket.note(connection, msgspec.structs.replace(before, pushed=chunk.end))
                 transaction.commit()
         return Written(new, set((queues or {}).values()))
 
     def _write(self, connection: Connection, chunk: _Chunk, given: pl.DataFrame) -> Written:
-        """Write a part of a batch, without rows that earlier versions have given out."""
+        """Write a part of a batch, without rows emitted by earlier versions."""
         rows = _without(chunk.rows, given)
         windows = self._log.windows(connection, chunk.windows)
         found = self._log.rows(connection, rows)
         return Written(windows.new + found.new, windows.queues | found.queues)
 
     def _told(self, connection: Connection, written: Written) -> int:
-        """Wake those who wait, after the commit: commits with notifications wait for each other."""
+        """Wake waiting readers, after the commit: commits with notifications are serialised."""
         if written.new:
             for text in pack(self._me, sorted(written.queues)):
                 connection.execute(query("notify"), {"message": text})
         return written.new
 
-    def counted_from(self, place: Bucket, end: End, streams: pl.DataFrame) -> pl.DataFrame:
-        """Where keys of count windows go on in a run that begins again: stream, version, key, txid, id.
+    def counted_from(self, bucket: Bucket, end: End, streams: pl.DataFrame) -> pl.DataFrame:
+        """Return where keys of count windows continue in a restarted run: stream, version, key, txid, id.
 
-        `streams` has stream, version, partitioned, size and step. Nothing for streams that an earlier run
-        had not come this far with, and nothing beyond the place to which it came.
+        `streams` has stream, version, partitioned, size and step. Streams beyond the progress of an earlier
+        run are skipped, and so are positions beyond it.
         """
         with self._connection() as connection:
-            before = place.before(connection)
+            before = bucket.before(connection)
             if before is None or before.run == end.run or end.live > before.live:
                 return pl.DataFrame(schema=_COUNTED)
             names = [f"{name}s" if name != "partitioned" else name for name in streams.columns]
@@ -315,13 +315,13 @@ class WindowSink:
 
 
 class _Transaction:
-    """A transaction whose first statement travels with its beginning."""
+    """A transaction that sends its first statement together with BEGIN."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def begin(self, statement: str, params: dict[str, Any]) -> tuple[Any, ...]:
-        """Begin it; the first row of a statement."""
+        """Begin, and return the first row of a statement."""
         with self._connection.pipeline():
             self._connection.execute("BEGIN")
             row = self._connection.execute(statement, params).fetchone()
@@ -329,13 +329,13 @@ class _Transaction:
         return row
 
     def commit(self) -> None:
-        """Commit it; within a pipeline, together with the statement before."""
+        """Commit; within a pipeline, together with the previous statement."""
         self._connection.execute("COMMIT")
 
 
 @contextmanager
 def _brief_transaction(connection: Connection) -> Iterator[_Transaction]:
-    """A transaction with as few round trips as can be; it is rolled back unless it was committed."""
+    """Open a transaction with minimal round trips; rolled back unless committed."""
     try:
         yield _Transaction(connection)
     finally:
@@ -349,28 +349,28 @@ def _check(found: int | None, epoch: int) -> None:
 
 
 def _without(rows: pl.DataFrame, given: pl.DataFrame) -> pl.DataFrame:
-    """Rows without those that earlier versions have given out."""
+    """Remove rows emitted by earlier versions."""
     if given.is_empty() or rows.is_empty():
         return rows
     return rows.join(given, on=["queue_id", "transaction_id"], how="anti", maintain_order="left")
 
 
 def _known(connection: Connection, before: Progress) -> pl.DataFrame:
-    """The streams and versions that an earlier run had come this far with."""
+    """Return the streams and versions that an earlier run had reached."""
     found = connection.execute(query("versions_as_of"), {"seq": before.seq}).fetchall()
     done = [(stream, version) for stream, version in found if name_of((stream, version)) not in before.behind]
     return pl.DataFrame(done, schema={"stream": pl.Int64, "version": pl.Int32}, orient="row")
 
 
 def _failed(connection: Connection, bucket: int, end: End) -> dict[Stream, str]:
-    """The jobs that failed in a bucket and batch."""
+    """Return the jobs that failed in a bucket and batch."""
     params = {"bucket": bucket, "run": end.run, "batch": end.n}
     found = connection.execute(query("failed_in"), params).fetchall()
     return {(int(stream), int(version)): str(error) for stream, version, error in found}
 
 
 def _given_out(connection: Connection, repeats: pl.DataFrame) -> pl.DataFrame:
-    """Those rows that the log has from an earlier version: queue_id and transaction_id."""
+    """Return the rows that the log has from an earlier version: queue_id and transaction_id."""
     pieces = []
     for (queue_id, after), rows in repeats.partition_by("queue_id", "after", as_dict=True).items():
         params = {"queue_id": queue_id, "after": after, "transaction_ids": rows["earlier_id"].to_list()}
@@ -381,16 +381,16 @@ def _given_out(connection: Connection, repeats: pl.DataFrame) -> pl.DataFrame:
 
 
 def _chunks(parts: Parts) -> list[_Chunk]:
-    """A batch in parts of bounded size, at least one: a long transaction holds the horizon back for all.
+    """Split a batch into parts of bounded size, at least one: long transactions hold the horizon back.
 
-    The same parts whenever the batch is run. A session must not be read before its dropped records are noted,
-    with the last part; so windows stay together when there are some.
+    Deterministic for a batch. A session must not be read before its dropped records are recorded, with the
+    last part; so windows, if any, stay together.
     """
     windows, rows = parts.windows, parts.rows
     found: list[_Chunk] = []
     first = 0
     if windows.height > _CHUNK_ROWS and parts.late.is_empty():
-        # Those of a key come in their order; keys come in any, unless they are sorted.
+        # Windows of a key keep their order; keys are sorted.
         windows = windows.sort("queue_id", "key", maintain_order=True)
         while windows.height > _CHUNK_ROWS:
             found.append(_Chunk(first, windows.head(_CHUNK_ROWS), rows.clear()))

@@ -1,4 +1,4 @@
-"""The window engine: pure functions over columnar frames; no Spark, no database, no clock of its own."""
+"""The window engine: pure functions over columnar frames, independent of Spark, database and wall clock."""
 
 from .aggregates import Aggregate
 from .column_types import type_of, type_text

@@ -12,10 +12,10 @@ from .errors import SpecError
 
 
 class Function(NamedTuple):
-    """What an aggregate function takes, and where it may stand."""
+    """The inputs of an aggregate function, and where it may be used."""
 
     inputs: int = 1
-    numbers: bool = False  # takes numbers only
+    numbers: bool = False  # accepts numbers only
     compares: bool = False  # compares its last input
     final_only: bool = False
     rows_only: bool = False
@@ -46,9 +46,9 @@ FUNCTIONS: dict[str, Function] = {
 class Aggregate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A function over columns of the records.
 
-    `count` without an input counts records. `where` names a Boolean column: only records in which it is true
-    count. `rows` is the number of records of a buffer that is shorter than the spec's. `parameter` is the
-    share of a percentile, or how many records `lag` looks back.
+    `count` without an input counts records. `where` names a Boolean column that filters the records. `rows`
+    is the number of records of a buffer shorter than the spec's. `parameter` is the fraction of a percentile,
+    or the offset of `lag`.
     """
 
     function: str
@@ -102,7 +102,7 @@ class Aggregate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def kinds(self) -> tuple[pl.DataType, ...]:
-        """The types of the inputs; a column that is always null passes for numbers."""
+        """The types of the inputs; an all-null column counts as numbers."""
         found = (type_of(text) for text in self.types)
         return tuple(pl.Float64() if kind == pl.Null() else kind for kind in found)
 
@@ -114,7 +114,7 @@ class Aggregate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def error(self) -> str | None:
-        """The column that says why there is no value; None where there always is one."""
+        """The column with the reason for a missing value; None if there always is one."""
         exact = self.function in ("sum", "avg") and not self.kinds[0].is_float()
         exact = exact and (self.function == "sum" or isinstance(self.kinds[0], pl.Decimal))
         limited = self.distinct or FUNCTIONS[self.function].final_only

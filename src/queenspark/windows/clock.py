@@ -1,9 +1,9 @@
-"""Clocks: how far each key is closed.
+"""Clocks: the watermark of each key.
 
-Ingest time: safe time minus grace, the same for all keys of a stream, moved by ticks only. Event time:
-for each key, record by record: its largest event time minus grace; and after a silence of `idle`, as the
-log's own time tells it, the ingest clock minus grace, but no further than its last window goes. So silence
-seals what is there, and a backfill that pauses can go on where it was.
+Ingest time: safe time minus grace, the same for all keys of a stream, advanced by ticks only. Event time: per
+key, record by record, its largest event time minus grace; and after `idle` time without records, measured in
+log time, the ingest clock minus grace, but not beyond its last window. So silence seals existing windows, and
+a paused backfill can continue.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _KEYS = {"k": pl.Int64, "m": pl.Int64, "l": pl.Int64, "c": pl.Int64}
 
 
 class IngestClock:
-    """One mark per stream."""
+    """One watermark per stream."""
 
     def __init__(self, spec: WindowSpec, table: pl.DataFrame | None) -> None:
         self._spec = spec
@@ -28,7 +28,7 @@ class IngestClock:
         self.table = table if table is not None else pl.DataFrame(schema=schema)
 
     def judge(self, records: pl.DataFrame) -> pl.DataFrame:
-        """Records with `closed`: where their key was closed when they came."""
+        """Add `closed` to the records: the watermark of their key when they arrived."""
         if self.table.height == 1 and is_only_stream(records, self.table["g"][0]):
             return records.with_columns(closed=pl.lit(self.table["closed"][0], dtype=pl.Int64))
         numbered = records.with_columns(g=stream_of(pl.col("k")))
@@ -36,11 +36,11 @@ class IngestClock:
         return joined.with_columns(pl.col("closed").fill_null(NEVER))
 
     def pass_(self, records: pl.DataFrame) -> pl.DataFrame | None:
-        """Records have been added; nothing closes before the tick."""
+        """Nothing closes before the tick."""
         return None
 
     def tick(self, streams: pl.DataFrame) -> pl.DataFrame:
-        """Safe time has come to `safe` for some streams; all marks."""
+        """Advance safe time to `safe` for some streams; return all watermarks."""
         if streams.height == self.table.height == 1 and streams["g"][0] == self.table["g"][0]:
             mark = int(streams["safe"][0]) - self._spec.grace_us
             if mark > self.table["closed"][0]:
@@ -55,24 +55,25 @@ class IngestClock:
         return self.table
 
     def forgettable(self, streams: pl.DataFrame) -> pl.DataFrame | None:
-        """Ingest time keeps nothing by key."""
+        """Ingest time keeps no state per key."""
         return None
 
     def forget(self, keys: pl.DataFrame) -> None:
-        """Nothing to forget."""
+        """Nothing to expire."""
 
 
 class EventClock:
-    """Per key: its largest event time `m`, its largest creation time `l`, and how far it is closed, `c`."""
+    """Per key: its largest event time `m`, its largest creation time `l`, and its watermark `c`."""
 
     def __init__(self, spec: WindowSpec, table: pl.DataFrame | None) -> None:
         self._spec = spec
         self.table = table if table is not None else pl.DataFrame(schema=_KEYS)
 
     def judge(self, records: pl.DataFrame) -> pl.DataFrame:
-        """Records by key, with `closed`, where their key was closed when they came, and their `silence`.
+        """Return records by key, with `closed`, the watermark of their key on arrival, and `silence`.
 
-        A record's own time is counted into `closed`: it can never close its own window, so that is the same.
+        A record's own time is included in `closed`: it can never close its own window, so the result is the
+        same.
         """
         spec = self._spec
         k = pl.col("k")
@@ -91,7 +92,7 @@ class EventClock:
         ).drop("m", "l", "c")
 
     def pass_(self, records: pl.DataFrame) -> pl.DataFrame | None:
-        """Records have been added: where their keys are closed now."""
+        """Advance the clock by these records; return the watermarks of their keys."""
         moved = records.group_by(KEY).agg(
             pl.col("t").max().alias("m"),
             pl.col("created").max().alias("l"),
@@ -107,7 +108,7 @@ class EventClock:
         return moved.select(*KEY, closed=pl.col("c"))
 
     def tick(self, streams: pl.DataFrame) -> pl.DataFrame:
-        """Safe time has come to `safe` for some streams; the marks of silent keys."""
+        """Advance safe time to `safe` for some streams; return the watermarks of idle keys."""
         spec = self._spec
         if not self._any_silent(streams):
             return _NO_MARKS
@@ -124,7 +125,7 @@ class EventClock:
         return table.filter("silent").select(*KEY, closed=pl.col("c"), cap=cap)
 
     def _any_silent(self, streams: pl.DataFrame) -> bool:
-        """Whether a key can be silent, by the oldest of all and the latest safe time."""
+        """Whether any key can be idle, by the oldest of all and the latest safe time."""
         if self.table.is_empty() or streams.is_empty():
             return False
         return whole(streams["safe"].max()) - whole(self.table["l"].min()) >= min(
@@ -132,7 +133,7 @@ class EventClock:
         )
 
     def _by_silence(self, now: pl.Expr, newest: pl.Expr) -> pl.Expr:
-        """Where a silent key is closed; `newest` is its largest event time."""
+        """The watermark of an idle key; `newest` is its largest event time."""
         spec = self._spec
         mark = now - spec.grace_us
         if spec.emit_empty:
@@ -149,17 +150,17 @@ class EventClock:
         return numbered.join(streams.select("g", "safe"), on="g", how="left", maintain_order="left")
 
     def marks(self) -> pl.DataFrame:
-        """Where all keys are closed."""
+        """The watermarks of all keys."""
         return self.table.select(*KEY, closed=pl.col("c"))
 
     def forgettable(self, streams: pl.DataFrame) -> pl.DataFrame | None:
-        """Keys that have been silent for so long that they may be forgotten."""
+        """Return keys that were idle long enough to expire."""
         if not self._any_silent(streams):
             return None
         return self._with_safe(streams).filter(pl.col("safe") - pl.col("l") >= self._spec.keep).select(KEY)
 
     def forget(self, keys: pl.DataFrame) -> None:
-        """These keys are new again."""
+        """Expire these keys."""
         self.table = self.table.join(keys, on=KEY, how="anti")
 
 

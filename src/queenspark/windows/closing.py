@@ -1,4 +1,4 @@
-"""Windows that time closes: open ones, sealed ones that are remembered, and what moves between them."""
+"""Windows closed by time: open ones, sealed ones kept for revisions, and the transitions between them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .layout import KEY, Layout
 
 
 class ClosingWindows:
-    """What tumbling, sliding and session windows share. Tables hold part rows by window and source."""
+    """Common base of tumbling, sliding and session windows. Tables hold part rows by window and source."""
 
     def __init__(
         self, layout: Layout, directory: Directory, open_: pl.DataFrame | None, sealed: pl.DataFrame | None
@@ -23,7 +23,7 @@ class ClosingWindows:
         self.emitted = Emitted(layout, directory)
 
     def take_due(self, closed: pl.DataFrame) -> pl.DataFrame | None:
-        """Take the windows that are to be sealed out of the open ones. `closed`: `k` or `g`, and `closed`."""
+        """Remove and return the open windows to seal. `closed`: `k` or `g`, and `closed`."""
         split = due(self.open, closed, 0) if self.open is not None else None
         if split is None:
             return None
@@ -31,12 +31,12 @@ class ClosingWindows:
         return taken
 
     def forget(self, keys: pl.DataFrame) -> None:
-        """Forget the sealed windows of some keys."""
+        """Expire the sealed windows of some keys."""
         if self.sealed is not None:
             self.sealed = self.sealed.join(keys, on=KEY, how="anti")
 
     def purge(self, closed: pl.DataFrame) -> None:
-        """Forget sealed windows that can no longer be revised."""
+        """Expire sealed windows that can no longer be revised."""
         if self.sealed is not None:
             split = due(self.sealed, closed, self._layout.spec.keep)
             if split is not None:
@@ -44,14 +44,14 @@ class ClosingWindows:
 
 
 def append(table: pl.DataFrame | None, rows: pl.DataFrame) -> pl.DataFrame:
-    """The table with more rows."""
+    """Append rows to a table."""
     return rows if table is None or table.is_empty() else pl.concat([table, rows.select(table.columns)])
 
 
 def due(table: pl.DataFrame, closed: pl.DataFrame, keep: int) -> tuple[pl.DataFrame, pl.DataFrame] | None:
-    """Part the windows that end at or before the mark of their key (or stream) minus `keep` from the others.
+    """Split off the windows that end at or before the watermark of their key (or stream) minus `keep`.
 
-    None when there are none, which is found out without looking at the keys.
+    None if there are none, which is detected without a join over the keys.
     """
     if table.is_empty() or closed.is_empty():
         return None

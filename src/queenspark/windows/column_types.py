@@ -1,4 +1,4 @@
-"""Column types as text: a spec says what its inputs are, so that a batch without records has types too."""
+"""Column types as text: a spec declares its input types, so that a batch without records has types too."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LIST = re.compile(r"List\((.+)\)")
 
 
 def type_text(kind: pl.DataType) -> str:
-    """A column type as text: `Int64`, `Decimal(12,2)`, `Datetime` (microseconds, UTC), `List(String)`."""
+    """Format a column type: `Int64`, `Decimal(12,2)`, `Datetime` (microseconds, UTC), `List(String)`."""
     if isinstance(kind, pl.Decimal):
         return f"Decimal({kind.precision},{kind.scale})"
     if isinstance(kind, pl.List):
@@ -33,7 +33,7 @@ def type_text(kind: pl.DataType) -> str:
 
 
 def type_of(text: str) -> pl.DataType:
-    """The column type of a text, or SpecError."""
+    """Parse a column type; raises SpecError."""
     if found := _DECIMAL.fullmatch(text):
         precision, scale = map(int, found.groups())
         if not (1 <= precision <= 38 and scale <= precision):

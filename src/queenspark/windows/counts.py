@@ -1,4 +1,4 @@
-"""Count windows and rows buffers: records of a key by their number, whatever the time."""
+"""Count windows and rows buffers: the records of a key by number, independent of time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNTS = {"k": pl.Int64, "seen": pl.Int64}
 
 
 class CountWindows:
-    """Window j holds the records j * step … j * step + size - 1 of its key."""
+    """Window j contains the records j * step … j * step + size - 1 of its key."""
 
     def __init__(
         self, layout: Layout, directory: Directory, open_: pl.DataFrame | None, counts: pl.DataFrame | None
@@ -30,7 +30,7 @@ class CountWindows:
         self.emitted = Emitted(layout, directory, at="first")
 
     def add(self, records: pl.DataFrame) -> None:
-        """Number the records; emit windows that are full or, with `changes`, each record's windows."""
+        """Number the records; emit full windows or, with `changes`, the windows of each record."""
         if records.is_empty():
             return
         records = records.join(self.counts, on=KEY, how="left", maintain_order="left").with_columns(
@@ -76,7 +76,7 @@ class CountWindows:
         )
 
     def _expand(self, rows: pl.DataFrame, pane: int) -> pl.DataFrame:
-        """Each row once for each window that holds its records."""
+        """Repeat each row for each window that contains its records."""
         last = pl.col("n") // self._step
         first = pl.max_horizontal((pl.col("n") - self._size) // self._step + 1, pl.lit(0))
         if self._step == self._size:
@@ -95,14 +95,14 @@ class CountWindows:
         self.emitted.changes(records, prior, _NUMBERED, pl.col("count"))
 
     def forget(self, keys: pl.DataFrame) -> None:
-        """These keys are new again."""
+        """Expire these keys."""
         self.counts = self.counts.join(keys, on=KEY, how="anti")
         if self.open is not None:
             self.open = self.open.join(keys, on=KEY, how="anti")
 
 
 class RowsBuffer:
-    """The last `size` records of each key; every record emits what is in the buffer after it."""
+    """The last `size` records of each key; every record emits the buffer's content after it."""
 
     def __init__(self, layout: Layout, directory: Directory, buffer: pl.DataFrame | None) -> None:
         self._layout = layout
@@ -111,7 +111,7 @@ class RowsBuffer:
         self.emitted = Emitted(layout, directory, at="last")
 
     def add(self, records: pl.DataFrame) -> None:
-        """Emit one row for each record."""
+        """Emit one row per record."""
         if records.is_empty():
             return
         columns = ("k", "source", "t", "pos", *self._layout.columns)
@@ -131,6 +131,6 @@ class RowsBuffer:
         self.buffer = append(rest, last)
 
     def forget(self, keys: pl.DataFrame) -> None:
-        """These keys are new again."""
+        """Expire these keys."""
         if self.buffer is not None:
             self.buffer = self.buffer.join(keys, on=KEY, how="anti")

@@ -1,7 +1,7 @@
-"""The directory of keys: every (stream, version, key) that has state has a number.
+"""The key directory: every (stream, version, key) with state has a number.
 
-All tables of the state and all work of a step use the number `k`; names are put back only on what is
-emitted. The upper bits of a number tell its stream.
+All tables of the state and all computations of a step use the number `k`; names are restored only on emitted
+rows. The upper bits of a number identify the stream.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ STREAM_BITS = 2**40
 _KEYS = {"k": pl.Int64, "g": pl.Int64, "key": pl.String}
 _STREAMS = {"g": pl.Int64, "stream": pl.Int64, "version": pl.Int32}
 _SMALL = 1_000  # records
-_SLACK = 10_000  # keys without state that may stay before the directory is cleaned
+_SLACK = 10_000  # keys without state that are tolerated before a clean-up
 
 
 def whole(value: object) -> int:
-    """The largest or least of some whole numbers; Polars says that it may be anything."""
+    """Narrow an integer minimum or maximum, which Polars types as object."""
     assert isinstance(value, int)
     return value
 
 
 def stream_of(k: pl.Expr) -> pl.Expr:
-    """The number of the stream of a key."""
+    """The stream number of a key."""
     return k // STREAM_BITS
 
 
 def is_only_stream(rows: pl.DataFrame, g: int) -> bool:
-    """Whether all rows are of the stream of that number."""
+    """Whether all rows belong to the stream of this number."""
     return bool(rows.select((stream_of(pl.col("k")) == g).all()).item())
 
 
 def among(table: pl.DataFrame, numbers: pl.Series) -> pl.DataFrame:
-    """The rows of a table with these numbers, before a join: a large table is looked through, not hashed."""
+    """Filter a table to these numbers before a join: a large table is scanned, not hashed."""
     if table.height < 4 * numbers.len():
         return table
     return table.filter(pl.col("k").is_in(numbers.unique().implode()))
@@ -46,7 +46,7 @@ class Directory:
         self.keys = keys if keys is not None else pl.DataFrame(schema=_KEYS)
 
     def number_streams(self, streams: pl.DataFrame) -> pl.DataFrame:
-        """The streams (stream, version, …) with their numbers `g`; new ones get the next."""
+        """Add numbers `g` to streams (stream, version, …), assigning new ones as needed."""
         known = ["stream", "version"]
         if (
             streams.height == self.streams.height == 1
@@ -61,7 +61,7 @@ class Directory:
         return streams.join(self.streams, on=known, how="left", maintain_order="left")
 
     def number_keys(self, batch: pl.DataFrame) -> pl.DataFrame:
-        """The batch with `k` for each record; batch has `g`."""
+        """Add `k` to each record of a batch with `g`."""
         if batch.height < _SMALL:
             return self._number_few(batch)
         codes = batch["key"].cast(pl.Categorical(pl.Categories.random())).to_physical().cast(pl.Int64)
@@ -84,7 +84,7 @@ class Directory:
         )
 
     def _number_few(self, batch: pl.DataFrame) -> pl.DataFrame:
-        """The same with fewer calls, for a few records."""
+        """Do the same with fewer calls, for a few records."""
         known = self.keys
         if known.height > 4 * batch.height:
             known = known.filter(pl.col("key").is_in(batch["key"].implode()))
@@ -103,12 +103,12 @@ class Directory:
         return new
 
     def name(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows with stream, version and key."""
+        """Add stream, version and key to rows."""
         named = rows.join(among(self.keys, rows["k"]), on="k", how="left", maintain_order="left")
         return named.join(self.streams, on="g", how="left", maintain_order="left")
 
     def clean(self, used: list[pl.DataFrame]) -> None:
-        """Forget keys that no table uses, once there are many."""
+        """Remove unused keys, once there are many."""
         most = sum(table.height for table in used)
         if self.keys.height > 2 * most + _SLACK:
             ks = (

@@ -1,4 +1,4 @@
-"""What is emitted: each window once it is sealed (`final`), or each record's windows (`changes`)."""
+"""Emission: each window once it is sealed (`final`), or the windows of each record (`changes`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORD = 2**64
 
 
 class Emitted:
-    """Collects rows in the order in which they are emitted."""
+    """Collects rows in order of emission."""
 
     def __init__(self, layout: Layout, directory: Directory, *, at: str | None = None) -> None:
         self._layout = layout
@@ -25,37 +25,37 @@ class Emitted:
         self.frames: list[pl.DataFrame] = []
 
     def windows(self, rows: pl.DataFrame, by: Sequence[str]) -> None:
-        """Whole windows, given as part rows by source with their revision (and what they replace)."""
+        """Emit whole windows, given as part rows by source with their revision (and the ids they replace)."""
         if rows.is_empty():
             return
         if "replaces" not in rows.columns:
             rows = rows.with_columns(replaces=_nothing())
-        # Those of one push have the same time, so count windows go by their number.
+        # Records of one push have the same time, so count windows are sorted by number.
         order = "number" if "number" in by else "end"
         self._put(self._layout.with_sources(rows, by).sort(order, maintain_order=True))
 
     def changes(
         self, records: pl.DataFrame, prior: pl.DataFrame, by: Sequence[str], revision: pl.Expr
     ) -> None:
-        """One row for each record: its window after it. `prior` are the part rows that were there before."""
+        """Emit one row per record: its window after it. `prior` are the earlier part rows."""
         if not records.is_empty():
             rows = self._running(records, prior, by).with_columns(revision=revision, replaces=_nothing())
             self._put(rows, of_records=True)
 
     def group(self, records: pl.DataFrame, prior: pl.DataFrame | None) -> None:
-        """One row for each record: its key after it. `prior` are the part rows of these keys."""
+        """Emit one row per record: its key after it. `prior` are the part rows of these keys."""
         new = records.with_columns(is_new=pl.lit(True))
         old = None if prior is None else prior.with_columns(is_new=pl.lit(False))
         rows = self._layout.accumulate(in_runs(new if old is None else _both(old, new), KEY))
         self._put(rows.filter("is_new").with_columns(**_no_window()), of_records=True)
 
     def whole_groups(self, rows: pl.DataFrame) -> None:
-        """One row for each key."""
+        """Emit one row per key."""
         if not rows.is_empty():
             self._put(rows.with_columns(**_no_window()))
 
     def revisions(self, records: pl.DataFrame, prior: pl.DataFrame, by: Sequence[str]) -> None:
-        """The same for records that come late; each makes the next revision of its window."""
+        """Do the same for late records; each creates the next revision of its window."""
         records = records.with_columns(revision=pl.lit(None, dtype=pl.Int64))
         running = self._running(records, prior, by, pl.col("revision").max())
         number = pl.int_range(1, pl.len() + 1).over(by)
@@ -65,7 +65,7 @@ class Emitted:
     def _running(
         self, records: pl.DataFrame, prior: pl.DataFrame, by: Sequence[str], *more: pl.Expr
     ) -> pl.DataFrame:
-        """Each record as its window after it, with its sources; `more` is what it gets of the prior rows."""
+        """Return each record as its window after it, with its sources and `more` prior columns."""
         old = prior.with_columns(is_new=pl.lit(False), pos=pl.col("last"))
         new = records.with_columns(is_new=pl.lit(True))
         sources = _only_source(pl.col("first"), pl.col("last"))
@@ -79,7 +79,7 @@ class Emitted:
         return _in_log_order(rows.with_columns(carried).filter("is_new").with_columns(sources=sources))
 
     def rolling(self, rows: pl.DataFrame) -> None:
-        """One row for each new record: the last records of its key. Rows are in runs."""
+        """Emit one row per new record: the last records of its key. Rows are in runs."""
         if rows["source"].n_unique() == 1:
             sources = _only_source(pl.col("first"), pl.col("last"))
         else:
@@ -95,7 +95,7 @@ class Emitted:
 
 
 def _no_window() -> dict[str, pl.Expr]:
-    """Columns of rows that are not of a window."""
+    """Columns of rows without a window."""
     none = pl.lit(None, dtype=pl.Int64)
     sources = pl.lit([], dtype=_SOURCES)
     return {
@@ -112,7 +112,7 @@ def _nothing() -> pl.Expr:
 
 
 def _in_log_order(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows that are sorted by key, with those of each key in log order."""
+    """Sort rows by key and log order, if needed."""
     wrong = (pl.col("k") == pl.col("k").shift(1)) & (pl.col("pos") < pl.col("pos").shift(1))
     return rows.sort("k", "pos") if rows.select(wrong.any()).item() else rows
 
@@ -122,7 +122,7 @@ def _both(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
 
 
 def running_sources(rows: pl.DataFrame) -> pl.DataFrame:
-    """For each part row, the positions of every source up to it in its run, in the order of the rows."""
+    """Return the positions of every source up to each part row of its run, in row order."""
     sources = sorted(rows["source"].drop_nulls().unique())
     ranges = []
     for source in sources:
@@ -137,7 +137,7 @@ def running_sources(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _window_sources(rows: pl.DataFrame, size: int) -> pl.Expr:
-    """The positions of every source among the last `size` rows of a key."""
+    """Return the positions of every source among the last `size` rows of a key."""
     sources = sorted(rows["source"].unique())
     ranges = []
     for source in sources:

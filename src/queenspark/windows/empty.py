@@ -1,4 +1,4 @@
-"""Empty windows: those between and after windows with records, for people who asked for them."""
+"""Empty windows: emitted on request between and after windows with records."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from .directory import stream_of
 from .layout import KEY, NEVER
 from .spec import WindowSpec
 
-#: Windows in a row that are emitted empty; after that a key gets no more until its next record.
+#: Limit of consecutive empty windows; then a key gets no more until its next record.
 MOST = 10_000
 _TABLE = {"k": pl.Int64, "upto": pl.Int64, "last": pl.Int64}
 
 
 class EmptyWindows:
-    """Per key: up to where its empty windows are emitted, and its last window with a record before that."""
+    """Per key: the end of its emitted empty windows, and its last earlier window with a record."""
 
     def __init__(self, spec: WindowSpec, table: pl.DataFrame | None) -> None:
         self._spec = spec
@@ -25,7 +25,7 @@ class EmptyWindows:
         return (time - self._spec.duration) // self._spec.slide * self._spec.slide + self._spec.slide
 
     def note(self, rows: pl.DataFrame) -> None:
-        """Records have come into windows: `k`, `start`, and `closed`, where the key was closed then."""
+        """Note windows with records: `k`, `start`, and `closed`, the watermark of the key."""
         is_sealed = pl.col("start") + self._spec.duration <= pl.col("closed")
         noted = rows.group_by(KEY).agg(
             upto=pl.col("closed").min(), last=pl.col("start").filter(is_sealed).max().fill_null(NEVER)
@@ -38,9 +38,9 @@ class EmptyWindows:
         self.table = pl.concat([rest, merged.agg(pl.col("upto").max(), pl.col("last").max())])
 
     def passed(self, closed: pl.DataFrame, due: pl.DataFrame | None) -> pl.DataFrame:
-        """The empty windows that end up to where their key is closed now; `due` are those with records.
+        """Return the empty windows up to the watermarks; `due` are those with records.
 
-        `closed` has `k` or `g`, `closed` and, where keys can be forgotten, `cap`: the end of a key's life.
+        `closed` has `k` or `g`, `closed` and, if keys can expire, `cap`: the end of a key's life.
         """
         if "g" in closed.columns:
             marked = self.table.with_columns(g=stream_of(pl.col("k"))).join(closed, on="g").drop("g")
@@ -74,11 +74,11 @@ class EmptyWindows:
         return empty.with_columns(end=pl.col("start") + self._spec.duration)
 
     def forget(self, keys: pl.DataFrame) -> None:
-        """These keys are new again."""
+        """Expire these keys."""
         self.table = self.table.join(keys, on=KEY, how="anti")
 
     def next_ends(self) -> pl.DataFrame:
-        """When the next empty window of each key ends, if no record comes before: `k` and `end`."""
+        """Return the end of the next empty window of each key, if no record arrives first: `k` and `end`."""
         start = pl.max_horizontal(self._after(pl.col("upto")), pl.col("last") + self._spec.slide)
         waiting = self.table.filter(pl.col("last") > NEVER).with_columns(start=start)
         reached = pl.col("start") <= pl.col("last") + MOST * self._spec.slide

@@ -1,9 +1,9 @@
 """The engine: records and ticks in, emitted windows and the next state out.
 
-One call serves many streams. Streams with the same spec are worked on together; there is a loop over
-distinct specs, never over keys or records. A spec without records and without anything that is due is left
-out of a step. Records that come when a window of theirs is closed have to be judged in the order of the log:
-they cut the records of their key into rounds, which are worked on one after the other.
+One call serves many streams. Streams with the same spec are processed together; there is a loop over distinct
+specs, never over keys or records. A spec without records and with nothing due is skipped. Records for closed
+windows have to be judged in log order: they split the records of their key into rounds, which are processed
+one after the other.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ Safe = int | Mapping[Stream, int]
 
 
 class Result(NamedTuple):
-    """What a step gave."""
+    """The result of a step."""
 
     state: State
     rows: list[pl.DataFrame]
-    dead: pl.DataFrame  # records without a time
-    late_log: pl.DataFrame  # late records of streams that warn
-    dropped: pl.DataFrame  # late records that are left out of a window, of all streams
+    dead: pl.DataFrame  # records without a usable time
+    late_log: pl.DataFrame  # late records of streams with the policy `warn`
+    dropped: pl.DataFrame  # late records excluded from a window, of all streams
     report: Report
-    #: Streams that could not be worked on, with the reason. Their state is as it was.
+    #: Failed streams, with the reason. Their state is unchanged.
     failed: dict[Stream, str]
 
 
@@ -60,12 +60,12 @@ class Engine:
         safe_us: Safe,
         was_us: Safe | None = None,
     ) -> Result:
-        """Take a batch of records in log order, then a tick.
+        """Process a batch of records in log order, then a tick.
 
-        `batch` is one frame or several, each with the records of some streams and the inputs that their specs
-        name. `safe_us` is the safe time after the batch, of all streams or of each; a stream without one
-        takes no part. `was_us` is the safe time before the batch, likewise; where it is given, specs with
-        nothing to do are left out, which changes nothing but when things are forgotten.
+        `batch` is one frame or several, each with the records of some streams and the inputs of their specs.
+        `safe_us` is the safe time after the batch, for all streams or by stream; a stream without one is
+        skipped. `was_us` is the safe time before the batch, likewise; if given, idle specs are skipped, which
+        affects only the time of expiry.
         """
         state = settled(state or State(), self._homes)
         frames = [batch] if isinstance(batch, pl.DataFrame) else batch
@@ -99,7 +99,7 @@ class Engine:
         )
 
     def _wanted(self, state: State, records: Mapping[str, Any], safe_us: Safe) -> list[str]:
-        """The specs with records, and those of which something may be due, in the order of all."""
+        """Return the specs with records or with something due, in order."""
         latest = safe_us if isinstance(safe_us, int) else max(safe_us.values(), default=None)
         due = state.overview.due(latest) if latest is not None else []
         return sorted({*records, *due}, key=self._order.__getitem__)
@@ -109,7 +109,7 @@ class Engine:
         return self._homes.get(stream)
 
     def finish(self, state: State) -> list[pl.DataFrame]:
-        """The rows of groups that are emitted at the end: when no more records will come."""
+        """Return the rows of groups emitted at the end of input."""
         frames: list[pl.DataFrame] = []
         for text, spec in self._specs.items():
             tables = state.tables.get(text)

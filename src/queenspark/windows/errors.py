@@ -2,7 +2,7 @@
 
 
 class SpecError(ValueError):
-    """A window definition that cannot be; the message names the field."""
+    """An invalid window definition; the message names the field."""
 
 
 class StateError(ValueError):
@@ -10,4 +10,4 @@ class StateError(ValueError):
 
 
 class InputError(ValueError):
-    """Records whose columns are not those of their spec."""
+    """Records with columns other than those of their spec."""

@@ -1,7 +1,7 @@
-"""Event times out of payloads: a path into JSON, to microseconds.
+"""Event times from payloads: a path into JSON, to microseconds.
 
-A value is a time when it is an ISO 8601 string (with an offset or a Z; without one it is UTC) or a number:
-milliseconds since the epoch, fractions allowed. Everything else is no time: null.
+A time is an ISO 8601 string (with an offset or a Z, else UTC) or a number: milliseconds since the epoch,
+fractions allowed. Anything else is null.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FIRST = -62_135_596_800_000_000  # the year 1
 _END = 253_402_300_800_000_000  # the year 10000
 _MOST_MS = 10**15
 _SECOND = 1_000_000
-_NUMBERS = (int, float)  # not bool, which is an int to Python and none to JSON
+_NUMBERS = (int, float)  # excludes bool, an int in Python but not in JSON
 _ISO = (
     r"^([0-9]{4})-([0-9]{2})-([0-9]{2})"
     r"(?:[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]+))?)?"
@@ -41,10 +41,10 @@ Find = Callable[[str], Any]
 
 
 def event_times(payloads: pl.Series, path: str) -> pl.Series:
-    """The event time of each payload (JSON text) in microseconds, or null.
+    """Extract the event time of each payload (JSON text) in microseconds, or null.
 
-    The path is dotted, with numbers for places in lists: `ts`, `order.lines.0.at`. A leading `data.` means
-    the payload itself, so `data.ts` is `ts`.
+    The path is dotted, with numbers as list indexes: `ts`, `order.lines.0.at`. A leading `data.` is the
+    payload itself, so `data.ts` is `ts`.
     """
     find = _finder(path)
     texts: list[str | None] = []
@@ -60,18 +60,18 @@ def event_times(payloads: pl.Series, path: str) -> pl.Series:
 
 
 def steps(path: str) -> list[str]:
-    """The steps of a path, from the payload on."""
+    """Split a path into steps, relative to the payload."""
     parts = path.split(".")
     return parts[1:] if parts[0] == "data" else parts
 
 
 def _number(value: float) -> int | None:
-    """Milliseconds as microseconds."""
+    """Convert milliseconds to microseconds."""
     return round(value * 1000) if -_MOST_MS < value < _MOST_MS else None
 
 
 def _finder(path: str) -> Find:
-    """Finds the value at a path. What lies beside the path is skipped by the decoder, not built."""
+    """Build a lookup for a path. The decoder skips all other values."""
     names = steps(path)
     fixed = next((n for n, name in enumerate(names) if name.isdigit()), len(names))
     kind: Any = Any
@@ -84,7 +84,7 @@ def _finder(path: str) -> Find:
     def find(payload: str) -> Any:
         try:
             value = walk(decode(payload))
-        except (msgspec.MsgspecError, AttributeError):  # something else than an object on the way
+        except (msgspec.MsgspecError, AttributeError):  # a value other than an object on the path
             return None
         for name in rest:
             if isinstance(value, list):
@@ -101,7 +101,7 @@ def _itself(value: Any) -> Any:
 
 
 def _parsed(texts: pl.Series) -> pl.Series:
-    """Microseconds of ISO 8601 texts, by the calendar's arithmetic: exact, and the same everywhere."""
+    """Parse ISO 8601 texts to microseconds by calendar arithmetic: exact and portable."""
     parts = texts.to_frame().select(pl.col("text").str.extract_groups(_ISO).struct.rename_fields(_NAMES))
     frame = parts.unnest("text")
     whole = [name for name in _NAMES if name not in ("fraction", "z", "sign")]
@@ -122,7 +122,7 @@ def _parsed(texts: pl.Series) -> pl.Series:
 
 
 def _days() -> pl.Expr:
-    """Days since the epoch; years are counted from March, so that the leap day is the last."""
+    """Days since the epoch; years start in March, so that the leap day comes last."""
     year = pl.col("year") - (pl.col("month") <= 2).cast(pl.Int64)
     month = (pl.col("month") + 9) % 12
     of_year = (153 * month + 2) // 5 + pl.col("day") - 1
@@ -130,7 +130,7 @@ def _days() -> pl.Expr:
 
 
 def _possible() -> pl.Expr:
-    """Whether there is such a time."""
+    """Whether the date and time are valid."""
     year, month = pl.col("year"), pl.col("month")
     leap = ((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0)
     short = (

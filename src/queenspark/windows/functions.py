@@ -1,7 +1,7 @@
-"""The aggregate functions: which parts each is made of, and how they become its value.
+"""The aggregate functions: their parts, and the value computed from these.
 
-Values and types are those of Spark SQL in ANSI mode. Sums of whole numbers and decimals are exact; one that
-does not fit its type has no value, and a reason instead.
+Values and types are those of Spark SQL in ANSI mode. Sums of integers and decimals are exact; on overflow the
+value is null, with a reason.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .aggregates import Aggregate
 from .parts import Part, Parts
 
 _INTEGER = pl.Int128()
-_UNIT = 10**18  # where the digits of long decimals are split
+_UNIT = 10**18  # splits the digits of long decimals
 _MOST_DIGITS = 38
 
 
@@ -33,7 +33,7 @@ class _Inputs:
         self._about = f"({','.join(aggregate.inputs)}){where}{rows}"
 
     def name(self, part: str) -> str:
-        """The name of a part: what it is, and of which inputs."""
+        """The name of a part: its content and its inputs."""
         return part + self._about
 
     @property
@@ -43,11 +43,11 @@ class _Inputs:
 
     @property
     def column(self) -> pl.Expr:
-        """The value, null where it does not count."""
+        """The value, null if the record is filtered out."""
         return self.counted(self.columns[0])
 
     def counted(self, column: pl.Expr) -> pl.Expr:
-        """A column, null where the record does not count."""
+        """A column, null if the record is filtered out."""
         return column if self.aggregate.where is None else pl.when(self.counts).then(column)
 
     @property
@@ -56,7 +56,7 @@ class _Inputs:
         return self.kinds[0]
 
     def number(self) -> Part:
-        """How many values there are."""
+        """The number of values."""
         return parts.whole(self.name("n"), self.present.cast(pl.Int64))
 
 
@@ -81,7 +81,7 @@ def _limited(found: list[Part], value: pl.Expr, size: pl.Expr) -> Parts:
 
 
 class _Total:
-    """An exact sum: its parts, its digits, and whether they are too many."""
+    """An exact sum: its parts, its digits, and the overflow check."""
 
     def __init__(self, of: _Inputs) -> None:
         if isinstance(of.kind, pl.Decimal):
@@ -97,7 +97,7 @@ class _Total:
             limit = 10**self.most
             self.is_over = (self.digits >= _integer(limit)) | (self.digits <= _integer(-limit))
             return
-        # Two sums of such digits can be beyond 128 bits: add the upper and the lower ones.
+        # Two sums of these digits can exceed 128 bits: add the upper and the lower halves.
         unit, limit = _integer(_UNIT), 10**_MOST_DIGITS // _UNIT
         upper = digits // unit
         self.parts = [
@@ -154,7 +154,7 @@ def _avg(of: _Inputs) -> Parts:
 
 
 def _decimal_avg(of: _Inputs, number: Part, kind: pl.Decimal) -> Parts:
-    """Four more digits than the values, the last one rounded half up."""
+    """Four more digits than the values, rounded half up."""
     result = pl.Decimal(min(kind.precision + 4, _MOST_DIGITS), min(kind.scale + 4, _MOST_DIGITS))
     total = _Total(of)
     some = pl.col(number.name) > 0
@@ -181,7 +181,7 @@ def _extreme(of: _Inputs, *, largest: bool) -> Parts:
 
 
 def _at_end(of: _Inputs, *, last: bool) -> Parts:
-    """NULL is a value like others, unless they are to be left out."""
+    """NULL is an ordinary value, unless nulls are ignored."""
     end = ("last" if last else "first") + (" known" if of.aggregate.ignore_nulls else "")
     counts = of.present if of.aggregate.ignore_nulls else of.counts
     at = of.name(f"{end} at")
@@ -197,7 +197,7 @@ def _at_end(of: _Inputs, *, last: bool) -> Parts:
 
 
 def _by(of: _Inputs, *, largest: bool) -> Parts:
-    """The value where the order is largest or smallest; of equals that of the last record, as Spark takes."""
+    """The value at the largest or smallest order; ties take the last record, as Spark does."""
     function = "max by" if largest else "min by"
     order, at, value = of.name(f"{function} order"), of.name(f"{function} at"), of.name(function)
     column = pl.col(order)
@@ -223,7 +223,7 @@ def _by(of: _Inputs, *, largest: bool) -> Parts:
 
 
 def _variance(of: _Inputs, *, sample: bool) -> Parts:
-    """Sums of squares where they are exact, else the mean and squared distances from it."""
+    """Sums of squares if they are exact, else the mean and squared deviations."""
     number = of.number()
     n = pl.col(number.name)
     less = 1 if sample else 0
@@ -239,7 +239,7 @@ def _variance(of: _Inputs, *, sample: bool) -> Parts:
 
 
 def _moments(of: _Inputs, n: pl.Expr) -> tuple[Part, Part]:
-    """The mean, and the sum of squared distances from it."""
+    """The mean, and the sum of squared deviations."""
     column = of.column.cast(pl.Float64).fill_null(0.0)
     mean, distance = pl.col(of.name("mean")), pl.col(of.name("distance"))
     known, so_far = n.sum() > 0, n.cum_sum()
@@ -273,20 +273,20 @@ def _deviation(of: _Inputs, *, sample: bool) -> Parts:
 
 
 def _percentile(of: _Inputs) -> Parts:
-    """Between two values the share of the way from one to the other."""
+    """Linear interpolation between two values."""
     share = 0.5 if of.aggregate.parameter is None else float(of.aggregate.parameter)
     part = parts.values(of.name("numbers"), of.column.cast(pl.Float64), of.present, pl.Float64())
     column = pl.col(part.name).list.sort()
     size = pl.col(part.name).list.len().cast(pl.Int64)
-    place = pl.when(size > 0).then((size - 1) * share)
-    below, above = place.floor().cast(pl.Int64), place.ceil().cast(pl.Int64)
+    rank = pl.when(size > 0).then((size - 1) * share)
+    below, above = rank.floor().cast(pl.Int64), rank.ceil().cast(pl.Int64)
     low, high = column.list.get(below, null_on_oob=True), column.list.get(above, null_on_oob=True)
-    value = pl.when(low.eq_missing(high)).then(low).otherwise((above - place) * low + (place - below) * high)
+    value = pl.when(low.eq_missing(high)).then(low).otherwise((above - rank) * low + (rank - below) * high)
     return _limited([part], value, size)
 
 
 def _collected(of: _Inputs, *, unique: bool) -> Parts:
-    """Values in the order of the log; in a set each where it came first."""
+    """Values in log order; in a set, at their first appearance."""
     kind, column = of.kind, of.column
     is_list = isinstance(kind, pl.List)
     if unique and kind.is_float():
@@ -295,17 +295,17 @@ def _collected(of: _Inputs, *, unique: bool) -> Parts:
         column, kind = pl.struct(column.alias("list")), pl.Struct({"list": kind})
     prefix = "set" if unique else "list"
     found = parts.values(of.name(prefix), column, of.present, kind)
-    places = parts.values(of.name(f"{prefix} at"), pl.col("pos"), of.present, _INTEGER)
-    column, at = pl.col(found.name), pl.col(places.name)
+    positions = parts.values(of.name(f"{prefix} at"), pl.col("pos"), of.present, _INTEGER)
+    column, at = pl.col(found.name), pl.col(positions.name)
     if unique:
-        found, places = parts.first_appearances(found, places)
+        found, positions = parts.first_appearances(found, positions)
     ordered = column.list.gather(at.list.eval(pl.element().arg_sort()))
     if unique:
         ordered = ordered.list.unique(maintain_order=True)
     size = ordered.list.len()
     if is_list:
         ordered = ordered.list.eval(pl.element().struct.field("list"))
-    return _limited([found, places], ordered, size)
+    return _limited([found, positions], ordered, size)
 
 
 def _lag(of: _Inputs) -> Parts:
@@ -337,10 +337,10 @@ _MAKERS: dict[str, Callable[[_Inputs], Parts]] = {
 
 
 def parts_of(aggregate: Aggregate, *, rolls: bool) -> Parts:
-    """The parts of an aggregate; `rolls`: over the last records of a key, not over windows."""
+    """Return the parts of an aggregate; `rolls`: over the last records of a key, not over windows."""
     return _MAKERS[aggregate.function](_Inputs(aggregate, rolls=rolls))
 
 
 def columns_of(aggregates: Sequence[Aggregate]) -> dict[str, pl.DataType]:
-    """The columns of records that aggregates read."""
+    """Return the input columns of aggregates."""
     return {name: kind for aggregate in aggregates for name, kind in aggregate.columns.items()}

@@ -1,4 +1,4 @@
-"""The step of one spec's streams; where some of them fail, the others go on."""
+"""The step of one spec's streams, with failures isolated per stream."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Tables = dict[str, pl.DataFrame]
 
 
 class Group:
-    """A batch and tick for streams of one spec.
+    """A batch and tick for the streams of one spec.
 
-    They are worked on together. If that fails, halves of them are tried, until those that fail are alone:
-    their tables stay what they were.
+    They are processed together. On failure the streams are bisected until the failing ones are isolated:
+    their tables stay unchanged.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from .layout import KEY, Layout
 
 
 class Groups:
-    """One part row for each key. Rows have no window: start_us, end_us and window_id are null."""
+    """One part row per key. Rows have no window: start_us, end_us and window_id are null."""
 
     def __init__(self, layout: Layout, directory: Directory, table: pl.DataFrame | None) -> None:
         self._layout = layout
@@ -20,7 +20,7 @@ class Groups:
         self.emitted = Emitted(layout, directory)
 
     def add(self, records: pl.DataFrame) -> None:
-        """Count the records in; with `changes` emit one row for each."""
+        """Add the records; with `changes` emit one row each."""
         if records.is_empty():
             return
         columns = ["k", "count", "first", "last", *self._layout.columns]
@@ -35,11 +35,11 @@ class Groups:
         self.table = append(rest, self._layout.merge(rows, KEY).select(columns))
 
     def forget(self, keys: pl.DataFrame) -> None:
-        """These keys are new again."""
+        """Expire these keys."""
         if self.table is not None:
             self.table = self.table.join(keys, on=KEY, how="anti")
 
     def finish(self) -> None:
-        """Emit every key; with the emission `final`, when there will be no more records."""
+        """Emit every key at the end of input, with the emission `final`."""
         if self.table is not None and not self._changes:
             self.emitted.whole_groups(self.table)

@@ -8,7 +8,7 @@ import polars as pl
 
 
 class Judged(NamedTuple):
-    """Records that came when their window was closed, and those of them that were dropped."""
+    """Records that arrived after their window closed, and those of them that were dropped."""
 
     late: pl.DataFrame
     dropped: pl.DataFrame

@@ -1,8 +1,7 @@
-"""Part rows: the one shape of everything that the engine adds up.
+"""Part rows: the common shape of everything that the engine aggregates.
 
-A record is a part row with count 1, a window in the state is one or more part rows, and merging part
-rows of the same window gives the window. Positions are one number, txid * 2^64 + id, so that their order
-is the log's order.
+A record is a part row with count 1, a window in the state is one or more part rows, and merging the part rows
+of a window gives the window. A position is one number, txid * 2^64 + id, ordered as the log.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Layout:
         self._rolls = spec.kind == "rows"
         self.inputs = columns_of(spec.aggregates)
         self.aggregates: list[Parts] = [parts_of(each, rolls=self._rolls) for each in spec.aggregates]
-        #: With the number of records that each is rolled over.
+        #: Number of records to roll over, by part.
         self._sizes: dict[str, int] = {}
         found: dict[str, Part] = {}
         for aggregate, of in zip(spec.aggregates, self.aggregates, strict=True):
@@ -43,7 +42,7 @@ class Layout:
         self.columns = list(found)
 
     def records(self, batch: pl.DataFrame) -> pl.DataFrame:
-        """The batch as part rows in log order, with `t` (the record's time), `created` and `pos`."""
+        """Convert the batch to part rows in log order, with `t` (the record's time), `created` and `pos`."""
         time = pl.col("created_us" if self.spec.clock == "ingest" else "event_us")
         numbered = batch.with_columns(
             pos=pl.col("txid").cast(pl.Int128) * _WORD + pl.col("id"), t=time, created=pl.col("created_us")
@@ -56,7 +55,7 @@ class Layout:
         )  # fmt: skip
 
     def merge(self, rows: pl.DataFrame, by: Sequence[str], *more: pl.Expr) -> pl.DataFrame:
-        """Part rows merged by some columns."""
+        """Merge part rows by some columns."""
         if "source" in by and rows["source"].n_unique() == 1:
             by, more = [name for name in by if name != "source"], (*more, pl.col("source").first())
         return rows.group_by(by).agg(
@@ -68,7 +67,7 @@ class Layout:
         )
 
     def accumulate(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Part rows in runs, each replaced by the merge of itself and all before it in its run."""
+        """Replace each part row by the merge of itself and all earlier ones of its run."""
         return rows.with_columns(
             running_sum(pl.col("count")).alias("count"),
             pl.col("first").gather(pl.col("first_row")),
@@ -76,7 +75,7 @@ class Layout:
         )
 
     def roll(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Records in runs, each replaced by the merge of the last ones, as many as the spec says."""
+        """Replace each record by the merge of the last ones of its run, as many as the spec requires."""
         row = pl.col("row")
         sizes = {self.spec.rows, *self._sizes.values()}
         rows = rows.with_columns(
@@ -97,10 +96,10 @@ class Layout:
         )
 
     def output(self, rows: pl.DataFrame, *, at: str | None = None, of_records: bool = False) -> pl.DataFrame:
-        """Emitted rows from named, merged part rows that have revision, sources and replaces.
+        """Build emitted rows from named, merged part rows that have revision, sources and replaces.
 
-        `at`: the position that belongs into the id, `first` or `last`. `of_records`: each row is that of a
-        record, with its `t` and `pos`.
+        `at`: the position included in the id, `first` or `last`. `of_records`: each row is for one record,
+        with its `t` and `pos`.
         """
         record = [
             pl.col("t").alias("time_us"),
@@ -129,7 +128,7 @@ class Layout:
         )
 
     def with_sources(self, rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-        """Windows from part rows that are split by source: parts merged, positions listed by source."""
+        """Merge part rows by window, listing positions by source."""
         ranges = pl.struct(
             "source",
             _txid(pl.col("first")).alias("first_txid"),
@@ -157,23 +156,23 @@ class Layout:
 
 @lru_cache(maxsize=10_000)
 def layout_of(spec: WindowSpec) -> Layout:
-    """The layout of a spec; it is the same in every step."""
+    """Return the cached layout of a spec."""
     return Layout(spec)
 
 
 def window_ids(rows: pl.DataFrame) -> pl.Series:
-    """The ids of windows (of kinds whose id needs no position)."""
+    """Return the ids of windows (of kinds with no position in the id)."""
     return rows.select(_window_id(rows, None).alias("id"))["id"]
 
 
 def in_version(window_id: pl.Expr, version: int, other: int) -> pl.Expr:
-    """The ids of windows of a version above 1 as another version has them."""
+    """Translate ids of windows of a version above 1 to another version."""
     number = f":v{other}" if other > 1 else ""
     return window_id.str.replace(rf"(?s)^(.*):v{version}((?::u?\d+-\d+)?)$", f"${{1}}{number}${{2}}")
 
 
 def _window_id(rows: pl.DataFrame, at: str | None) -> pl.Expr:
-    """Times in milliseconds; then the version above 1, and a position or what is beyond milliseconds."""
+    """Times in milliseconds; then the version if above 1, and a position or the sub-millisecond rest."""
     start, end = pl.col("start"), pl.col("end")
     parts = [pl.format("{}:{}:{}:{}", "stream", "key", start // 1000, end // 1000)]
     if whole(rows["version"].max() or 0) > 1:

@@ -1,7 +1,7 @@
-"""How long keys without a clock live: those that are silent for too long are forgotten.
+"""The lifetime of keys without a clock: idle keys expire.
 
-As with event time, a key's own records tell: one that was created `ttl` after the newest before it begins
-anew. Ticks only make this happen promptly.
+As with event time, the records of a key decide: one created `ttl` after the previous newest starts the key
+afresh. Ticks only make the expiry prompt.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _SEEN = {"k": pl.Int64, "seen": pl.Int64}
 
 
 class Lifetime:
-    """Per key: when its newest record was created."""
+    """Per key: creation time of its newest record."""
 
     def __init__(self, ttl_us: int, table: pl.DataFrame | None) -> None:
         self._ttl = ttl_us
         self.table = table if table is not None else pl.DataFrame(schema=_SEEN)
 
     def judge(self, records: pl.DataFrame) -> pl.DataFrame:
-        """Records by key, with `forget`: whether their key has been silent for too long before them."""
+        """Return records by key, with `forget`: whether their key expired before them."""
         k = pl.col("k")
         rows = records.lazy().sort("k", maintain_order=True)
         known = among(self.table, records["k"]).lazy()
@@ -34,14 +34,14 @@ class Lifetime:
         return rows.with_columns(forget=forget).drop("seen").collect()
 
     def note(self, records: pl.DataFrame) -> None:
-        """Records have come."""
+        """Note the creation times of records."""
         new = records.group_by(KEY).agg(seen=pl.col("created").max())
         known = self.table.join(new, on=KEY, how="semi")
         merged = pl.concat([known, new]).group_by(KEY).agg(pl.col("seen").max())
         self.table = pl.concat([self.table.join(new, on=KEY, how="anti"), merged])
 
     def expired(self, streams: pl.DataFrame) -> pl.DataFrame:
-        """Keys that are silent for too long at the safe time of their stream."""
+        """Return keys that are expired at the safe time of their stream."""
         if self.table.is_empty() or streams.is_empty():
             return _NONE
         if whole(streams["safe"].max()) - whole(self.table["seen"].min()) < self._ttl:
@@ -50,5 +50,5 @@ class Lifetime:
         return numbered.filter(pl.col("safe") - pl.col("seen") >= self._ttl).select(KEY)
 
     def forget(self, keys: pl.DataFrame) -> None:
-        """These keys are new again."""
+        """Expire these keys."""
         self.table = self.table.join(keys, on=KEY, how="anti")

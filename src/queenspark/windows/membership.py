@@ -1,10 +1,10 @@
 """Which records belong to a version of a stream, and which of those to a window.
 
-All parts ask here: the router and the window processor for frames of a batch, the broker for the records that
-it has read for a window, the store when one version of a stream takes over from another. Keys, conditions and
-times that are computed come from the plan's first stage (`sql.running`), in the pipeline and in the broker
-alike. The SQL functions `messages_between` and `window_records` apply `Members.partition` and
-`Members.created`; nothing else of it is in SQL.
+The only implementation of this rule: for frames of a batch in the router and the window processor, for
+hydrated records in the broker, and for handovers between versions in the store. Computed keys, conditions and
+times come from the plan's first stage (`sql.running`), in the pipeline and in the broker alike. The SQL
+functions `messages_between` and `window_records` apply `Members.partition` and `Members.created`, and no
+other part.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from .layout import NEVER
 from .spec import COUNTED, WindowSpec
 
 OVER = NEVER
-"""The end of a version of which nothing more comes out."""
+"""The end of a version that emits nothing more."""
 
 LEAVES_OUT = ("session",)
-"""Kinds of windows with dropped records between their first and last position, which no time tells apart."""
+"""Kinds of windows with dropped records between their first and last position, indistinguishable by time."""
 
 _ANY_TIME = (NEVER, -NEVER)
 
 Position = tuple[int, int]  # txid and id
-Span = tuple[int, int]  # microseconds: from, and up to but not including
+Span = tuple[int, int]  # microseconds: start inclusive, end exclusive
 
 
 # A version of a stream
 
 
 def is_in_version() -> pl.Expr:
-    """Whether a message is one for a version of a stream.
+    """Whether a message belongs to a version of a stream.
 
-    Messages have txid, id and created_us. It must lie after the position after_txid, after_id at which the
-    version begins to read its queue, not after until_txid, until_id, and be created before before_us; the
-    last two may be null.
+    Messages have txid, id and created_us. It must be after the position after_txid, after_id at which the
+    version starts reading its queue, not after until_txid, until_id, and created before before_us; the last
+    two may be null.
     """
     goes_on = ~_is_after(("txid", "id"), ("until_txid", "until_id"))
     is_early = pl.col("created_us") < pl.col("before_us")
@@ -50,7 +50,7 @@ def is_in_version() -> pl.Expr:
 
 
 def is_given_out() -> pl.Expr:
-    """Whether a window is one that its version gives out: start_us from from_us on and before until_us.
+    """Whether a version emits a window: start_us at or after from_us and before until_us.
 
     Either may be null.
     """
@@ -60,7 +60,7 @@ def is_given_out() -> pl.Expr:
 
 
 def is_counted_from() -> pl.Expr:
-    """Whether a record does not lie before the position from_txid, from_id at which its key goes on."""
+    """Whether a record is not before the position from_txid, from_id from which its key continues."""
     return ~_is_after(("from_txid", "from_id"), ("txid", "id")).fill_null(False)
 
 
@@ -73,14 +73,14 @@ def _is_after(this: tuple[str, str], other: tuple[str, str]) -> pl.Expr:
 
 
 def created_before(spec: WindowSpec, until_us: int | None) -> int | None:
-    """When the records of a version that ends at until_us are all created, where the clock alone tells."""
+    """When all records of a version that ends at until_us are created, if the clock alone determines it."""
     if until_us is None or spec.clock == "event" or not spec.duration:
         return None
     return until_us + spec.duration
 
 
 def is_over(spec: WindowSpec, until_us: int | None, tick: int) -> bool:
-    """Whether a version that ends at until_us has given out its last window at a safe time."""
+    """Whether a version that ends at until_us has emitted its last window at a safe time."""
     if until_us is None:
         return False
     return until_us + spec.duration + spec.gap + spec.grace_us + spec.idle + spec.keep < tick
@@ -92,22 +92,22 @@ def is_over(spec: WindowSpec, until_us: int | None, tick: int) -> bool:
 class Handover(NamedTuple):
     """Where one version of a stream ends and the next begins."""
 
-    #: Records are divided by position: each is in one version.
+    #: Records are split by position: each is in one version.
     by_position: bool = False
-    #: The old version gives out windows that start before this time.
+    #: The old version emits windows that start before this time.
     until_us: int | None = None
-    #: The new one gives out windows that start at or after this time.
+    #: The new one emits windows that start at or after this time.
     from_us: int | None = None
-    #: The new one reads what was created at or after this time; without it, what comes from now on.
+    #: The new one reads records created at or after this time; without it, records from now on.
     reads_from_us: int | None = None
 
 
 def handover(old: WindowSpec, new: WindowSpec, now_us: int) -> Handover:
-    """How a new version takes over, so that no record is left out.
+    """Plan the handover to a new version, so that no record is lost.
 
-    Where records are counted, they are divided by position. Otherwise the old version gives out its windows
-    up to the next boundary of its grid, and the new one begins at or before it: at the boundary of its own
-    grid, or with sessions at once. Records in between are in a window of each version.
+    With count windows, records are split by position. Otherwise the old version emits its windows up to the
+    next boundary of its grid, and the new one starts at or before it: at a boundary of its own grid, or with
+    sessions at once. Records in between are in a window of each version.
     """
     if any(spec.kind in COUNTED for spec in (old, new)):
         return Handover(by_position=True)
@@ -120,7 +120,7 @@ def handover(old: WindowSpec, new: WindowSpec, now_us: int) -> Handover:
 
 
 def aligned(spec: WindowSpec, time_us: int) -> int:
-    """A time moved down to a start of the windows' grid; the same time where they lie on no grid."""
+    """Align a time down to the windows' grid; unchanged if there is no grid."""
     return time_us // spec.slide * spec.slide if spec.slide else time_us
 
 
@@ -128,7 +128,7 @@ def aligned(spec: WindowSpec, time_us: int) -> int:
 
 
 def is_in_window(spec: WindowSpec, span: Span) -> pl.Expr:
-    """Whether a record, of those of the window's key between its positions, has a time that is in it."""
+    """Whether a record of the window's key, between its positions, has a time inside the window."""
     if spec.kind in COUNTED:
         return pl.lit(True)
     time = pl.col("created_us" if spec.clock == "ingest" else "event_us")
@@ -136,22 +136,22 @@ def is_in_window(spec: WindowSpec, span: Span) -> pl.Expr:
 
 
 class Members(NamedTuple):
-    """Which of the records between a window's first and last position are in it."""
+    """The filter on the records between a window's first and last position."""
 
-    #: Of this partition name; None: of all.
+    #: Partition name; None: all.
     partition: str | None
-    #: Created in this time, for windows by ingest time.
+    #: Creation time range, for windows by ingest time.
     created: Span | None
-    #: With an event time at this path …
+    #: The path of the event time …
     path: str | None
-    #: … that lies in this time.
+    #: … and its range.
     time: Span
-    #: All but those that were dropped.
+    #: Whether dropped records are excluded.
     leaves_out: bool
 
     @classmethod
     def of(cls, spec: WindowSpec, path: str | None, partitioned: bool, key: str, span: Span) -> Members:
-        """The records of a window; `path` is where the event time is, `span` the window's start and end."""
+        """Build the filter of a window; `path` is that of the event time, `span` its start and end."""
         counted = spec.kind in COUNTED
         return cls(
             partition=key if partitioned else None,
@@ -164,7 +164,7 @@ class Members(NamedTuple):
     def contain(
         self, positions: Sequence[Position], payloads: Sequence[str], dropped: Collection[Position]
     ) -> list[bool]:
-        """Which of some records are in it, of those with the partition and the time of creation."""
+        """Return which records are members, given those that pass the partition and creation time filters."""
         inside = [position not in dropped for position in positions]
         if self.path is None or not payloads:
             return inside

@@ -1,7 +1,7 @@
-"""What becomes of a stream's state when the stream has another spec than before, or is gone.
+"""Moves a stream's state when its spec has changed or the stream is gone.
 
-The tables of the state are shared by all streams of a spec. A stream whose spec changed without a new version
-(its grace, say) takes its rows along; the rows of a stream that is gone go.
+The tables of the state are shared by all streams of a spec. A stream with a changed spec in the same version
+(its grace, say) takes its rows along; the rows of a deleted stream are removed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Stream = tuple[int, int]  # id and version
 
 
 def settled(state: State, homes: Mapping[Stream, str]) -> State:
-    """The state with each stream under the spec (as JSON) that it has now."""
+    """Move each stream to its current spec (as JSON)."""
     if state.settled_for is homes:
         return state
     wrong = {}
@@ -47,12 +47,12 @@ def settled(state: State, homes: Mapping[Stream, str]) -> State:
 
 
 def _of(table: pl.DataFrame, g: int) -> pl.Expr:
-    """Whether a row is of the stream of that number."""
+    """Whether a row belongs to the stream of this number."""
     return (pl.col("g") if "g" in table.columns else stream_of(pl.col("k"))) == g
 
 
 def _joined(home: dict[str, pl.DataFrame], taken: dict[str, pl.DataFrame], g: int) -> dict[str, pl.DataFrame]:
-    """The tables of a spec with those of a newcomer, whose stream and keys get new numbers."""
+    """Merge the tables of a newcomer into those of a spec, renumbering its stream and keys."""
     new_g = _above(home, "streams", pl.col("g"))
     shift = (new_g - g) * STREAM_BITS + _above(home, "keys", pl.col("k") % STREAM_BITS)
     joined = dict(home)

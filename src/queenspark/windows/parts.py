@@ -1,6 +1,6 @@
 """Parts of aggregates: columns that can be computed from records, merged, accumulated and rolled.
 
-Parts are named by what they hold, so aggregates share them and their order in a spec means nothing.
+Parts are named by their content, so aggregates share them and their order in a spec is irrelevant.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import polars as pl
 
 from .runs import rolling_sum, running_sum
 
-#: Values that a window keeps for an aggregate that needs all of them.
+#: Limit on the values that a window keeps for an aggregate that needs all of them.
 MOST_VALUES = 100_000
 _ROW = pl.col("row")
-_PLACES = 2**32  # of rows in a number that holds an order and a row
+_PLACES = 2**32  # row numbers per order value, when both are packed into one number
 _SIGN = 2**63 - 1
 
 
@@ -26,12 +26,12 @@ class Part(NamedTuple):
     name: str
     of_record: pl.Expr
     merge: pl.Expr  # within a group of rows in any order
-    accumulate: pl.Expr | None  # over rows in runs: each with all before it; None where nobody reads it
+    accumulate: pl.Expr | None  # over rows in runs: each with all before it; None if unused
     roll: Callable[[int], pl.Expr] | None = None  # over records in runs: the last n, from `low_n` on
 
 
 class Parts(NamedTuple):
-    """The parts of an aggregate, its value, and why there is none."""
+    """The parts of an aggregate, its value, and the reason for a missing value."""
 
     parts: list[Part]
     value: pl.Expr
@@ -39,7 +39,7 @@ class Parts(NamedTuple):
 
 
 def low_row(size: int) -> str:
-    """The column with the row at which the last `size` records of a row begin."""
+    """The column with the first row of the last `size` records."""
     return f"low_{size}"
 
 
@@ -47,7 +47,7 @@ def low_row(size: int) -> str:
 
 
 def whole(name: str, of_record: pl.Expr) -> Part:
-    """Whole numbers that add up."""
+    """A sum of integers."""
     column = pl.col(name)
     return Part(
         name, of_record, column.sum(), running_sum(column), lambda n: rolling_sum(column, pl.col(low_row(n)))
@@ -55,7 +55,7 @@ def whole(name: str, of_record: pl.Expr) -> Part:
 
 
 def fraction(name: str, of_record: pl.Expr) -> Part:
-    """Floating-point numbers that add up."""
+    """A sum of floats."""
     column = pl.col(name)
     return Part(
         name,
@@ -70,7 +70,7 @@ def fraction(name: str, of_record: pl.Expr) -> Part:
 
 
 def orderable(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
-    """Values as numbers in the same order, NaN above all; texts stay what they are."""
+    """Map values to numbers in the same order, NaN above all; texts stay unchanged."""
     if kind.is_float():
         bits = (column.cast(pl.Float64).fill_nan(float("nan")) + 0.0).reinterpret(dtype=pl.Int64)
         return _flipped(bits)
@@ -82,7 +82,7 @@ def orderable(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
 
 
 def from_orderable(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
-    """The values again."""
+    """Map back to values."""
     if kind.is_float():
         return _flipped(column).reinterpret(dtype=pl.Float64).cast(kind)
     if isinstance(kind, pl.Decimal):
@@ -93,17 +93,17 @@ def from_orderable(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
 
 
 def _flipped(bits: pl.Expr) -> pl.Expr:
-    """The bits of a float with the order of its number, and back."""
+    """Map the bits of a float to an order-preserving integer, and back."""
     return pl.when(bits < 0).then(bits.xor(pl.lit(_SIGN, dtype=pl.Int64))).otherwise(bits)
 
 
 def is_number(kind: pl.DataType) -> bool:
-    """Whether its orderable form is a number of 64 bits."""
+    """Whether its orderable form is a 64-bit number."""
     return not (kind == pl.String() or isinstance(kind, pl.Decimal))
 
 
 def best_row(order: pl.Expr, *, largest: bool) -> tuple[pl.Expr, Callable[[int], pl.Expr]]:
-    """The row of the largest or smallest value so far in a run, and among the last n; of equals the last."""
+    """The row of the largest or smallest value so far in a run, and among the last n; ties take the last."""
     rank = order.rank("dense").cast(pl.Int64)
     key = (rank if largest else -rank) * _PLACES + _ROW
     return (
@@ -128,7 +128,7 @@ def extreme(name: str, of_record: pl.Expr, kind: pl.DataType, *, largest: bool) 
 
 
 def at_position(name: str, of_record: pl.Expr, position: str, *, last: bool) -> Part:
-    """The value at the first or last position that is not null; `position` is a part of its own."""
+    """The value at the first or last non-null position; `position` is a separate part."""
     column, at = pl.col(name), pl.col(position)
     known = at.drop_nulls()
     merge = column.filter(at.is_not_null()).get(
@@ -157,14 +157,14 @@ def _known_row(position: pl.Expr, low: pl.Expr, *, last: bool) -> pl.Expr:
 
 
 def values(name: str, of_record: pl.Expr, present: pl.Expr, kind: pl.DataType) -> Part:
-    """All values that are present. A list that has become too long stays too long by one."""
+    """All present values. An overlong list is cut to one more than the limit."""
     column = pl.col(name)
     one = _as_list(of_record, present, kind)
     return Part(name, one, _flat(column).head(MOST_VALUES + 1), _running_list(column))
 
 
 def first_appearances(values: Part, positions: Part) -> tuple[Part, Part]:
-    """Each value only once, where it came first."""
+    """Each value once, at its first appearance."""
     at = _flat(pl.col(positions.name))
     in_order = _flat(pl.col(values.name)).sort_by(at)
     return (
@@ -188,7 +188,7 @@ def _running_list(column: pl.Expr) -> pl.Expr:
 
 
 def distinct(name: str, count: str, of_record: pl.Expr, kind: pl.DataType) -> list[Part]:
-    """The different values that are not null, and their number."""
+    """The distinct non-null values, and their number."""
     column = pl.col(name)
     one = _as_list(of_record, of_record.is_not_null(), kind)
     different = _flat(column).unique(maintain_order=True).head(MOST_VALUES + 1)
@@ -199,7 +199,7 @@ def distinct(name: str, count: str, of_record: pl.Expr, kind: pl.DataType) -> li
 
 
 def _running_distinct(column: pl.Expr) -> pl.Expr:
-    """How many different values there are so far in a run; a row is new to it once."""
+    """The number of distinct values so far in a run; a row is new to it once."""
     size = column.list.len().cast(pl.Int64).fill_null(0)
     run = pl.col("w").repeat_by(size).explode().drop_nulls()
     is_new = pl.struct(run.alias("w"), _flat(column).alias("x")).is_first_distinct()
@@ -209,7 +209,7 @@ def _running_distinct(column: pl.Expr) -> pl.Expr:
 
 
 def rolling_distinct(name: str, of_record: pl.Expr) -> Part:
-    """How many different values the last records have; each counts until it comes again or goes."""
+    """The number of distinct values in the last records; each counts until its next occurrence."""
     column = pl.col(name)
 
     def roll(size: int) -> pl.Expr:
@@ -236,5 +236,5 @@ def lagging(name: str, of_record: pl.Expr, distance: int) -> Part:
 
 
 def from_digits(number: pl.Expr, kind: pl.Decimal) -> pl.Expr:
-    """The decimal again."""
+    """Convert digits back to a decimal."""
     return (number.cast(pl.Decimal(38, 0)) * pl.lit(Decimal(1).scaleb(-kind.scale))).cast(kind)

@@ -1,4 +1,4 @@
-"""The records of a batch, by the spec that they are for."""
+"""The records of a batch, by spec."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 from .errors import InputError
 from .moves import Stream
 
-#: Columns that records have for every spec.
+#: Columns common to all specs.
 COLUMNS: dict[str, pl.DataType] = {
     "stream": pl.Int64(), "version": pl.Int32(), "key": pl.String(), "source": pl.Int32(), "txid": pl.Int64(),
     "id": pl.Int64(), "created_us": pl.Int64(), "event_us": pl.Int64(),
@@ -20,7 +20,7 @@ _HOMES = {"stream": pl.Int64, "version": pl.Int32, "home": pl.String}
 def by_group(
     frames: Sequence[pl.DataFrame], streams: Collection[Stream], homes: Mapping[Stream, str]
 ) -> dict[str, list[pl.DataFrame]]:
-    """The records of some streams by the group (a spec as JSON) that is a stream's home."""
+    """Split the records of some streams by group (a spec as JSON), the stream's home."""
     found: dict[str, list[pl.DataFrame]] = {}
     for frame in frames:
         if frame.is_empty():
@@ -47,9 +47,9 @@ def by_group(
 def records_of(
     frames: Sequence[pl.DataFrame], inputs: Mapping[str, pl.DataType], g: int | None
 ) -> pl.DataFrame:
-    """The columns of records that a spec reads, and their stream's number, if they are all of one.
+    """Select the columns that a spec reads, plus the stream's number if all are of one stream.
 
-    Raises InputError where they are not of the spec's types.
+    Raises InputError if they do not have the spec's types.
     """
     number = [] if g is None else [pl.lit(g, dtype=pl.Int64).alias("g")]
     if not frames:

@@ -1,4 +1,4 @@
-"""What people want to know about a step."""
+"""Monitoring data about a step."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .summary import Open
 
 
 class Report:
-    """Counters of the streams that a step worked on, and what all of them have open."""
+    """Counters of the streams in a step, and the open windows of all streams."""
 
     def __init__(self, state: State, steps: list[Step]) -> None:
         self._state = state
-        self.late: dict[Stream, int] = {}  # since the beginning
+        self.late: dict[Stream, int] = {}  # in total
         self.dropped: dict[Stream, int] = {}
         self.late_now: dict[Stream, int] = {}  # in this step
         self.dropped_now: dict[Stream, int] = {}
@@ -29,16 +29,16 @@ class Report:
 
     @cached_property
     def open(self) -> dict[Stream, Open]:
-        """The windows that are not sealed yet, by stream."""
+        """The unsealed windows, by stream."""
         return {stream: open_ for each in self._state.summaries() for stream, open_ in each.open.items()}
 
     def open_of(self, stream: Stream, spec: str | None) -> Open | None:
-        """The windows of one stream that are not sealed yet; `spec` is its own, as JSON."""
+        """The unsealed windows of one stream; `spec` is its own, as JSON."""
         return None if spec is None else self._state.summary(spec).open.get(stream)
 
     @cached_property
     def open_windows(self) -> int:
-        """Windows that are not sealed yet."""
+        """The number of unsealed windows."""
         return self._state.overview.open_windows
 
     @cached_property

@@ -1,6 +1,6 @@
-"""Runs: the rows of a group standing together, so that plain operations over whole columns do the work.
+"""Runs: the rows of a group in sequence, for vectorised operations over whole columns.
 
-Polars works on one group after the other in `over`, which is slow with many small groups. In runs a running
+Polars processes one group after the other in `over`, which is slow with many small groups. In runs a running
 sum is the difference of two running sums of the whole column, and so on.
 """
 
@@ -16,9 +16,9 @@ _HALF = 2**63
 
 
 def in_runs(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """The rows sorted by one or two numbers, otherwise in their order.
+    """Sort rows by one or two numbers, stably.
 
-    `w` numbers the runs, `row` the rows, `first_row` is where each run begins.
+    `w` numbers the runs, `row` the rows, `first_row` is the start of each run.
     """
     group = pl.col(by[0])
     if len(by) > 1:
@@ -35,12 +35,12 @@ def in_runs(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def running_sum(column: pl.Expr) -> pl.Expr:
-    """The sum of each row and those before it in its run; for whole numbers, which lose nothing."""
+    """The sum of each row and the earlier ones of its run; for integers, which lose no precision."""
     return _difference(column, pl.col("first_row"))
 
 
 def rolling_sum(column: pl.Expr, low: pl.Expr) -> pl.Expr:
-    """The sum of each row and those before it down to the row `low`."""
+    """The sum of each row and the earlier ones down to the row `low`."""
     return _difference(column, low)
 
 
@@ -50,15 +50,15 @@ def _difference(column: pl.Expr, low: pl.Expr) -> pl.Expr:
 
 
 def running_max(column: pl.Expr, k: pl.Expr) -> pl.Expr:
-    """The largest value so far in the run of rising keys `k`, for comparison with `in_run` only."""
+    """The largest value so far in the run of ascending keys `k`, for comparison with `in_run` only."""
     return in_run(column, k).cum_max()
 
 
 def in_run(column: pl.Expr, k: pl.Expr) -> pl.Expr:
-    """A time as a number that is larger in every later run of rising keys `k`."""
+    """Map a time to a number that is larger in every later run of ascending keys `k`."""
     return k.cast(pl.Int128) * _WORD + column + _HALF
 
 
 def of_run(number: pl.Expr, k: pl.Expr) -> pl.Expr:
-    """The time again, null when it is not of this run."""
+    """Map back to the time, null if it is not of this run."""
     return pl.when(number // _WORD == k).then((number % _WORD - _HALF).cast(pl.Int64))

@@ -15,21 +15,21 @@ _IDS = pl.List(pl.String)
 
 
 class Sessions(ClosingWindows):
-    """Open and sealed sessions, as part rows by source; `replaces` lists the sealed ids that they took in."""
+    """Open and sealed sessions, as part rows by source; `replaces` lists the sealed ids merged into them."""
 
     @property
     def _gap(self) -> int:
         return self._layout.spec.gap
 
     def behind(self) -> pl.Expr:
-        """Whether a record has to be judged by itself; with `changes` each one moves its session."""
+        """Whether a record must be judged individually; with `changes` each one extends its session."""
         return pl.col("t") < pl.col("closed") if self._final else pl.lit(True)
 
     def _columns(self) -> list[str]:
         return [*WINDOW, "source", "count", "first", "last", *self._layout.columns, "revision", "replaces"]
 
     def _rows(self, records: pl.DataFrame) -> pl.DataFrame:
-        """Each record as a session of its own."""
+        """Convert each record to a session."""
         return records.with_columns(
             start=pl.col("t"),
             end=pl.col("t") + self._gap,
@@ -38,7 +38,7 @@ class Sessions(ClosingWindows):
         ).select(self._columns())
 
     def _join(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Sessions that touch become one; rows stay split by source."""
+        """Merge touching sessions; rows stay split by source."""
         rows = rows.sort(*KEY, "start")
         k = pl.col("k")
         fresh = in_run(pl.col("start"), k) >= running_max(pl.col("end"), k).shift(1)
@@ -47,7 +47,7 @@ class Sessions(ClosingWindows):
         return self._together(merged, "number")
 
     def _together(self, merged: pl.DataFrame, by: str) -> pl.DataFrame:
-        """Rows of one session, split by source, with what they have in common."""
+        """Share the common columns among the rows of one session, split by source."""
         if merged["source"].n_unique() > 1:
             merged = merged.with_columns(
                 pl.col("start").min().over(by),
@@ -57,7 +57,7 @@ class Sessions(ClosingWindows):
         return merged.select(self._columns())
 
     def add(self, records: pl.DataFrame) -> None:
-        """Records that touch no sealed session."""
+        """Add records that touch no sealed session."""
         if records.is_empty():
             return
         rows = self._join(self._rows(records))
@@ -68,18 +68,18 @@ class Sessions(ClosingWindows):
         self.open = rows
 
     def seal(self, closed: pl.DataFrame) -> None:
-        """Seal the sessions that end where their key is closed."""
+        """Seal the sessions that end at or before the watermark of their key."""
         due_rows = self.take_due(closed)
         if due_rows is None:
             return
         if self._final:
             due_rows = due_rows.with_columns(revision=pl.lit(1, dtype=pl.Int64))
             self.emitted.windows(_gathered(due_rows), WINDOW)
-        # Also when late records are dropped: one that is not late may still touch a sealed session.
+        # Also if late records are dropped: an on-time one may still touch a sealed session.
         self.sealed = append(self.sealed, due_rows.with_columns(replaces=pl.lit([], dtype=_IDS)))
 
     def step(self, records: pl.DataFrame, seal: Callable[[], None]) -> Judged:
-        """Records that may touch sealed sessions, at most one for each key; `seal` seals what they close."""
+        """Process records that may touch sealed sessions, one per key; `seal` seals due sessions."""
         spec = self._layout.spec
         own = self._rows(records)
         probe = records.select(*KEY, "pos", "closed", t_=pl.col("t"))
@@ -123,7 +123,7 @@ class Sessions(ClosingWindows):
         *,
         sealed: bool,
     ) -> None:
-        """Let records join what they touch. The result is open, or sealed and emitted at once."""
+        """Merge records into the sessions they touch. The result is open, or sealed and emitted at once."""
         if probe.is_empty():
             return
         pieces = [own.join(probe, on=KEY, how="semi")]
@@ -155,14 +155,14 @@ class Sessions(ClosingWindows):
             self.open = append(self.open, rows)
 
     def _union(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """All rows of a key become one session: they touch through its record."""
+        """Merge all rows of a key into one session: they touch through its record."""
         return self._together(self._layout.merge(rows, [*KEY, "source"], *_bounds(rows)), "k")
 
     def _ids(self, rows: pl.DataFrame) -> pl.Series:
         return window_ids(self._directory.name(rows.select(WINDOW)))
 
     def _named(self, rows: pl.DataFrame, names: pl.DataFrame | None, *, sealed: bool) -> pl.DataFrame:
-        """Revision of the new session, and the ids that it replaces."""
+        """Set the revision of the new session, and the ids that it replaces."""
         if names is None:
             return rows.with_columns(revision=pl.lit(1, dtype=pl.Int64))
         rows = rows.with_columns(id=self._ids(rows))
@@ -186,7 +186,7 @@ class Sessions(ClosingWindows):
 
 
 def _bounds(rows: pl.DataFrame) -> list[pl.Expr]:
-    """What sessions that become one have together, beside their parts."""
+    """The merged columns of sessions, apart from their parts."""
     replaces = pl.col("replaces").explode().drop_nulls()
     if not _replacing(rows):
         replaces = pl.col("replaces").first()
@@ -198,7 +198,7 @@ def _replacing(rows: pl.DataFrame) -> bool:
 
 
 def _gathered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Every row of a window with all that the window replaces."""
+    """Give every row of a window all ids that the window replaces."""
     if not _replacing(rows):
         return rows
     lists = rows.group_by(WINDOW).agg(pl.col("replaces").explode().drop_nulls().unique().sort().alias("all"))

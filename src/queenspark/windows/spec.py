@@ -1,4 +1,4 @@
-"""What a stream's windows are: validated once, kept as JSON in the stream's definition."""
+"""The window spec of a stream: validated once, stored as JSON in the stream's definition."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Emission = Literal["final", "changes"]
 
 _SECOND = 1_000_000
 _LONGEST = 2**60
-#: Columns that every emitted row has.
+#: Columns of every emitted row.
 OUTPUT = (
     "stream", "version", "key", "window_id", "start_us", "end_us", "count", "revision", "sources", "replaces",
 )  # fmt: skip
-#: Columns that rows of `changes` have as well: time and position of the record that the row is for.
+#: Additional columns of `changes` rows: time and position of the record.
 OF_RECORD = ("time_us", "txid", "id")
-#: Kinds without a clock of their own.
+#: Kinds without a clock.
 COUNTED = ("count", "rows", "group")
 _RECORD = ("stream", "version", "key", "source", "txid", "id", "created_us", "event_us")
 
 
 class WindowSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The windows of one version of a stream. Times are microseconds."""
+    """The windows of one version of a stream. Times are in microseconds."""
 
     kind: Kind
     duration_us: int | None = None
@@ -44,7 +44,7 @@ class WindowSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     emission: Emission = "final"
     emit_empty: bool = False
     aggregates: tuple[Aggregate, ...] = ()
-    #: Keys of kinds without a clock are forgotten after this silence.
+    #: Keys of kinds without a clock expire after this time without records.
     ttl_us: int | None = None
 
     def __post_init__(self) -> None:
@@ -84,9 +84,9 @@ class WindowSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             for name, kind in [*zip(each.inputs, each.types, strict=True), *conditions]:
                 if name in _RECORD or types.setdefault(name, kind) != kind:
                     raise SpecError(f"aggregates: the input {name!r} is taken; it cannot be a {kind} as well")
-            self._check_place(each)
+            self._check_use(each)
 
-    def _check_place(self, each: Aggregate) -> None:
+    def _check_use(self, each: Aggregate) -> None:
         function = FUNCTIONS[each.function]
         if function.final_only and self.emission != "final":
             raise SpecError(f"aggregates: {each.function} needs the emission final")
@@ -129,12 +129,12 @@ class WindowSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def slide(self) -> int:
-        """Distance between two windows."""
+        """Distance between the starts of two windows."""
         return self.slide_us or self.duration
 
     @property
     def gap(self) -> int:
-        """Silence that ends a session."""
+        """Inactivity that ends a session."""
         return self.gap_us or 0
 
     @property
@@ -144,17 +144,17 @@ class WindowSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def each(self) -> int:
-        """Records between the beginnings of two count windows."""
+        """Records between the starts of two count windows."""
         return self.step or self.rows
 
     @property
     def idle(self) -> int:
-        """How long a key is silent before its windows are sealed by the ingest clock."""
+        """How long a key is idle before the ingest clock seals its windows."""
         return self.idle_us if self.idle_us is not None else max(self.grace_us, 10 * _SECOND)
 
     @property
     def keep(self) -> int:
-        """How long sealed windows and silent keys are remembered."""
+        """How long sealed windows and idle keys are kept."""
         return self.keep_us if self.keep_us is not None else max(600 * _SECOND, self.idle)
 
     @property
@@ -163,12 +163,12 @@ class WindowSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return self.late != "drop"
 
     def to_json(self) -> str:
-        """The definition as JSON; defaults are left out."""
+        """Encode as JSON; defaults are omitted."""
         return msgspec.json.encode(self).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> WindowSpec:
-        """A definition from JSON, or SpecError."""
+        """Decode from JSON; raises SpecError."""
         try:
             return msgspec.json.decode(text, type=cls)
         except msgspec.MsgspecError as error:

@@ -1,4 +1,4 @@
-"""The engine's state: a few columnar tables for each spec, and their form as bytes."""
+"""The engine's state: a few columnar tables per spec, and their serialisation."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class _Header(msgspec.Struct, omit_defaults=True):
     version: int
     #: Whole tables: spec as JSON, table, bytes.
     tables: list[tuple[str, str, int]]
-    #: Spec, table, bytes of the numbers of rows that are gone, bytes of rows that came.
+    #: Spec, table, bytes of the removed row numbers, bytes of the added rows.
     changed: list[tuple[str, str, int, int]] = []
     #: Spec, table.
     gone: list[tuple[str, str]] = []
 
 
 class State:
-    """Tables by spec (as JSON) and name; never changed in place, so a state can be kept and gone back to."""
+    """Tables by spec (as JSON) and name; immutable, so a state can be kept for rollback."""
 
     def __init__(self, tables: Tables | None = None, summaries: dict[str, Summary] | None = None) -> None:
         self.tables = tables or {}
@@ -41,17 +41,17 @@ class State:
         self._overview: Overview | None = None
 
     def summary(self, spec: str) -> Summary:
-        """What there is to know about the tables of a spec (as JSON)."""
+        """The summary of the tables of a spec (as JSON)."""
         if spec not in self._summaries:
             self._summaries[spec] = Summary(spec, self.tables.get(spec, {}))
         return self._summaries[spec]
 
     def summaries(self) -> list[Summary]:
-        """Those of all specs."""
+        """The summaries of all specs."""
         return [self.summary(spec) for spec in self.tables]
 
     def stepped(self, tables: Tables, touched: Iterable[str]) -> State:
-        """The state with other tables, of which only those of the touched specs are different."""
+        """Return the state with new tables, different only for the touched specs."""
         known = dict(self._summaries)
         for spec in touched:
             known.pop(spec, None)
@@ -62,22 +62,22 @@ class State:
 
     @property
     def overview(self) -> Overview:
-        """Facts about all specs at once."""
+        """Facts about all specs."""
         if self._overview is None:
             self._overview = Overview.of(self)
         return self._overview
 
     def to_bytes(self) -> bytes:
-        """Compact, versioned bytes: a header, then each table as Arrow IPC."""
+        """Serialise to compact, versioned bytes: a header, then each table as Arrow IPC."""
         return self.since(State()) or b""
 
     @classmethod
     def from_bytes(cls, *parts: bytes) -> State:
-        """The state again, from its bytes and what changed since; older layouts are brought up to date."""
+        """Deserialise a state and later deltas; older layouts are upgraded."""
         return cls().after(*parts)
 
     def since(self, before: State) -> bytes | None:
-        """What is different from an earlier state: of a large table only the rows. None when nothing is."""
+        """Serialise the delta to an earlier state: of a large table only the rows. None if there is none."""
         header = _Header(VERSION, [])
         whole: list[bytes] = []
         changed: list[bytes] = []
@@ -110,7 +110,7 @@ class State:
         return b"".join([struct.pack("<I", len(head)), head, *whole, *changed])
 
     def after(self, *parts: bytes) -> State:
-        """The state that comes of this one with these changes, in turn. All of them have the same layout."""
+        """Apply deltas in order. All of them must have the same layout."""
         tables = {spec: dict(of_spec) for spec, of_spec in self.tables.items()}
         changed: set[str] = set()
         version = VERSION
@@ -122,9 +122,9 @@ class State:
         return State({spec: of_spec for spec, of_spec in tables.items() if of_spec}, known)
 
     def rechunked(self, before: State | None = None) -> State:
-        """The same state, with tables that were put together from many pieces in one piece each.
+        """Return the same state with fragmented tables rechunked.
 
-        Those of an earlier state are left as they are.
+        Tables of an earlier state are left as they are.
         """
         known = before.tables if before is not None else {}
         tables = {
@@ -147,12 +147,12 @@ class State:
 
 
 class Overview:
-    """Facts about all specs of a state. A step changes those of the specs that it touches, no others."""
+    """Facts about all specs of a state, updated incrementally by each step."""
 
     def __init__(self, due: dict[str, int], closes: dict[str, int], open_windows: int, size: int) -> None:
         self._due = due
         self._closes = closes
-        #: Windows that are not sealed yet.
+        #: Number of unsealed windows.
         self.open_windows = open_windows
         #: Bytes in memory.
         self.size = size
@@ -160,11 +160,11 @@ class Overview:
 
     @classmethod
     def of(cls, state: State) -> Overview:
-        """The overview of a state, from the summaries of all specs."""
+        """Build the overview of a state from the summaries of all specs."""
         return cls({}, {}, 0, 0).after(state, state.tables)
 
     def after(self, state: State, touched: Iterable[str]) -> Overview:
-        """The overview of another state, with other tables of some specs."""
+        """Update the overview for a state with new tables of some specs."""
         found = Overview(dict(self._due), dict(self._closes), self.open_windows, self.size)
         found._counted = dict(self._counted)
         for spec in touched:
@@ -183,7 +183,7 @@ class Overview:
         return found
 
     def due(self, safe_us: int) -> list[str]:
-        """The specs of which something may be due at a safe time."""
+        """Return the specs with something possibly due at a safe time."""
         if min(self._due.values(), default=NEVER) > safe_us:
             return []
         return [spec for spec, at in self._due.items() if at <= safe_us]
@@ -196,7 +196,7 @@ class Overview:
 
 
 def _apply(part: bytes, tables: Tables, touched: set[str]) -> int:
-    """Make tables what a part of a state says, and note their specs; the version of its layout."""
+    """Apply a part of a serialised state to the tables, and collect its specs; return its layout version."""
     try:
         (size,) = struct.unpack_from("<I", part)
         header = msgspec.json.decode(part[4 : 4 + size], type=_Header)
@@ -234,7 +234,7 @@ def _same(old: pl.DataFrame, new: pl.DataFrame) -> bool:
 
 
 def _change(old: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame] | None:
-    """The numbers of the rows that are gone, and the rows that came at the end; None when it is not so."""
+    """Return the removed row numbers and the appended rows; None if the change has another form."""
     if old.schema != new.schema:
         return None
     rows = pl.Series("row", [], pl.UInt32)
@@ -254,12 +254,12 @@ def _without(table: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
 
 
 def _narrow_buffers(tables: Tables) -> None:
-    """Layout 1 kept columns of rows buffers that follow from others."""
+    """Drop derived columns that layout 1 kept in rows buffers."""
     for of_spec in tables.values():
         if "buffer" in of_spec:
             unneeded = ("created", "count", "first", "last")
             of_spec["buffer"] = of_spec["buffer"].drop(unneeded).sort("k", maintain_order=True)
 
 
-#: What brings the tables of a layout to the next one.
+#: Upgrades of the tables of a layout to the next one.
 _UPGRADES: dict[int, Callable[[Tables], None]] = {1: _narrow_buffers}

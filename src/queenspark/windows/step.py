@@ -42,7 +42,7 @@ class Step:
         safe: Mapping[Stream, int],
         was: Mapping[Stream, int] | None = None,
     ) -> None:
-        """`safe` is the tick of each stream that takes part, `was` the one before the records."""
+        """Prepare; `safe` is the tick of each stream that takes part, `was` the one before the records."""
         self.spec = spec
         table = tables.get
         self._directory = Directory(table("streams"), table("keys"))
@@ -87,16 +87,16 @@ class Step:
             )
 
     def _lie(self, records: pl.DataFrame, was: Mapping[Stream, int]) -> pl.DataFrame | None:
-        """The tick before the records, if some of them were created before it.
+        """Return the tick before the records, if some of them were created before it.
 
-        Otherwise it changes nothing: all that it closes, a record created after it closes as well.
+        Otherwise it has no effect: a record created after it closes everything that it closes.
         """
         if not was or whole(records["created_us"].min()) >= max(was.values()):
             return None
         return self._directory.number_streams(ticks_of(was))
 
     def run(self) -> None:
-        """Records, then the tick."""
+        """Process the records, then the tick."""
         windows = self.windows
         if isinstance(windows, CountWindows | RowsBuffer | Groups):
             self._count(windows)
@@ -117,7 +117,7 @@ class Step:
             windows.purge(clock.marks() if isinstance(clock, EventClock) else clock.table)
 
     def _count(self, windows: CountWindows | RowsBuffer | Groups) -> None:
-        """Windows without a clock; keys may be forgotten."""
+        """Process windows without a clock; keys may expire."""
         life = self._lifetime
         if life is None:
             windows.add(self._records)
@@ -130,7 +130,7 @@ class Step:
         self._expire(windows, life, self._ticks)
 
     def _lives(self, windows: CountWindows | RowsBuffer | Groups, judged: pl.DataFrame) -> None:
-        """Cut the records of a key where it is forgotten."""
+        """Split the records of a key where it expires."""
         if not judged["forget"].any():
             windows.add(self._records)
             return
@@ -151,7 +151,7 @@ class Step:
             life.forget(gone)
 
     def _epochs(self, windows: TimeWindows | Sessions) -> None:
-        """Cut where a key has been silent for so long that it may be forgotten."""
+        """Split where a key was idle long enough to expire."""
         judged = self._clock.judge(self._records)
         if self.spec.clock == "ingest" or not judged["forget"].any():
             self._rounds(windows, judged)
@@ -162,7 +162,7 @@ class Step:
             part = numbered.filter(pl.col("epoch") == number)
             returning = part.filter("forget")
             if not returning.is_empty():
-                # The mark of its silence only: its own time counts after it has been forgotten, or not.
+                # Its idle time only: whether its own time counts depends on the expiry.
                 mark = pl.col("created") - self.spec.grace_us
                 windows.seal(
                     returning.select("k", closed=mark, cap=mark - pl.col("silence") + self.spec.keep)
@@ -172,14 +172,14 @@ class Step:
             self._rounds(windows, self._clock.judge(records))
 
     def _forget(self, windows: TimeWindows | Sessions, keys: pl.DataFrame) -> None:
-        """Forget keys, unless they have an open window."""
+        """Expire keys, unless they have an open window."""
         if windows.open is not None:
             keys = keys.join(windows.open.select(KEY).unique(), on=KEY, how="anti")
         windows.forget(keys)
         self._clock.forget(keys)
 
     def _rounds(self, windows: TimeWindows | Sessions, judged: pl.DataFrame) -> None:
-        """Work on the records of each key in order, cut at those that have to be judged by themselves."""
+        """Process the records of each key in order, split at those that must be judged individually."""
         if not judged.select(windows.behind().any()).item():
             self._round(windows, judged)
             return
@@ -218,7 +218,7 @@ class Step:
         return self._named([judged.late for judged in self._judged] if self.spec.late == "warn" else [])
 
     def dropped(self) -> pl.DataFrame | None:
-        """Late records that were left out."""
+        """Late records that were dropped."""
         return self._named([judged.dropped for judged in self._judged])
 
     def _named(self, frames: list[pl.DataFrame]) -> pl.DataFrame | None:
@@ -251,7 +251,7 @@ class Step:
 
     @cached_property
     def counters(self) -> pl.DataFrame | None:
-        """Late and dropped records by stream, since the beginning."""
+        """Late and dropped records by stream, in total."""
         if self.counted is None:
             return self._counters
         return _summed([self.counted] if self._counters is None else [self.counted, self._counters])
@@ -279,7 +279,7 @@ class Step:
         return kept | {"streams": self._directory.streams, "keys": self._directory.keys}
 
     def watermarks(self) -> dict[Stream, int]:
-        """How far each stream is closed: with event time, its slowest key."""
+        """The watermark of each stream: with event time, its slowest key's."""
         if isinstance(self.windows, CountWindows | RowsBuffer | Groups):
             return {}
         marks = self._clock.table
@@ -309,6 +309,6 @@ def _highest(numbers: pl.Series) -> int:
 
 
 def ticks_of(safe: Mapping[Stream, int]) -> pl.DataFrame:
-    """Streams with their safe time."""
+    """Return streams with their safe time."""
     schema = {"stream": pl.Int64, "version": pl.Int32, "safe": pl.Int64}
     return pl.DataFrame([(*stream, at) for stream, at in safe.items()], schema=schema, orient="row")

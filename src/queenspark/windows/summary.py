@@ -1,4 +1,4 @@
-"""What is to be known about the tables of a spec without looking at them again."""
+"""Cached facts about the tables of a spec."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NEVER = 2**62
 
 
 class Open(NamedTuple):
-    """The open windows of a stream: how many, and the position of the first record in one of them."""
+    """The open windows of a stream: their number, and the position of their first record."""
 
     windows: int
     txid: int
@@ -31,7 +31,7 @@ def _parsed(text: str) -> WindowSpec:
 
 
 class Summary:
-    """Facts about the tables of one spec, each found out once. Tables never change."""
+    """Facts about the tables of one spec, each computed once. Tables are immutable."""
 
     def __init__(self, spec: str, tables: Mapping[str, pl.DataFrame]) -> None:
         self._text = spec
@@ -43,7 +43,7 @@ class Summary:
 
     @cached_property
     def numbers(self) -> dict[int, Stream]:
-        """The streams by their number."""
+        """The streams by number."""
         table = self._tables.get("streams")
         return {} if table is None else {g: (stream, version) for g, stream, version in table.rows()}
 
@@ -96,7 +96,7 @@ class Summary:
 
     @cached_property
     def forgets(self) -> dict[Stream, int]:
-        """The safe time at which a stream can forget all that it remembers, if nothing of it is open."""
+        """The safe time at which a stream can expire all its state, if none of it is open."""
         spec = self._spec
         if spec.ttl_us is not None:
             return self._latest("seen", "seen", spec.ttl_us)
@@ -109,7 +109,7 @@ class Summary:
 
     @cached_property
     def next_due(self) -> int:
-        """The earliest safe time at which a tick can do something."""
+        """The earliest safe time at which a tick has an effect."""
         if not self._tables:
             return NEVER
         return min((at for times in (self.closes, self.forgets) for at in times.values()), default=NEVER)
@@ -121,11 +121,11 @@ class Summary:
 
     @cached_property
     def open_windows(self) -> int:
-        """Windows that are not sealed yet."""
+        """The number of unsealed windows."""
         return sum(open_.windows for open_ in self.open.values())
 
     def due(self, safe: Mapping[Stream, int]) -> bool:
-        """Whether one of these ticks does something."""
+        """Whether one of these ticks has an effect."""
         if not self._tables:
             return False
         return any(

@@ -15,7 +15,7 @@ from .layout import KEY, WINDOW, Layout
 
 
 class TimeWindows(ClosingWindows):
-    """Open and sealed windows of one spec. Rows of the same window are merged when they are needed."""
+    """Open and sealed windows of one spec. Rows of the same window are merged on demand."""
 
     def __init__(
         self,
@@ -32,12 +32,12 @@ class TimeWindows(ClosingWindows):
         self._no_rows = records.clear()
 
     def behind(self) -> pl.Expr:
-        """Whether a record has a window that is closed already."""
+        """Whether a window of a record is already closed."""
         first_start = (pl.col("t") - self._duration) // self._slide * self._slide + self._slide
         return first_start + self._duration <= pl.col("closed")
 
     def _expand(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Each row once for each window that contains its time."""
+        """Repeat each row for each window that contains its time."""
         last = pl.col("t") // self._slide * self._slide
         if self._slide == self._duration:
             return rows.with_columns(start=last, end=last + self._duration)
@@ -46,7 +46,7 @@ class TimeWindows(ClosingWindows):
         return rows.with_columns(end=pl.col("start") + self._duration)
 
     def add(self, records: pl.DataFrame) -> None:
-        """Records whose windows are all open."""
+        """Add records of open windows only."""
         if records.is_empty():
             return
         if not self._final:
@@ -75,7 +75,7 @@ class TimeWindows(ClosingWindows):
         self.emitted.changes(rows, pl.concat(prior) if prior else rows.clear(), WINDOW, pl.col("count"))
 
     def seal(self, closed: pl.DataFrame) -> None:
-        """Seal the windows that end where their key is closed. `closed`: columns to join on, and `closed`."""
+        """Seal the windows up to the watermark. `closed`: columns to join on, and `closed`."""
         due_rows = self.take_due(closed)
         if self.empty is not None:
             due_rows = self._with_empty(due_rows, self.empty.passed(closed, due_rows))
@@ -90,22 +90,22 @@ class TimeWindows(ClosingWindows):
             self.sealed = append(self.sealed, rows)
 
     def _with_empty(self, due: pl.DataFrame | None, empty: pl.DataFrame) -> pl.DataFrame | None:
-        """The windows that are due, and empty ones: part rows of no source."""
+        """Add empty windows to those that are due: part rows without a source."""
         if empty.is_empty():
             return due
         shaped = self._no_rows.with_columns(start=pl.col("t"), end=pl.col("t")).select(self._columns())
         return pl.concat([shaped if due is None else due, empty], how="diagonal_relaxed")
 
     def forget(self, keys: pl.DataFrame) -> None:
-        """Forget the sealed windows of some keys."""
+        """Expire the sealed windows of some keys."""
         super().forget(keys)
         if self.empty is not None:
             self.empty.forget(keys)
 
     def step(self, records: pl.DataFrame, seal: Callable[[], None]) -> Judged:
-        """Records of which some come when a window of theirs is closed; `seal` seals what they close.
+        """Process records, some of them late for a window; `seal` seals the windows they close.
 
-        A key's mark only rises: what a window gets while it is open comes before all that comes late.
+        A key's watermark only rises: a window gets all its on-time records before its late ones.
         """
         spec = self._layout.spec
         behind = records.filter(self.behind())
@@ -131,7 +131,7 @@ class TimeWindows(ClosingWindows):
         return Judged(behind, behind.join(dropped.select("pos").unique(), on="pos", how="semi"))
 
     def _revise(self, rows: pl.DataFrame) -> None:
-        """Add records to sealed windows, and emit those again."""
+        """Add records to sealed windows, and emit these again."""
         windows = rows.group_by(WINDOW).agg(late=pl.len().cast(pl.Int64))
         added = rows.select(self._columns()).with_columns(revision=pl.lit(0, dtype=pl.Int64))
         there = added.clear()

@@ -103,7 +103,9 @@ def wait_for(condition: Callable[[], bool], what: str, within: float = 90.0) -> 
 
 
 def pauses_of(name: str, records: list[logging.LogRecord]) -> list[float]:
-    found = (re.match(rf"the {name} query failed, again in ([\d.]+) s: ", each.message) for each in records)
+    found = (
+        re.match(rf"the {name} query failed, restarting in ([\d.]+) s: ", each.message) for each in records
+    )
     return [float(match[1]) for match in found if match]
 
 

@@ -107,7 +107,7 @@ def test_warnings_of_late_records_go_to_the_log(
         query.report([])
     query.close()
     name = measuring.stream.name
-    assert caplog.messages == [f"stream {name} in tests: 3 late records, whose windows were sealed already"]
+    assert caplog.messages == [f"stream {name} in tests: 3 late records, after their windows were sealed"]
 
 
 def test_rates_are_of_the_last_minute() -> None:

@@ -1,7 +1,7 @@
-"""Access control: who a caller is, and whether they may.
+"""Access control: authentication and authorization.
 
-`Gate.admit` runs before every handler. A credential is an API key (`api_keys`) or a token (`tokens`), and is
-checked once; until it may have changed, it is found again by its hash.
+`Gate.admit` runs before every handler. A credential is an API key (`api_keys`) or a token (`tokens`). It is
+verified once and then cached by its hash until it may have changed.
 """
 
 from .gate import Gate

@@ -12,7 +12,7 @@ Header = tuple[bytes, bytes]
 
 
 def header_of(call: Call) -> Header | None:
-    """The header with the credential of a request, None when it has none; 401 when there are several."""
+    """Return the header that carries the credential, or None; raise 401 if there are several."""
     found: Header | None = None
     for pair in call.header_pairs:
         if pair[0] in _HEADERS:
@@ -23,7 +23,7 @@ def header_of(call: Call) -> Header | None:
 
 
 def credential_of(header: Header) -> str:
-    """The credential of a header, or 401."""
+    """Extract the credential from a header, or raise 401."""
     name, value = header
     credential = value.strip()
     if name == b"authorization":
@@ -37,5 +37,5 @@ def credential_of(header: Header) -> str:
 
 
 def unauthorized(message: str) -> ApiError:
-    """401: who the caller is, is not known."""
+    """401: the caller is unknown."""
     return ApiError(401, message)

@@ -1,4 +1,4 @@
-"""Failed log-ins: an address that keeps failing has to wait, longer each time."""
+"""Failed logins: an address that keeps failing has to wait, longer each time."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from collections import OrderedDict
 from ..errors import ApiError
 
 FREE = 10
-"""Failures of an address that cost nothing; people mistype."""
+"""Failures of an address before it has to wait; people mistype."""
 
 _LONGEST_SECONDS = 60.0
-_FORGIVEN_SECONDS = 300.0  # without a failure
+_FORGIVEN_SECONDS = 300.0  # without a failure, after which the count is reset
 _MOST_ADDRESSES = 10_000
 
 
 class Failures:
-    """Counts failed log-ins by address."""
+    """Counts failed logins per address."""
 
     def __init__(self) -> None:
         self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
     def check(self, address: str) -> None:
-        """Refuse to look at a credential while its address has to wait."""
+        """Reject credentials while their address has to wait."""
         count, at = self._failures.get(address, (0, 0.0))
         if count <= FREE:
             return
@@ -38,7 +38,7 @@ class Failures:
             )
 
     def note(self, address: str) -> None:
-        """A log-in failed."""
+        """Record a failed login."""
         count, at = self._failures.pop(address, (0, 0.0))
         now = time.monotonic()
         self._failures[address] = (1 if now - at > _FORGIVEN_SECONDS else count + 1, now)

@@ -20,7 +20,7 @@ from .failures import Failures
 from .known_keys import KnownKey, KnownKeys
 from .tokens import Tokens
 
-_MOST = 10_000  # credentials that are known
+_MOST = 10_000  # cached credentials
 _MISSING = (
     "this broker needs an API key or a token: send it as `Authorization: Bearer …`;"
     " `queenspark keys create` makes keys"
@@ -28,7 +28,7 @@ _MISSING = (
 
 
 class _Known(NamedTuple):
-    """A credential that was good: the key that it is, or the caller of a token and how long it is good."""
+    """A verified credential: an API key, or the caller of a token with its expiry."""
 
     key: KnownKey | None
     caller: Caller
@@ -37,7 +37,7 @@ class _Known(NamedTuple):
 
 
 class Gate:
-    """Admits callers whose credential is good and whose role and scopes allow what the route does."""
+    """Admits callers with a valid credential whose role and scopes allow the route."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self.keys = KnownKeys(store.api_keys)
@@ -46,7 +46,7 @@ class Gate:
         self._known: OrderedDict[tuple[bytes, bytes], _Known] = OrderedDict()
 
     async def admit(self, call: Call, route: Route) -> Caller:
-        """The caller, or the `ApiError` that refuses them: 401, 403, 404 or 429."""
+        """Return the caller, or raise the `ApiError` that rejects them: 401, 403, 404 or 429."""
         right = route.right
         if right is Right.PUBLIC:
             return NOBODY
@@ -102,7 +102,7 @@ class Gate:
 
 
 def _check_path(call: Call, caller: Caller, right: Right) -> None:
-    """404 for a name in the path that is outside the caller's scopes, as for one that does not exist."""
+    """Raise 404 for a name in the path outside the caller's scopes, as if it did not exist."""
     parameter = {"queue": "queue", "job": "name"}.get(right.kind, "")
     name = call.path.get(parameter)
     if name is None:

@@ -1,4 +1,4 @@
-"""API keys as a broker knows them: read once, looked at again every two seconds and when one changes."""
+"""A broker's cache of API keys: refreshed every two seconds and on change notifications."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ log = logging.getLogger("queenspark.broker")
 
 REFRESH_SECONDS = 2.0
 TRUSTED_SECONDS = 4.0
-"""How long a key is good after it was last seen in the database.
+"""How long a key is valid after it was last read from the database.
 
-So a revoked key ends within five seconds, even when the news of it got lost."""
+A revoked key thus expires within five seconds, even if its notification is lost.
+"""
 
-_MOST = 10_000  # keys that are known
+_MOST = 10_000  # cached keys
 _UNKNOWN = "the API key is not valid: it may be mistyped, revoked or expired"
 
 
 class KnownKey:
-    """A key, the caller that it stands for, and until when it may be trusted."""
+    """A cached key, its caller, and the expiry of the cache entry."""
 
     def __init__(self, key: ApiKey) -> None:
         self.key = key
@@ -34,7 +35,7 @@ class KnownKey:
         self.trust()
 
     def trust(self) -> None:
-        """It was seen in the database just now."""
+        """Extend the expiry: the key was just read from the database."""
         self.until = time.monotonic() + TRUSTED_SECONDS
         if self.key.expires_at is not None:
             left = self.key.expires_at.timestamp() - time.time()
@@ -48,17 +49,17 @@ def _caller(key: ApiKey, meter: KeyMeter) -> Caller:
 
 
 class KnownKeys:
-    """The keys that were used of late."""
+    """The recently used keys."""
 
     def __init__(self, keys: ApiKeys) -> None:
         self._keys = keys
         self._known: dict[str, KnownKey] = {}
         self._used: dict[str, float] = {}
-        #: Counts the times at which everything was forgotten.
+        #: Number of times that the cache was invalidated.
         self.version = 0
 
     async def check(self, text: str) -> KnownKey:
-        """The key of that text, or 401."""
+        """Return the key with this text, or raise 401."""
         parts = split(text)
         if parts is None:
             raise unauthorized(_UNKNOWN)
@@ -71,7 +72,7 @@ class KnownKeys:
                 self._known.pop(id_, None)
                 raise unauthorized(_UNKNOWN)
             known = self._renewed(known, found)
-            if version == self.version:  # else it may have been revoked since it was read
+            if version == self.version:  # otherwise it may have been revoked since it was read
                 if len(self._known) >= _MOST:
                     self._known.clear()
                 self._known[id_] = known
@@ -80,23 +81,23 @@ class KnownKeys:
         return known
 
     def used(self, known: KnownKey) -> None:
-        """A key was used; noted in the database later."""
+        """Record the use of a key; written to the database later."""
         self._used[known.key.id] = time.time()
 
     def forget(self) -> None:
-        """A key has changed: look at each again before it is trusted."""
+        """Invalidate the cache: a key has changed."""
         self.version += 1
         for known in self._known.values():
             known.until = 0.0
 
     async def refresh(self) -> None:
-        """Look again at all keys that are known, and note when they were used."""
+        """Read all cached keys again, and write their last use."""
         used, self._used = self._used, {}
         if used:
             try:
                 await self._keys.used(used)
             except StoreError as error:
-                log.warning("the last use of API keys could not be noted: %s", error)
+                log.warning("cannot record the last use of API keys: %s", error)
         recent = list(self._known)
         if not recent:
             return
@@ -114,7 +115,7 @@ class KnownKeys:
 
     @staticmethod
     def _renewed(known: KnownKey | None, found: ApiKey) -> KnownKey:
-        """What is known of a key, with its meter as it stands."""
+        """Return the cache entry of a key, keeping its meter."""
         if known is None:
             return KnownKey(found)
         known.key = found

@@ -1,4 +1,4 @@
-"""Limits: requests and messages per second of one caller, on one broker."""
+"""Rate limits: requests and messages per second of one caller, per broker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..errors import ApiError
 
 
 class Bucket:
-    """Fills with a rate up to a second's worth. What takes more than is left puts it into debt."""
+    """A token bucket that holds one second's worth. Taking more than is left puts it into debt."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
@@ -18,7 +18,7 @@ class Bucket:
         self._at = time.monotonic()
 
     def take(self, count: int) -> float:
-        """Take so many, if there is anything left; else how many seconds it takes until there is."""
+        """Take tokens if any are left; otherwise return the seconds until there are."""
         now = time.monotonic()
         self._left = min(self._most, self._left + (now - self._at) * self._rate)
         self._at = now
@@ -29,7 +29,7 @@ class Bucket:
 
 
 class KeyMeter:
-    """The limits of one API key."""
+    """The rate limits of one API key."""
 
     def __init__(self, requests_per_second: float | None, messages_per_second: float | None) -> None:
         self._limits = (requests_per_second, messages_per_second)
@@ -37,12 +37,12 @@ class KeyMeter:
         self._messages = None if messages_per_second is None else Bucket(messages_per_second)
 
     def request(self) -> None:
-        """One request more, or 429."""
+        """Count one request, or raise 429."""
         if self._requests is not None and (wait := self._requests.take(1)):
             raise _too_many("requests", self._limits[0], wait)
 
     def messages(self, count: int) -> None:
-        """So many messages more, or 429."""
+        """Count messages, or raise 429."""
         if count and self._messages is not None and (wait := self._messages.take(count)):
             raise _too_many("messages", self._limits[1], wait)
 

@@ -1,4 +1,4 @@
-"""The keys that tokens are checked with. Each is bound to one algorithm, whatever a token says."""
+"""Verification keys of tokens. Each is bound to one algorithm, whatever the token claims."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ log = logging.getLogger("queenspark.broker")
 
 _MOST_BYTES = 1024 * 1024  # of a JWKS
 _RETRY_SECONDS = 5.0
-_AGAIN_SECONDS = 10.0  # between two reads because of a key that is not known
+_AGAIN_SECONDS = 10.0  # between reads triggered by unknown key ids
 _RSA_BITS = 2048
 _PEM_KINDS = (RSAKey, ECKey, OKPKey)
 
 
 class BoundKey(NamedTuple):
-    """A key and the one algorithm that it is for."""
+    """A key and its only algorithm."""
 
     algorithm: str
     id: str | None
@@ -34,7 +34,7 @@ class BoundKey(NamedTuple):
 
 
 def bind(key: Any, id_: str | None = None) -> BoundKey | None:
-    """A key with the algorithm of its type; None when no algorithm of ours has such keys."""
+    """Bind a key to the algorithm of its type; None if there is no supported algorithm."""
     match key:
         case OctKey():
             return BoundKey("HS256", id_, key)
@@ -49,7 +49,7 @@ def bind(key: Any, id_: str | None = None) -> BoundKey | None:
 
 
 def static_keys(settings: Settings) -> list[BoundKey]:
-    """The keys that are settings. Raises SettingsError."""
+    """Load the keys given in the settings. Raises SettingsError."""
     keys: list[BoundKey] = []
     if settings.jwt_secret is not None:
         try:
@@ -74,7 +74,7 @@ def _from_pem(text: str) -> BoundKey | None:
     for kind in _PEM_KINDS:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", SecurityWarning)  # of short keys, which are refused anyway
+                warnings.simplefilter("ignore", SecurityWarning)  # for short keys, which are rejected anyway
                 return bind(kind.import_key(text))
         except (JoseError, ValueError, TypeError, AttributeError):
             continue
@@ -82,12 +82,12 @@ def _from_pem(text: str) -> BoundKey | None:
 
 
 def allowed(keys: Iterable[BoundKey], algorithm: str) -> list[BoundKey]:
-    """Those of some keys whose algorithm is accepted."""
+    """Filter keys by the accepted algorithm."""
     return [key for key in keys if algorithm in ("auto", key.algorithm)]
 
 
 def read_jwks(text: bytes, algorithm: str) -> list[BoundKey]:
-    """The usable keys of a JWKS; secrets have no business in one. Raises ValueError."""
+    """Parse the usable keys of a JWKS; symmetric secrets are ignored. Raises ValueError."""
     document = msgspec.json.decode(text)
     if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
         raise ValueError("it is not an object with `keys`")
@@ -109,7 +109,7 @@ def _names(algorithm: str) -> tuple[str, ...]:
 
 
 class TokenKeys:
-    """All keys: those of the settings, and those of the JWKS, which is read again and again."""
+    """All verification keys: those in the settings, and those of the JWKS, which is polled."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -117,13 +117,13 @@ class TokenKeys:
         self._published: list[BoundKey] = []
         self._read_at = 0.0
         self._reading = asyncio.Lock()
-        #: Counts the changes of the keys.
+        #: Number of key changes.
         self.version = 0
-        #: Whether the JWKS, if there is one, was read.
+        #: Whether the JWKS, if configured, was read.
         self.ready = settings.jwt_jwks_url is None
 
     def of(self, algorithm: str, id_: str | None) -> Sequence[BoundKey]:
-        """The keys for an algorithm; with an id, that key and those that have none."""
+        """Return the keys for an algorithm; with an id, that key and those without an id."""
         return [
             key
             for key in (*self._static, *self._published)
@@ -131,14 +131,14 @@ class TokenKeys:
         ]
 
     async def keep_reading(self) -> None:
-        """Read the JWKS again and again."""
+        """Poll the JWKS."""
         while self._settings.jwt_jwks_url is not None:
             await self._read()
             pause = self._settings.jwt_jwks_refresh_interval if self.ready else _RETRY_SECONDS
             await asyncio.sleep(pause)
 
-    async def look_again(self) -> None:
-        """A token has a key that is not known: the issuer may have a new one. Not done all the time."""
+    async def reread(self) -> None:
+        """Read the JWKS again for an unknown key id: the issuer may have rotated keys. Rate limited."""
         if self._settings.jwt_jwks_url is not None and time.monotonic() - self._read_at > _AGAIN_SECONDS:
             await self._read()
 
@@ -154,13 +154,13 @@ class TokenKeys:
                 keys = read_jwks(text, settings.jwt_algorithm)
             except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, ValueError) as error:
                 log.warning(
-                    "the keys of tokens could not be read from %s: %s",
+                    "cannot read the token keys from %s: %s",
                     url,
                     str(error) or type(error).__name__,
                 )
                 return
             if not keys:
-                log.warning("%s has no key that can be used", url)
+                log.warning("%s has no usable key", url)
             before = [(key.algorithm, key.id, key.key.thumbprint()) for key in self._published]
             after = [(key.algorithm, key.id, key.key.thumbprint()) for key in keys]
             self._published = keys

@@ -1,4 +1,4 @@
-"""Tokens: JWT whose signature, times, issuer and audience are checked, and their callers."""
+"""Tokens: JWTs with verified signature, times, issuer and audience, and their callers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_NAME = 255
 
 
 class Tokens:
-    """Checks tokens."""
+    """Verifies tokens."""
 
     def __init__(self, settings: Settings) -> None:
         self.keys = TokenKeys(settings)
@@ -33,11 +33,11 @@ class Tokens:
         }
 
     async def check(self, text: str) -> tuple[Caller, float]:
-        """The caller of a token and the time until which it is good; 401 when it is not."""
+        """Return the caller of a token and its expiry, or raise 401."""
         algorithm, key_id = _header(text)
         keys = self.keys.of(algorithm, key_id)
         if not keys:
-            await self.keys.look_again()
+            await self.keys.reread()
             keys = self.keys.of(algorithm, key_id)
         if not keys:
             if not self.keys.ready:
@@ -76,7 +76,7 @@ class Tokens:
         return Caller.known(name, "token", self._role(claims), scopes), until
 
     def _role(self, claims: dict[str, Any]) -> str | None:
-        """The strongest role of a token that we know."""
+        """Return the strongest known role of a token."""
         one, several = (
             claims.get(self._settings.jwt_roles_claim),
             claims.get(self._settings.jwt_roles_array_claim),
@@ -95,7 +95,7 @@ class Tokens:
 
 
 def _header(text: str) -> tuple[str, str | None]:
-    """The algorithm and the key id that a token claims to have."""
+    """Return the algorithm and key id claimed by a token."""
     try:
         header = extract_compact(text.encode()).headers()
     except (JoseError, ValueError, TypeError):
@@ -111,11 +111,11 @@ def _header(text: str) -> tuple[str, str | None]:
 
 
 def _verified(text: str, key: Any, algorithm: str) -> dict[str, Any] | None:
-    """The claims of a token, if its signature is of this key."""
+    """Return the claims of a token if this key signed it."""
     names = ["EdDSA", "Ed25519"] if algorithm == "EdDSA" else [algorithm]
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SecurityWarning)  # EdDSA has a new name, and many use the old one
+            warnings.simplefilter("ignore", SecurityWarning)  # old name of EdDSA
             return dict(jwt.decode(text, key, algorithms=names).claims)
     except (JoseError, ValueError, TypeError):
         return None

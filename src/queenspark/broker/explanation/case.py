@@ -1,4 +1,4 @@
-"""Everything that is known of a stream or job that somebody waits for, and what a reason is."""
+"""The inputs of an explanation: the state of a stream or job, and the type of a reason."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ...store.definitions import job_name
 from ...store.standing import Standing
 from ...windows import WindowSpec
-from ..answers.explanations import Code
+from ..responses.explanations import Code
 from .next_window import NextWindow
 from .records import OpenRecords
 
@@ -16,21 +16,21 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Reason(NamedTuple):
-    """One reason."""
+    """A reason for an open window."""
 
     code: Code
     text: str
     fix: str
     since: datetime | None = None
-    #: When it passes by itself, as far as that is known.
+    #: Its expected end, if known.
     until: datetime | None = None
 
 
 class Case(NamedTuple):
-    """Everything that is known of a stream that somebody waits for."""
+    """The state of a stream or job to explain."""
 
     standing: Standing
-    #: None: it has no windows, or gives out rows with each record.
+    #: None: it has no windows, or emits rows with each record.
     spec: WindowSpec | None
     opened: OpenRecords | None
     next: NextWindow | None
@@ -39,18 +39,18 @@ class Case(NamedTuple):
 
     @property
     def is_job(self) -> bool:
-        """Whether it is a job of SQL."""
+        """Whether it is a SQL job."""
         return self.standing.definition.body.query is not None
 
     @property
     def name(self) -> str:
-        """Its name, as its commands take it."""
+        """Its name, as used in commands."""
         body = self.standing.definition.body
         return job_name(body.namespace, body.name) if self.is_job else body.name
 
     @property
     def noun(self) -> str:
-        """What it is."""
+        """The kind of object."""
         return "job" if self.is_job else "stream"
 
     @property
@@ -60,13 +60,13 @@ class Case(NamedTuple):
 
     @property
     def is_due(self) -> bool:
-        """Whether only the clock of the log is missing: by the wall clock, the next window is over."""
+        """Whether the next window has ended by the wall clock."""
         due = None if self.next is None else self.next.due_us
         return due is not None and due <= to_micros(self.standing.now)
 
     @property
     def is_safe_time_missing(self) -> bool:
-        """Whether the next window is over by the wall clock and not by safe time."""
+        """Whether the next window has ended by the wall clock, but not by safe time."""
         if not self.is_due or self.next is None or self.next.due_us is None:
             return False
         return self.safe_us is None or self.safe_us < self.next.due_us
@@ -78,7 +78,7 @@ def to_micros(time: datetime) -> int:
 
 
 def from_micros(microseconds: int) -> datetime | None:
-    """The time again; None beyond the year 9999, where the time of a payload may lie."""
+    """Convert back; None beyond the year 9999, which a payload may contain."""
     try:
         return _EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:
@@ -86,5 +86,5 @@ def from_micros(microseconds: int) -> datetime | None:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things, in words."""
+    """Format a count with its noun."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

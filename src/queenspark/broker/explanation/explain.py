@@ -1,4 +1,4 @@
-"""An explanation: where a stream or job stands, its next window, and the reasons why it is not sealed."""
+"""An explanation: the state of a stream or job, its next window, and why it is not sealed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ log = logging.getLogger("queenspark.broker")
 
 
 async def explain(broker: Broker, standing: Standing) -> dict[str, Any]:
-    """Why the next window is not sealed yet, as the API names it."""
+    """Explain why the next window is not sealed yet, as shown by the API."""
     spec = sealing(standing.definition.body)
     opened = None if spec is None else await _opened(broker, standing)
     found = None
-    if spec is not None and opened is not None and standing.place is not None:
-        found = next_window(standing.definition.body, spec, opened.frame, standing.place[2])
+    if spec is not None and opened is not None and standing.read_point is not None:
+        found = next_window(standing.definition.body, spec, opened.frame, standing.read_point[2])
     case = Case(standing, spec, opened, found, await broker.store.clock.holder())
     return {
         "version": standing.definition.version,
@@ -43,16 +43,16 @@ async def explain(broker: Broker, standing: Standing) -> dict[str, Any]:
 
 
 async def _opened(broker: Broker, standing: Standing) -> OpenRecords | None:
-    """The records of open windows; None also when this broker cannot read them."""
+    """Return the records of open windows; None also if this broker cannot read them."""
     try:
         return await open_records(broker, standing)
-    except (Refused, SqlError) as error:  # it has no key, or is of an older version than the statement
-        log.warning("open windows of stream %d: %s", standing.definition.stream_id, error)
+    except (Refused, SqlError) as error:  # no key, or an older version than the statement
+        log.warning("cannot read the open windows of stream %d: %s", standing.definition.stream_id, error)
         return None
 
 
 def sealing(body: Body) -> WindowSpec | None:
-    """The windows of a version, if it has some that are sealed."""
+    """Return the windows of a version, if it has sealed ones."""
     if not body.spec:
         return None
     spec = spec_of(body)

@@ -1,4 +1,4 @@
-"""What can hold up any window: the pipeline, the job itself, and the log."""
+"""Reasons that can hold up any window: the pipeline, the job itself, and the log."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ...store.standing import MOST_COUNTED, Standing
 from ..times import iso_time
 from .case import Case, Reason, counted
 
-_TAKE_OVER_SECONDS = 10.0  # a standby has taken over by then
+_TAKE_OVER_SECONDS = 10.0  # within which a standby takes over
 _BEHIND_SECONDS = 5.0
 _HELD_SECONDS = 1.0  # transactions of brokers and pipelines are shorter
-_SAFE_SECONDS = 3.0  # safe time is always about a second behind
+_SAFE_SECONDS = 3.0  # normal lag of safe time is about a second
 
 
 def of_pipeline(case: Case) -> Iterator[Reason]:
-    """Nobody seals windows."""
+    """No pipeline is sealing windows."""
     standing, leader = case.standing, case.standing.leader
     if not leader.is_leading:
         since = leader.led_until or leader.heard_at
@@ -44,7 +44,7 @@ def of_pipeline(case: Case) -> Iterator[Reason]:
 
 
 def of_job(case: Case) -> Iterator[Reason]:
-    """It is stopped, or waits for others."""
+    """The job is stopped, or waits for others."""
     standing, output = case.standing, case.standing.output
     gone = [source.queue for source in standing.sources if not source.is_there]
     if gone:
@@ -67,7 +67,7 @@ def of_job(case: Case) -> Iterator[Reason]:
 
 
 def of_log(case: Case) -> Iterator[Reason]:
-    """The log cannot be read far enough, or was not yet."""
+    """The log is not readable far enough, or was not read yet."""
     standing = case.standing
     hidden = sum(source.hidden for source in standing.sources)
     is_held = bool(hidden) or case.is_safe_time_missing
@@ -86,7 +86,7 @@ def of_log(case: Case) -> Iterator[Reason]:
 
 
 def open_transaction(case: Case, holder: dict[str, Any]) -> Reason:
-    """Somebody holds the horizon back."""
+    """An open transaction holds the horizon back."""
     seconds = float(holder["seconds"] or 0.0)
     who = f"{holder['application'] or 'a session without an application name'} (pid {holder['pid']})"
     text = (

@@ -1,4 +1,4 @@
-"""Which open window is the next to be sealed, by the records that are in the log."""
+"""The next open window to be sealed, according to the records in the log."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ...windows import WindowSpec
 
 
 class NextWindow(NamedTuple):
-    """The open window that ends first. Times are microseconds."""
+    """The open window that ends first. Times are in microseconds."""
 
     key: str
     start_us: int
-    #: None for a window of a number of records.
+    #: None for a count window.
     end_us: int | None
     records: int
-    #: The newest time of its key, by which event time moves.
+    #: The newest time of its key, which advances event time.
     newest_us: int
-    #: When the newest record of its key was pushed.
+    #: Push time of the newest record of its key.
     pushed_us: int
-    #: The safe time that seals it, if nothing more comes; None for a window of a number of records.
+    #: The safe time that seals it, if no more records arrive; None for a count window.
     due_us: int | None
 
 
@@ -40,12 +40,12 @@ class _Key(NamedTuple):
 
 
 def next_window(body: Body, spec: WindowSpec, records: pl.DataFrame, tick: int) -> NextWindow | None:
-    """The next window; `tick` is the safe time that the pipeline knows."""
+    """Return the next window; `tick` is the safe time known to the pipeline."""
     if records.is_empty():
         return None
     keys = _keys(records)
     if spec.kind == "count":
-        first = next(keys)  # the first record begins the oldest open window
+        first = next(keys)  # the first record starts the oldest open window
         records_of_window = min(len(first.times), spec.rows)
         return NextWindow(
             first.name, first.times[0], None, records_of_window, first.newest_us, first.pushed_us, None
@@ -55,7 +55,7 @@ def next_window(body: Body, spec: WindowSpec, records: pl.DataFrame, tick: int) 
 
 
 def open_windows(body: Body, spec: WindowSpec, records: pl.DataFrame, tick: int) -> Iterator[NextWindow]:
-    """All open windows of time that have records, key by key; none of a number of records."""
+    """Return all open time windows with records, key by key; no count windows."""
     if records.is_empty() or spec.kind in ("count", "rows", "group"):
         return
     for key in _keys(records):
@@ -67,7 +67,7 @@ def open_windows(body: Body, spec: WindowSpec, records: pl.DataFrame, tick: int)
 
 
 def _every_on_grid(spec: WindowSpec, times: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """All windows that have one of these times."""
+    """All windows that contain one of these times."""
     for step in {time // spec.slide for time in times}:
         for back in range(-(-spec.duration // spec.slide)):
             start = (step - back) * spec.slide
@@ -81,14 +81,14 @@ def _end(window: NextWindow) -> int:
 
 
 def _keys(records: pl.DataFrame) -> Iterator[_Key]:
-    """By the order of their first records."""
+    """Ordered by first record."""
     for (name,), rows in records.partition_by("key", as_dict=True, maintain_order=True).items():
         pushed: list[int] = rows["created_us"].to_list()
         yield _Key(str(name), rows["time_us"].to_list(), max(pushed))
 
 
 def _closed(spec: WindowSpec, key: _Key, tick: int) -> int:
-    """Up to where the windows of a key are sealed; see `windows/clock.py`."""
+    """The time up to which the windows of a key are sealed; see `windows/clock.py`."""
     if spec.clock == "ingest":
         return tick - spec.grace_us
     mark = key.newest_us - spec.grace_us
@@ -99,7 +99,7 @@ def _closed(spec: WindowSpec, key: _Key, tick: int) -> int:
 
 
 def _last_end(spec: WindowSpec, time: int) -> int:
-    """The end of the last window that has a time."""
+    """The end of the last window that contains a time."""
     return time // spec.slide * spec.slide + spec.duration
 
 
@@ -126,7 +126,7 @@ def _is_given_out(body: Body, start: int) -> bool:
 
 
 def _on_grid(spec: WindowSpec, times: Iterable[int], closed: int) -> Iterator[tuple[int, int]]:
-    """For each time the first window that has it and is not sealed."""
+    """For each time the first unsealed window that contains it."""
     for time in times:
         after = max(closed, time)
         end = ((after - spec.duration) // spec.slide + 1) * spec.slide + spec.duration

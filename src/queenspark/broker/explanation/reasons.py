@@ -1,4 +1,4 @@
-"""The reasons why a window is not sealed, the most likely first."""
+"""The reasons why a window is not sealed, most likely first."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from .case import Case, Reason
 from .holdups import of_job, of_log, of_pipeline, open_transaction
 from .window_reasons import of_retention, of_window
 
-_LONG_SECONDS = 60.0  # a transaction that is worth a word, whatever else holds a window up
+_LONG_SECONDS = 60.0  # a transaction worth mentioning, whatever else holds a window up
 
 
 def reasons(case: Case) -> list[Reason]:
-    """All reasons that hold, the most likely first; never none."""
+    """Return all applicable reasons, most likely first; never empty."""
     found = [*of_pipeline(case), *of_job(case), *of_log(case)]
     found += of_window(case, is_blocked=bool(found))
     found += of_retention(case)

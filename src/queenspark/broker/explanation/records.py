@@ -1,7 +1,7 @@
-"""The records of the open windows of a stream, read from the log again.
+"""The records of a stream's open windows, read again from the log.
 
-The pipeline keeps its open windows in Spark's state, which a broker cannot see. What it says in the database
-is how many there are and the position of their first record; from there on the log has the rest.
+The pipeline keeps its open windows in Spark's state, which a broker cannot read. The database only has their
+number and the position of their first record; from there on the log has the rest.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from ...windows.membership import Members
 from ..broker import Broker
 
 MOST_READ = 10_000
-"""Records that are looked at."""
+"""Maximum number of records to read."""
 
 _ALL = Members(partition=None, created=None, path=None, time=(0, 0), leaves_out=False)
 _COLUMNS = ["key", "txid", "id", "created_us", "time_us"]
 
 
 class OpenRecords(NamedTuple):
-    """Records from the first of an open window on, as far as the pipeline has read, in log order."""
+    """Records since the first one of an open window, up to the pipeline's position, in log order."""
 
-    #: Columns key, txid, id, created_us and time_us, the time that windows are cut by.
+    #: Columns key, txid, id, created_us and time_us, the time used for windowing.
     frame: pl.DataFrame
-    #: Whether all of them were looked at.
+    #: Whether all of them were read.
     is_complete: bool
-    #: Whether the first of them is no longer in the log.
+    #: Whether the first one is no longer in the log.
     is_first_gone: bool
 
 
 async def open_records(broker: Broker, standing: Standing, most: int = MOST_READ) -> OpenRecords | None:
-    """The first records of open windows, and others that came after them; None when no window is open."""
-    first, place, body = standing.first_open, standing.place, standing.definition.body
-    if not standing.open_windows or first is None or place is None:
+    """Return the first records of open windows and later ones; None when no window is open."""
+    first, read_point, body = standing.first_open, standing.read_point, standing.definition.body
+    if not standing.open_windows or first is None or read_point is None:
         return None
-    end = place[:2] if body.until is None else min(place[:2], (body.until.txid, body.until.id))
-    end = max(end, first)  # a job that failed is put back to before its open windows
+    end = read_point[:2] if body.until is None else min(read_point[:2], (body.until.txid, body.until.id))
+    end = max(end, first)  # a failed job is reset to before its open windows
     ranges = [
         Range(source.queue_id, *max(first, (source.txid, source.id + 1)), *end) for source in body.sources
     ]
@@ -60,7 +60,7 @@ async def open_records(broker: Broker, standing: Standing, most: int = MOST_READ
 
 
 def _of_stream(standing: Standing, records: list[Record], partitions: list[str]) -> pl.DataFrame:
-    """Records of a stream of whole messages; without those that have no event time."""
+    """Records of a stream over whole messages; those without event time are dropped."""
     body = standing.definition.body
     frame = _messages(body, records, partitions)
     key = pl.col("partition") if body.partitioned else pl.lit(GLOBAL)
@@ -71,7 +71,7 @@ def _of_stream(standing: Standing, records: list[Record], partitions: list[str])
 
 
 def _of_job(standing: Standing, records: list[Record], partitions: list[str]) -> pl.DataFrame:
-    """Records that pass the condition of a job's statement, with its key and its time."""
+    """Records that satisfy the condition of a job, with its key and its time."""
     definition = standing.definition
     assert definition.body.query is not None
     plan = thaw(definition.body.query)

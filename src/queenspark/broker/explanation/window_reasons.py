@@ -1,4 +1,4 @@
-"""What a window itself waits for: records, its end, its grace, the event time of its key."""
+"""Reasons in the window itself: missing records, its end, its grace period, the event time of its key."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _watermark(case: Case, window: NextWindow, spec: WindowSpec) -> Reason:
 
 
 def of_retention(case: Case) -> Iterator[Reason]:
-    """What an open window will lack."""
+    """Records that an open window will lack."""
     if case.opened is None or not case.opened.is_first_gone:
         return
     text = (

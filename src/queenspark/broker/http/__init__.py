@@ -1,14 +1,14 @@
-"""The thin layer between ASGI and the endpoints: routes, calls, answers.
+"""The thin layer between ASGI and the endpoints: routes, calls, responses.
 
-Written for this API rather than taken from a framework: a push of one message has to cost little more than
-parsing it, and the same table of routes gives the OpenAPI document.
+Custom rather than a framework: a push of one message has to cost little more than parsing it, and the same
+route table generates the OpenAPI document.
 """
 
-from .answer import NOTHING, Answer, Error, Lines, json
 from .app import Admit, App, admit_everybody
 from .call import Call, Headers
 from .caller import ANONYMOUS, NOBODY, Caller
 from .cors import Cors
+from .response import NOTHING, Error, Lines, Response, json
 from .right import Right
 from .route import Route
 from .scope import Scope, ScopeError, parse_scopes
@@ -18,7 +18,6 @@ __all__ = [
     "NOBODY",
     "NOTHING",
     "Admit",
-    "Answer",
     "App",
     "Call",
     "Caller",
@@ -26,6 +25,7 @@ __all__ = [
     "Error",
     "Headers",
     "Lines",
+    "Response",
     "Right",
     "Route",
     "Scope",

@@ -1,4 +1,4 @@
-"""The ASGI application: finds a route, admits the caller, runs the handler, sends the answer."""
+"""The ASGI application: finds a route, admits the caller, runs the handler, sends the response."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from uuid import uuid4
 
 from ..errors import ApiError
-from .answer import JSON, JSON_LINES, Answer, Lines, failure
 from .asgi import Receive, Scope, Send
 from .body import discard, has_body, is_long, read
 from .call import Call
 from .caller import ANONYMOUS, Caller
 from .cors import Cors
 from .decode import decode_body, decode_query
+from .response import JSON, JSON_LINES, Lines, Response, failure
 from .route import Route
 from .router import Router
 
@@ -27,16 +27,15 @@ _CLOSE = (b"connection", b"close")
 
 
 async def admit_everybody(call: Call, route: Route) -> Caller:
-    """Let every caller do everything."""
+    """Admit every caller, with all rights."""
     return ANONYMOUS
 
 
 class App:
     """The ASGI application.
 
-    `admit` is the one place that runs before every handler, and before the body is read: it returns the
-    caller, or raises the `ApiError` that refuses them. `OPTIONS`, unknown paths and unknown methods have no
-    handler.
+    `admit` runs before every handler and before the body is read: it returns the caller, or raises the
+    `ApiError` that rejects them. `OPTIONS`, unknown paths and unknown methods have no handler.
     """
 
     def __init__(
@@ -58,22 +57,22 @@ class App:
         self._admit = admit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Serve one request."""
         if scope["type"] != "http":
             return
         call = Call(scope, receive)
         try:
-            answer = await self._answer(call, scope)
-            if isinstance(answer, Lines):
-                await self._send_lines(send, call, answer)
+            response = await self._respond(call, scope)
+            if isinstance(response, Lines):
+                await self._send_lines(send, call, response)
                 return
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is answered
-            answer = self._failed(call, error)
+        except Exception as error:  # noqa: BLE001 - every error gets a response
+            response = self._failed(call, error)
         finally:
             call.close()
-        await self._send(send, call, answer)
+        await self._send(send, call, response)
 
-    def _failed(self, call: Call, error: Exception) -> Answer:
+    def _failed(self, call: Call, error: Exception) -> Response:
         if isinstance(error, ApiError):
             return failure(error)
         translated = self._broker.translate(error)
@@ -86,12 +85,12 @@ class App:
             translated = ApiError(500, f"internal error, reference {request_id}")
         return failure(translated, request_id)
 
-    async def _answer(self, call: Call, scope: Scope) -> Answer | Lines:
+    async def _respond(self, call: Call, scope: Scope) -> Response | Lines:
         method = scope["method"]
         path = scope["raw_path"].decode("latin-1").split("?", 1)[0]
         if method == "OPTIONS" and (allowed := self._router.allowed(path)):
             headers = ((b"allow", ", ".join(allowed).encode()), *self._cors.preflight(call.headers, allowed))
-            return Answer(204, headers=headers)
+            return Response(204, headers=headers)
         match, call.path = self._router.find("GET" if method == "HEAD" else method, path)
         route = match.route
         call.right = route.right
@@ -102,15 +101,16 @@ class App:
             raw = await read(call, self._max_body_bytes)
             call.body_bytes = len(raw)
             call.body = decode_body(match, raw, self._max_depth)
-        answer = await route.endpoint(self._broker, call)
+        response = await route.endpoint(self._broker, call)
         if call.acted_on is not None or (route.right.is_administrative and method != "GET"):
-            await self._broker.note_act(call, route, answer.status if isinstance(answer, Answer) else 200)
-        return answer
+            status = response.status if isinstance(response, Response) else 200
+            await self._broker.note_act(call, route, status)
+        return response
 
-    async def _send_lines(self, send: Send, call: Call, answer: Lines) -> None:
-        """Send lines as they come. What goes wrong before the first of them is an answer of its own."""
+    async def _send_lines(self, send: Send, call: Call, response: Lines) -> None:
+        """Stream lines. An error before the first line becomes an error response."""
         gone = call.watch()
-        lines = answer.lines
+        lines = response.lines
         try:
             line = await anext(lines, b"")
             headers = [(b"content-type", JSON_LINES)]
@@ -125,14 +125,14 @@ class App:
         await send({"type": "http.response.body", "body": b""})
 
     async def _next_line(self, call: Call, lines: AsyncGenerator[bytes]) -> bytes:
-        """The next line; what goes wrong by now is the last one."""
+        """Return the next line; an error at this point becomes the last line."""
         try:
             return await anext(lines, b"")
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is answered
+        except Exception as error:  # noqa: BLE001 - every error gets a response
             return self._failed(call, error).body + b"\n"
 
-    async def _send(self, send: Send, call: Call, answer: Answer) -> None:
-        status, body, content_type, more = answer
+    async def _send(self, send: Send, call: Call, response: Response) -> None:
+        status, body, content_type, more = response
         headers = []
         if status != 204:
             headers.append(_JSON if content_type is JSON else (b"content-type", content_type))
@@ -145,7 +145,7 @@ class App:
             headers.append(_CLOSE)
         await send({"type": "http.response.start", "status": status, "headers": headers})
         if unread:
-            # The client gets all of the answer now, but the connection stays open while it is still sending.
+            # The client gets the whole response now, but the connection stays open while it is still sending.
             await send({"type": "http.response.body", "body": body, "more_body": True})
             await discard(call, self._max_body_bytes)
             body = b""

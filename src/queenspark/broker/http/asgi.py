@@ -1,4 +1,4 @@
-"""The types of ASGI."""
+"""ASGI types."""
 
 from __future__ import annotations
 

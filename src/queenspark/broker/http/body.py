@@ -1,4 +1,4 @@
-"""The body of a request: read within a limit, or discarded when nobody wants it."""
+"""The request body: read within a limit, or drained if unused."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .call import Call
 
 _DISCARD_SECONDS = 30.0
 _IDLE_SECONDS = 5.0
-_DISCARD_TIMES = 4  # the limit of a body
+_DISCARD_TIMES = 4  # times the body limit
 _DISCARD_AT_LEAST = 64 * 1024 * 1024  # bytes
 
 
 async def read(call: Call, limit: int) -> bytes:
-    """The whole body, or 413 as soon as it is known to be larger than the limit."""
-    # Before the first `receive`, which asks a client that waits for "100 Continue" to send.
+    """Read the whole body; raise 413 as soon as it exceeds the limit."""
+    # Before the first `receive`, which sends "100 Continue" to a waiting client.
     for name, value in call.header_pairs:
         if name == b"content-length" and value.isdigit() and int(value) > limit:
             raise _too_large(limit)
@@ -45,7 +45,7 @@ def _too_large(limit: int) -> ApiError:
 
 
 def has_body(call: Call) -> bool:
-    """Whether the client sends a body."""
+    """Whether the request has a body."""
     return any(
         name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
         for name, value in call.header_pairs
@@ -53,16 +53,16 @@ def has_body(call: Call) -> bool:
 
 
 def is_long(call: Call, limit: int) -> bool:
-    """Whether the body is larger than the limit, or may be."""
+    """Whether the body exceeds the limit, or may."""
     lengths = [value for name, value in call.header_pairs if name == b"content-length"]
     return not lengths or not all(value.isdigit() and int(value) <= limit for value in lengths)
 
 
 async def discard(call: Call, limit: int) -> None:
-    """Receive the rest of a body and forget it, within bounds.
+    """Drain the rest of a body, within bounds.
 
-    A connection that is closed with unread data is reset, and a client that is still sending then sees a
-    broken connection in place of its answer.
+    Closing a connection with unread data resets it, and a client that is still sending then sees a broken
+    connection instead of its response.
     """
     left = max(_DISCARD_TIMES * limit, _DISCARD_AT_LEAST)
     with suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""One request, as a handler sees it."""
+"""One request, as seen by a handler."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .caller import ANONYMOUS
 from .right import Right
 
 _A_WHILE = 0.05  # seconds
-_ROUNDS = 5  # of the event loop, until the end of a connection has come through to whoever waits for it
+_ROUNDS = 5  # of the event loop, for a disconnect to reach its waiters
 
 
 def _always() -> bool:
@@ -21,9 +21,9 @@ def _always() -> bool:
 
 
 class Headers(Mapping[str, str]):
-    """The headers of a request by name, in any case.
+    """The request headers by case-insensitive name.
 
-    A view of the server's own list: it costs nothing until a header is looked up.
+    A view of the server's own list: free until a header is read.
     """
 
     __slots__ = ("_pairs",)
@@ -46,7 +46,7 @@ class Headers(Mapping[str, str]):
 
 
 class Call:
-    """One request, read as its route says."""
+    """One request, decoded as declared by its route."""
 
     __slots__ = (
         "_began", "_gone", "acted_on", "address", "body", "body_bytes", "caller", "header_pairs", "is_known",
@@ -56,7 +56,7 @@ class Call:
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.method: str = scope["method"]
         self.url_path: str = scope["path"]
-        #: Names in lower case, as the server has them.
+        #: Names in lower case, as provided by the server.
         self.header_pairs: Sequence[tuple[bytes, bytes]] = scope["headers"]
         self.receive = receive
         self.path: dict[str, str] = {}
@@ -64,59 +64,59 @@ class Call:
         self.body: Any = None
         self.body_bytes = 0
         self.caller = ANONYMOUS
-        #: Whether the credential of the caller is still good: what takes a while asks before it gives.
+        #: Whether the caller's credential is still valid: slow requests check again before they respond.
         self.is_known: Callable[[], bool] = _always
-        #: The right that its route needs.
+        #: The right required by the route.
         self.right = Right.PUBLIC
-        #: Where the client is.
+        #: The client's address.
         self.address: str = (scope.get("client") or ("unknown",))[0]
-        #: What an administrative act was about, for the audit log, where the path does not say it.
+        #: The target of an administrative act, for the audit log, if the path does not name it.
         self.acted_on: str | None = None
-        #: Whether all of the request was received.
+        #: Whether the whole request was received.
         self.read_to_end = False
         self._gone: Task[None] | None = None
         self._began = monotonic()
 
     @property
     def headers(self) -> Headers:
-        """The headers of the request."""
+        """The request headers."""
         return Headers(self.header_pairs)
 
     def may(self, name: str, right: Right | None = None) -> bool:
-        """Whether the caller has the right of the route, or another one, to what has this name."""
+        """Whether the caller has the route's right, or another one, on this name."""
         return self.caller.may(right or self.right, name)
 
     def visible(self, right: Right | None = None) -> list[str] | None:
-        """The names of a list that the caller may see, as patterns of LIKE; None for every name."""
+        """The names that the caller may list, as LIKE patterns; None for all."""
         return self.caller.visible(right or self.right)
 
     def check_known(self) -> None:
-        """401 when the credential of the caller has been revoked or has expired since the request began."""
+        """Raise 401 if the caller's credential was revoked or expired since the request began."""
         if not self.is_known():
             raise ApiError(401, "the API key or token is no longer valid: it was revoked, or has expired")
 
     def need(self, right: Right) -> None:
-        """Refuse a caller who has no such right to anything."""
+        """Reject a caller without this right on any name."""
         if not self.caller.can(right):
             raise forbidden(self.caller.name, right)
 
     def need_queue(self, name: str, right: Right | None = None) -> None:
-        """Refuse a caller without a right to a queue: 403, or 404 when they have it to other queues."""
+        """Reject a caller without a right on a queue: 403, or 404 if they have it on other queues."""
         self.need(right or self.right)
         if not self.may(name, right):
             raise not_found(f"queue {name} does not exist")
 
     def watch(self) -> Task[None]:
-        """A task that ends when the client goes away."""
+        """Return a task that ends when the client disconnects."""
         if self._gone is None:
             self._gone = create_task(self._until_gone())
         return self._gone
 
     async def has_left(self) -> bool:
-        """Whether the client is gone, after a look at news of it that come in at this very moment.
+        """Whether the client has disconnected, including a disconnect that is arriving right now.
 
-        Only a request that took a while is worth the look: the answer and the end of the connection may have
-        reached this process together, and then either may come first.
+        Checked only for slow requests: the result and the disconnect may reach this process together, in
+        either order.
         """
         if monotonic() - self._began > _A_WHILE:
             return not await self.is_waiting()
@@ -134,7 +134,7 @@ class Call:
             self.read_to_end = not message.get("more_body", False)
 
     def close(self) -> None:
-        """Stop watching."""
+        """Stop watching for a disconnect."""
         if self._gone is not None:
             self._gone.cancel()
 

@@ -1,4 +1,4 @@
-"""Callers: who sent a request, and what they may do."""
+"""Callers: the identity behind a request, and its rights."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ Kind = Literal["anonymous", "key", "token"]
 
 
 class Meter(Protocol):
-    """Bounds what a caller does in a second; raises the `ApiError` 429 when it is too much."""
+    """Rate limits of a caller; raises the `ApiError` 429 when exceeded."""
 
     def request(self) -> None:
-        """One request more."""
+        """Count one request."""
 
     def messages(self, count: int) -> None:
-        """So many messages more."""
+        """Count messages."""
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who sent a request.
+    """The identity behind a request.
 
-    A role allows operations on every name, scopes allow what they say; whoever has both may do what both
-    allow.
+    A role grants operations on every name, scopes grant operations on matching names; with both, only their
+    intersection is allowed.
     """
 
     name: str
     kind: Kind = "anonymous"
     role: str | None = None
-    #: None: every name.
+    #: None: all names.
     scopes: tuple[Scope, ...] | None = None
-    #: The rights to some name at least.
+    #: Rights on at least one name.
     rights: frozenset[Right] = frozenset(Right)
     meter: Meter | None = None
-    #: The headers that messages without headers of their own are stamped with; never changed.
+    #: Headers stamped on messages without headers of their own; immutable.
     stamp: dict[str, str] | None = None
 
     @classmethod
@@ -50,26 +50,26 @@ class Caller(msgspec.Struct, frozen=True):
         scopes: tuple[Scope, ...] | None,
         meter: Meter | None = None,
     ) -> Caller:
-        """A caller with a role, with scopes, or both; with neither, they may only ask who they are."""
+        """Build a caller with a role, scopes, or both; with neither, only their identity is readable."""
         return cls(name, kind, role, scopes, _rights(role, scopes), meter, {PRODUCER: name})
 
     @property
     def is_admin(self) -> bool:
-        """Whether they have the role `admin` for everything, which no scope can give."""
+        """Whether they have the unscoped role `admin`, which no scope can grant."""
         return self.rights >= UNNAMED
 
     def can(self, right: Right) -> bool:
-        """Whether they have a right to anything at all."""
+        """Whether they have a right on any name."""
         return right in self.rights
 
     def may(self, right: Right, name: str) -> bool:
-        """Whether they have a right to what has this name."""
+        """Whether they have a right on this name."""
         if right not in self.rights:
             return False
         return self.scopes is None or any(scope.grants(right) and scope.covers(name) for scope in self.scopes)
 
     def visible(self, right: Right) -> list[str] | None:
-        """The names that they have a right to, as patterns of LIKE; None for every name."""
+        """The names that they have a right on, as LIKE patterns; None for all."""
         if self.scopes is None:
             return None
         return [scope.like for scope in self.scopes if scope.grants(right)]
@@ -87,7 +87,7 @@ def _rights(role: str | None, scopes: tuple[Scope, ...] | None) -> frozenset[Rig
 
 
 ANONYMOUS = Caller("anonymous")
-"""Everybody, where access is not controlled."""
+"""Every caller, when access control is off."""
 
 NOBODY = Caller("anonymous", rights=frozenset({Right.PUBLIC}))
-"""Whoever calls a public route, where access is controlled."""
+"""The caller of a public route, when access control is on."""

@@ -1,31 +1,31 @@
-"""Which pages of other sites may read answers in a browser: none, unless a setting names their origins."""
+"""CORS: pages of other sites may read responses only if a setting lists their origin."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .answer import Pairs
 from .call import Headers
+from .response import Pairs
 
 ANY = "*"
 
 _VARY = (b"vary", b"origin")
 _EXPOSED = (b"access-control-expose-headers", b"retry-after")
-#: The star stands for every header but this one.
+#: The star covers every header except this one.
 _REQUEST_HEADERS = (b"access-control-allow-headers", b"*, authorization")
 _MAX_AGE = (b"access-control-max-age", b"86400")
 
 
 class Cors:
-    """The origins that are allowed: some, every one (`*`), or none."""
+    """The allowed origins: a list, all (`*`), or none."""
 
     def __init__(self, origins: Sequence[str] = ()) -> None:
         self._origins = frozenset(origins)
-        #: Without it no answer says anything about origins.
+        #: False: no response carries CORS headers.
         self.open = bool(origins)
 
     def permission(self, headers: Headers) -> Pairs:
-        """The headers that let the page which sent a request read its answer."""
+        """Return the headers that let the requesting page read its response."""
         if ANY in self._origins:
             return ((b"access-control-allow-origin", b"*"), _EXPOSED)
         origin = headers.get("origin")
@@ -34,7 +34,7 @@ class Cors:
         return ((b"access-control-allow-origin", origin.encode("latin-1")), _EXPOSED, _VARY)
 
     def preflight(self, headers: Headers, allowed: Sequence[str]) -> Pairs:
-        """The further headers of the answer to a browser that asks before it sends a request."""
+        """Return the additional headers of a preflight response."""
         asks = "origin" in headers and "access-control-request-method" in headers
         if not asks or not (ANY in self._origins or headers["origin"] in self._origins):
             return ()

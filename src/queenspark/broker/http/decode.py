@@ -1,4 +1,4 @@
-"""Bodies and queries as their types, or 400 that names the field."""
+"""Decoding of bodies and queries; errors are 400 and name the field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PATH = re.compile(r"at `\$([^`]*)`$")
 
 
 def decode_query(route: Route, query_string: bytes) -> Any:
-    """The query of a request, as its route says."""
+    """Decode the query as declared by the route."""
     pairs = dict(parse_qsl(query_string.decode("latin-1"), keep_blank_values=False)) if query_string else {}
     try:
         return msgspec.convert(pairs, route.query, strict=False)
@@ -26,7 +26,7 @@ def decode_query(route: Route, query_string: bytes) -> Any:
 
 
 def decode_body(match: Match, raw: bytes, max_depth: int) -> Any:
-    """The body of a request, as its route says."""
+    """Decode the body as declared by the route."""
     route = match.route
     assert match.decoder is not None
     if not raw.strip():
@@ -35,7 +35,7 @@ def decode_body(match: Match, raw: bytes, max_depth: int) -> Any:
             return route.body()
         raw = b"{}"
     try:
-        raw.decode()  # the database takes valid UTF-8 only
+        raw.decode()  # PostgreSQL accepts valid UTF-8 only
         return match.decoder.decode(raw)
     except UnicodeDecodeError as error:
         raise bad_request("the request body is not valid UTF-8") from error
@@ -48,7 +48,7 @@ def decode_body(match: Match, raw: bytes, max_depth: int) -> Any:
 
 
 def _explain(reason: str, messages: dict[str, str]) -> str:
-    """Turn the decoder's words into ours: name the field, and use the promised text where there is one."""
+    """Rewrite a decoder error: name the field, and use the promised text if there is one."""
     if reason.startswith("Object missing required field"):
         match = _FIELD.search(reason)
         field = match[1] if match else ""

@@ -1,4 +1,4 @@
-"""Rights: what a caller must be allowed to do, and what each role may."""
+"""Rights, and the roles that grant them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from types import MappingProxyType
 
 
 class Right(StrEnum):
-    """What a caller must be allowed to do. Every route needs exactly one."""
+    """A permission. Every route requires exactly one."""
 
-    # Enums hash by name, in Python; every request asks several times whether a right is in a set.
+    # Enum members hash by name, in Python code; every request tests set membership several times.
     __hash__ = str.__hash__
 
-    #: Everybody may, without a token.
+    #: Granted to everyone, without a token.
     PUBLIC = "public"
-    #: Everybody may whose token or key is good.
+    #: Granted to everyone with a valid token or key.
     KNOWN = "known"
     QUEUE_PUSH = "queue:push"
     QUEUE_CONSUME = "queue:consume"
-    #: Push and acknowledge in one step; each operation needs its own right.
+    #: Push and ack in one transaction; each operation requires its own right.
     QUEUE_TRANSACT = "queue:transact"
     QUEUE_READ = "queue:read"
     #: Create a queue, or change its options.
@@ -30,26 +30,26 @@ class Right(StrEnum):
     STREAM_ADMIN = "stream:admin"
     JOB_READ = "job:read"
     JOB_ADMIN = "job:admin"
-    #: Run SQL; each statement needs the right to what it reads, pushes to, creates or drops.
+    #: Run SQL; each statement requires the rights on its sources, targets and objects.
     SQL = "sql:run"
     SYSTEM_READ = "system:read"
     SYSTEM_ADMIN = "system:admin"
-    #: Make and revoke keys, and read the audit log.
+    #: Create and revoke keys, and read the audit log.
     ACCESS_ADMIN = "access:admin"
 
     @property
     def kind(self) -> str:
-        """The kind of thing that it is a right to."""
+        """The kind of resource."""
         return self.value.partition(":")[0]
 
     @property
     def action(self) -> str:
-        """What may be done with it."""
+        """The permitted action."""
         return self.value.partition(":")[2]
 
     @property
     def is_administrative(self) -> bool:
-        """Whether whatever is done with this right is noted in the audit log."""
+        """Whether actions with this right are recorded in the audit log."""
         return self in _ADMINISTRATIVE
 
 
@@ -65,7 +65,7 @@ _ADMINISTRATIVE = frozenset(
 )
 
 OF_EVERYBODY = frozenset({Right.PUBLIC, Right.KNOWN})
-"""Rights that need neither a role nor a scope."""
+"""Rights that require neither a role nor a scope."""
 
 PARTS: Mapping[Right, frozenset[Right]] = MappingProxyType(
     {
@@ -73,7 +73,7 @@ PARTS: Mapping[Right, frozenset[Right]] = MappingProxyType(
         Right.SQL: frozenset({Right.QUEUE_READ, Right.QUEUE_PUSH, Right.JOB_READ, Right.JOB_ADMIN}),
     }
 )
-"""Rights that come with any of these: each operation or statement needs one of its own."""
+"""Rights implied by any of these: each operation or statement requires its own."""
 
 _READ = frozenset({Right.QUEUE_READ, Right.STREAM_READ, Right.JOB_READ, Right.SYSTEM_READ, Right.SQL})
 _WRITE = _READ | {
@@ -87,7 +87,7 @@ _WRITE = _READ | {
 ROLES: Mapping[str, frozenset[Right]] = MappingProxyType(
     {"read-only": _READ, "read-write": _WRITE, "admin": frozenset(Right) - OF_EVERYBODY}
 )
-"""The rights of each role, the weakest first."""
+"""The rights of each role, weakest first."""
 
 UNNAMED = frozenset({Right.ACCESS_ADMIN})
-"""Rights that no scope gives: whoever makes keys can give themselves any other right."""
+"""Rights that no scope grants: a caller who creates keys can grant themselves any other right."""

@@ -1,4 +1,4 @@
-"""A route: an endpoint with the right that it needs, what it takes and what it answers."""
+"""A route: an endpoint with its required right, its input and its responses."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from .answer import Answer, Lines
 from .call import Call
+from .response import Lines, Response
 from .right import Right
 
-Endpoint = Callable[[Any, Call], Awaitable[Answer | Lines]]
+Endpoint = Callable[[Any, Call], Awaitable[Response | Lines]]
 
 
 class Route(NamedTuple):
-    """An endpoint and its description; the table of routes is also the source of the OpenAPI document."""
+    """An endpoint and its description; the route table also generates the OpenAPI document."""
 
     method: str
     path: str
     endpoint: Endpoint
     summary: str
     right: Right
-    #: The type of the body by status: None for no body, `str` for plain text, anything else is JSON.
-    #: Errors with the usual body need no entry.
-    answers: Mapping[int, Any]
+    #: Body type by status: None for no body, `str` for plain text, anything else is JSON. Standard errors
+    #: need no entry.
+    responses: Mapping[int, Any]
     query: type[msgspec.Struct] | None = None
     body: type[msgspec.Struct] | None = None
-    #: Messages for fields that are missing or of a wrong type, where the API promises a certain text.
+    #: Error texts for missing or mistyped fields, if the API promises a specific text.
     messages: dict[str, str] = {}  # noqa: RUF012 - never changed
     empty_body: bool = False
-    #: Whether it may answer with lines of JSON in place of the body for 200.
+    #: Whether it may stream JSON lines instead of the body for 200.
     may_send_lines: bool = False

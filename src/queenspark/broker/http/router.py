@@ -1,4 +1,4 @@
-"""The table of routes: which one a method and a path lead to."""
+"""The route table: lookup by method and path."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .route import Route
 
 
 class Match(NamedTuple):
-    """A route, taken apart for quick comparison."""
+    """A route, split into segments for fast matching."""
 
     route: Route
     segments: tuple[str, ...]
     decoder: msgspec.json.Decoder[Any] | None
 
     def fits(self, segments: list[str]) -> bool:
-        """Whether a path of as many segments leads here."""
+        """Whether a path with this many segments matches."""
         return all(
             bool(given) if wanted.startswith(":") else wanted == given
             for wanted, given in zip(self.segments, segments, strict=True)
@@ -28,10 +28,10 @@ class Match(NamedTuple):
 
 
 class Router:
-    """Finds routes: those without parameters at once, the others by their number of segments."""
+    """Finds routes: those without parameters by path, the others by number of segments."""
 
     def __init__(self, routes: Iterable[Route], not_served: Mapping[str, str] | None = None) -> None:
-        #: Beginnings of paths that some clients ask for, and why there is nothing.
+        #: Path prefixes that are deliberately not served, with the reason.
         self._not_served = not_served or {}
         self._exact: dict[tuple[str, str], Match] = {}
         self._shaped: dict[tuple[str, int], list[Match]] = {}
@@ -48,7 +48,7 @@ class Router:
         self._methods = tuple(methods)
 
     def find(self, method: str, path: str) -> tuple[Match, dict[str, str]]:
-        """The route of a request with its parameters, or 404 or 405."""
+        """Return the route of a request with its parameters, or raise 404 or 405."""
         if exact := self._exact.get((method, path)):
             return exact, {}
         if found := self._find(method, path):
@@ -61,7 +61,7 @@ class Router:
         raise not_found(f"there is nothing at {_unquote(path)}")
 
     def allowed(self, path: str) -> tuple[str, ...]:
-        """The methods that a path takes, none when there is nothing at it."""
+        """The methods of a path; empty if there is no route."""
         found = [method for method in self._methods if path == "*" or self._find(method, path)]
         if not found:
             return ()

@@ -1,4 +1,4 @@
-"""Scopes: what a caller may do with which names, such as `queue:orders.*:push` or `jobs:admin`."""
+"""Scopes: an action on a pattern of names, such as `queue:orders.*:push` or `jobs:admin`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = {
     "job": ("read", "admin"),
     "system": ("read", "admin"),
 }
-"""The actions of each kind of thing."""
+"""The actions of each kind of resource."""
 
 _PLURALS = {"queues": "queue", "streams": "stream", "jobs": "job", "system": "system"}
 _OF_ADMIN = ("read", "configure")
@@ -23,11 +23,11 @@ _MOST_LENGTH = 255
 
 
 class ScopeError(ValueError):
-    """A scope that cannot be understood; the message says how to write one."""
+    """An invalid scope; the message explains the syntax."""
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """An action on all names of a kind that match a pattern, in which `*` stands for any characters."""
+    """An action on all names of a kind that match a pattern, where `*` matches any characters."""
 
     kind: str
     pattern: str
@@ -35,7 +35,7 @@ class Scope(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Scope:
-        """A scope from `kind:pattern:action`, or `kinds:action` for every name. Raises ScopeError."""
+        """Parse `kind:pattern:action`, or `kinds:action` for every name. Raises ScopeError."""
         kind, _, rest = text.partition(":")
         pattern, _, action = rest.rpartition(":")
         if not pattern and rest == action and kind in _PLURALS:
@@ -65,14 +65,14 @@ class Scope(msgspec.Struct, frozen=True):
         return f"{self.kind}:{self.pattern}:{self.action}"
 
     def grants(self, right: Right) -> bool:
-        """Whether it gives a right to some name. `admin` includes looking and configuring."""
+        """Whether it grants a right on some name. `admin` includes `read` and `configure`."""
         if right.kind != self.kind:
             return False
         action = right.action
         return self.action in (action, "*") or (self.action == "admin" and action in _OF_ADMIN)
 
     def covers(self, name: str) -> bool:
-        """Whether a name matches the pattern; takes time in proportion to the name."""
+        """Whether a name matches the pattern; linear in the length of the name."""
         first, *others = self.pattern.split("*")
         if not others:
             return name == first
@@ -89,11 +89,11 @@ class Scope(msgspec.Struct, frozen=True):
 
     @property
     def like(self) -> str:
-        """The pattern as one of LIKE."""
+        """The pattern in LIKE syntax."""
         escaped = self.pattern.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         return escaped.replace("*", "%")
 
 
 def parse_scopes(texts: Iterable[str]) -> tuple[Scope, ...]:
-    """Scopes from their texts, each once. Raises ScopeError."""
+    """Parse scopes and drop duplicates. Raises ScopeError."""
     return tuple(dict.fromkeys(Scope.parse(text) for text in texts))

@@ -1,4 +1,4 @@
-"""SQL statements over HTTP: checked here, kept as desired state, run by the pipeline."""
+"""SQL statements over HTTP: validated here, stored as desired state, run by the pipeline."""
 
 from .catalogue import BrokerCatalogue, Resolved
 from .executor import Executor

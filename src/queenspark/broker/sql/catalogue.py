@@ -1,4 +1,4 @@
-"""What statements can read: queues, schemas over queues, and the rows of jobs."""
+"""Relations that statements can read: queues, schemas over queues, and the rows of jobs."""
 
 from __future__ import annotations
 
@@ -21,16 +21,14 @@ from ..http import Caller, Right
 from .names import split_name
 
 SAMPLE = 1000
-"""Messages of a queue without a schema that are looked at, the newest ones."""
+"""Number of newest messages sampled from a queue without a schema."""
 
-_KAFKA_DELAY_US = (
-    5_000_000  # of producers whose clocks or networks differ, by which windows go without a time
-)
+_KAFKA_DELAY_US = 5_000_000  # clock and network skew between producers, for windows without event time
 Paths = dict[tuple[str | int, ...], SqlType]
 
 
 class Resolved(NamedTuple):
-    """A relation, the queues that it is read from, and the job, the schema or the source that it is."""
+    """A relation with its source queues, and the job, schema or source behind it."""
 
     relation: Relation
     queues: tuple[str, ...]
@@ -46,20 +44,20 @@ class BrokerCatalogue:
         self._change = change
         self._caller = caller
         self._known: dict[str, Resolved] = {}
-        #: Samples of queues: looked at once for all statements of a request.
+        #: Samples of queues, taken once for all statements of a request.
         self._samples: dict[int, Paths] = {}
 
     def find(self, name: str) -> Relation | None:
-        """A relation that was loaded."""
+        """Return a loaded relation."""
         found = self._known.get(name)
         return None if found is None else found.relation
 
     def names(self) -> Iterable[str]:
-        """The relations that were loaded."""
+        """The loaded relations."""
         return list(self._known)
 
     async def load(self, name: str, span: Span, right: Right = Right.QUEUE_READ) -> Resolved:
-        """The relation of a name that a query can read, if the caller has a right to it. Raises SqlError."""
+        """Load a readable relation by name, if the caller has a right on it. Raises SqlError."""
         found = await self.visible(name, span, right)
         if found.job is not None and found.job.definition.writes is not None:
             raise span.error(
@@ -69,7 +67,7 @@ class BrokerCatalogue:
         return found
 
     async def visible(self, name: str, span: Span, right: Right = Right.QUEUE_READ) -> Resolved:
-        """The relation of a name, if the caller has a right to its queues or source. Raises SqlError."""
+        """Return a relation by name, if the caller has a right on its queues or source. Raises SqlError."""
         found = await self.look_up(name, span)
         names = () if found is None else found.queues or (own_name(name),)
         if found is None or not all(self._caller.may(right, each) for each in names):
@@ -78,7 +76,7 @@ class BrokerCatalogue:
         return found
 
     async def look_up(self, name: str, span: Span) -> Resolved | None:
-        """The relation of a name, if there is one. Raises SqlError when it cannot be read."""
+        """Look up a relation by name, if it exists. Raises SqlError when it cannot be read."""
         job = await self._change.find(*split_name(name))
         if job is not None:
             return Resolved(await self._rows_of(job), (job.queue,), job=job)
@@ -93,7 +91,7 @@ class BrokerCatalogue:
         return None if name.startswith(WINDOW_QUEUES) else await self._queue(name, span)
 
     async def all_names(self) -> list[str]:
-        """The names of everything that can be read, for hints."""
+        """The names of all readable relations, for hints."""
         caller = self._caller
         declared = [
             each.name
@@ -104,13 +102,13 @@ class BrokerCatalogue:
         return [*declared, *(queue for queue in queues if caller.may(Right.QUEUE_READ, queue))]
 
     async def refuse_jobs(self, queues: Iterable[str], span: Span) -> None:
-        """Refuse a schema over the rows of a job, which has its own columns."""
+        """Reject a schema over the rows of a job, which has its own columns."""
         for queue in queues:
             if await self._change.find(*split_name(queue)) is not None:
                 raise span.error(f"the queue {queue} has the rows of a job, with its columns; read {queue}")
 
     async def messages(self, queues: Sequence[str]) -> Relation:
-        """The messages of some queues as one relation, with types from a sample of all; Refused without one.
+        """Combine queues into one relation, with types from a sample; raises Refused if there is none.
 
         Rows of a single job have the types of its columns.
         """
@@ -151,14 +149,14 @@ class BrokerCatalogue:
         plan = thaw(job.query)
         paths: Paths = {}
         if plan.rows.whole_payload:
-            # As the job has passed them on, else as its source has them.
+            # From rows that the job passed on, else from its source.
             ids = [job.queue_id, *(source.queue_id for source in job.definition.sources)]
             samples = [await self._sample(queue_id) for queue_id in ids]
             paths = next((sample for sample in samples if sample is not None), {})
         return job_relation(job.full_name, plan, paths)
 
     async def _sample(self, queue_id: int) -> Paths | None:
-        """The paths in the newest messages of a queue; None when it is empty."""
+        """Return the paths in the newest messages of a queue; None when it is empty."""
         if queue_id not in self._samples:
             payloads = await self._change.newest_payloads(queue_id, SAMPLE)
             if not payloads:
@@ -168,37 +166,37 @@ class BrokerCatalogue:
 
 
 def own_name(name: str) -> str:
-    """The name under which a declaration is kept: without the namespace `default`."""
+    """The stored name of a declaration: without the namespace `default`."""
     return job_name(*split_name(name))
 
 
 def parsed_schema(declared: Declared) -> DeclareStream:
-    """The statement of a schema."""
+    """Parse the statement of a schema."""
     statement = parse_one(declared.statement)
     assert isinstance(statement, DeclareStream)
     return statement
 
 
 def parsed_source(declared: Declared) -> CreateSource:
-    """The statement of a source."""
+    """Parse the statement of a source."""
     statement = parse_one(declared.statement)
     assert isinstance(statement, CreateSource)
     return statement
 
 
 def _read_as(declared: Declared) -> tuple[str, ...]:
-    """The names that a caller needs the right to read."""
+    """The names that a caller needs the read right on."""
     return queues_of(parsed_schema(declared)) if declared.kind == "schema" else (declared.name,)
 
 
 def outside_of(statement: CreateSource | CreateSink) -> Outside:
-    """A source or sink as a job names it."""
+    """Return a source or sink in the form stored with a job."""
     options = {option.name: option.value for option in statement.options}
     return Outside(own_name(statement.name), options.pop("connector"), options)
 
 
 def source_relation(source: CreateSource) -> Relation:
-    """A source as a relation."""
+    """Return a source as a relation."""
     outside = outside_of(source)
     return Relation(
         outside.name,
@@ -212,29 +210,29 @@ def source_relation(source: CreateSource) -> Relation:
 
 
 def queues_of(schema: DeclareStream) -> tuple[str, ...]:
-    """The queues that a schema is over."""
+    """The queues of a schema."""
     (option,) = schema.options
     names = option.value.split(",") if option.name == "queues" else [option.value]
     return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
 
 
 def read_by(job: Job) -> list[str]:
-    """The names of the queues, or of the source, that a job reads."""
+    """The names of a job's source queues, or of its source."""
     body = job.definition
     return [body.reads.name] if body.reads is not None else [source.queue for source in body.sources]
 
 
 def schema_relation(schema: DeclareStream) -> Relation:
-    """A schema as a relation."""
+    """Return a schema as a relation."""
     columns = {column.name: from_name(column.type) for column in schema.columns}
     return Relation(own_name(schema.name), "schema", columns)
 
 
 def job_relation(name: str, plan: Plan, paths: Paths) -> Relation:
-    """The rows of a job as a relation: their columns, whether later ones replace earlier ones, and delays."""
+    """Return a job's rows as a relation: columns, whether later rows replace earlier ones, and delay."""
     upstream = plan.relation
     final = plan.kind == "window" and plan.emission == "final"
-    # A session that takes in others is a first revision, too: revisions do not tell which rows are replaced.
+    # A merged session is a first revision, too: revisions do not tell which rows are replaced.
     counts = final and plan.window is not None and plan.window.kind != "session"
     return Relation(
         name,
@@ -249,7 +247,7 @@ def job_relation(name: str, plan: Plan, paths: Paths) -> Relation:
 
 
 def _delay(plan: Plan) -> int:
-    """How long after their time final rows come: the grace, and the silence that an event clock waits for."""
+    """The delay of final rows: the grace period plus the idle timeout of an event clock."""
     spec = plan.window
     if spec is None or spec.kind == "count":
         return plan.relation.delay_us

@@ -1,4 +1,4 @@
-"""What is known of a job, as the API names it."""
+"""The condition of a job, as shown by the API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def shown_condition(job: Job, condition: Condition) -> dict[str, Any]:
 
 
 def shown_run(condition: Condition) -> dict[str, Any] | None:
-    """What a job with a query of its own has read; None for others, and before it has begun."""
+    """The read progress of a job with its own query; None for others, and before it started."""
     run = condition.run
     if run is None:
         return None
@@ -44,7 +44,7 @@ def shown_run(condition: Condition) -> dict[str, Any] | None:
 
 
 def shown_retention(condition: Condition) -> dict[str, Any]:
-    """From when on messages stay for a job, since when beyond their time, and how many it has missed."""
+    """The retention held for a job, how long beyond its time, and how many messages the job has missed."""
     progress = condition.progress
     return {
         "needsSince": iso(progress["needs_since"]),
@@ -55,7 +55,7 @@ def shown_retention(condition: Condition) -> dict[str, Any]:
 
 
 def shown_job(job: Job, condition: Condition) -> dict[str, Any]:
-    """A job as lists have it."""
+    """A job as shown in lists."""
     return {
         "name": job.name,
         "namespace": job.namespace,

@@ -1,4 +1,4 @@
-"""CREATE STREAM: jobs, and schemas over queues."""
+"""CREATE STREAM, SOURCE and SINK: jobs, and schemas over queues."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .catalogue import job_relation, outside_of, own_name, queues_of
 from .names import check_new_name, split_name
 from .planner import Planned, Planner, retention_of
 from .replacement import how_it_changes
-from .sinks import check_columns, check_place, query_of, written_by
+from .sinks import check_columns, check_target, query_of, written_by
 from .table import Result
 
 
 class Creation:
-    """Makes and replaces jobs and schemas."""
+    """Creates and replaces jobs and schemas."""
 
     def __init__(self, change: JobChange, planner: Planner, most_alone: int) -> None:
         self._change = change
@@ -33,7 +33,7 @@ class Creation:
         self._most_alone = most_alone
 
     async def create(self, statement: CreateStream) -> Result:
-        """Create a job, or redefine it as the statement says. Raises SqlError."""
+        """Create or redefine a job. Raises SqlError."""
         check_new_name(statement.name, statement.span)
         if (declared := await self._change.relations.find(own_name(statement.name))) is not None:
             what = "a stream over a queue" if declared.kind == "schema" else f"a {declared.kind}"
@@ -89,9 +89,9 @@ class Creation:
         return {"kind": "declare_stream", "name": name, "changed": changed, "statement": text}
 
     async def create_source(self, statement: CreateSource) -> Result:
-        """Declare a source outside, once it can be read. Raises SqlError.
+        """Declare an external source, after checking that it is readable. Raises SqlError.
 
-        Columns that are not declared are those of a sample, and stay as they are.
+        Undeclared columns are inferred from a sample once and stay fixed.
         """
         check_new_name(statement.name, statement.span)
         name = own_name(statement.name)
@@ -121,7 +121,7 @@ class Creation:
         return {"kind": "create_source", "name": name, "changed": changed, "statement": shown(statement)}
 
     async def create_sink(self, statement: CreateSink) -> Result:
-        """Create or redefine a job that writes to the outside. Raises SqlError."""
+        """Create or redefine a job that writes to an external sink. Raises SqlError."""
         check_new_name(statement.name, statement.span)
         name = own_name(statement.name)
         if await self._change.relations.find(name) is not None:
@@ -143,7 +143,7 @@ class Creation:
                 f"{query.source} is no source outside; create a stream of the query, and a sink FROM that"
             )
         check_columns(statement, planned.plan)
-        await check_place(self._change, statement, job)
+        await check_target(self._change, statement, job)
         wanted = await self._planner.wanted(name, query, planned)
         wanted = msgspec.structs.replace(wanted, query={**wanted.query, "statement": text}, writes=writes)
         await self.check_alone(wanted, statement.span, job)
@@ -154,7 +154,7 @@ class Creation:
         return {**_created(replaced, changed=True, warnings=warnings), "how": "by position"}
 
     async def check_alone(self, wanted: WantedJob, span: Span, job: Job | None = None) -> None:
-        """Refuse one job too many that needs a Spark query of its own. Raises SqlError."""
+        """Enforce the limit on jobs with their own Spark query. Raises SqlError."""
         if wanted.reads is None and wanted.writes is None:
             return
         others = [each for each in await self._change.alone() if job is None or each.id != job.id]
@@ -176,13 +176,13 @@ class Creation:
         return how_it_changes(old, statement, job.query, planned.frozen)
 
     async def _is_cut_off(self, job: Job) -> bool:
-        """Whether a queue that a job reads was deleted."""
+        """Whether a source queue of a job was deleted."""
         names = [source.queue for source in job.definition.sources]
         ids = await self._change.queue_ids(names)
         return any(ids.get(source.queue) != source.queue_id for source in job.definition.sources)
 
     async def _check_cycle(self, job: Job, statement: CreateStream, planned: Planned) -> None:
-        """Refuse a job that reads its own rows, directly or through others."""
+        """Reject a job that reads its own rows, directly or through others."""
         jobs = {each.queue: each for each in await self._change.all()}
         ways: list[tuple[str, tuple[str, ...]]] = [(queue, (queue,)) for queue in planned.source.queues]
         while ways:
@@ -196,7 +196,7 @@ class Creation:
                 ways += [(each.queue, (*way, each.queue)) for each in jobs[queue].definition.sources]
 
     async def _check_readers(self, job: Job, statement: CreateStream, planned: Planned) -> None:
-        """Refuse a change after which the jobs that read this one would read something else."""
+        """Reject a change that would alter the input of the jobs reading this one."""
         before = job_relation(job.full_name, thaw(job.query), {})
         after = job_relation(job.full_name, planned.plan, {})
         if before._replace(delay_us=0) == after._replace(delay_us=0):
@@ -219,18 +219,18 @@ class _Only:
         self._relation = relation
 
     def find(self, name: str) -> Relation | None:
-        """The relation, by its name."""
+        """Return the relation if the name matches."""
         return self._relation if own_name(name) == self._relation.name else None
 
     def names(self) -> list[str]:
-        """Its name."""
+        """The name of the relation."""
         return [self._relation.name]
 
 
 def _change_for(reader: Job, after: Relation) -> str | None:
-    """Why a job that reads another one cannot go on after that one's change; None when it can."""
+    """Return why a reader cannot continue after a change to its source; None if it can."""
     before = thaw(reader.query)
-    # A sink has the columns of the stream as they were: with others it would write other files.
+    # A sink keeps the columns of the stream at creation: with others it would write different files.
     statement = parse_one(reader.statement if reader.definition.writes is None else reader.query["select"])
     assert isinstance(statement, CreateStream | Select)
     try:

@@ -1,4 +1,4 @@
-"""DESCRIBE: the columns of a stream or queue, and what is known of it."""
+"""DESCRIBE: the columns of a stream or queue, and its condition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLUMNS = [("column", "string"), ("type", "string")]
 
 
 async def described(change: JobChange, statement: Describe, caller: Caller) -> Result:
-    """Columns and types; with EXTENDED also how the job is doing. Raises SqlError."""
+    """Return columns and types; with EXTENDED also the condition of the job. Raises SqlError."""
     found = await BrokerCatalogue(change, caller).visible(statement.name, statement.span)
     relation, job = found.relation, found.job
     details: dict[str, Any] = {
@@ -65,7 +65,7 @@ def _path(path: tuple[str | int, ...]) -> str:
 
 
 def _retention(condition: Condition) -> dict[str, Any]:
-    """What retention keeps for a job, and that it does so beyond its time."""
+    """The retention held for a job, including retention beyond its time."""
     retention = shown_retention(condition)
     if retention["heldSince"] is not None:
         held = (

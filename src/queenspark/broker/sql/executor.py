@@ -1,4 +1,4 @@
-"""Runs statements, one after the other, in one transaction."""
+"""Runs statements in order, in one transaction."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from .sinks import check_columns, query_of, written_by
 from .table import Result, plan_columns, table
 
 READ_ONLY = (Show, Describe, Explain)
-"""Statements that change nothing."""
+"""Statements without side effects."""
 
 
 class Executor:
-    """Runs statements on one connection, as part of its transaction."""
+    """Runs statements within the transaction of one connection."""
 
     def __init__(self, broker: Broker, change: JobChange, caller: Caller) -> None:
         self._change = change
@@ -54,7 +54,7 @@ class Executor:
         self.planner = Planner(change, caller)
         self.creation = Creation(change, self.planner, broker.settings.external_jobs)
         self._removal = Removal(change)
-        #: Rows of INSERT.
+        #: Rows of INSERT statements.
         self.items: list[Item] = []
 
     async def run(self, statement: Statement) -> Result:
@@ -65,15 +65,15 @@ class Executor:
             raise statement.span.error(str(error)) from error
 
     def check(self, statement: Statement) -> None:
-        """Check that the caller may run a statement of this kind, with this name."""
+        """Check that the caller may run a statement of this kind on this name."""
         check_rights(self._caller, statement)
 
     async def drop(self, job: Job, *, cascade: bool) -> list[str]:
-        """Drop a job, with `cascade` also those that read it; the names of all. Raises Refused."""
+        """Drop a job, with `cascade` also its readers; return all dropped names. Raises Refused."""
         return await self._removal.drop(job, cascade=cascade)
 
     async def control(self, job: Job, action: str) -> bool:
-        """PAUSE, RESUME or RESTART a job; whether that changes anything."""
+        """PAUSE, RESUME or RESTART a job; return whether anything changed."""
         actions = {
             "PAUSE": self._change.pause, "RESUME": self._change.resume, "RESTART": self._change.restart,
         }  # fmt: skip

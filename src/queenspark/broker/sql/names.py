@@ -1,4 +1,4 @@
-"""Names of jobs in statements and paths: `name`, or `namespace.name`."""
+"""Job names in statements and paths: `name`, or `namespace.name`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ...store.names import name_fault
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """The namespace and the name of a job."""
+    """Split a job name into namespace and name."""
     namespace, _, own = name.rpartition(".")
     return namespace or DEFAULT_NAMESPACE, own
 
 
 def check_new_name(name: str, span: Span) -> None:
-    """Refuse a name that no queue can have."""
+    """Reject a name that is invalid for a queue."""
     fault = name_fault(name)
     if fault is None and not all(name.split(".")):
         fault = "has a dot without a name beside it"
@@ -28,12 +28,12 @@ def check_new_name(name: str, span: Span) -> None:
 
 
 def outside(what: str, name: str, span: Span) -> SqlError:
-    """The error about a name outside the caller's scopes: as if there were nothing of that name."""
+    """The error for a name outside the caller's scopes: the same as for a missing one."""
     return span.error(f"there is no {what} {name}, or you have no right to it")
 
 
 async def no_such(change: JobChange, what: str, name: str, span: Span) -> SqlError:
-    """The error about a job or stream that is not there."""
+    """The error for a job or stream that does not exist."""
     names = [job.full_name for job in await change.all()]
     kind = {"stream": "schema"}.get(what, what)
     if what != "job":

@@ -1,4 +1,4 @@
-"""Plans of queries over what there is in the database."""
+"""Query planning against the current database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .names import split_name
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """A query as it is kept, its plan, and the relation that it reads."""
+    """A query in its stored form, its plan, and its source relation."""
 
     frozen: dict[str, Any]
     plan: Plan
@@ -34,16 +34,16 @@ class Planner:
         self.catalogue = BrokerCatalogue(change, caller)
 
     async def plan(self, statement: CreateStream | Select) -> Planned:
-        """Plan a query over what there is now. Raises SqlError."""
+        """Plan a query against the current catalogue. Raises SqlError."""
         query = statement.query if isinstance(statement, CreateStream) else statement
         start_of(query)
         source = await self.catalogue.load(query.source, query.source_span)
-        # Planning takes some milliseconds, in which others shall be served.
+        # Planning takes milliseconds; keep the event loop free.
         frozen = await asyncio.to_thread(freeze, statement, self.catalogue)
         return Planned(frozen, await asyncio.to_thread(thaw, frozen), source)
 
     async def wanted(self, name: str, query: Select, planned: Planned) -> WantedJob:
-        """The job that a query asks for; queues of its schema that are not there are made."""
+        """Return the job for a query; missing queues of its schema are created."""
         if planned.source.schema is not None:
             await self._change.ensure_queues(planned.source.queues)
         namespace, own = split_name(name)
@@ -61,19 +61,19 @@ class Planner:
 
 
 def retention_of(plan: Plan) -> int | None:
-    """The retention that a query asks for, in whole seconds."""
+    """The retention option of a query, in whole seconds."""
     text = plan.options.get("retention")
     return None if text is None else -(-(short_duration(text) or 0) // 1_000_000)
 
 
 def _start(query: Select, source: Resolved) -> str:
-    """Where a job begins: as its query says, else as its source says."""
+    """Where a job starts: from its query, else from its source."""
     given = (*query.options, *(source.source.options if source.source is not None else ()))
     return start_of(msgspec.structs.replace(query, options=given))
 
 
 def start_of(query: Select) -> str:
-    """Where a query begins: earliest, latest or a time in UTC. Raises SqlError."""
+    """Where a query starts: earliest, latest or a time in UTC. Raises SqlError."""
     for option in query.options:
         if option.name == "start" and option.value not in ("earliest", "latest"):
             try:

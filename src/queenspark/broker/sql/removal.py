@@ -1,4 +1,4 @@
-"""DROP: what it removes, and who stands in the way."""
+"""DROP: the objects it removes, and the readers that block it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Removal:
         self._change = change
 
     async def run(self, statement: Drop) -> Result:
-        """Drop what a statement names. Raises SqlError, or Refused while it is used."""
+        """Drop the objects named by a statement. Raises SqlError, or Refused while one is in use."""
         name = own_name(statement.name)
         done = {"kind": f"drop_{statement.object.lower()}", "name": name}
         job = await self._change.find(*split_name(name)) if statement.object != "SOURCE" else None
@@ -39,7 +39,7 @@ class Removal:
         return {**done, "changed": True, "dropped": gone}
 
     async def drop(self, job: Job, *, cascade: bool) -> list[str]:
-        """Drop a job, with `cascade` also those that read it; the names of all. Raises Refused."""
+        """Drop a job, with `cascade` also its readers; return all dropped names. Raises Refused."""
         readers = await self._change.readers(job.queue_id)
         lasting = [reader for reader in readers if reader.expires_at is None]
         groups = await self._change.groups(job)
@@ -55,7 +55,7 @@ class Removal:
         return [*gone, job.full_name] if job.expires_at is None else gone
 
     async def _drop_declared(self, declared: Declared, *, cascade: bool) -> list[str]:
-        """What it is over stays, and so do temporary jobs, which have planned already."""
+        """Keep the underlying queues, and temporary jobs, which are already planned."""
         kinds = ("schema",) if declared.kind == "schema" else ("files", "kafka")
         readers = [
             job

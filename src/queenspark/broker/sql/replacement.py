@@ -1,4 +1,4 @@
-"""How a job changes when its statement does."""
+"""How a job is replaced when its statement changes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import msgspec
 from ...sql.statements import CreateStream, Select
 from ...store.job import How
 
-#: Options that change within a version.
+#: Options that can change within a version.
 _IN_PLACE = {"grace", "idle_timeout", "late", "retention", "ttl"}
 
 
 def how_it_changes(
     old: CreateStream, new: CreateStream, before: dict[str, Any], after: dict[str, Any]
 ) -> How:
-    """The way from one statement to another; `before` and `after` are their kept queries."""
+    """Return how one statement replaces another; `before` and `after` are their stored queries."""
     if _reads(before) != _reads(after) or old.columns != new.columns:
         return "by position"
     one, other = _lasting(old.query), _lasting(new.query)
@@ -29,12 +29,12 @@ def how_it_changes(
 
 
 def _lasting(query: Select) -> Select:
-    """A query without the options that change within a version."""
+    """Return a query without the options that can change within a version."""
     options = tuple(option for option in query.options if option.name not in _IN_PLACE)
     return msgspec.structs.replace(query, options=options)
 
 
 def _reads(frozen: dict[str, Any]) -> bytes:
-    """The relation that a query was planned over, and what it decodes; its delay only gives a default."""
+    """The relation that a query was planned over, and the decoded paths; its delay only sets a default."""
     kept = {name: value for name, value in frozen["relation"].items() if name != "delay_us"}
     return msgspec.json.encode(kept, order="sorted")

@@ -1,4 +1,4 @@
-"""What a statement needs: rights to what it reads, pushes to, creates, changes and drops."""
+"""Rights required by a statement: on its sources, targets and objects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHANGES = (CreateStream, DeclareStream, CreateSource, CreateSink, Drop, Control
 
 
 def check_rights(caller: Caller, statement: Statement) -> None:
-    """403 without the right to such a statement; SqlError for a name outside the scopes."""
+    """Raise 403 without the right for this kind of statement, SqlError for a name outside the scopes."""
     if isinstance(statement, _CHANGES):
         if not caller.can(Right.JOB_ADMIN):
             raise forbidden(caller.name, Right.JOB_ADMIN)
@@ -50,7 +50,7 @@ def check_rights(caller: Caller, statement: Statement) -> None:
 
 
 def check_dropped(caller: Caller, names: Iterable[str], statement: Statement) -> None:
-    """Refuse to drop, with what a statement names, others that the caller has no right to."""
+    """Reject a cascade to objects that the caller has no right on."""
     for name in names:
         if not caller.may(Right.JOB_ADMIN, name):
             raise statement.span.error(

@@ -1,4 +1,4 @@
-"""A SELECT: a temporary job whose rows are sent as they come."""
+"""A SELECT: a temporary job with streamed rows."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .table import plan_columns
 log = logging.getLogger("queenspark.broker")
 
 LEASE_SECONDS = 15.0
-"""How long a temporary job stays after its reader was last seen."""
+"""Lifetime of a temporary job after its reader was last seen."""
 
 HEARTBEAT_SECONDS = 3.0
-"""After this much silence an empty line is sent, so that a reader notices a broker that has vanished."""
+"""After this much silence an empty line is sent, so that a reader detects a lost broker."""
 
 _STOPPING = {"error": "the broker is stopping; run the query again", "code": "unavailable"}
 _RENEW_SECONDS = 2.0
@@ -40,9 +40,9 @@ _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 async def rows_of(
     broker: Broker, job: Job, plan: Plan, limit: int | None, seconds: float | None, gone: asyncio.Task[Any]
 ) -> AsyncGenerator[bytes]:
-    """The lines of a SELECT: its columns, then its rows; empty ones while there are none.
+    """Stream the lines of a SELECT: its columns, then its rows, with empty keepalive lines in between.
 
-    When it ends before its time, the last line says why. At the end the job is removed.
+    If it ends early, the last line is the error. The job is removed at the end.
     """
     keeping = asyncio.create_task(_keep(broker, job))
     try:
@@ -62,11 +62,11 @@ async def rows_of(
 
 
 class _Stopping(Exception):
-    """The broker stops."""
+    """The broker is shutting down."""
 
 
 async def _keep(broker: Broker, job: Job) -> dict[str, str]:
-    """Renew a job while its reader is there, also while it reads slowly; why the job is over."""
+    """Renew a job while its reader is connected, even a slow one; return why the job ended."""
     jobs = broker.store.jobs
     while True:
         await asyncio.sleep(_RENEW_SECONDS)
@@ -79,9 +79,9 @@ async def _keep(broker: Broker, job: Job) -> dict[str, str]:
 async def _rows(
     broker: Broker, job: Job, limit: int | None, seconds: float | None, ends: set[asyncio.Task[Any]]
 ) -> AsyncGenerator[list[Row]]:
-    """Rows until the limit, the end of the time or of the source, or one of the ends; none after a silence.
+    """Stream rows until the limit, the timeout, the end of the source, or one of `ends`.
 
-    A broker that stops is `_Stopping`.
+    Yields an empty list after a silence. Raises `_Stopping` when the broker shuts down.
     """
     deadline = math.inf if seconds is None else time.monotonic() + seconds
     left = math.inf if limit is None else limit
@@ -116,7 +116,7 @@ async def _rows(
 
 
 async def _wait(follower: Follower, seconds: float, ends: set[asyncio.Task[Any]]) -> bool:
-    """Wait for news of the queue, or for an end; whether there was news."""
+    """Wait for a notification of the queue or for an end; return whether there was one."""
     news = asyncio.create_task(follower.wait(seconds))
     try:
         await asyncio.wait({news, *ends}, return_when=asyncio.FIRST_COMPLETED)
@@ -126,7 +126,7 @@ async def _wait(follower: Follower, seconds: float, ends: set[asyncio.Task[Any]]
 
 
 def _shown(row: Row, names: Sequence[str] | None) -> bytes:
-    """A row as an array, its values as they are in the payload."""
+    """Encode a row as an array, with values as in the payload."""
     if names is None:
         return b"[" + row.payload.encode() + b"]\n"
     values = _decode(row.payload)
@@ -138,10 +138,10 @@ def _line(value: Any) -> bytes:
 
 
 async def _remove(broker: Broker, job: Job) -> None:
-    """Remove a temporary job now; should that fail, it expires."""
+    """Remove a temporary job now; if that fails, it expires."""
     try:
         async with broker.store.jobs.change() as change:
             await change.drop(job)
         broker.bus.forget(job.queue)
     except StoreError as error:
-        log.warning("a temporary job could not be removed, it will expire: %s", error)
+        log.warning("cannot remove a temporary job, it will expire: %s", error)

@@ -43,7 +43,7 @@ _OUTSIDE = [("name", "string"), ("connector", "string"), ("statement", "string")
 
 
 class Shows:
-    """Answers SHOW."""
+    """Runs SHOW."""
 
     def __init__(self, queues: Queues, counts: Counts, caller: Caller) -> None:
         self._queues = queues
@@ -51,7 +51,7 @@ class Shows:
         self._caller = caller
 
     async def show(self, change: JobChange, statement: Show) -> Result:
-        """The list that a statement asks for."""
+        """Return the list requested by a statement."""
         match statement.what:
             case "STREAMS":
                 return table("show", _STREAMS, self._mine(await _streams(change)))
@@ -70,7 +70,7 @@ class Shows:
                 return table("show", _OUTSIDE, self._mine(await _sinks(change)))
 
     def _mine(self, rows: list[list[Any]]) -> list[list[Any]]:
-        """Those rows whose name, their first value, the caller may see."""
+        """Filter rows to names, their first value, visible to the caller."""
         return [row for row in rows if self._caller.may(Right.JOB_READ, row[0])]
 
 

@@ -1,4 +1,4 @@
-"""CREATE SINK: the query that it runs, and what stands in its way."""
+"""CREATE SINK: its query, and its validation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...store.job import Job
 from ...store.job_change import JobChange
 from .catalogue import BrokerCatalogue, outside_of
 
-#: Columns that the option `metadata` can add, and where they come from.
+#: Columns that the option `metadata` can add, with their sources.
 METADATA = {
     "_queue": "_queue",
     "_partition": "_partition",
@@ -30,7 +30,7 @@ METADATA = {
     "_replaces": "_headers._replaces",
 }
 _TIME = "CAST(_event_time AS STRING)"
-#: Folders by time, unless there is a column of that name.
+#: Partition folders by time, unless there is a column of that name.
 _FOLDERS = {
     "day": "CAST(_event_time AS DATE)",
     "hour": f"CONCAT(SUBSTRING({_TIME}, 1, 10), 'T', SUBSTRING({_TIME}, 12, 2))",
@@ -38,7 +38,7 @@ _FOLDERS = {
 
 
 def written_by(statement: CreateSink) -> Outside:
-    """Where a sink writes."""
+    """The target of a sink."""
     found = outside_of(statement)
     options = {name: value for name, value in found.options.items() if name not in (*OF_STREAM, "metadata")}
     return msgspec.structs.replace(found, options=options)
@@ -48,7 +48,7 @@ async def query_of(statement: CreateSink, catalogue: BrokerCatalogue) -> Select:
     """The query of a sink: its own, or one that passes on the rows of a stream. Raises SqlError."""
     is_kafka = written_by(statement).connector == "kafka"
     if statement.query is not None:
-        # The key of records is what the partition of messages is: the query has to know it.
+        # The record key is the message partition, so the query needs it.
         given = tuple(option for option in statement.options if is_kafka and option.name == "partition_by")
         return msgspec.structs.replace(statement.query, options=(*statement.query.options, *given))
     found = await catalogue.load(statement.stream, statement.stream_span)
@@ -78,7 +78,7 @@ async def query_of(statement: CreateSink, catalogue: BrokerCatalogue) -> Select:
 
 
 def check_columns(statement: CreateSink, plan: Plan) -> None:
-    """Refuse columns that the files of a sink cannot have. Raises SqlError."""
+    """Reject columns that the sink's file format does not support. Raises SqlError."""
     options = {option.name: option for option in statement.options}
     if plan.rows.whole_payload:
         raise statement.span.error("the columns of the query are not known; name them in the SELECT")
@@ -110,8 +110,8 @@ def _check_folders(names: list[str], plan: Plan, span: Span, *, from_stream: boo
         )
 
 
-async def check_place(change: JobChange, statement: CreateSink, job: Job | None) -> None:
-    """Refuse a place that cannot be written to, or that another sink has. Raises SqlError."""
+async def check_target(change: JobChange, statement: CreateSink, job: Job | None) -> None:
+    """Reject a target that is not writable or belongs to another sink. Raises SqlError."""
     writes = written_by(statement)
     options = dict(writes.options)
     span = next((option.span for option in statement.options if option.name == "path"), statement.span)

@@ -1,1 +1,1 @@
-"""The asynchronous client. The synchronous one is made from it."""
+"""The asynchronous client, from which the synchronous one is generated."""

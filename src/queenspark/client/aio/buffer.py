@@ -1,4 +1,4 @@
-"""Pushes that are gathered: many small ones become few requests."""
+"""Buffered pushes: many small pushes become few requests."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..errors import PASSING, BufferFull, NotSent, QueenError, QueueFull, Refuse
 from ..outgoing import Item
 from .tasks import Condition, Task, at_exit, not_at_exit
 
-_MOST_ITEMS = 1000  # of one request
+_MOST_ITEMS = 1000  # per request
 _MOST_BYTES = 4 * 1024 * 1024
 Send = Callable[[list[Item]], Awaitable[object]]
 
 
 class AsyncBuffer:
-    """Items that wait to be sent: at most `size` of them, none much longer than `linger` seconds.
+    """Items waiting to be sent: at most `size`, none much longer than `linger` seconds.
 
-    They are sent in the order in which they came, one request at a time. What a broker cannot take now stays
-    here and is tried again; what it refuses for good is kept apart, and `flush` raises it.
+    They are sent in order, one request at a time. Items stay here and are retried on transient errors; items
+    that the broker rejects for good are set aside, and `flush` raises an error for them.
     """
 
     def __init__(self, send: Send, size: int, linger: float, patience: float) -> None:
@@ -36,14 +36,14 @@ class AsyncBuffer:
         self._news = Condition()
         self._task: Task | None = None
         self._added = 0
-        self._settled = 0  # of the added ones: stored, or refused for good
-        self._flushes = 0  # under way: nothing lingers
+        self._settled = 0  # added items that are stored or rejected for good
+        self._flushes = 0  # in progress: no lingering
         self._failure: Exception | None = None
-        self._closing = False  # takes nothing more
+        self._closing = False  # accepts no more items
         self._closed = False  # sends nothing more
 
     async def add(self, items: list[Item]) -> None:
-        """Take items, all or none; wait when there is no room."""
+        """Add items, all or none; wait while the buffer is full."""
         deadline = time.monotonic() + self._patience
         async with self._news:
             while self._waiting and len(self._waiting) + len(items) > self._size and not self._closing:
@@ -64,7 +64,7 @@ class AsyncBuffer:
             self._news.notify()
 
     async def flush(self) -> None:
-        """Wait until what is here was sent; raise when a broker refused some, or none can be reached."""
+        """Wait until all buffered items are sent; raise if some were rejected or no broker is reachable."""
         async with self._news:
             self._forget_failure()
             wanted = self._added
@@ -89,7 +89,7 @@ class AsyncBuffer:
         self._failure = None
 
     async def aclose(self) -> None:
-        """Flush, and end. What could not be sent is in the payloads of the NotSent that this raises."""
+        """Flush and close. Unsent payloads are in the NotSent that this raises."""
         async with self._news:
             if self._closing:
                 return
@@ -131,15 +131,15 @@ class AsyncBuffer:
                 failure = error
             except Refused as error:
                 refused = error
-            except Exception as error:  # noqa: BLE001 - whatever it is: nothing may be lost, and nobody hang
+            except Exception as error:  # noqa: BLE001 - no item may be lost, no flush may hang
                 failure = error
             async with self._news:
                 self._failure = failure
                 if failure is not None:
                     failures += 1
-                    if isinstance(failure, QueueFull):  # there may be room for fewer
+                    if isinstance(failure, QueueFull):  # a smaller batch may fit
                         most = max(1, len(items) // 2)
-                elif refused is not None and len(items) > 1:  # by halves, so that a bad one harms no other
+                elif refused is not None and len(items) > 1:  # bisect, to isolate the bad item
                     most = len(items) // 2
                 else:
                     if refused is not None:
@@ -151,7 +151,7 @@ class AsyncBuffer:
                 self._news.notify()
 
     async def _pause(self, seconds: float, enough: int | None = None) -> None:
-        """Wait for a while, or until enough items are here; not when somebody flushes or closes."""
+        """Wait until the timeout or until enough items are buffered; a flush or close ends the wait."""
         until = time.monotonic() + seconds
         while not (self._closed or self._flushes or (enough and len(self._waiting) >= enough)):
             left = until - time.monotonic()

@@ -1,4 +1,4 @@
-"""Messages that were popped: data, and the right to answer them."""
+"""Popped messages: their data, and the acks on them."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from typing import Any
 from ..duration import Duration
 from ..messages import Message, Messages
 from ..wire import Popped, PoppedMessage
-from .answers import AsyncAnswer, Status, answer
+from .acks import AsyncAck, Status, send_acks
 from .leases import AsyncLease
 from .transport import AsyncTransport
 
 
 class AsyncLeasedMessage(Message, kw_only=True):
-    """A message that was popped: answer it with `ack` or `nack` before its lease ends."""
+    """A popped message: call `ack` or `nack` before its lease expires."""
 
     partition_id: str
     trace_id: str | None
-    #: How often it failed before.
+    #: Number of earlier failures.
     retries: int
     group: str | None
-    lease: Any  # AsyncLease; msgspec cannot look into it
+    lease: Any  # AsyncLease, opaque to msgspec
     answered: bool = False
-    #: An answer was sent, and nobody knows whether it arrived.
+    #: An ack or nack was sent and may or may not have arrived.
     in_doubt: bool = False
-    #: The last answer that was taken or refused.
+    #: The last status that the broker accepted or rejected.
     status: Status | None = None
 
     async def ack(self) -> None:
-        """It is done and does not come again to this group."""
-        await answer([AsyncAnswer(self, "completed")])
+        """Mark it as done: this group will not get it again."""
+        await send_acks([AsyncAck(self, "completed")])
 
     async def nack(self, reason: str = "") -> None:
-        """It failed: it comes again after a delay, and after the retry limit it is a dead letter."""
-        await answer([AsyncAnswer(self, "failed", reason)])
+        """Mark it as failed: it is redelivered after a delay, and dead-lettered after the retry limit."""
+        await send_acks([AsyncAck(self, "failed", reason)])
 
     async def renew(self, duration: Duration | None = None) -> None:
-        """Lengthen the lease, by default to its whole time from now; the lease of the whole batch."""
+        """Extend the lease of the whole batch, by default to its full time from now."""
         await self.lease.renew(duration)
 
     def as_ack(self, status: Status = "completed", reason: str | None = None) -> dict[str, Any]:
-        """The answer to it, as a transaction and the broker want it."""
+        """Return the ack in its wire format, for the ack and transaction routes."""
         return {
             "transactionId": self.transaction_id,
             "partitionId": self.partition_id,
@@ -53,7 +53,7 @@ class AsyncLeasedMessage(Message, kw_only=True):
 
 
 class AsyncBatch(Messages[AsyncLeasedMessage]):
-    """What one pop took, under one lease."""
+    """The messages of one pop, under one lease."""
 
     def __init__(self, messages: Iterable[AsyncLeasedMessage], lease: AsyncLease) -> None:
         super().__init__(messages)
@@ -61,42 +61,42 @@ class AsyncBatch(Messages[AsyncLeasedMessage]):
 
     @property
     def id(self) -> str:
-        """The id of its lease."""
+        """The id of the lease."""
         return self.lease.id
 
     @property
     def unanswered(self) -> list[AsyncLeasedMessage]:
-        """The messages that have neither been acked nor nacked."""
+        """The messages neither acked nor nacked yet."""
         return [message for message in self if not message.answered]
 
     @property
     def comes_again(self) -> bool:
-        """Whether one of its messages was given back: those behind it in the partition have to wait."""
+        """Whether a message was released or nacked: later ones of the partition have to wait."""
         return any(message.status in ("failed", "retry") for message in self)
 
-    def answers(self, status: Status, reason: str | None = None) -> list[AsyncAnswer]:
-        """This answer to all that are unanswered."""
-        return [AsyncAnswer(message, status, reason) for message in self.unanswered]
+    def answers(self, status: Status, reason: str | None = None) -> list[AsyncAck]:
+        """Return acks with this status for all messages not acked yet."""
+        return [AsyncAck(message, status, reason) for message in self.unanswered]
 
     async def ack(self) -> None:
-        """All that are unanswered are done."""
-        await answer(self.answers("completed"))
+        """Ack all messages not acked yet."""
+        await send_acks(self.answers("completed"))
 
     async def nack(self, reason: str = "") -> None:
-        """All that are unanswered failed."""
-        await answer(self.answers("failed", reason))
+        """Nack all messages not acked yet."""
+        await send_acks(self.answers("failed", reason))
 
     async def release(self) -> None:
-        """All that are unanswered come again at once, to anybody; this counts as no failure."""
-        await answer(self.answers("retry"))
+        """Release all messages not acked yet for immediate redelivery to any consumer, without a failure."""
+        await send_acks(self.answers("retry"))
 
     async def renew(self, duration: Duration | None = None) -> None:
-        """Lengthen the lease, by default to its whole time from now."""
+        """Extend the lease, by default to its full time from now."""
         await self.lease.renew(duration)
 
 
 def batch_of(transport: AsyncTransport, popped: Popped | None) -> AsyncBatch:
-    """The answer of a pop as messages that can be answered."""
+    """Build a batch from the response to a pop."""
     if popped is None:
         return AsyncBatch([], AsyncLease(transport, "", 0.0))
     lease = AsyncLease(transport, popped.lease_id, popped.lease_timeout_ms / 1000)
@@ -105,7 +105,7 @@ def batch_of(transport: AsyncTransport, popped: Popped | None) -> AsyncBatch:
 
 
 def runs_of(popped: AsyncBatch, size: int) -> list[list[AsyncBatch]]:
-    """The messages of each partition as batches of this size, in the order of the log."""
+    """Split into batches of this size, one run per partition, in log order."""
     partitions: dict[str, list[AsyncLeasedMessage]] = {}
     for message in popped:
         partitions.setdefault(message.partition_id, []).append(message)
@@ -129,5 +129,5 @@ def _leased(message: PoppedMessage, group: str | None, lease: AsyncLease) -> Asy
         retries=message.retry_count,
         group=group,
         lease=lease,
-        answered=not lease.id,  # popped with auto_ack
+        answered=not lease.id,  # leaseless: popped with auto_ack
     )

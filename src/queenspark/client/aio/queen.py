@@ -1,4 +1,4 @@
-"""The client's front door."""
+"""The client's entry point."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _URL = "http://127.0.0.1:6632"
 class AsyncQueen:
     """A client of Queenspark: queues, streams, consumers, transactions and SQL.
 
-    `url` is a broker, or several brokers of one database: when one does not answer, the next is asked.
-    Without it, `QUEENSPARK_URL` is, or the broker of `queenspark up` on this machine. `timeout` bounds the
-    wait for an answer. What is safe to repeat is repeated `retries` times. `buffer_size`, `linger` and
-    `buffer_wait` are for buffered pushes: how many may wait, how long they are gathered, and how long a push
-    waits for room.
+    `url` is one broker, or several brokers of one database to fail over between. The default is
+    `QUEENSPARK_URL`, else the broker of `queenspark up` on this machine. `timeout` bounds the wait for a
+    response. Requests that are safe to repeat are retried `retries` times. `buffer_size`, `linger` and
+    `buffer_wait` apply to buffered pushes: the buffer's capacity, the time items are held to be batched, and
+    the time a push waits for room.
 
-    `api_key`, or `token` (or a function that gives one), says who the client is; without them,
-    `QUEENSPARK_API_KEY` and `QUEENSPARK_TOKEN` do. `ca` is a file with the certificates that a broker with
-    TLS is checked against, and `certificate` the files of the client's own certificate and its key.
+    `api_key`, or `token` (a string or a function that returns one), identifies the client; the defaults are
+    `QUEENSPARK_API_KEY` and `QUEENSPARK_TOKEN`. `ca` is a file with the CA certificates to verify a TLS
+    broker against, and `certificate` the files of the client certificate and its key.
     """
 
     def __init__(
@@ -67,53 +67,53 @@ class AsyncQueen:
         )
 
     def queue(self, name: str) -> AsyncQueue:
-        """A queue, to push to it, pop from it and consume it."""
+        """Return a queue, to push, pop and consume."""
         return AsyncQueue(_session=self._session, name=name)
 
     def stream(self, name: str, namespace: str = "default") -> AsyncStream:
-        """A stream, to define it and to look after it."""
+        """Return a stream, to define and manage it."""
         return AsyncStream(_session=self._session, name=name, namespace=namespace)
 
     def consumer(
         self, stream: str, group: str, *, namespace: str | None = None, on_event: Listener | None = None
     ) -> AsyncConsumer:
-        """A consumer of a stream's windows. The namespace is needed when two have a stream of that name."""
+        """Return a consumer of a stream's windows. A namespace is required if the name is ambiguous."""
         return AsyncConsumer(self._session, stream, group, namespace, on_event)
 
     def transaction(self) -> AsyncTransaction:
-        """Acks and pushes that happen together or not at all."""
+        """Start a transaction: acks and pushes that are committed atomically."""
         return AsyncTransaction(self._session.transport)
 
     async def sql(
         self,
         statements: str,
         *,
-        timeout: Duration | None = None,  # noqa: ASYNC109 - the broker ends the SELECT
+        timeout: Duration | None = None,  # noqa: ASYNC109 - enforced by the broker
         dry_run: bool = False,
     ) -> AsyncSqlAnswer:
-        """Run SQL statements, all of them or none; a single SELECT gives its rows as they come.
+        """Run SQL statements atomically; a single SELECT streams its rows.
 
-        A SELECT ends at its LIMIT, after `timeout`, or when the loop over its rows is left. With `dry_run`
-        statements are checked, and nothing is changed.
+        A SELECT ends at its LIMIT, after `timeout`, or when the iteration over its rows ends. With `dry_run`
+        statements are only validated.
         """
         limit = None if timeout is None else milliseconds("timeout", timeout)
         return await run(self._session, statements, limit, dry_run)
 
     @property
     def admin(self) -> AsyncAdmin:
-        """Looking at a whole system, and looking after it."""
+        """Monitoring and administration of the whole system."""
         return AsyncAdmin(self._session)
 
     async def flush(self) -> None:
-        """Wait until all buffered pushes are stored; NotSent when some could not be."""
+        """Wait until all buffered pushes are stored; raise NotSent if some could not be."""
         await self._session.buffer.flush()
 
     def stop(self) -> None:
-        """End all consumers of this client after what they have in hand."""
+        """Stop all consumers of this client after their deliveries in flight."""
         self._session.stop()
 
     async def aclose(self) -> None:
-        """End the consumers, send what is buffered, close the connections."""
+        """Stop the consumers, flush buffered pushes, close the connections."""
         await self._session.aclose()
 
     async def __aenter__(self) -> Self:

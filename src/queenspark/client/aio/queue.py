@@ -1,4 +1,4 @@
-"""A queue: push to it, pop from it, consume it, look after it."""
+"""A queue: push, pop, consume, manage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..events import Listener
 from ..outgoing import Pushed, items
 from ..times import as_time
 from ..wire import Popped
-from .answers import AsyncAnswer
+from .acks import AsyncAck
 from .crew import AsyncCrew, Give, Verdict, Wish, attempt, reason_of
 from .message import AsyncBatch, AsyncLeasedMessage, batch_of, runs_of
 from .session import AsyncSession
@@ -23,12 +23,12 @@ from .tasks import checked
 
 Start = Literal["earliest", "latest"] | datetime | str
 
-_MOST_AHEAD = 1000  # messages of one pop
+_MOST_AHEAD = 1000  # messages per pop
 
 
 @dataclass(frozen=True, kw_only=True)
 class AsyncQueue:
-    """A queue, and how to push to it and consume it. Each setting gives a new object."""
+    """A queue, with options for push and consume. Each option returns a new object."""
 
     _session: AsyncSession
     name: str
@@ -46,51 +46,51 @@ class AsyncQueue:
     _buffered: bool = False
 
     def namespace(self, name: str) -> Self:
-        """The namespace that `create` puts it into."""
+        """Set the namespace for `create`."""
         return replace(self, _namespace=name)
 
     def task(self, name: str) -> Self:
-        """The task that `create` gives it."""
+        """Set the task for `create`."""
         return replace(self, _task=name)
 
     def partition(self, name: str) -> Self:
-        """Only this partition: push to it, or take from it. Without it a push goes to `Default`."""
+        """Push to and consume from this partition only. By default a push goes to `Default`."""
         return replace(self, _partition=name)
 
     def group(self, name: str) -> Self:
-        """Consume as this group, which has its own place. Without it all consumers share one."""
+        """Consume as this group, which has its own cursor. Consumers without a group share one."""
         return replace(self, _group=name)
 
     def start(self, where: Start) -> Self:
-        """Where a new group begins: `earliest` (the default), `latest`, or a time."""
+        """Set the start of a new group: `earliest` (the default), `latest`, or a time."""
         return replace(self, _start=where)
 
     def batch(self, size: int) -> Self:
-        """Take up to so many messages at a time; they are of one partition."""
+        """Fetch up to this many messages at a time, all of one partition."""
         return replace(self, _batch=at_least_one("batch", size))
 
     def each(self) -> Self:
-        """`consume` calls the handler with one message at a time, and answers each by itself."""
+        """Make `consume` call the handler with one message at a time, and ack each individually."""
         return replace(self, _each=True)
 
     def auto_ack(self, on: bool) -> Self:
-        """Whether `consume` acks what its handler has returned from (the default); else the handler acks."""
+        """Whether `consume` acks when its handler returns (the default); otherwise the handler acks."""
         return replace(self, _auto_ack=on)
 
     def concurrency(self, workers: int) -> Self:
-        """`consume` handles so many batches at the same time, of different partitions."""
+        """Make `consume` handle this many batches concurrently, of different partitions."""
         return replace(self, _concurrency=at_least_one("concurrency", workers))
 
     def limit(self, messages: int) -> Self:
-        """`consume` ends after so many messages."""
+        """Make `consume` return after this many messages."""
         return replace(self, _limit=at_least_one("limit", messages))
 
     def idle(self, duration: Duration) -> Self:
-        """`consume` ends when nothing came for so long."""
+        """Make `consume` return when no message arrived for this long."""
         return replace(self, _idle=seconds("idle", duration))
 
     def buffered(self) -> Self:
-        """Pushes are gathered and sent together; `queen.flush()` and closing wait for them."""
+        """Buffer pushes and send them in batches; `queen.flush()` and closing wait for them."""
         return replace(self, _buffered=True)
 
     async def create(
@@ -110,7 +110,7 @@ class AsyncQueue:
         dead_letter_queue: bool | str | None = None,
         max_wait_time: Duration | None = None,
     ) -> dict[str, Any]:
-        """Create the queue, or change it; returns all its options. What is not given takes its default."""
+        """Create or reconfigure the queue; return all its options. Omitted options get their defaults."""
         if lease_time is not None:
             lease_seconds("lease_time", lease_time)
         options: dict[str, Any] = {
@@ -138,8 +138,8 @@ class AsyncQueue:
             "task": self._task,
             "options": {option: value for option, value in options.items() if value is not None},
         }
-        answer: dict[str, Any] = await self._session.call("POST", "configure", body=_given(body))
-        options_now: dict[str, Any] = answer["options"]
+        response: dict[str, Any] = await self._session.call("POST", "configure", body=_given(body))
+        options_now: dict[str, Any] = response["options"]
         return options_now
 
     async def push(
@@ -149,10 +149,10 @@ class AsyncQueue:
         transaction_id: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> list[Pushed]:
-        """Push one payload, or each of a list; what is answered is stored. Buffered pushes return [].
+        """Push one payload, or each of a list; returns once stored. Buffered pushes return [].
 
-        Every message gets the headers. Give an `Outgoing` for a message with its own transaction id,
-        partition, trace id or further headers. A push is repeated until a broker answers, and stored once.
+        Every message gets the headers. Pass an `Outgoing` for a message with its own transaction id,
+        partition, trace id or additional headers. A push is retried until a broker responds, and stored once.
         """
         made = items(self.name, self._partition, payloads, transaction_id, headers)
         if self._buffered:
@@ -161,10 +161,10 @@ class AsyncQueue:
         return await self._session.push(made)
 
     async def pop(self, *, wait: Duration = 0, auto_ack: bool = False) -> AsyncBatch:
-        """Take up to `batch` messages under a lease; empty when none came within `wait`.
+        """Lease up to `batch` messages; empty if none became available within `wait`.
 
-        With `auto_ack` they are acked when they are handed out: what gets lost on the way is lost, and then
-        this raises Unreachable.
+        With `auto_ack` they are acked on delivery: messages of a lost response are lost, and this raises
+        Unreachable.
         """
         return await self._pop(self._batch, seconds("wait", wait), auto_ack=auto_ack)
 
@@ -172,7 +172,7 @@ class AsyncQueue:
         """Call `handler` with each batch, or message after `each()`, until `limit`, `idle` or Ctrl-C.
 
         A batch is acked when the handler returns, and nacked with the reason when it raises. The lease is
-        renewed while the handler works. SIGINT and SIGTERM end it after what is in hand.
+        renewed while the handler runs. SIGINT and SIGTERM stop it after the batches in flight.
         """
         checked(handler)
         crew: AsyncCrew[AsyncBatch] = AsyncCrew(
@@ -182,7 +182,8 @@ class AsyncQueue:
             do=self._each_message(handler) if self._each else self._whole(handler),
             size=len,
             each_take=self._batch,
-            # What the handler leaves unanswered comes again when its lease ends, which must be its own.
+            # Messages that the handler does not ack are redelivered when the lease expires, so it must cover
+            # no others.
             most_ahead=max(1, _MOST_AHEAD // self._batch) if self._auto_ack else 0,
             concurrency=self._concurrency,
             limit=self._limit,
@@ -192,7 +193,7 @@ class AsyncQueue:
         await self._session.run(crew)
 
     async def seek(self, to: Literal["beginning", "end"] | datetime | str) -> None:
-        """Move the group: to the beginning, to the end, or to the first message at or after a time."""
+        """Seek the group to the beginning, to the end, or to the first message at or after a time."""
         if self._group is None:
             raise InvalidValue("seek needs a group: queue(name).group(name).seek(…)")
         body: dict[str, Any]
@@ -206,30 +207,30 @@ class AsyncQueue:
         )
 
     async def describe(self) -> dict[str, Any]:
-        """Its options, partitions, groups and counts, as the broker shows them."""
+        """Return its options, partitions, groups and counts, as the broker shows them."""
         shown: dict[str, Any] = await self._session.call("GET", "resources", "queues", self.name)
         return shown
 
     async def delete(self) -> bool:
-        """Delete it with all that it holds; whether it was there."""
-        answer = await self._session.call("DELETE", "resources", "queues", self.name)
-        return bool(answer["existed"])
+        """Delete the queue and its messages; return whether it existed."""
+        response = await self._session.call("DELETE", "resources", "queues", self.name)
+        return bool(response["existed"])
 
     async def dead_letters(self, *, limit: int = 100, offset: int = 0) -> list[DeadLetter]:
-        """Its dead letters (of the group and partition, if they are set), the newest first."""
+        """List its dead letters (of the group and partition, if set), newest first."""
         query = {**self._dead(), "limit": limit, "offset": offset}
         found: DeadLetters = await self._session.call("GET", "dlq", query=query, kind=DeadLetters)
         return found.messages
 
     async def retry_dead_letters(self) -> int:
-        """Put its dead letters back: their groups get them again. How many there were."""
-        answer = await self._session.call("POST", "dlq", "retry", query=self._dead())
-        return int(answer["count"])
+        """Return its dead letters to their groups for redelivery; return their number."""
+        response = await self._session.call("POST", "dlq", "retry", query=self._dead())
+        return int(response["count"])
 
     async def delete_dead_letters(self) -> int:
-        """Delete its dead letters for good. How many there were."""
-        answer = await self._session.call("DELETE", "dlq", query=self._dead())
-        return int(answer["count"])
+        """Delete its dead letters permanently; return their number."""
+        response = await self._session.call("DELETE", "dlq", query=self._dead())
+        return int(response["count"])
 
     def _dead(self) -> dict[str, Any]:
         return {"queue": self.name, "consumerGroup": self._group, "partition": self._partition}
@@ -259,7 +260,7 @@ class AsyncQueue:
         return batch_of(self._session.transport, popped)
 
     async def _take(self, wish: Wish) -> list[list[AsyncBatch]]:
-        """Batches of several partitions; those of one partition are one run."""
+        """Fetch batches of several partitions; those of one partition form one run."""
         if not self._auto_ack:
             wish = wish._replace(deliveries=1, units=min(wish.units, self._batch))
         popped = await self._pop(wish.units, wish.wait, partitions=min(wish.deliveries, _MOST_AHEAD))
@@ -279,20 +280,20 @@ class AsyncQueue:
             for number, message in enumerate(batch):
                 _, failure = await attempt(handler, message)
                 if failure is not None:
-                    # Those behind it wait with it: they are of its partition, which has an order.
-                    behind = [AsyncAnswer(each, "retry") for each in batch[number + 1 :] if not each.answered]
+                    # The partition is ordered: later messages are released too.
+                    behind = [AsyncAck(each, "retry") for each in batch[number + 1 :] if not each.answered]
                     return Verdict([*behind, *_failed([message], reason_of(failure))], failure)
                 if self._auto_ack and not message.answered:
-                    await give([AsyncAnswer(message, "completed")])
+                    await give([AsyncAck(message, "completed")])
             return Verdict()
 
         return do
 
 
-def _failed(messages: Iterable[AsyncLeasedMessage], reason: str) -> list[AsyncAnswer]:
-    """The nacks of what was not answered; an ack that may have arrived is never followed by one."""
+def _failed(messages: Iterable[AsyncLeasedMessage], reason: str) -> list[AsyncAck]:
+    """Return nacks for unacked messages; an ack that may have arrived is never followed by one."""
     return [
-        AsyncAnswer(message, "failed", reason)
+        AsyncAck(message, "failed", reason)
         for message in messages
         if not message.answered and not message.in_doubt
     ]

@@ -1,4 +1,4 @@
-"""What the parts of one client share: the connection, the push buffer, and the consumers."""
+"""State shared by all objects of one client: connection, push buffer, consumers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .transport import AsyncTransport
 
 
 class AsyncSession:
-    """One connection's worth of state."""
+    """The shared state of one client."""
 
     def __init__(
         self, transport: AsyncTransport, *, buffer_size: int, linger: float, patience: float
@@ -29,17 +29,17 @@ class AsyncSession:
         self._lock = Lock()
 
     async def push(self, items: list[Item]) -> list[Pushed]:
-        """Store items, all or none; repeated until answered, stored once."""
+        """Store items atomically; retried until a broker responds, stored once."""
         if not items:
             return []
-        answers = await self.call("POST", "push", body={"items": items}, kind=list[PushedItem])
+        pushed = await self.call("POST", "push", body={"items": items}, kind=list[PushedItem])
         return [
             Pushed(each.message_id, each.transaction_id, each.partition_id, each.status == "duplicate")
-            for each in answers
+            for each in pushed
         ]
 
     async def run(self, crew: AsyncCrew[Any]) -> None:
-        """Let a crew work; closing the client ends it."""
+        """Run a crew until it ends; closing the client stops it."""
         with self._lock:
             if self._closed:
                 raise QueenError("the client is closed")
@@ -52,7 +52,7 @@ class AsyncSession:
             crew.ended.set()
 
     def stop(self) -> list[AsyncCrew[Any]]:
-        """End all consumers after what they have in hand."""
+        """Stop all consumers after their deliveries in flight."""
         with self._lock:
             crews = list(self._crews)
         for crew in crews:
@@ -60,7 +60,7 @@ class AsyncSession:
         return crews
 
     async def aclose(self) -> None:
-        """Let the consumers finish what they have in hand, send what is buffered, close the connections."""
+        """Let consumers finish their deliveries in flight, flush buffered pushes, close the connections."""
         with self._lock:
             if current.get() in self._crews:
                 raise QueenError("a handler cannot close its client: call stop(), and close afterwards")

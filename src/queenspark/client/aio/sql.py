@@ -1,4 +1,4 @@
-"""SQL statements, and the rows of a SELECT as they come."""
+"""SQL statements, and the streamed rows of a SELECT."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .session import AsyncSession
 
 
 class AsyncSqlAnswer:
-    """The answer to statements. Its rows are those of the SELECT as they come, or of the last statement.
+    """The result of SQL statements. Its rows are streamed for a SELECT, else those of the last statement.
 
-    Leaving the loop over the rows of a SELECT, or closing the answer, ends the query.
+    Ending the iteration over the rows of a SELECT, or closing this object, ends the query.
     """
 
     def __init__(
@@ -24,15 +24,14 @@ class AsyncSqlAnswer:
         lines: AsyncLines | None = None,
         first: list[bytes] | None = None,
     ) -> None:
-        #: What each statement did, in their order; empty for a SELECT.
+        #: One result per statement, in order; empty for a SELECT.
         self.results = results
-        #: The columns of the rows.
         self.columns = columns
         self._lines = lines
         self._first = first or []
 
     async def __aiter__(self) -> AsyncIterator[Row]:
-        """The rows. Those of a SELECT can be read once."""
+        """Iterate over the rows. Those of a SELECT can be read once."""
         if self._lines is None:
             for row in self.results[-1].rows:
                 yield row
@@ -64,17 +63,17 @@ class AsyncSqlAnswer:
 async def run(
     session: AsyncSession, statements: str, timeout_ms: int | None, dry_run: bool
 ) -> AsyncSqlAnswer:
-    """Send statements. They are sent again only when they certainly did not arrive."""
+    """Send statements. They are retried only when they certainly did not arrive."""
     body = {"sql": statements, "dryRun": dry_run, "timeout": timeout_ms}
-    answer = await session.call(
+    response = await session.call(
         "POST", "sql", body=body, kind=SqlAnswered, repeatable=dry_run, may_be_lines=True
     )
-    if not isinstance(answer, AsyncLines):
-        results = [result.read() for result in answer.results]
+    if not isinstance(response, AsyncLines):
+        results = [result.read() for result in response.results]
         return AsyncSqlAnswer(results, results[-1].columns)
     try:
-        lines = await answer.more()
-        return AsyncSqlAnswer([], columns_of(lines[0] if lines else b""), answer, lines[1:])
+        lines = await response.more()
+        return AsyncSqlAnswer([], columns_of(lines[0] if lines else b""), response, lines[1:])
     except BaseException:
-        await answer.aclose()
+        await response.aclose()
         raise

@@ -1,4 +1,7 @@
-"""What differs between the two clients: here tasks of an event loop; threads in `sync/tasks.py`."""
+"""Concurrency primitives of the asynchronous client: tasks of the event loop.
+
+`sync/tasks.py` is the same with threads.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ sleep = asyncio.sleep
 
 
 class Flag:
-    """Raised once, by any thread; tasks wait for it."""
+    """A one-shot flag that any thread may set; tasks wait for it."""
 
     def __init__(self) -> None:
         self._up = False
@@ -23,17 +26,17 @@ class Flag:
         self._loop = asyncio.get_running_loop()
 
     def set(self) -> None:
-        """Raise the flag."""
+        """Set the flag."""
         self._up = True
-        with suppress(RuntimeError):  # the loop has ended: nobody waits
+        with suppress(RuntimeError):  # the loop has closed: there are no waiters
             self._loop.call_soon_threadsafe(self._event.set)
 
     def is_set(self) -> bool:
-        """Whether the flag is up."""
+        """Whether the flag is set."""
         return self._up
 
     async def wait(self, seconds: float | None = None) -> bool:
-        """Wait for the flag, at most so long; whether it is up."""
+        """Wait for the flag, up to a timeout; return whether it is set."""
         if not self._up:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._event.wait(), seconds)
@@ -41,7 +44,7 @@ class Flag:
 
 
 class Condition:
-    """A lock, and a way to wait for news under it."""
+    """A lock with notification."""
 
     def __init__(self) -> None:
         self._condition = asyncio.Condition()
@@ -53,7 +56,7 @@ class Condition:
         self._condition.release()
 
     async def wait(self, seconds: float | None = None) -> bool:
-        """Wait for news, at most so long; whether there was any."""
+        """Wait for a notification, up to a timeout; return whether one came."""
         try:
             await asyncio.wait_for(self._condition.wait(), seconds)
         except TimeoutError:
@@ -61,38 +64,38 @@ class Condition:
         return True
 
     def notify(self) -> None:
-        """Wake all who wait."""
+        """Wake all waiters."""
         self._condition.notify_all()
 
 
 class Task:
-    """Work beside the caller's."""
+    """A background task."""
 
     def __init__(self, work: Callable[[], Awaitable[None]]) -> None:
         self._task = asyncio.ensure_future(work())
 
     async def join(self) -> BaseException | None:
-        """Wait for its end; what it raised."""
+        """Wait until it ends; return its exception, if any."""
         await asyncio.wait([self._task])
         return asyncio.CancelledError() if self._task.cancelled() else self._task.exception()
 
     def cancel(self) -> None:
-        """End it now. In the other client this does nothing: a thread cannot be ended."""
+        """Cancel the task. A no-op in the synchronous client: a thread cannot be cancelled."""
         self._task.cancel()
 
     async def cancelled(self) -> None:
-        """Wait for the end of one that was cancelled. In the other client this does nothing either."""
+        """Wait until a cancelled task ends. A no-op in the synchronous client."""
         await self.join()
 
 
 async def call(handler: Callable[..., Any], *arguments: Any) -> Any:
-    """Call what a user gave: a coroutine is awaited, a plain function runs in a thread and may block."""
+    """Call a handler of the user: a coroutine is awaited, a plain function runs in a thread and may block."""
     task = asyncio.current_task()
     try:
         if inspect.iscoroutinefunction(handler):
             return await handler(*arguments)
-        answer = await _in_a_thread(handler, *arguments)
-        return await answer if inspect.isawaitable(answer) else answer
+        result = await _in_a_thread(handler, *arguments)
+        return await result if inspect.isawaitable(result) else result
     except asyncio.CancelledError:
         if task is not None and task.cancelling():
             raise
@@ -100,55 +103,57 @@ async def call(handler: Callable[..., Any], *arguments: Any) -> Any:
 
 
 async def _in_a_thread(handler: Callable[..., Any], *arguments: Any) -> Any:
-    """Call it in a thread of its own.
+    """Call it in a dedicated thread.
 
-    The pool of the loop has few threads, needs them to look up the names of hosts, too, and waits for them
-    when the program ends.
+    The loop's pool has few threads, which also serve DNS lookups, and joins them at interpreter exit.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
     context = copy_context()
 
-    def settle(answer: Any, error: BaseException | None) -> None:
+    def settle(result: Any, error: BaseException | None) -> None:
         if not done.done():
-            done.set_result((answer, error))
+            done.set_result((result, error))
 
     def work() -> None:
-        answer, error = None, None
+        result, error = None, None
         try:
-            answer = context.run(handler, *arguments)
-        except BaseException as raised:  # noqa: BLE001 - raised again where it is waited for
+            result = context.run(handler, *arguments)
+        except BaseException as raised:  # noqa: BLE001 - raised again in the awaiting task
             error = raised
-        with suppress(RuntimeError):  # the loop has ended: nobody waits
-            loop.call_soon_threadsafe(settle, answer, error)
+        with suppress(RuntimeError):  # the loop has closed: there are no waiters
+            loop.call_soon_threadsafe(settle, result, error)
 
     threading.Thread(target=work, daemon=True, name="queenspark-handler").start()
-    answer, error = await done
+    result, error = await done
     if error is not None:
         raise error
-    return answer
+    return result
 
 
 def checked(handler: Callable[..., Any]) -> None:
-    """Any function will do here: a coroutine or a plain one."""
+    """Accept any function: coroutine or plain."""
 
 
 def at_exit(work: Callable[[], object]) -> None:
-    """Nothing: at the end of the program there is no loop any more."""
+    """Do nothing: at interpreter exit there is no event loop."""
 
 
 def not_at_exit(work: Callable[[], object]) -> None:
-    """Nothing, as above."""
+    """Do nothing, as above."""
 
 
-#: The consumers that a signal stops, and who had the signals before them.
+#: Consumers to stop on a signal, and the previous signal handlers.
 _stops: list[Callable[[], object]] = []
 _before: dict[signal.Signals, Any] = {}
 
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[], object]) -> Iterator[None]:
-    """SIGINT and SIGTERM stop all who are here, a second one has its usual effect. In the main thread."""
+    """Stop all registered consumers on SIGINT and SIGTERM, in the main thread.
+
+    A second signal has its usual effect.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -181,7 +186,7 @@ def _restore() -> None:
 
 
 def _is_free(number: signal.Signals) -> bool:
-    """Whether nobody but asyncio.run has a handler: that of the program wins."""
+    """Whether no handler is installed except asyncio.run's: the program's own handler wins."""
     handler = signal.getsignal(number)
     return handler in (signal.SIG_DFL, signal.default_int_handler) or "Runner" in getattr(
         getattr(handler, "func", handler), "__qualname__", ""

@@ -1,4 +1,4 @@
-"""Requests to the broker: failover, retries of what is safe to repeat, and clear errors."""
+"""HTTP requests to the brokers: failover, safe retries, and error mapping."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ _LOCAL = ("127.0.0.1", "localhost", "::1")
 _JSON = {"Content-Type": "application/json"}
 _LINES = "application/x-ndjson"
 SILENCE_SECONDS = 30.0
-"""A broker that sends lines sends one at least every few seconds; after this silence it is taken for lost."""
+"""A broker sends a line or a keepalive every few seconds; after this silence the connection counts as lost.
+"""
 
 
 class AsyncTransport:
-    """Speaks HTTP to one of several brokers."""
+    """Sends HTTP requests to one of several brokers."""
 
     def __init__(
         self, brokers: Brokers, *, timeout: float, retries: int, credentials: Credentials | None = None
@@ -32,7 +33,7 @@ class AsyncTransport:
         self._brokers = brokers
         self._credentials = credentials or Credentials()
         self._timeout = timeout
-        #: How often a failed request is sent again.
+        #: Default number of retries of a failed request.
         self.retries = retries
         local = httpx2.URL(brokers.current).host in _LOCAL
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
@@ -58,11 +59,11 @@ class AsyncTransport:
         retries: int | None = None,
         may_be_lines: bool = False,
     ) -> Any:
-        """The broker's answer as `kind`, None for 204. Retried when it failed in a way that may pass.
+        """Return the broker's response as `kind`, None for 204. Transient errors are retried.
 
-        `within` replaces the client's timeout; `patience` is how long the broker may take on purpose. What is
-        not `repeatable` is sent again only when it certainly was not carried out. With `may_be_lines`, an
-        answer of JSON lines is `AsyncLines`, which the caller closes.
+        `within` replaces the client's timeout; `patience` is added for long polls. Unless `repeatable`, a
+        request is retried only when it certainly was not carried out. With `may_be_lines`, a response of JSON
+        lines is returned as `AsyncLines`, which the caller closes.
         """
         if self._http.is_closed:
             raise QueenError("the client is closed")
@@ -99,7 +100,7 @@ class AsyncTransport:
                 self._brokers.leave(url)
                 sent = not isinstance(error, _NEVER_SENT)
                 maybe_done = maybe_done or sent
-                failure: QueenError = Unreachable(_no_answer(url, error), maybe_done=maybe_done)
+                failure: QueenError = Unreachable(_no_response(url, error), maybe_done=maybe_done)
                 again = repeatable or not sent
                 pause = 0.0
             except _Passing as passing:
@@ -117,7 +118,7 @@ class AsyncTransport:
 
 
 class _Passing(Exception):
-    """An answer after which the same request may succeed."""
+    """A transient error response: the same request may succeed later."""
 
     def __init__(self, error: QueenError, status: int, pause: float) -> None:
         super().__init__()
@@ -136,17 +137,17 @@ def _read(response: httpx2.Response, url: str, kind: Any) -> Any:
         except msgspec.MsgspecError as error:
             raise QueenError(f"what answers at {url} is not a Queenspark broker: {error}") from None
     try:
-        answer = msgspec.json.decode(response.content)
+        body = msgspec.json.decode(response.content)
     except msgspec.DecodeError:
-        answer = {}
-    refused = refusal(status, answer if isinstance(answer, dict) else {})
+        body = {}
+    refused = refusal(status, body if isinstance(body, dict) else {})
     if status == httpx2.codes.TOO_MANY_REQUESTS or status >= httpx2.codes.INTERNAL_SERVER_ERROR:
         pause = response.headers.get("Retry-After", "")
         raise _Passing(refused, status, min(float(pause), 5.0) if pause.isdecimal() else 0.0)
     raise refused
 
 
-def _no_answer(url: str, error: httpx2.RequestError) -> str:
+def _no_response(url: str, error: httpx2.RequestError) -> str:
     if isinstance(error, httpx2.TimeoutException):
         return f"the broker at {url} did not answer in time: check its health"
     reason = str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""A window that a consumer has in hand."""
+"""A window leased by a consumer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..duration import Duration
 from ..errors import InvalidValue, LeaseLost, QueenError, Refused, may_have_happened
 from ..messages import Message, Messages, Wanted
 from ..wire import SealedWindow, WindowPage
-from .answers import AsyncAnswer, Status, answer
+from .acks import AsyncAck, Status, send_acks
 from .leases import AsyncLease
 from .transport import AsyncTransport
 
@@ -26,39 +26,38 @@ T = TypeVar("T")
 
 
 class AsyncWindow:
-    """The messages of one key between two times, leased to this consumer until it answers."""
+    """The messages of one key between two times, leased to this consumer until it acks."""
 
     def __init__(self, transport: AsyncTransport, sealed: SealedWindow) -> None:
         self._transport = transport
         self._sealed = sealed
         self.lease = AsyncLease(transport, sealed.lease_id, sealed.lease_timeout_ms / 1000)
-        #: Its messages, in the order of the log; of a paged window the first page, and none of a window that
-        #: was polled with `messages=False`.
+        #: Its messages, in log order; the first page of a paged window, none if polled with `messages=False`.
         self.messages: Messages[Message] = Messages(sealed.messages or [])
         self.answered = False
-        #: An answer was sent, and nobody knows whether it arrived.
+        #: An ack or nack was sent and may or may not have arrived.
         self.in_doubt = False
-        #: The last answer that `process` sent, or `release`.
+        #: The last status sent by `process` or `release`.
         self.status: Status | None = None
 
     @property
     def id(self) -> str:
-        """The same for every group and after every restart: good as a key for what you store."""
+        """The window's id, the same for every group and after every restart: usable as an idempotency key."""
         return self._sealed.id
 
     @property
     def stream(self) -> str:
-        """The stream's name."""
+        """The name of the stream."""
         return self._sealed.stream
 
     @property
     def namespace(self) -> str:
-        """The stream's namespace."""
+        """The namespace of the stream."""
         return self._sealed.namespace
 
     @property
     def group(self) -> str:
-        """The consumer group that it was delivered to."""
+        """The consumer group of this delivery."""
         return self._sealed.consumer_group
 
     @property
@@ -68,32 +67,32 @@ class AsyncWindow:
 
     @property
     def partition(self) -> str:
-        """The partition that its results go to, if nothing else is said: its key, or `Default`."""
+        """The default partition of its results: its key, or `Default` for a global stream."""
         return "Default" if self.key == GLOBAL else self.key
 
     @property
     def start(self) -> datetime:
-        """Its first moment."""
+        """Start of the window, inclusive."""
         return self._sealed.start
 
     @property
     def end(self) -> datetime:
-        """The first moment that is not in it."""
+        """End of the window, exclusive."""
         return self._sealed.end
 
     @property
     def count(self) -> int:
-        """How many messages it has."""
+        """The number of messages."""
         return self._sealed.count
 
     @property
     def aggregates(self) -> dict[str, Any]:
-        """What the stream computes of it, by name; empty when it computes nothing."""
+        """The stream's aggregates by name; empty if it has none."""
         return self._sealed.aggregates
 
     @property
     def revision(self) -> int:
-        """1, and more when late messages came after it was sealed."""
+        """1, incremented each time late messages changed the window after it was sealed."""
         return self._sealed.revision
 
     @property
@@ -103,7 +102,7 @@ class AsyncWindow:
 
     @property
     def retries(self) -> int:
-        """How often it failed before."""
+        """Number of earlier failures."""
         return self._sealed.retry_count
 
     @property
@@ -113,7 +112,7 @@ class AsyncWindow:
 
     @property
     def all_messages(self) -> Messages[Message]:
-        """All its messages. Of a window polled with `max_messages` or `messages=False`, use `pages`."""
+        """All its messages. For a window polled with `max_messages` or `messages=False`, use `pages`."""
         if self._sealed.messages is None:
             raise InvalidValue(f"window {self.id} was polled with messages=False: go through pages()")
         if self._sealed.next_cursor is not None:
@@ -121,7 +120,7 @@ class AsyncWindow:
         return self.messages
 
     async def pages(self) -> AsyncIterator[Messages[Message]]:
-        """Its messages, a page of `max_messages` at a time; also of a window polled with `messages=False`."""
+        """Iterate over its messages in pages of `max_messages`, also if polled with `messages=False`."""
         if self._sealed.messages is None:
             page = await self._page(None, None)
         else:
@@ -145,35 +144,35 @@ class AsyncWindow:
         return page
 
     async def ack(self, success: bool = True) -> None:
-        """It is done and does not come again to this group. Repeating it changes nothing.
+        """Mark it as done: this group will not get it again. Idempotent.
 
         `ack(False)` is `nack()`.
         """
-        await self._answer(success=success)
+        await self._send_ack(success=success)
 
     async def nack(self, reason: str = "") -> None:
-        """It failed: it comes again after a delay, and after the retry limit it is a dead letter."""
-        await self._answer(success=False, reason=reason)
+        """Mark it as failed: it is redelivered after a delay, and dead-lettered after the retry limit."""
+        await self._send_ack(success=False, reason=reason)
 
     async def release(self) -> None:
-        """It comes again at once, to anybody; this counts as no failure."""
-        await answer(self.answers("retry"))
+        """Release it for immediate redelivery to any consumer; not counted as a failure."""
+        await send_acks(self.answers("retry"))
 
     async def renew(self, duration: Duration | None = None) -> None:
-        """Lengthen the lease, by default to its whole time from now. `process` does so by itself."""
+        """Extend the lease, by default to its full time from now. `process` does this automatically."""
         await self.lease.renew(duration)
 
-    def answers(self, status: Status, reason: str | None = None) -> list[AsyncAnswer]:
-        """This answer to it, unless it was answered before."""
-        return [] if self.answered else [AsyncAnswer(self, status, reason)]
+    def answers(self, status: Status, reason: str | None = None) -> list[AsyncAck]:
+        """Return an ack with this status, unless already acked."""
+        return [] if self.answered else [AsyncAck(self, status, reason)]
 
     @property
     def comes_again(self) -> bool:
-        """Whether it was given back."""
+        """Whether it was released or nacked."""
         return self.status in ("failed", "retry")
 
     def as_ack(self, status: Status = "completed", reason: str | None = None) -> dict[str, Any]:
-        """The answer to it, as a transaction and the broker want it."""
+        """Return the ack in its wire format, for the ack and transaction routes."""
         return {
             "transactionId": self._sealed.transaction_id,
             "partitionId": self._sealed.partition_id,
@@ -184,23 +183,23 @@ class AsyncWindow:
         }
 
     def filter(self, keep: Callable[[Message], object]) -> Messages[Message]:
-        """The messages for which `keep` is true."""
+        """Return the messages for which `keep` is true."""
         return self.all_messages.filter(keep)
 
     def map(self, make: Callable[[Message], T]) -> list[T]:
-        """What `make` returns for each message."""
+        """Return the result of `make` for each message."""
         return self.all_messages.map(make)
 
     def values(self, path: str) -> list[Any]:
-        """The values at a path such as `data.user`, of the messages that have one."""
+        """Return the values at a path, for instance `data.user`; messages without a value are skipped."""
         return self.all_messages.values(path)
 
     def group_by(self, path: str) -> Groups[Messages[Message]]:
-        """The messages by the value at a path; those without one are in the group None."""
+        """Group the messages by the value at a path; those without one are in the group None."""
         return self.all_messages.group_by(path)
 
     def aggregate(self, **wanted: Unpack[Wanted]) -> dict[str, Any]:
-        """Count, sum, avg, min, max, p50, p95, p99 and distinct: as `Messages.aggregate`."""
+        """Compute count, sum, avg, min, max, p50, p95, p99 and distinct, as `Messages.aggregate` does."""
         return self.all_messages.aggregate(**wanted)
 
     def to_arrow(self) -> pyarrow.Table:
@@ -225,7 +224,7 @@ class AsyncWindow:
         span = f"{self.start.isoformat()} to {self.end.isoformat()}"
         return f"<window of {self.stream}, {self.key}: {span}, {self.count} messages>"
 
-    async def _answer(self, *, success: bool, reason: str | None = None) -> None:
+    async def _send_ack(self, *, success: bool, reason: str | None = None) -> None:
         body = {"leaseId": self.lease.id, "windowId": self.id, "success": success, "error": reason}
         try:
             await self._transport.call("POST", "stream", "ack", body=body)

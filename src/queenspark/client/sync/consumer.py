@@ -1,5 +1,5 @@
 # Made from aio/consumer.py by `make format`: change that file, not this one.
-"""A consumer of a stream: takes windows, handles them, answers them."""
+"""A consumer of a stream: polls windows, handles them, acks them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ..errors import PASSING, InDoubt, InvalidValue, LeaseLost, QueenError, Refu
 from ..events import Listener
 from ..times import as_time
 from ..wire import Polled, PolledWindows
-from .answers import answer_under
+from .acks import retry_under
 from .crew import Crew, Give, Verdict, Wish, attempt, reason_of
 from .session import Session
 from .tasks import checked
 from .transaction import Transaction
 from .window import Window
 
-_MOST_AHEAD = 100  # windows of one poll
-_CHECK_SECONDS = 30.0  # between checks whether a pipeline is leading, while no window comes
+_MOST_AHEAD = 100  # windows per poll
+_CHECK_SECONDS = 30.0  # between checks for a leading pipeline while no window arrives
 _log = logging.getLogger("queenspark.client")
 
 
 class Consumer:
-    """One member of a consumer group of a stream. Each window goes to one member, again if it fails."""
+    """A member of a consumer group of a stream. Each window goes to one member, again if it fails."""
 
     def __init__(
         self, session: Session, stream: str, group: str, namespace: str | None, on_event: Listener | None
@@ -46,10 +46,10 @@ class Consumer:
     def poll(
         self, *, wait: Duration = 30, max_messages: int | None = None, messages: bool = True
     ) -> Window | None:
-        """Take the next window under a lease; None when none came within `wait`.
+        """Lease the next window; return None if none became available within `wait`.
 
-        With `max_messages` a large window comes in pages: go through `window.pages()`. With `messages=False`
-        it comes without its messages, which costs less; `window.pages()` still reads them.
+        With `max_messages` a large window comes in pages: iterate over `window.pages()`. With
+        `messages=False` it comes without its messages, which is cheaper; `window.pages()` still reads them.
         """
         if not messages and max_messages is not None:
             raise InvalidValue(f"max_messages is {max_messages} and messages is False: give one of them")
@@ -69,13 +69,13 @@ class Consumer:
         """Call `handler` with each window, until `limit` windows, `idle` time, `stop()` or Ctrl-C.
 
         A window is acked when the handler returns, and nacked with the reason when it raises. Its lease is
-        renewed at a third of its time while the handler works. SIGINT and SIGTERM end it after the windows in
-        hand.
+        renewed every third of its time while the handler runs. SIGINT and SIGTERM stop it after the windows
+        in flight.
 
-        With `into`, what the handler returns (a payload, a list, or None for nothing) is pushed to that queue
-        in one transaction with the ack: exactly once. The partition is the window's key, unless an `Outgoing`
-        has its own; of a global stream it is `Default`. A result that cannot be stored is a failure of the
-        handler.
+        With `into`, the handler's return value (a payload, a list, or None for nothing) is pushed to that
+        queue in one transaction with the ack: exactly once. The partition is the window's key (`Default` for
+        a global stream) unless an `Outgoing` has its own. A result that cannot be stored counts as a failure
+        of the handler.
 
         With `messages=False` windows come without their messages, as with `poll`.
         """
@@ -90,7 +90,7 @@ class Consumer:
                 return Verdict(window.answers("completed"))
             if failure is None:
                 return Verdict()
-            if window.in_doubt:  # an ack that may have arrived is never followed by a nack
+            if window.in_doubt:  # never nack after an ack that may have arrived
                 raise InDoubt(f"nobody knows whether it was answered: {failure}") from failure
             return Verdict(window.answers("failed", reason_of(failure)), failure)
 
@@ -115,7 +115,7 @@ class Consumer:
             self._crews.remove(crew)
 
     def seek(self, time: datetime | str) -> None:
-        """Move the group: it gets the windows that end after this time, again or for the first time."""
+        """Seek the group to a time: it gets all windows that end later, again if already consumed."""
         body = {
             "streamName": self._stream,
             "namespace": self._namespace,
@@ -125,16 +125,16 @@ class Consumer:
         self._session.call("POST", "stream", "seek", body=body)
 
     def stop(self) -> None:
-        """End `process` after the windows in hand. May be called in a handler."""
+        """Stop `process` after the windows in flight. May be called from a handler."""
         for crew in list(self._crews):
             crew.stop()
 
     def _hand_over(self, window: Window, queue: str, result: Any) -> Exception | None:
-        """Ack the window and push the result; what is wrong with the result, if it cannot be pushed."""
+        """Ack the window and push the result; return the error if the result cannot be pushed."""
         transaction = Transaction(self._session.transport).ack(window).queue(queue)
         try:
             transaction.partition(window.partition).push(result)
-            answer_under(window.lease, transaction.commit)
+            retry_under(window.lease, transaction.commit)
         except TransactionRefused as refused:
             raise LeaseLost(str(refused)) from None
         except PASSING:
@@ -151,7 +151,7 @@ class Consumer:
         return None if polled is None else Window(self._session.transport, polled.window)
 
     def _take(self, wish: Wish, *, messages: bool) -> list[list[Window]]:
-        """Several windows of different keys, each of which any worker may handle."""
+        """Lease several windows of different keys; each is a run of its own."""
         body = {**self._request(wish.wait), "maxWindows": min(wish.units, _MOST_AHEAD), "messages": messages}
         polled: PolledWindows | None = self._session.call(
             "POST", "stream", "poll", body=body, patience=wish.wait, kind=PolledWindows
@@ -162,15 +162,15 @@ class Consumer:
         return [[Window(self._session.transport, window)] for window in polled.windows]
 
     def _check_pipeline(self) -> None:
-        """Log when windows cannot come because no pipeline is leading; a consumer waits for one then."""
+        """Log a warning when no pipeline is leading: no window will arrive until one is."""
         if monotonic() < self._next_check:
             return
         self._next_check = monotonic() + _CHECK_SECONDS
-        with suppress(QueenError):  # whoever may consume need not be allowed to ask
+        with suppress(QueenError):  # a consumer may lack the right to read the status
             stats = self._session.call("GET", "resources", "streams", "stats", retries=0)
             if not stats["pipeline"]["active"]:
                 _log.warning(
-                    "%s: no window can come, because no pipeline is leading: start one with"
+                    "%s: waiting for windows, but no pipeline is leading: start one with"
                     " `queenspark pipeline`",
                     self._stream,
                 )

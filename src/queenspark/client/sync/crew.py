@@ -1,9 +1,9 @@
 # Made from aio/crew.py by `make format`: change that file, not this one.
-"""The workers of a consumer: take, handle under a lease that is kept alive, answer, again.
+"""The workers of a consumer: fetch, handle under a renewed lease, ack, repeat.
 
-One fetch at a time takes deliveries for all workers, and ahead of them as many as they will handle within a
-moment. A delivery that waits longer for its turn is given back, so that a slow handler keeps nothing from
-other consumers. Answers are gathered (`answers.py`), leases renewed beside the work (`leases.py`).
+A single fetcher fetches deliveries for all workers and prefetches as many as they handle in a short time. A
+delivery that waits too long for a worker is released, so that a slow handler starves no other consumer. Acks
+are batched (`acks.py`), leases renewed in the background (`leases.py`).
 """
 
 from __future__ import annotations
@@ -22,53 +22,53 @@ from ..brokers import delay
 from ..budget import Budget
 from ..errors import PASSING, LeaseLost, QueenError
 from ..events import Event, Kind, Listener
-from .answers import Answer, Answers, Status, answer
+from .acks import Ack, Acks, Status, send_acks
 from .leases import Keeper, Lease
 from .tasks import Condition, Flag, Task, call, stopped_by_signals
 
-#: How long one request waits for something to take: a consumer that is told to stop waits no longer.
+#: Long-poll time of one fetch; bounds the delay of `stop`.
 _WAIT_SECONDS = 1.0
-#: How often a fetcher checks whether something of the limit was given back.
+#: How often the fetcher checks whether released deliveries made room within the limit.
 _CHECK_SECONDS = 0.05
-#: Deliveries are taken ahead for this much work of the workers.
+#: Prefetch this much work.
 _AHEAD_SECONDS = 0.1
-#: A delivery that has waited this long for its turn is given back.
+#: A delivery that waited this long for a worker is released.
 _PATIENCE_SECONDS = 0.25
-#: No more messages than about this are taken ahead.
+#: Approximate upper bound of prefetched messages.
 _AHEAD_MESSAGES = 10_000
-#: How much of the mean time of a handler the last call makes up, unless it was longer.
+#: Weight of the last call in the moving average of handler times; a longer call replaces the average.
 _WEIGHT = 0.2
 
 _log = logging.getLogger("queenspark.client")
-#: The crew whose handler this is called by.
+#: The crew that runs the current handler.
 current: ContextVar[object] = ContextVar("current", default=None)
 
 
 class Delivery(Protocol):
-    """What a consumer handles in one go: a window, or a batch of messages."""
+    """A unit of work: a window or a batch of messages."""
 
     lease: Lease
 
     @property
     def id(self) -> str:
-        """What tells it apart."""
+        """The id of the delivery."""
 
     @property
     def comes_again(self) -> bool:
-        """Whether some of it was given back."""
+        """Whether part of it was released or nacked."""
 
-    def answers(self, status: Status, reason: str | None = None) -> list[Answer]:
-        """This answer to all of it that is unanswered."""
+    def answers(self, status: Status, reason: str | None = None) -> list[Ack]:
+        """Return acks with this status for all of it that is not acked yet."""
 
     def __len__(self) -> int:
-        """How many messages it has."""
+        """The number of messages."""
 
 
 D = TypeVar("D", bound=Delivery)
 
 
 class Wish(NamedTuple):
-    """What a fetch asks for: so many deliveries, of so many units in all, waiting so many seconds."""
+    """The size of a fetch: deliveries, units in total, and the long-poll time in seconds."""
 
     deliveries: int
     units: int
@@ -76,39 +76,39 @@ class Wish(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a handler's work on a delivery came to: the answers that are left to send, and what it raised."""
+    """The result of handling a delivery: acks still to send, and the handler's exception."""
 
-    answers: Sequence[Answer] = ()
+    acks: Sequence[Ack] = ()
     failure: Exception | None = None
 
 
-Give = Callable[[Sequence[Answer]], None]
-#: Deliveries that one worker handles one after the other, as they are of one partition.
+Give = Callable[[Sequence[Ack]], None]
+#: Deliveries of one partition, which one worker handles in order.
 Run = list[D]
 Runs = list[list[D]]
 
 
 def attempt(handler: Callable[..., Any], *arguments: Any) -> tuple[Any, Exception | None]:
-    """What a handler returns, or what it raised."""
+    """Call a handler; return its result or its exception."""
     try:
         return call(handler, *arguments), None
-    except Exception as error:  # noqa: BLE001 - whatever a handler raises means: not done
+    except Exception as error:  # noqa: BLE001 - any exception of a handler is a failure
         return None, error
 
 
 def reason_of(failure: Exception) -> str:
-    """The reason that a nack gives for an exception; file names may not be valid UTF-8."""
+    """Return the nack reason for an exception; file names may not be valid UTF-8."""
     return f"{type(failure).__name__}: {failure}".encode(errors="backslashreplace").decode()
 
 
 def _where(error: BaseException | None) -> str:
-    """The line that raised it."""
+    """Return the source line that raised the error."""
     frames = extract_tb(error.__traceback__) if error is not None else None
     return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
 
 
 class _Turn(Generic[D]):
-    """A delivery that a worker has, or whose answers are under way."""
+    """A delivery being handled, or with acks in flight."""
 
     def __init__(self, delivery: D) -> None:
         self.delivery = delivery
@@ -116,15 +116,15 @@ class _Turn(Generic[D]):
         self.failure: Exception | None = None
         self.error: QueenError | None = None
         self._lock = Lock()
-        self._open = 1  # the work itself, and groups of answers
+        self._open = 1  # the handler itself, plus groups of acks
 
     def more(self) -> None:
-        """Something more has to be settled."""
+        """Add something to settle."""
         with self._lock:
             self._open += 1
 
     def settled(self, error: QueenError | None) -> bool:
-        """Something is settled; whether this was the last of it."""
+        """Settle one; return whether it was the last."""
         with self._lock:
             self.error = self.error or error
             self._open -= 1
@@ -134,9 +134,9 @@ class _Turn(Generic[D]):
 class Crew(Generic[D]):
     """Workers that share a budget.
 
-    `take` waits for runs of deliveries. `do` handles one, may give some of its answers early, and returns its
-    verdict. `size` is the number of units of a delivery that a limit counts, `each_take` those that one
-    delivery has at most, and `most_ahead` how many deliveries may be taken ahead of the workers.
+    `take` fetches runs of deliveries. `do` handles one, may send some of its acks early, and returns a
+    verdict. `size` is the number of units that count towards the limit, `each_take` the maximum units per
+    delivery, and `most_ahead` the maximum number of prefetched deliveries.
     """
 
     def __init__(
@@ -166,51 +166,51 @@ class Crew(Generic[D]):
         self._listener = listener
         self._stop = Flag()
         self._failures = 0
-        self._answers = Answers()
+        self._acks = Acks()
         self._keeper = Keeper(self._renewed)
-        #: Guards the shelf and what stands below it.
+        #: Guards the shelf and everything below.
         self._news = Condition()
-        #: Runs that wait for a worker, and since when.
+        #: Runs waiting for a worker, with their arrival time.
         self._shelf: deque[tuple[Run[D], float]] = deque()
         self._busy = 0
         self._fetcher_waits = False
         self._fetched_all = False
-        #: Deliveries that were handled and whose answers are under way.
-        self._answering = 0
+        #: Handled deliveries with acks in flight.
+        self._acking = 0
         self._turns: set[_Turn[D]] = set()
-        #: Seconds that a delivery takes, and the messages that it has; None before the first.
+        #: Moving averages of the seconds and messages per delivery; None before the first.
         self._pace: float | None = None
         self._messages = 0.0
-        #: Raised when all of it is over.
+        #: Set when everything has ended.
         self.ended = Flag()
 
     def stop(self) -> None:
-        """Take nothing more; what is in hand is finished."""
+        """Fetch nothing more and finish the deliveries in flight."""
         self._stop.set()
 
     def run(self) -> None:
-        """Work until the budget is used up, `stop` is called, or SIGINT or SIGTERM comes."""
+        """Run until the budget is used up, `stop` is called, or SIGINT or SIGTERM arrives."""
         with stopped_by_signals(self.stop):
             beside = [Task(self._keeper.run), Task(self._give_back_unstarted)]
-            answers, fetcher = Task(self._answers.run), Task(self._fetch_all)
+            acks, fetcher = Task(self._acks.run), Task(self._fetch_all)
             several = range(self._concurrency if self._concurrency > 1 else 0)
             workers = [Task(self._work) for _ in several]
             try:
-                if not workers:  # in the caller's own thread or task
+                if not workers:  # run in the caller's own thread or task
                     self._work()
                 errors = [worker.join() for worker in (*workers, fetcher)]
-                self._answers.end()
-                errors.append(answers.join())
+                self._acks.end()
+                errors.append(acks.join())
             except BaseException:
                 self.stop()
-                tasks = [*beside, answers, fetcher, *workers]
+                tasks = [*beside, acks, fetcher, *workers]
                 for task in tasks:
                     task.cancel()
                 for task in tasks:
                     task.cancelled()
                 raise
             finally:
-                self._answers.end()
+                self._acks.end()
                 self._keeper.end()
             for task in beside:
                 task.cancel()
@@ -232,7 +232,7 @@ class Crew(Generic[D]):
                     break
                 if claimed:
                     self._fetch(wanted, claimed)
-                elif self._shelf or self._busy:  # something of the limit may be given back
+                elif self._shelf or self._busy:  # released deliveries may make room within the limit
                     self._wait_for_room(_CHECK_SECONDS)
                 else:
                     break
@@ -251,14 +251,14 @@ class Crew(Generic[D]):
             self._fetcher_waits = False
 
     def _room(self) -> int:
-        """How many deliveries the workers could do with: one each, and what they handle within a moment."""
+        """Return how many deliveries to fetch: one per idle worker, plus the prefetch."""
         ahead = 0
         if self._pace is not None:
             ahead = int(self._concurrency * _AHEAD_SECONDS / max(self._pace, 1e-6))
             ahead = min(ahead, self._most_ahead, int(_AHEAD_MESSAGES / max(self._messages, 1.0)))
         waiting = sum(len(run) for run, _ in self._shelf)
         free = self._concurrency - self._busy - len(self._shelf)
-        if self._answering > 2 * max(self._most_ahead, self._concurrency):  # answers do not get through
+        if self._acking > 2 * max(self._most_ahead, self._concurrency):  # acks are not getting through
             return 0
         return max(free, ahead - waiting if waiting <= ahead // 2 else 0, 0)
 
@@ -283,10 +283,10 @@ class Crew(Generic[D]):
             self._shelf.extend((run, now) for run in runs)
             self._news.notify()
 
-    # what waits for a worker
+    # the shelf: runs waiting for a worker
 
     def _next(self) -> Run[D] | None:
-        """The next run for a worker, None when there will be none."""
+        """Return the next run for a worker, or None when there will be none."""
         while True:
             unwanted: list[Run[D]] = []
             with self._news:
@@ -311,7 +311,7 @@ class Crew(Generic[D]):
             self._news.notify()
 
     def _give_back_unstarted(self) -> None:
-        """Give back the deliveries that have waited too long for their turn."""
+        """Release deliveries that waited too long for a worker."""
         while True:
             with self._news:
                 now = time.monotonic()
@@ -329,15 +329,15 @@ class Crew(Generic[D]):
                 self._give_back(run)
 
     def _give_back(self, run: Run[D]) -> None:
-        """Let deliveries come again at once, to anybody, without a failure."""
+        """Release deliveries for immediate redelivery to any consumer; not counted as a failure."""
         if not run:
             return
-        with suppress(QueenError):  # they come again when their lease ends
-            answer([each for delivery in run for each in delivery.answers("retry")])
+        with suppress(QueenError):  # redelivered when the lease expires
+            send_acks([each for delivery in run for each in delivery.answers("retry")])
         self._forget(run)
 
     def _forget(self, run: Run[D]) -> None:
-        """These deliveries were given back."""
+        """Drop the leases of released deliveries and return them to the budget."""
         for delivery in run:
             self._budget.returned(self._size(delivery))
             self._keeper.drop(delivery.lease)
@@ -360,7 +360,7 @@ class Crew(Generic[D]):
             current.reset(token)
 
     def _handle_run(self, run: Run[D]) -> None:
-        """Handle deliveries of one partition in order; those behind one that comes again wait with it."""
+        """Handle deliveries of one partition in order; a failure also releases all later ones."""
         for number, delivery in enumerate(run):
             if delivery.lease.is_over or (number and self._stop.is_set()):
                 self._give_back(run[number:])
@@ -369,15 +369,18 @@ class Crew(Generic[D]):
                 return
 
     def _handle(self, delivery: D, run: Run[D], following: int) -> bool:
-        """Handle a delivery and send off its answers; whether it comes again, and the following with it."""
+        """Handle a delivery and send its acks; return whether it is redelivered.
+
+        Redelivery of one includes the rest of its run.
+        """
         turn = _Turn(delivery)
         self._turns.add(turn)
         self._tell_of(turn, "delivered")
 
-        def give(answers: Sequence[Answer]) -> None:
-            if answers:
+        def give(acks: Sequence[Ack]) -> None:
+            if acks:
                 turn.more()
-                self._answers.give(answers, settled)
+                self._acks.give(acks, settled)
 
         def settled(error: QueenError | None) -> None:
             if turn.settled(error):
@@ -389,16 +392,16 @@ class Crew(Generic[D]):
             verdict = self._do(delivery, give)
             turn.failure = verdict.failure
             comes_again = verdict.failure is not None or delivery.comes_again
-            # In one request, as nobody else must get those behind it before its failure counts.
+            # One request, so that no other consumer can get later deliveries before this failure counts.
             behind = run[following:] if comes_again else []
-            give([*(each for later in behind for each in later.answers("retry")), *verdict.answers])
+            give([*(each for later in behind for each in later.answers("retry")), *verdict.acks])
         except QueenError as raised:
             error = raised
             comes_again = True
             behind = run[following:]
         self._note_pace(time.monotonic() - turn.began, len(delivery))
         with self._news:
-            self._answering += 1
+            self._acking += 1
         if error is None:
             self._forget(behind)
         else:
@@ -422,7 +425,7 @@ class Crew(Generic[D]):
             self._tell_of(turn, "done" if turn.failure is None else "failed", turn.failure)
         self._budget.handled()
         with self._news:
-            self._answering -= 1
+            self._acking -= 1
             self._wake_fetcher()
 
     # events
@@ -447,7 +450,7 @@ class Crew(Generic[D]):
         if self._listener is None:
             if kind in ("failed", "lost", "unanswered"):
                 _log.warning("%s: %s was %s: %s%s", self._name, id_, kind, error, _where(error))
-                _log.debug("where that came from", exc_info=error)
+                _log.debug("traceback", exc_info=error)
         else:
             event = Event(
                 kind=kind,
@@ -460,5 +463,5 @@ class Crew(Generic[D]):
             )
             try:
                 self._listener(event)
-            except Exception:  # noqa: BLE001 - who counts must not harm the work
+            except Exception:  # noqa: BLE001 - a failing listener must not stop the work
                 _log.exception("an on_event listener failed at %s", event)

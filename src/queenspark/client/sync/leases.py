@@ -1,5 +1,5 @@
 # Made from aio/leases.py by `make format`: change that file, not this one.
-"""Leases in hand: answering under them, and renewing them while handlers work."""
+"""Leases held by a consumer, renewed while handlers run."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from ..errors import LeaseLost, NotFound, QueenError
 from .tasks import Condition, Task
 from .transport import Transport
 
-_SHARE = 3  # a lease is renewed after a third of its time
+_SHARE = 3  # renewed after a third of the lease time
 
 
 class Lease:
-    """The right to answer what was taken, until it ends."""
+    """A lease on a message or window: the exclusive right to ack it, until it expires."""
 
     def __init__(self, transport: Transport, id_: str, timeout: float) -> None:
         self.transport = transport
         self.id = id_
-        #: How long it lasts without renewal, in seconds.
+        #: Lease time in seconds, without renewal.
         self.timeout = timeout
         self.ends = time.monotonic() + timeout
-        #: What gathers answers under this lease (Answers), once it has some.
+        #: The Acks with acks under this lease, if any.
         self.gathering: Any = None
 
     @property
     def is_over(self) -> bool:
-        """Whether its time has passed."""
+        """Whether the lease has expired."""
         return time.monotonic() >= self.ends
 
     def renew(self, duration: Duration | None = None) -> None:
-        """Let it last this long from now, or as long as at first; it is never shortened."""
+        """Extend the lease to this long from now, by default its original time; never shortens it."""
         self._extend(self.timeout if duration is None else lease_seconds("duration", duration))
 
     def keep(self) -> None:
-        """Renew it once, without patience: whoever keeps it alive comes again soon."""
+        """Renew once, without retries: the keeper tries again soon."""
         self._extend(self.timeout, within=self.timeout / _SHARE, retries=0)
 
     def _extend(self, wanted: float, **how: Any) -> None:
@@ -53,16 +53,16 @@ class Lease:
 
 
 class Keeper:
-    """Renews every lease that is held at a third of its time; `tell` hears of it, and of errors.
+    """Renews every held lease after a third of its time; `tell` is called with each result.
 
-    Each lease is renewed by a request of its own, beside the others, so that a slow one is not the end of
-    the rest. One that is lost is not told: that of a delivery which was just acked looks the same.
+    Each lease is renewed concurrently in a request of its own, so that a slow one does not delay the others.
+    A lost lease is not reported: the lease of a delivery that was just acked looks the same.
     """
 
     def __init__(self, tell: Callable[[Lease, QueenError | None], object]) -> None:
         self._tell = tell
         self._news = Condition()
-        #: How many deliveries each lease is held for, and when it is renewed next.
+        #: Number of deliveries held under each lease, and its next renewal time.
         self._held: dict[Lease, int] = {}
         self._due: dict[Lease, float] = {}
         self._renewals: dict[Lease, Task] = {}
@@ -70,14 +70,14 @@ class Keeper:
         self._over = False
 
     def hold(self, lease: Lease) -> None:
-        """Renew this lease from now on."""
+        """Start renewing this lease, for one more delivery."""
         with self._news:
             self._held[lease] = self._held.get(lease, 0) + 1
             if lease not in self._due:
                 self._plan(lease, lease.timeout / _SHARE)
 
     def drop(self, lease: Lease) -> None:
-        """One delivery less is held under this lease."""
+        """Release one delivery's hold on this lease."""
         with self._news:
             self._held[lease] -= 1
             if not self._held[lease]:
@@ -95,7 +95,7 @@ class Keeper:
             self._news.notify()
 
     def run(self) -> None:
-        """Renew what is due, until the end."""
+        """Renew leases when due, until `end` is called."""
         while True:
             with self._news:
                 now = time.monotonic()

@@ -1,5 +1,5 @@
 # Made from aio/lines.py by `make format`: change that file, not this one.
-"""An answer of JSON lines, which the broker sends as they come."""
+"""A streamed response of JSON lines."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ..errors import QueenError, Unreachable
 
 
 class Lines:
-    """Lines of JSON as they come, without empty ones, by which the broker says that it is there.
+    """JSON lines as they arrive, without the empty keepalive lines.
 
-    Closing it leaves: the broker sends no more.
+    Closing the response makes the broker stop sending.
     """
 
     def __init__(self, response: httpx2.Response, url: str) -> None:
@@ -21,7 +21,7 @@ class Lines:
         self._rest = b""
 
     def more(self) -> list[bytes]:
-        """The next lines, those that came together; none at the end. What is lost is not asked for again."""
+        """Return the next chunk of lines; empty at the end. Lost lines are not requested again."""
         if self._response.is_closed:
             raise QueenError("these rows were read already, or closed: run the SELECT again")
         try:
@@ -38,5 +38,5 @@ class Lines:
         return []
 
     def close(self) -> None:
-        """Leave; whatever was not read is lost."""
+        """Close the response; unread lines are lost."""
         self._response.close()

@@ -1,5 +1,5 @@
 # Made from aio/message.py by `make format`: change that file, not this one.
-"""Messages that were popped: data, and the right to answer them."""
+"""Popped messages: their data, and the acks on them."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from typing import Any
 from ..duration import Duration
 from ..messages import Message, Messages
 from ..wire import Popped, PoppedMessage
-from .answers import Answer, Status, answer
+from .acks import Ack, Status, send_acks
 from .leases import Lease
 from .transport import Transport
 
 
 class LeasedMessage(Message, kw_only=True):
-    """A message that was popped: answer it with `ack` or `nack` before its lease ends."""
+    """A popped message: call `ack` or `nack` before its lease expires."""
 
     partition_id: str
     trace_id: str | None
-    #: How often it failed before.
+    #: Number of earlier failures.
     retries: int
     group: str | None
-    lease: Any  # Lease; msgspec cannot look into it
+    lease: Any  # Lease, opaque to msgspec
     answered: bool = False
-    #: An answer was sent, and nobody knows whether it arrived.
+    #: An ack or nack was sent and may or may not have arrived.
     in_doubt: bool = False
-    #: The last answer that was taken or refused.
+    #: The last status that the broker accepted or rejected.
     status: Status | None = None
 
     def ack(self) -> None:
-        """It is done and does not come again to this group."""
-        answer([Answer(self, "completed")])
+        """Mark it as done: this group will not get it again."""
+        send_acks([Ack(self, "completed")])
 
     def nack(self, reason: str = "") -> None:
-        """It failed: it comes again after a delay, and after the retry limit it is a dead letter."""
-        answer([Answer(self, "failed", reason)])
+        """Mark it as failed: it is redelivered after a delay, and dead-lettered after the retry limit."""
+        send_acks([Ack(self, "failed", reason)])
 
     def renew(self, duration: Duration | None = None) -> None:
-        """Lengthen the lease, by default to its whole time from now; the lease of the whole batch."""
+        """Extend the lease of the whole batch, by default to its full time from now."""
         self.lease.renew(duration)
 
     def as_ack(self, status: Status = "completed", reason: str | None = None) -> dict[str, Any]:
-        """The answer to it, as a transaction and the broker want it."""
+        """Return the ack in its wire format, for the ack and transaction routes."""
         return {
             "transactionId": self.transaction_id,
             "partitionId": self.partition_id,
@@ -54,7 +54,7 @@ class LeasedMessage(Message, kw_only=True):
 
 
 class Batch(Messages[LeasedMessage]):
-    """What one pop took, under one lease."""
+    """The messages of one pop, under one lease."""
 
     def __init__(self, messages: Iterable[LeasedMessage], lease: Lease) -> None:
         super().__init__(messages)
@@ -62,42 +62,42 @@ class Batch(Messages[LeasedMessage]):
 
     @property
     def id(self) -> str:
-        """The id of its lease."""
+        """The id of the lease."""
         return self.lease.id
 
     @property
     def unanswered(self) -> list[LeasedMessage]:
-        """The messages that have neither been acked nor nacked."""
+        """The messages neither acked nor nacked yet."""
         return [message for message in self if not message.answered]
 
     @property
     def comes_again(self) -> bool:
-        """Whether one of its messages was given back: those behind it in the partition have to wait."""
+        """Whether a message was released or nacked: later ones of the partition have to wait."""
         return any(message.status in ("failed", "retry") for message in self)
 
-    def answers(self, status: Status, reason: str | None = None) -> list[Answer]:
-        """This answer to all that are unanswered."""
-        return [Answer(message, status, reason) for message in self.unanswered]
+    def answers(self, status: Status, reason: str | None = None) -> list[Ack]:
+        """Return acks with this status for all messages not acked yet."""
+        return [Ack(message, status, reason) for message in self.unanswered]
 
     def ack(self) -> None:
-        """All that are unanswered are done."""
-        answer(self.answers("completed"))
+        """Ack all messages not acked yet."""
+        send_acks(self.answers("completed"))
 
     def nack(self, reason: str = "") -> None:
-        """All that are unanswered failed."""
-        answer(self.answers("failed", reason))
+        """Nack all messages not acked yet."""
+        send_acks(self.answers("failed", reason))
 
     def release(self) -> None:
-        """All that are unanswered come again at once, to anybody; this counts as no failure."""
-        answer(self.answers("retry"))
+        """Release all messages not acked yet for immediate redelivery to any consumer, without a failure."""
+        send_acks(self.answers("retry"))
 
     def renew(self, duration: Duration | None = None) -> None:
-        """Lengthen the lease, by default to its whole time from now."""
+        """Extend the lease, by default to its full time from now."""
         self.lease.renew(duration)
 
 
 def batch_of(transport: Transport, popped: Popped | None) -> Batch:
-    """The answer of a pop as messages that can be answered."""
+    """Build a batch from the response to a pop."""
     if popped is None:
         return Batch([], Lease(transport, "", 0.0))
     lease = Lease(transport, popped.lease_id, popped.lease_timeout_ms / 1000)
@@ -106,7 +106,7 @@ def batch_of(transport: Transport, popped: Popped | None) -> Batch:
 
 
 def runs_of(popped: Batch, size: int) -> list[list[Batch]]:
-    """The messages of each partition as batches of this size, in the order of the log."""
+    """Split into batches of this size, one run per partition, in log order."""
     partitions: dict[str, list[LeasedMessage]] = {}
     for message in popped:
         partitions.setdefault(message.partition_id, []).append(message)
@@ -130,5 +130,5 @@ def _leased(message: PoppedMessage, group: str | None, lease: Lease) -> LeasedMe
         retries=message.retry_count,
         group=group,
         lease=lease,
-        answered=not lease.id,  # popped with auto_ack
+        answered=not lease.id,  # leaseless: popped with auto_ack
     )

@@ -1,5 +1,5 @@
 # Made from aio/session.py by `make format`: change that file, not this one.
-"""What the parts of one client share: the connection, the push buffer, and the consumers."""
+"""State shared by all objects of one client: connection, push buffer, consumers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .transport import Transport
 
 
 class Session:
-    """One connection's worth of state."""
+    """The shared state of one client."""
 
     def __init__(self, transport: Transport, *, buffer_size: int, linger: float, patience: float) -> None:
         self.transport = transport
@@ -28,17 +28,17 @@ class Session:
         self._lock = Lock()
 
     def push(self, items: list[Item]) -> list[Pushed]:
-        """Store items, all or none; repeated until answered, stored once."""
+        """Store items atomically; retried until a broker responds, stored once."""
         if not items:
             return []
-        answers = self.call("POST", "push", body={"items": items}, kind=list[PushedItem])
+        pushed = self.call("POST", "push", body={"items": items}, kind=list[PushedItem])
         return [
             Pushed(each.message_id, each.transaction_id, each.partition_id, each.status == "duplicate")
-            for each in answers
+            for each in pushed
         ]
 
     def run(self, crew: Crew[Any]) -> None:
-        """Let a crew work; closing the client ends it."""
+        """Run a crew until it ends; closing the client stops it."""
         with self._lock:
             if self._closed:
                 raise QueenError("the client is closed")
@@ -51,7 +51,7 @@ class Session:
             crew.ended.set()
 
     def stop(self) -> list[Crew[Any]]:
-        """End all consumers after what they have in hand."""
+        """Stop all consumers after their deliveries in flight."""
         with self._lock:
             crews = list(self._crews)
         for crew in crews:
@@ -59,7 +59,7 @@ class Session:
         return crews
 
     def close(self) -> None:
-        """Let the consumers finish what they have in hand, send what is buffered, close the connections."""
+        """Let consumers finish their deliveries in flight, flush buffered pushes, close the connections."""
         with self._lock:
             if current.get() in self._crews:
                 raise QueenError("a handler cannot close its client: call stop(), and close afterwards")

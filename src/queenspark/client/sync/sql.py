@@ -1,5 +1,5 @@
 # Made from aio/sql.py by `make format`: change that file, not this one.
-"""SQL statements, and the rows of a SELECT as they come."""
+"""SQL statements, and the streamed rows of a SELECT."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .session import Session
 
 
 class SqlAnswer:
-    """The answer to statements. Its rows are those of the SELECT as they come, or of the last statement.
+    """The result of SQL statements. Its rows are streamed for a SELECT, else those of the last statement.
 
-    Leaving the loop over the rows of a SELECT, or closing the answer, ends the query.
+    Ending the iteration over the rows of a SELECT, or closing this object, ends the query.
     """
 
     def __init__(
@@ -25,15 +25,14 @@ class SqlAnswer:
         lines: Lines | None = None,
         first: list[bytes] | None = None,
     ) -> None:
-        #: What each statement did, in their order; empty for a SELECT.
+        #: One result per statement, in order; empty for a SELECT.
         self.results = results
-        #: The columns of the rows.
         self.columns = columns
         self._lines = lines
         self._first = first or []
 
     def __iter__(self) -> Iterator[Row]:
-        """The rows. Those of a SELECT can be read once."""
+        """Iterate over the rows. Those of a SELECT can be read once."""
         if self._lines is None:
             for row in self.results[-1].rows:
                 yield row
@@ -63,15 +62,15 @@ class SqlAnswer:
 
 
 def run(session: Session, statements: str, timeout_ms: int | None, dry_run: bool) -> SqlAnswer:
-    """Send statements. They are sent again only when they certainly did not arrive."""
+    """Send statements. They are retried only when they certainly did not arrive."""
     body = {"sql": statements, "dryRun": dry_run, "timeout": timeout_ms}
-    answer = session.call("POST", "sql", body=body, kind=SqlAnswered, repeatable=dry_run, may_be_lines=True)
-    if not isinstance(answer, Lines):
-        results = [result.read() for result in answer.results]
+    response = session.call("POST", "sql", body=body, kind=SqlAnswered, repeatable=dry_run, may_be_lines=True)
+    if not isinstance(response, Lines):
+        results = [result.read() for result in response.results]
         return SqlAnswer(results, results[-1].columns)
     try:
-        lines = answer.more()
-        return SqlAnswer([], columns_of(lines[0] if lines else b""), answer, lines[1:])
+        lines = response.more()
+        return SqlAnswer([], columns_of(lines[0] if lines else b""), response, lines[1:])
     except BaseException:
-        answer.close()
+        response.close()
         raise

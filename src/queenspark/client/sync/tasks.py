@@ -1,4 +1,7 @@
-"""What differs between the two clients: here threads; tasks of an event loop in `aio/tasks.py`."""
+"""Concurrency primitives of the synchronous client: threads.
+
+`aio/tasks.py` is the same with tasks of an event loop.
+"""
 
 from __future__ import annotations
 
@@ -17,29 +20,29 @@ from ..errors import InvalidValue
 
 sleep = time.sleep
 
-#: No wait of the main thread is without end: a signal that comes right before it would not be seen.
+#: Bounds every wait of the main thread, since a signal that arrives just before a wait would go unnoticed.
 _LONGEST = 0.2
 
 
 class Flag:
-    """Raised once, by any thread. A signal may raise it in the thread that waits: its lock is reentrant."""
+    """A one-shot flag. Its lock is reentrant: a signal handler may set it in the thread that waits."""
 
     def __init__(self) -> None:
         self._up = False
         self._raised = threading.Condition(threading.RLock())
 
     def set(self) -> None:
-        """Raise the flag."""
+        """Set the flag."""
         self._up = True
         with self._raised:
             self._raised.notify_all()
 
     def is_set(self) -> bool:
-        """Whether the flag is up."""
+        """Whether the flag is set."""
         return self._up
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for the flag, at most so long; whether it is up."""
+        """Wait for the flag, up to a timeout; return whether it is set."""
         until = None if seconds is None else time.monotonic() + seconds
         with self._raised:
             while not self._up:
@@ -51,7 +54,7 @@ class Flag:
 
 
 class Condition:
-    """A lock, and a way to wait for news under it."""
+    """A lock with notification."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -63,16 +66,16 @@ class Condition:
         self._condition.release()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for news, at most so long; whether there was any."""
+        """Wait for a notification, up to a timeout; return whether one came."""
         return self._condition.wait(_LONGEST if seconds is None else seconds)
 
     def notify(self) -> None:
-        """Wake all who wait."""
+        """Wake all waiters."""
         self._condition.notify_all()
 
 
 class Task:
-    """Work beside the caller's, in a thread that does not keep the program alive."""
+    """A background thread that does not keep the program alive."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._error: BaseException | None = None
@@ -81,35 +84,35 @@ class Task:
         self._thread.start()
 
     def join(self) -> BaseException | None:
-        """Wait for its end; what it raised."""
+        """Wait until it ends; return its exception, if any."""
         while self._thread.is_alive():
             self._thread.join(_LONGEST)
         return self._error
 
     def cancel(self) -> None:
-        """A thread cannot be ended: it ends when its work does."""
+        """Do nothing: a thread cannot be cancelled and ends with its work."""
 
     def cancelled(self) -> None:
-        """So nobody waits for it."""
+        """Do nothing: there is no cancellation to wait for."""
 
     def _run(self) -> None:
         try:
             self._work()
-        except BaseException as error:  # noqa: BLE001 - for whoever joins
+        except BaseException as error:  # noqa: BLE001 - raised by join
             self._error = error
 
 
 def call(handler: Callable[..., Any], *arguments: Any) -> Any:
-    """Call what a user gave."""
-    answer = handler(*arguments)
-    if inspect.iscoroutine(answer):
-        answer.close()
+    """Call a handler of the user."""
+    result = handler(*arguments)
+    if inspect.iscoroutine(result):
+        result.close()
         raise TypeError("the handler returned a coroutine, which only AsyncQueen awaits")
-    return answer
+    return result
 
 
 def checked(handler: Callable[..., Any]) -> None:
-    """Refuse what would not be run but count as done."""
+    """Reject coroutine functions: they would count as done without having run."""
     if inspect.iscoroutinefunction(handler):
         raise InvalidValue(f"handler is {handler!r}: give a plain function, or use AsyncQueen")
 
@@ -118,7 +121,7 @@ _hooks: dict[Callable[[], object], Callable[[], object]] = {}
 
 
 def at_exit(work: Callable[[], object]) -> None:
-    """Do this when the program ends; not in a process that was forked, as it has no threads."""
+    """Run this at interpreter exit; not in a forked child, which has no threads."""
     here = os.getpid()
 
     def hook() -> None:
@@ -129,14 +132,14 @@ def at_exit(work: Callable[[], object]) -> None:
 
 
 def not_at_exit(work: Callable[[], object]) -> None:
-    """It was done before."""
+    """Cancel an exit hook."""
     if hook := _hooks.pop(work, None):
         atexit.unregister(hook)
 
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[], object]) -> Iterator[None]:
-    """SIGINT and SIGTERM call `stop`; a second one has its usual effect. Only in the main thread."""
+    """Call `stop` on SIGINT and SIGTERM; a second signal has its usual effect. Only in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,5 +1,5 @@
 # Made from aio/transaction.py by `make format`: change that file, not this one.
-"""Acks and pushes that happen together or not at all."""
+"""Transactions: acks and pushes that are committed atomically."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .tasks import sleep
 from .transport import Transport
 from .window import Window
 
-#: Why a broker refuses an ack: it was answered before; its lease is over.
+#: Reasons of the broker to reject an ack: already acked; lease expired.
 _HAPPENED, _STALE = "repeated", "stale"
 
 
 class Transaction:
-    """Steps that are gathered here and carried out by `commit`."""
+    """Operations collected here and carried out atomically by `commit`."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -28,23 +28,23 @@ class Transaction:
         self._items: list[Item] = []
         self._queue: str | None = None
         self._partition: str | None = None
-        self._maybe_acked = False  # by other means than this
-        self._sent_before = False  # and nobody knows whether it arrived
+        self._maybe_acked = False  # outside this transaction
+        self._sent_before = False  # outcome unknown
 
     def ack(self, what: LeasedMessage | Window | Iterable[LeasedMessage]) -> Self:
-        """Acknowledge a message, several, or a window."""
+        """Ack a message, several messages, or a window."""
         added = [what] if isinstance(what, LeasedMessage | Window) else list(what)
         self._maybe_acked = self._maybe_acked or any(each.in_doubt for each in added)
         self._acked += added
         return self
 
     def queue(self, name: str) -> Self:
-        """The queue that the next pushes go to."""
+        """Set the queue for the next pushes."""
         self._queue, self._partition = name, None
         return self
 
     def partition(self, name: str) -> Self:
-        """The partition that the next pushes go to."""
+        """Set the partition for the next pushes."""
         self._partition = name
         return self
 
@@ -62,10 +62,10 @@ class Transaction:
         return self
 
     def commit(self) -> None:
-        """Carry it all out, or raise TransactionRefused and nothing has happened.
+        """Commit all operations, or raise TransactionRefused if none took effect.
 
-        Sent again when an answer got lost, and may be called again after Unreachable: an ack counts once in
-        transactions, so it cannot happen twice.
+        Retried when a response is lost, and may be called again after Unreachable: an ack takes effect once
+        across transactions, so the transaction cannot happen twice.
         """
         operations: list[dict[str, Any]] = [{"type": "ack", **each.as_ack()} for each in self._acked]
         if self._items:

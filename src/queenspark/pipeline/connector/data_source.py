@@ -1,4 +1,4 @@
-"""The data source `queen`: queues as DataFrames, in any program that uses PySpark."""
+"""The data source `queen`: queues as DataFrames, in any PySpark program."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .source import QueueBatchReader, QueueStreamReader
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("queen")` known to a session."""
+    """Register `format("queen")` in a session."""
     spark.dataSource.register(QueenDataSource)
 
 
@@ -33,25 +33,25 @@ class QueenDataSource(DataSource):
         return "queen"
 
     def schema(self) -> str:
-        """The columns of messages that are read."""
+        """The columns of messages."""
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Reads what is in queues now."""
+        """Read the current content of queues."""
         return QueueBatchReader(ReadOptions.parse(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Reads what is in queues and what comes."""
+        """Read queues continuously."""
         return QueueStreamReader(ReadOptions.parse(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Pushes rows to a queue."""
+        """Push rows to a queue."""
         if overwrite:
             raise OptionError('a queue is only ever appended to: use mode("append")')
         return QueueBatchWriter(WriteOptions.parse(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        """Pushes the rows of every batch to a queue."""
+        """Push the rows of every batch to a queue."""
         if overwrite:
             raise OptionError('a queue is only ever appended to: use outputMode("append")')
         return QueueStreamWriter(WriteOptions.parse(self.options), schema)

@@ -25,7 +25,7 @@ _check = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def check_schema(schema: StructType) -> None:
-    """OptionError when the columns of a DataFrame are not those of messages."""
+    """Raise OptionError if the columns of a DataFrame are not those of messages."""
     if "data" not in schema.names:
         raise OptionError('column data is missing: make one, such as to_json(struct("*")).alias("data")')
     if unknown := [name for name in schema.names if name not in COLUMNS]:
@@ -56,7 +56,7 @@ class RowIds:
     """Transaction ids for rows without one: the same rows of the same write get the same ids, in any order.
 
     An id is a hash of the write's name, the task, partition, data and headers; equal rows of a task are
-    counted.
+    numbered.
     """
 
     def __init__(self, *names: object) -> None:
@@ -64,7 +64,7 @@ class RowIds:
         self._seen: dict[bytes, int] = {}
 
     def of(self, partition: str, data: bytes, headers: Mapping[str, str] | None = None) -> str:
-        """The id of the next row with this content."""
+        """Return the id of the next row with this content."""
         hashed = self._begin.copy()
         hashed.update(b"\0%b\0%b" % (partition.encode(), data))
         if text := to_text(dict(sorted(headers.items())) if headers else None):
@@ -80,7 +80,7 @@ class RowIds:
 def to_items(
     batches: Iterable[pa.RecordBatch], queue: str, row_ids: RowIds, limits: Limits
 ) -> Iterator[Item]:
-    """The rows of batches as messages; OptionError names a value that no message can have."""
+    """Convert rows to messages; raises OptionError for an invalid value."""
     for batch in batches:
         for partition, given_id, data, headers in zip(*_columns(batch), strict=True):
             if fault := name_fault(partition):
@@ -120,7 +120,7 @@ def _columns(
 
 
 def _checked(value: Any) -> bytes:
-    """JSON text as it is."""
+    """Check that a value is JSON text, and return it unchanged."""
     if value is None:
         return b"null"
     try:

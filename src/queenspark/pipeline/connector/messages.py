@@ -19,7 +19,7 @@ _HEADERS = pa.map_(pa.string(), pa.string())
 
 
 def to_rows(batch: pa.RecordBatch, queues: Mapping[int, str], cipher: Cipher) -> pa.RecordBatch:
-    """A batch of the log, with payload and headers, as rows of the data source in the order of the log."""
+    """Convert a batch of the log, with payload and headers, to rows of the data source in log order."""
     order = pc.sort_indices(batch, sort_keys=[("txid", "ascending"), ("id", "ascending")])
     batch = batch.take(order)
     columns = {
@@ -43,7 +43,7 @@ def _names(ids: pa.Array, queues: Mapping[int, str]) -> pa.Array:
 
 
 def _maps(headers: pa.Array) -> pa.Array:
-    """Headers as maps; an empty one where a message has none."""
+    """Convert headers to maps; empty for a message without headers."""
     if headers.null_count == len(headers):
         return pa.MapArray.from_arrays(
             [0] * (len(headers) + 1), pa.array([], pa.string()), pa.array([], pa.string())

@@ -1,4 +1,4 @@
-"""Options of the data source `queen`, checked."""
+"""Validated options of the data source `queen`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATEST = "latest"
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """What to read: the queues, where to begin, and how much at a time."""
+    """Read options: the queues, the start, and the batch size."""
 
     url: str = field(repr=False)
     encryption_key: EncryptionKeys | None = field(repr=False)
@@ -33,7 +33,7 @@ class ReadOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ReadOptions:
-        """From the options as Spark hands them over; OptionError names the wrong one."""
+        """Parse Spark's options; raises OptionError for an invalid one."""
         given = _known(options, READ_OPTIONS)
         settings = Settings.from_env()
         return cls(
@@ -54,7 +54,7 @@ class Limits(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class WriteOptions:
-    """Where to write, and the name under which a repeated write is recognised."""
+    """Write options: the target, and the name under which a repeated write is recognised."""
 
     url: str = field(repr=False)
     encryption_key: EncryptionKeys | None = field(repr=False)
@@ -64,7 +64,7 @@ class WriteOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WriteOptions:
-        """From the options as Spark hands them over; OptionError names the wrong one."""
+        """Parse Spark's options; raises OptionError for an invalid one."""
         given = _known(options, WRITE_OPTIONS)
         settings = Settings.from_env()
         queue = given.get("queue", "")
@@ -85,7 +85,7 @@ class WriteOptions:
 
 
 def _known(options: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
-    """The options by their names in small letters; one that does not exist is refused."""
+    """Return the options by lower-case name; unknown ones are rejected."""
     by_lower = {name.lower(): name for name in (*names, *_OF_SPARK)}
     for name in options:
         if name.lower() not in by_lower:

@@ -1,7 +1,7 @@
-"""Writing DataFrames to queues.
+"""Writes DataFrames to queues.
 
-Tasks push their rows themselves. What was pushed already is recognised by its transaction id, so a task or a
-batch that is repeated after a crash adds only what is missing.
+Tasks push their rows themselves. Duplicates are recognised by their transaction id, so a task or batch
+repeated after a crash only adds missing rows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class QueueBatchWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Push the rows of one task."""
         task = _task()
-        # Within foreachBatch there is a batch; elsewhere None.
+        # Set within foreachBatch, otherwise None.
         row_ids = RowIds(self._name, task.getLocalProperty(_BATCH_ID), task.partitionId())
         return _write(self._options, row_ids, iterator)
 
@@ -87,7 +87,7 @@ async def _push(options: WriteOptions, items: Iterator[Item]) -> None:
 
 
 def _portions(items: Iterator[Item]) -> Iterator[list[Item]]:
-    """Items in lists of limited length and size."""
+    """Group items into lists of limited length and size."""
     portion: list[Item] = []
     size = 0
     for item in items:

@@ -1,7 +1,7 @@
-"""Reading queues into DataFrames, as a batch or as a stream.
+"""Reads queues into DataFrames, as a batch or as a stream.
 
-An offset of a stream is the position of the last message that was read, of whichever queue. Everything at or
-before an offset is final, so a batch that is read again after a crash has the same messages.
+An offset of a stream is the position of the last message read, in any queue. Everything at or before an
+offset is final, so a batch that is read again after a crash has the same messages.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from .messages import to_rows
 from .options import EARLIEST, LATEST, ReadOptions
 
 SPLIT_ROWS = 100_000
-# Spark asks for the latest offset every 10 ms; it gets its answer when there is one, or after so long.
+# Spark polls the latest offset every 10 ms; each call waits up to this long for new messages.
 WAIT_SECONDS = 0.5
 
 
 @dataclass
 class Split(InputPartition):
-    """A part of a range that one task reads."""
+    """A part of a range, for one task."""
 
     queues: dict[int, str]
     after: Position
@@ -44,14 +44,14 @@ class Split(InputPartition):
 
 
 class QueueReader:
-    """What reading as a batch and as a stream have in common."""
+    """The common base of batch and stream readers."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._log = LogReader(options.url)
 
     def queues(self) -> dict[int, str]:
-        """The names of the queues by id; OptionError when one does not exist."""
+        """The names of the queues by id; raises OptionError if one does not exist."""
         found = self._log.queues(self._options.queues)
         if missing := [name for name in self._options.queues if name not in found]:
             raise OptionError(
@@ -60,23 +60,23 @@ class QueueReader:
         return {id_: name for name, id_ in found.items()}
 
     def start(self) -> Position:
-        """The position that the option `start` names."""
+        """The position of the option `start`."""
         start = self._options.start
         if isinstance(start, datetime):
             return min(self._log.position_at(queue_id, start) for queue_id in self.queues())
         return {EARLIEST: BEGIN, LATEST: self._log.frontier()}[start]
 
     def splits(self, after: Position, upto: Position) -> list[Split]:
-        """A range in parts; the same range always has the same ones, as long as no message is deleted.
+        """Split a range; deterministic as long as no message is deleted.
 
-        There is at least one part: Spark makes up another one when there is none.
+        There is at least one part: Spark creates an extra one if there is none.
         """
         queues = self.queues()
-        places = [after, *self._log.cuts(list(queues), after, upto, SPLIT_ROWS), upto]
-        return [Split(queues, *ends) for ends in pairwise(places)]
+        bounds = [after, *self._log.cuts(list(queues), after, upto, SPLIT_ROWS), upto]
+        return [Split(queues, *ends) for ends in pairwise(bounds)]
 
     def rows(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """The messages of a part, in the order of the log."""
+        """Read the messages of a part, in log order."""
         cipher = Cipher(self._options.encryption_key)
         batches = log_of_this_process(self._options.url).read(
             list(split.queues), split.after, split.upto, payload=True, headers=True
@@ -85,7 +85,7 @@ class QueueReader:
 
 
 class QueueBatchReader(QueueReader, DataSourceReader):
-    """Reads what is in the queues now."""
+    """Reads the current content of the queues."""
 
     def partitions(self) -> Sequence[InputPartition]:
         """The parts to read in parallel."""
@@ -100,27 +100,27 @@ class QueueBatchReader(QueueReader, DataSourceReader):
 
 
 class QueueStreamReader(QueueReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what is in the queues and what comes."""
+    """Reads the queues continuously."""
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
         self._target: Position | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Where a new query begins; one with a checkpoint goes on from there."""
+        """The start of a new query; one with a checkpoint resumes from there."""
         return _offset(self.start())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """How much a batch may have."""
+        """The maximum batch size."""
         most = self._options.max_rows
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Go no further than what is there now."""
+        """Stop at the current end of the queues."""
         self._target = self._log.end(list(self.queues()), BEGIN) or BEGIN
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """The end of the next batch; `start` again when there is nothing new within a while."""
+        """The end of the next batch; `start` again if nothing new arrives within a short wait."""
         after = _position(start)
         if self._target is not None and after >= self._target:
             return start
@@ -133,7 +133,7 @@ class QueueStreamReader(QueueReader, DataSourceStreamReader, SupportsTriggerAvai
         return _offset(end if self._target is None else min(end, self._target))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
-        """The end of all that could be read now, for the progress of the query."""
+        """The current end of the log, for the query's progress."""
         end = self._log.end(list(self.queues()), BEGIN)
         return None if end is None else _offset(end)
 
@@ -153,7 +153,7 @@ class QueueStreamReader(QueueReader, DataSourceStreamReader, SupportsTriggerAvai
 
 @lru_cache(maxsize=4)
 def log_of_this_process(url: str) -> LogReader:
-    """Workers of Spark live on from task to task, and so do their connections."""
+    """Return the cached reader of a worker: Spark's workers live from task to task, and so do connections."""
     return LogReader(url)
 
 

@@ -1,4 +1,4 @@
-"""Exactly one pipeline process runs the streams query: the leader. Others stand by."""
+"""Leader election: exactly one pipeline process, the leader, runs the streams query. Others stand by."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RENEW_SECONDS = 1.5
 
 
 class Leadership:
-    """This process's claim to lead."""
+    """The leadership of this process."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -26,14 +26,14 @@ class Leadership:
         self.holder = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
 
     def claim(self) -> Leader:
-        """Try to lead; says in which epoch, and whether it is ours."""
+        """Try to lead; return the current leader."""
         self._store.note_process(self.holder, __version__)
         self._store.end_stuck_pushes(self.holder)
         return self._store.lead(self.holder, LEASE_SECONDS)
 
     @contextmanager
     def kept(self, epoch: int) -> Iterator[threading.Event]:
-        """Stay the leader; the event tells that we no longer are, or cannot know."""
+        """Renew leadership; the event is set when it is lost or unknown."""
         lost, done = threading.Event(), threading.Event()
         keeper = threading.Thread(target=self._keep, args=(epoch, lost, done), daemon=True)
         keeper.start()
@@ -62,7 +62,7 @@ class Leadership:
                     return
 
     def resign(self) -> None:
-        """Let a standby take over at once."""
-        with suppress(StoreError):  # then the lease runs out
+        """Hand over to a standby at once."""
+        with suppress(StoreError):  # the lease expires instead
             self._store.resign(self.holder)
         self._store.close()

@@ -26,7 +26,7 @@ STAND_BY_SECONDS = 1.0
 
 
 class Pipeline:
-    """Runs until it is told to stop."""
+    """Runs until it is stopped."""
 
     def __init__(self, settings: Settings, url: str) -> None:
         self._settings = settings
@@ -36,7 +36,7 @@ class Pipeline:
         self._spark: SparkSession | None = None
 
     def stop(self) -> None:
-        """End `run` soon; for signal handlers, which run in the thread that `run` is in."""
+        """Stop `run` soon; for signal handlers, which run in the thread of `run`."""
         self._stop.set()
         if self._is_starting:
             self._is_starting = False
@@ -44,7 +44,7 @@ class Pipeline:
 
     @contextmanager
     def _starting(self) -> Iterator[None]:
-        """What takes several seconds and can be left half done: a signal interrupts it."""
+        """Mark a slow operation that is safe to interrupt: a signal aborts it."""
         self._is_starting = True
         try:
             if self._stop.is_set():
@@ -54,20 +54,20 @@ class Pipeline:
             self._is_starting = False
 
     def run(self) -> None:
-        """Stand by and lead, by turns; raises SparkEnded when Spark itself has died."""
+        """Alternate between standby and leading; raises SparkEnded when Spark itself has died."""
         log.info("starting Spark on %s", self._settings.spark_master)
         try:
-            # Spark would make Ctrl-C a KeyboardInterrupt, at any place.
+            # Spark would turn Ctrl-C into a KeyboardInterrupt anywhere.
             with self._starting(), handlers_kept():
                 self._spark = start_session(self._settings)
         except KeyboardInterrupt:
             return
         except Exception:
-            if self._stop.is_set():  # what is interrupted may fail in any way
+            if self._stop.is_set():  # an interrupted start may fail in any way
                 return
             raise
         leadership = Leadership(self._url)
-        log.info("Spark %s is up", self._spark.version)
+        log.info("Spark %s is running", self._spark.version)
         try:
             warm_up: WarmUp | None = None
             was_waiting = is_migrated = False
@@ -94,7 +94,7 @@ class Pipeline:
                     if warm_up is None and is_local(self._settings.spark_master):
                         warm_up = WarmUp(self._spark)
                 elif warm_up is not None:
-                    warm_up.look()
+                    warm_up.check()
                 self._stop.wait(STAND_BY_SECONDS)
         except KeyboardInterrupt:
             pass
@@ -103,7 +103,7 @@ class Pipeline:
             end_session(self._spark)
 
     def _migrate(self) -> None:
-        """Install this version's functions, which brokers of another version have not."""
+        """Install this version's functions, which brokers of another version lack."""
         for name in migrate(self._url):
             log.info("migrated: %s", name)
 

@@ -1,4 +1,4 @@
-"""The face that the supervisor sees of a query."""
+"""The supervisor's interface to a query."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 
 class Query(Protocol):
-    """One kind of work that the pipeline does; a new kind is a new class with these members.
+    """A kind of query that the pipeline runs; a new kind is a new class with these members.
 
     A query owns its checkpoint: no two queries of a pipeline may share one.
     """
@@ -22,26 +22,26 @@ class Query(Protocol):
 
     @property
     def seq(self) -> int:
-        """Which change of the definitions it is of: one of another change takes its place."""
+        """The seq of its definition: a query with another seq replaces it."""
 
     def start(self, spark: SparkSession, epoch: int) -> StreamingQuery:
         """Start it from its checkpoint; sinks write only while `epoch` is the leader's."""
 
     def report(self, batches: Sequence[StreamingQueryProgress]) -> dict[str, Any]:
-        """Statistics for the brokers, after these batches; none when it was idle."""
+        """Statistics for the brokers, after these batches; empty if it was idle."""
 
     def failed(self, reason: str) -> None:
-        """It failed, and will be started again."""
+        """Note a failure; the query is restarted."""
 
     def close(self) -> None:
-        """Release what it holds besides Spark's query; it is not started again."""
+        """Release resources other than Spark's query; it is not started again."""
 
 
 class Queries(Protocol):
-    """Queries that come and go."""
+    """A changing set of queries."""
 
     def wanted(self) -> Sequence[Query]:
-        """Those that should run now."""
+        """The queries that should run now."""
 
     def close(self) -> None:
-        """Release what it holds."""
+        """Release its resources."""

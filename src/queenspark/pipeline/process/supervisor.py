@@ -1,4 +1,4 @@
-"""The supervisor: keeps the queries of a leading pipeline running, each for itself."""
+"""The supervisor: keeps the queries of a leading pipeline running, independently of each other."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .watch import PAUSES, Watch
 log = logging.getLogger("queenspark.pipeline")
 
 STEP_SECONDS = 0.5
-LOOK_SECONDS = 1.0
-"""Time between two looks for queries that come and go."""
+RECONCILE_SECONDS = 1.0
+"""Time between two reconciliations of the changing queries."""
 
 
 class Supervisor:
-    """Runs queries side by side in one Spark session; one that fails is restarted and disturbs no other.
+    """Runs queries side by side in one Spark session; a failed one is restarted without affecting others.
 
-    Those of `more` come and go: they are started and stopped as the definitions change.
+    Those of `more` change: they are started and stopped with the definitions.
 
     `starting` wraps each start of a query, which takes seconds: a process makes it interruptible by signals.
     """
@@ -51,10 +51,10 @@ class Supervisor:
         self._watches = [self._watch(query) for query in queries]
         self._more = more
         self._passing: dict[tuple[str, int], Watch] = {}
-        self._looked_at = 0.0
+        self._reconciled_at = 0.0
 
     def run(self, epoch: int, stop: threading.Event, lost: threading.Event) -> None:
-        """Run the queries until told to stop, or until leadership is lost; raises SparkEnded if Java died."""
+        """Run the queries until stopped or leadership is lost; raises SparkEnded if Java died."""
         try:
             while not stop.is_set() and not lost.is_set():
                 self._reconcile()
@@ -62,7 +62,7 @@ class Supervisor:
                     watch.step(self._spark, epoch)
                 stop.wait(STEP_SECONDS)
         except (Py4JError, OSError) as error:
-            if not stop.is_set():  # whoever stops all processes at once stops Java too
+            if not stop.is_set():  # stopping all processes at once stops Java too
                 raise SparkEnded("Spark's Java process ended") from error
         finally:
             for watch in [*self._watches, *self._passing.values()]:
@@ -72,10 +72,10 @@ class Supervisor:
             self._store.close()
 
     def _reconcile(self) -> None:
-        """Stop queries that are no longer wanted, and watch over new ones."""
-        if self._more is None or monotonic() < self._looked_at + LOOK_SECONDS:
+        """Stop queries that are no longer wanted, and watch new ones."""
+        if self._more is None or monotonic() < self._reconciled_at + RECONCILE_SECONDS:
             return
-        self._looked_at = monotonic()
+        self._reconciled_at = monotonic()
         try:
             wanted = {(query.name, query.seq): query for query in self._more.wanted()}
         except StoreError as error:
@@ -86,7 +86,7 @@ class Supervisor:
         has_new = False
         for key, query in wanted.items():
             if key in self._passing or has_new:
-                # Several at a time would start so many processes that some come too late for Spark.
+                # Starting several at once would spawn so many processes that some time out in Spark.
                 query.close()
             else:
                 self._passing[key] = self._watch(query)

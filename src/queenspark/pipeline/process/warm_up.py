@@ -1,7 +1,7 @@
-"""A small query that a standby runs, so that its first batch as the leader is not the first of its JVM.
+"""A warm-up query of a standby, so that its first batch as leader is not the first of its JVM.
 
-It goes the way of the streams query, from a source in Python through a state store to nowhere, with next to
-nothing in it: code is compiled, libraries are loaded and processes have started before they are needed.
+It takes the path of the streams query, from a source in Python through a state store, with almost no data:
+code is compiled, libraries are loaded and processes are running before they are needed.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ log = logging.getLogger("queenspark.pipeline")
 NAME = "queenspark-warm-up"
 BATCHES = 5
 _WAIT_SECONDS = 1.0
-_TROUBLE = (Py4JError, PySparkException, OSError)  # whatever it is, a standby can do without
+_TROUBLE = (Py4JError, PySparkException, OSError)  # a standby works without a warm-up
 
 
 class WarmUp:
-    """The query: started, looked at from time to time, and stopped when it is done or in the way."""
+    """The query: started, checked from time to time, and stopped when done or in the way."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="queenspark-warm-up-", ignore_cleanup_errors=True)
@@ -50,8 +50,8 @@ class WarmUp:
         with suppress(*_TROUBLE):
             self._query = _start(spark, self._folder.name)
 
-    def look(self) -> None:
-        """Stop it if it has had its batches."""
+    def check(self) -> None:
+        """Stop it once it has run its batches."""
         with suppress(*_TROUBLE):
             progress = self._query.lastProgress if self._query is not None else None
             if progress is not None and progress["batchId"] >= BATCHES - 1:
@@ -77,7 +77,7 @@ def _start(spark: SparkSession, checkpoint: str) -> StreamingQuery:
 
 
 class WarmUpSource(DataSource):
-    """A few batches of one row for each bucket."""
+    """A few batches with one row per bucket."""
 
     @classmethod
     def name(cls) -> str:
@@ -94,28 +94,28 @@ class WarmUpSource(DataSource):
 
 
 class WarmUpReader(DataSourceStreamReader):
-    """The reader of the few batches."""
+    """The reader of the warm-up batches."""
 
     def __init__(self, buckets: list[int]) -> None:
         self._buckets = buckets
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Before the first."""
+        """The offset before the first batch."""
         return {"n": 0}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """The next, while there is one."""
+        """The next offset, while there is one."""
         if start["n"] >= BATCHES:
             time.sleep(_WAIT_SECONDS)
             return start
         return {"n": start["n"] + 1}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """One part."""
+        """A single partition."""
         return [InputPartition(0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """A row with a record for each bucket."""
+        """One row per bucket, with one record."""
         buckets = pl.Series("bucket", self._buckets, dtype=pl.Int32)
         parcels = Parcels(buckets)
         columns = {name: pl.Series([0] * len(self._buckets)).cast(kind) for name, kind in RECORD.items()}
@@ -125,10 +125,10 @@ class WarmUpReader(DataSourceStreamReader):
 
 
 class WarmUpProcessor(StatefulProcessor):
-    """Keeps what it gets."""
+    """Stores its input."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """The state is like that of the streams query."""
+        """Use the same kind of state as the streams query."""
         self._state = BucketState(handle)
 
     def handleInputRows(  # noqa: N802 - Spark's name

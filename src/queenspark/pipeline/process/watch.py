@@ -1,4 +1,4 @@
-"""A watch over one query: starts it, reports its batches, restarts it with growing pauses when it fails."""
+"""A watch over one query: starts it, reports its batches, restarts it with growing pauses after failures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _IDLE_REPORT_SECONDS = 5.0
 
 
 class Watch:
-    """Keeps one query running. Call `step` several times a second, and `stop` in the end."""
+    """Keeps one query running. Call `step` several times a second, and finally `stop`."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Watch:
         self._reported_at = 0.0
 
     def step(self, spark: SparkSession, epoch: int) -> None:
-        """Start the query if it is due, collect what it did, restart it later if it has failed."""
+        """Start the query if due, collect its progress, schedule a restart if it failed."""
         if self._running is None:
             if monotonic() >= self._start_at:
                 self._start(spark, epoch)
@@ -74,7 +74,7 @@ class Watch:
             self._fail(reason_of(str(failure)) if failure is not None else "it was stopped")
 
     def stop(self) -> None:
-        """Stop the query for good."""
+        """Stop the query permanently."""
         running, self._running = self._running, None
         if running is not None:
             with suppress(Py4JError, PySparkException, OSError):
@@ -112,7 +112,7 @@ class Watch:
         self._failures += 1
         self._error = reason
         self._start_at = monotonic() + pause
-        log.error("the %s query failed, again in %.1f s: %s", self._query.name, pause, reason)
+        log.error("the %s query failed, restarting in %.1f s: %s", self._query.name, pause, reason)
         try:
             self._query.failed(reason)
         except StoreError as error:
@@ -125,7 +125,7 @@ class Watch:
             self._report()
 
     def _report(self) -> None:
-        """Tell the brokers how the query does."""
+        """Report the query's progress to the brokers."""
         batches, self._fresh = self._fresh, []
         self._reported_at = monotonic()
         state: dict[str, Any] = {

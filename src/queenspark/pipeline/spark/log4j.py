@@ -1,4 +1,4 @@
-"""Spark's own log: a file, so that the terminal is left to ours."""
+"""Spark's own log: a file, to keep it off the terminal."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ appender.file.strategy.max = 3
 
 
 def write_configuration(folder: Path) -> tuple[Path, Path]:
-    """Write a configuration of Log4j into a folder; it and the log file that it names."""
+    """Write a Log4j configuration to a folder; return its path and that of the log file."""
     folder.mkdir(parents=True, exist_ok=True)
     log = folder.absolute() / "spark.log"
     configuration = folder.absolute() / "log4j2.properties"

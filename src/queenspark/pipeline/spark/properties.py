@@ -1,4 +1,4 @@
-"""Properties of Spark from a file in the form of `spark-defaults.conf`."""
+"""Spark properties from a file in the format of `spark-defaults.conf`."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ _ENTRY = re.compile(r"(spark\.[^\s=:]+)(?:\s*[=:]\s*|\s+)(.*)")
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """The entries of a file: `spark.name value` or `spark.name=value`, one a line; `#` begins a comment."""
+    """Parse a file: `spark.name value` or `spark.name=value`, one per line; `#` starts a comment."""
     try:
         lines = path.read_text().splitlines()
     except OSError as error:

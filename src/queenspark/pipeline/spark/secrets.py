@@ -1,8 +1,8 @@
-"""Secrets on their way to Spark's workers.
+"""Secrets for Spark's workers.
 
-Spark shows options, plans and closures in its UI, its logs and its event log. So none of them carries a
-secret: they carry a reference, `secret:` and the path of a file that only its owner can read. Where a worker
-runs on another machine, the environment of Spark's executors has to have the secrets.
+Spark shows options, plans and closures in its UI, its logs and its event log. So these carry a reference
+instead: `secret:` and the path of a file readable only by its owner. For workers on other machines, the
+environment of Spark's executors has to provide the secrets.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SCHEME = "secret:"
 
 
 class Secrets(msgspec.Struct, frozen=True):
-    """The database, the keys of encrypted queues, and whatever else a query needs, by name."""
+    """The database URL, the keys of encrypted queues, and other secrets of a query, by name."""
 
     url: str
     encryption_key: EncryptionKeys | None = None
@@ -36,7 +36,7 @@ class Secrets(msgspec.Struct, frozen=True):
 
 
 def seal(found: Secrets) -> str:
-    """A reference to secrets, which may be shown to anybody. It ends with this process."""
+    """Return a reference to secrets, safe to show. It is valid as long as this process runs."""
     path = _folder() / secrets.token_hex(16)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -46,7 +46,7 @@ def seal(found: Secrets) -> str:
 
 @lru_cache(maxsize=64)
 def reveal(reference: str) -> Secrets:
-    """The secrets of a reference. Whatever is none is taken for the URL of the database itself."""
+    """Return the secrets of a reference. Anything else is taken as the database URL itself."""
     if not reference.startswith(_SCHEME):
         return Secrets(reference)
     try:
@@ -69,11 +69,11 @@ def _from_environment() -> Secrets:
 
 @lru_cache(maxsize=1)
 def _folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="queenspark-secrets-"))  # for its owner only
+    folder = Path(tempfile.mkdtemp(prefix="queenspark-secrets-"))  # private to its owner
     owner = os.getpid()
 
     def remove() -> None:
-        if os.getpid() == owner:  # a fork must not take it away
+        if os.getpid() == owner:  # a fork must not remove it
             shutil.rmtree(folder, ignore_errors=True)
 
     atexit.register(remove)

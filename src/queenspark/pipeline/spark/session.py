@@ -31,8 +31,8 @@ _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStore
 _LOOPBACK = "127.0.0.1"
 _LAST_LINES = 5
 _END_SECONDS = 5.0
-# On one machine Java mostly hands blobs from process to process: its optimising compiler and its parallel
-# collector take more from the two or four cores than they give.
+# On a single machine Java mostly passes blobs between processes: its optimising compiler and its parallel
+# collector cost more of the two or four cores than they save.
 _SMALL_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 DEFAULTS = {
@@ -42,12 +42,12 @@ DEFAULTS = {
     "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Others read Spark's own kind of timestamps as times without a zone.
+    # Other readers take Spark's own timestamp type as times without a zone.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # Spark runs a worker for every core already: threads of Polars would only be in each other's way.
+    # Spark already runs a worker per core: Polars threads would only compete.
     "spark.executorEnv.POLARS_MAX_THREADS": "1",
-    # If we are interrupted while Java starts, it cannot tell us where it listens: its main thread fails, and
-    # the others would go on without anybody who knows them.
+    # If the start of Java is interrupted, it cannot report its port: its main thread fails, and the other
+    # threads would live on as orphans.
     "spark.submit.callSystemExitOnMainExit": "true",
 }
 
@@ -57,7 +57,7 @@ def start_session(
 ) -> SparkSession:
     """Start Spark in this process; `properties` win over the settings and the properties file.
 
-    Raises JavaNotFound, SparkNotStarted, or SettingsError for an unusable properties file.
+    Raises JavaNotFound, SparkNotStarted, or SettingsError for an invalid properties file.
     """
     if SparkContext._active_spark_context is not None:
         raise SparkNotStarted("A Spark session runs in this process already: use it, or stop it first.")
@@ -81,7 +81,7 @@ def start_session(
 
 
 def end_session(spark: SparkSession) -> None:
-    """Stop Spark and its Java process, also when that has died already."""
+    """Stop Spark and its Java process, even if that has already died."""
     gateway = SparkContext._gateway
     with suppress(Py4JError, OSError):
         spark.stop()
@@ -92,7 +92,7 @@ def _end_java(gateway: Any) -> None:
     process = getattr(gateway, "proc", None)
     if process is None:
         return
-    # Java ends when its standard input does; so nothing is left when this process is gone.
+    # Java exits when its standard input closes; so nothing outlives this process.
     process.stdin.close()
     try:
         process.wait(_END_SECONDS)
@@ -102,9 +102,9 @@ def _end_java(gateway: Any) -> None:
 
 
 def session_properties(settings: Settings, log4j_configuration: Path) -> dict[str, str]:
-    """The properties of Spark that follow from the settings."""
+    """The Spark properties derived from the settings."""
     java = f"-Dlog4j2.configurationFile={log4j_configuration.as_uri()}"
-    temporary = tempfile.gettempdir()  # Java itself does not look at TMPDIR
+    temporary = tempfile.gettempdir()  # Java ignores TMPDIR
     if is_local(settings.spark_master):
         java += f" {_SMALL_JAVA} {_quoted(f'-Djava.io.tmpdir={temporary}')}"
     properties = DEFAULTS | {
@@ -120,7 +120,7 @@ def session_properties(settings: Settings, log4j_configuration: Path) -> dict[st
 
 
 def _quoted(option: str) -> str:
-    """An option as Spark reads it from a list of them: there may be blanks in it."""
+    """Quote an option for Spark's option list: it may contain spaces."""
     escaped = option.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -131,9 +131,9 @@ def is_local(master: str) -> bool:
 
 
 def _prepare_environment(master: str) -> None:
-    """What Spark reads from the environment; its child processes inherit it."""
+    """Set the environment variables that Spark reads and its child processes inherit."""
     os.environ["JAVA_HOME"] = str(find_java_home())
-    # Another Spark on this machine would be of another version than this PySpark.
+    # Another Spark on this machine may have another version than this PySpark.
     os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if is_local(master):
@@ -157,7 +157,7 @@ def _start(properties: Mapping[str, str], log: IO[bytes]) -> SparkSession:
 
 
 def _last_lines(log_file: Path, begin: int, error: Exception) -> str:
-    """The first line of the error and the last ones that Java printed since, without its stack traces."""
+    """The first line of the error, and Java's last output since then, without stack traces."""
     printed = log_file.read_bytes()[begin:].decode(errors="replace").splitlines()
     lines = [line for line in printed if line.strip() and not line.lstrip().startswith("at ")]
     return "\n".join([str(error).strip().partition("\n")[0], *lines[-_LAST_LINES:]])

@@ -1,1 +1,1 @@
-"""The streams query: one Spark query that cuts the messages of all streams into windows."""
+"""The streams query: one Spark query that computes the windows of all streams."""

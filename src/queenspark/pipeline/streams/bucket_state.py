@@ -1,7 +1,7 @@
-"""The engine's state of a bucket, as Spark keeps it: a whole state, and what each batch has changed since.
+"""The engine's state of a bucket in Spark's state store: a snapshot, and the deltas of later batches.
 
-A batch writes what it changed, not all that is open. Workers of Spark live on from batch to batch and keep
-the states that they made, so most batches read nothing, or only what other workers have changed meanwhile.
+A batch writes its delta, not the whole state. Spark's workers live from batch to batch and cache the states
+they computed, so most batches read nothing, or only the deltas of other workers.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ from ...windows.state import VERSION
 
 Cursors = dict[str, tuple[int, int]]
 _MOST_PARTS = 50
-_LEAST_BYTES = 256 * 1024  # of changes, before the whole state is written again
+_LEAST_BYTES = 256 * 1024  # of deltas, before the next snapshot
 
 
 class _Head(msgspec.Struct):
-    """What the parts are, in their order: the whole state, then changes."""
+    """The parts in order: the snapshot, then deltas."""
 
     version: int
-    #: Random: what a failed batch has left behind in a process is never taken for what the next one wrote.
+    #: Random: parts cached from a failed batch are never mistaken for those of its rerun.
     ids: list[str]
     sizes: list[int]
-    #: Of jobs that failed in some bucket: the position that this bucket has read them to, by "id:version".
+    #: For jobs that failed in some bucket: this bucket's read position, by "id:version".
     cursors: dict[str, tuple[int, int]] = {}
 
     @property
     def is_due(self) -> bool:
-        """Whether the whole state should be written again."""
+        """Whether a new snapshot should be written."""
         first, *changes = self.sizes
         too_large = sum(changes) > max(first, _LEAST_BYTES)
         return too_large or len(changes) >= _MOST_PARTS or self.version != VERSION
 
 
 _remembered: dict[int, tuple[list[str], State]] = {}
-"""By bucket: the parts that this process knows, and the state that they make."""
+"""By bucket: the parts that this process has cached, and their state."""
 
 
 class BucketState:
-    """Reads and writes the state of the bucket that a call is for."""
+    """Reads and writes the state of the current bucket."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
         self._head = handle.getValueState("head", "parts string")
         self._parts = handle.getMapState("parts", "number int", "part binary")
 
     def load(self, bucket: int) -> State | None:
-        """The state before this batch."""
+        """Load the state before this batch."""
         head = self._read_head()
         if head is None:
             return None
@@ -62,12 +62,12 @@ class BucketState:
         return state
 
     def cursors(self) -> Cursors:
-        """The position that jobs which failed in some bucket have been read to in this one."""
+        """The read position in this bucket of jobs that failed in some bucket."""
         head = self._read_head()
         return {} if head is None else head.cursors
 
     def save(self, bucket: int, before: State | None, state: State, cursors: Cursors) -> None:
-        """Keep the state after this batch."""
+        """Save the state after this batch."""
         head = self._read_head()
         if head is None or before is None or head.is_due:
             for number in range(len(head.ids) if head is not None else 0):

@@ -1,8 +1,8 @@
-"""Finds the job that kills workers of Spark, and disables it, so that the others go on.
+"""Finds the job that kills Spark's workers, and disables it, so that the others can continue.
 
 An error of a job is caught, and only that job fails. A worker that dies (out of memory, a crash in native
-code) takes the whole query along, and again when the batch is run again. After the first such death workers
-note which job they compute; normally nobody does. A job that was noted when two workers died has failed.
+code) takes the whole query down, and again when the batch is rerun. After the first such death workers note
+which job they compute; normally none does. A job that was noted when two workers died is marked as failed.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from .definitions import Definitions
 log = logging.getLogger("queenspark.pipeline")
 
 DEATHS = 2
-"""Workers that died while they computed a job, before it is disabled."""
+"""Worker deaths during a job before it is disabled."""
 _SECONDS = 300.0  # after a death
-#: How Spark, and how another worker, says that a worker died.
+#: How Spark and other workers report the death of a worker.
 _DIED = ("Python worker exited unexpectedly", "WorkerDied")
 
 
 class Care(msgspec.Struct, frozen=True):
-    """How careful a run of the query is."""
+    """The precautions of a run of the query."""
 
-    #: Workers note which job they compute until this time, as seconds since 1970.
+    #: Workers note which job they compute until this time, in seconds since 1970.
     until: float = 0.0
-    #: Disabled jobs, by "id:version": the change of the definitions that they are disabled as of, and why.
+    #: Disabled jobs, by "id:version": the seq as of which they are disabled, and why.
     disabled: dict[str, tuple[int, str]] = {}
 
     @property
@@ -40,7 +40,7 @@ class Care(msgspec.Struct, frozen=True):
         return time.time() < self.until
 
     def failures(self, definitions: Definitions) -> dict[Stream, str]:
-        """The jobs that are not to be computed, with the reason. One that was restarted is tried again."""
+        """Return the disabled jobs, with the reason. A restarted one is tried again."""
         if not self.disabled:
             return {}
         return {
@@ -51,7 +51,7 @@ class Care(msgspec.Struct, frozen=True):
 
 
 class Coroner:
-    """Says, before each run of the query, how careful it has to be after the one before it."""
+    """Determines the precautions of each run from the failure of the previous one."""
 
     def __init__(self, store: PipelineStore) -> None:
         self._store = store
@@ -59,7 +59,7 @@ class Coroner:
         self._care = Care()
 
     def care(self, failure: str | None) -> Care:
-        """The care of the next run; `failure` is why the last one ended."""
+        """Return the precautions for the next run; `failure` is why the last one ended."""
         noted = self._store.take_steps()
         if failure is None or not any(text in failure for text in _DIED):
             return self._care
@@ -67,7 +67,7 @@ class Coroner:
         seq = self._store.latest_seq()
         disabled = dict(self._care.disabled)
         for stream in noted:
-            log.warning("a worker died while it computed job %s, version %d", *stream)
+            log.warning("a worker died while computing job %s, version %d", *stream)
             if self._deaths[stream] >= DEATHS:
                 del self._deaths[stream]
                 reason = (

@@ -1,4 +1,4 @@
-"""The streams and jobs as a batch sees them: who reads which queue, from where, and with what windows."""
+"""The streams and jobs of a batch: sources, start positions and windows."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ...sql import Plan, SqlError, thaw
 from ...sql.running import RecordStage, RowStage, engine_spec, reads_headers
 from ...store.definitions import Definition, Repeats, spec_of
 from ...store.position import Position
-from ...store.progress import End, Place, Stream
+from ...store.progress import End, ReadPoint, Stream
 from ...windows import Engine, WindowSpec
 from ...windows.membership import created_before, is_over
 
 
 class Definitions:
-    """All versions of all streams and jobs as of one change of the definitions."""
+    """All versions of all streams and jobs as of one seq."""
 
     def __init__(self, seq: int, rows: list[Definition], window_queues: dict[int, int]) -> None:
         self.seq = seq
@@ -29,12 +29,12 @@ class Definitions:
 
     @cached_property
     def plans(self) -> dict[Stream, Plan]:
-        """What each version that computes does."""
+        """The plan of each version that computes."""
         return {stream: plan for stream, plan in self._planned.items() if isinstance(plan, Plan)}
 
     @cached_property
     def broken(self) -> dict[Stream, str]:
-        """The versions that cannot be planned, and why: a newer version may have made them."""
+        """The versions that cannot be planned, with the reason: a newer release may have created them."""
         return {stream: reason for stream, reason in self._planned.items() if isinstance(reason, str)}
 
     @cached_property
@@ -51,7 +51,7 @@ class Definitions:
 
     @cached_property
     def specs(self) -> dict[Stream, WindowSpec]:
-        """The windows of every version that has state."""
+        """The windows of every version with state."""
         found = {}
         for stream, row in self.by_stream.items():
             if stream in self.broken:
@@ -79,17 +79,17 @@ class Definitions:
         return self._row_stages[stream]
 
     def _as_columns(self, stream: Stream) -> bool:
-        """Whether rows go into files, which have types of their own; elsewhere rows are JSON."""
+        """Whether rows go to files, which are typed; otherwise rows are JSON."""
         writes = self.by_stream[stream].body.writes
         return writes is not None and writes.connector == "files"
 
     @cached_property
     def queue_names(self) -> frozenset[str]:
-        """The names of all queues that some stream reads."""
+        """The names of all source queues."""
         return frozenset(source.queue for row in self.by_stream.values() for source in row.body.sources)
 
     def alive(self, start: End) -> dict[Stream, Definition]:
-        """Without the versions that have given out all that they had before a batch with that start."""
+        """Exclude versions that have emitted all their output before a batch with this start."""
         over = {stream for stream in self._ending if not self._goes_on(stream, start)}
         if not over:
             return self.by_stream
@@ -97,7 +97,7 @@ class Definitions:
 
     @cached_property
     def _ending(self) -> list[Stream]:
-        """The versions that end at some time."""
+        """The versions with an end."""
         return [
             stream
             for stream, row in self.by_stream.items()
@@ -109,7 +109,7 @@ class Definitions:
         return Engine(self.specs)
 
     def engine(self, alive: Mapping[Stream, Definition]) -> Engine:
-        """The windows of the versions that are alive."""
+        """The engine of the live versions."""
         if alive is self.by_stream:
             return self._engine
         return Engine({stream: self.specs[stream] for stream in alive if stream in self.specs})
@@ -118,18 +118,18 @@ class Definitions:
         body = self.by_stream[stream].body
         following = self.by_stream.get((stream[0], stream[1] + 1))
         if body.until is not None and following is not None and following.body.emits_after is not None:
-            # The next version gives out all that is open then.
-            return start.place(stream)[:2] < (body.until.txid, body.until.id)
+            # The next version emits all windows open then.
+            return start.read_point(stream)[:2] < (body.until.txid, body.until.id)
         spec = self.specs.get(stream)
         return spec is None or not is_over(spec, body.until_us, start.tick)
 
     def before_us(self, stream: Stream) -> int | None:
-        """From when on created records are in no window of the version, where the clock alone tells."""
+        """The creation time after which no record is in a window of the version, if known from the clock."""
         spec = self.specs.get(stream)
         return None if spec is None else created_before(spec, self.by_stream[stream].body.until_us)
 
     def begin(self, stream: Stream) -> Position:
-        """The position after which a stream begins to read."""
+        """The position after which a stream starts reading."""
         return self._begins[stream]
 
     @cached_property
@@ -141,7 +141,7 @@ class Definitions:
 
     @cached_property
     def cuts(self) -> dict[Stream, list[Position]]:
-        """The positions at which versions that compute end, or begin to give out rows."""
+        """The positions at which versions that compute end, or start to emit rows."""
         found = {}
         for stream, row in self.by_stream.items():
             cuts = [cut for cut in (row.body.until, row.body.emits_after) if cut is not None]
@@ -151,19 +151,19 @@ class Definitions:
 
     @cached_property
     def paused(self) -> frozenset[Stream]:
-        """The versions that compute and are paused."""
+        """The paused versions that compute."""
         return frozenset(
             stream for stream, row in self.by_stream.items() if row.body.query is not None and row.body.paused
         )
 
     @cached_property
     def silent(self) -> list[Stream]:
-        """The versions that give out nothing before a position."""
+        """The versions that emit nothing before a position."""
         return [stream for stream, row in self.by_stream.items() if row.body.emits_after is not None]
 
     @cached_property
     def bounds(self) -> pl.DataFrame:
-        """From when and until when windows of versions come out, where that is bounded."""
+        """The time bounds of emitted windows, by version, if any."""
         schema = {"stream": pl.Int64, "version": pl.Int32, "from_us": pl.Int64, "until_us": pl.Int64}
         bounds = [
             (*stream, row.body.from_us, row.body.until_us)
@@ -174,23 +174,23 @@ class Definitions:
 
     @cached_property
     def output_queues(self) -> pl.DataFrame:
-        """The queue that each stream's windows or rows go to."""
+        """The output queue of each stream."""
         schema = {"stream": pl.Int64, "queue_id": pl.Int64}
         return pl.DataFrame(list(self.window_queues.items()), schema=schema, orient="row")
 
     def is_silent(self, stream: Stream, end: End) -> bool:
-        """Whether nothing of the version comes out of a batch with that end."""
+        """Whether the version emits nothing in a batch with this end."""
         after = self.by_stream[stream].body.emits_after
-        return after is not None and end.place(stream)[:2] <= (after.txid, after.id)
+        return after is not None and end.read_point(stream)[:2] <= (after.txid, after.id)
 
-    def repeats(self, stream: Stream, place: Place) -> Repeats | None:
-        """Which rows of a batch that begins at a place an earlier version may have given out."""
+    def repeats(self, stream: Stream, point: ReadPoint) -> Repeats | None:
+        """The rows of a batch starting at a position that an earlier version may have emitted."""
         repeats = self.by_stream[stream].body.repeats
-        is_past = repeats is None or (place[:2] >= (repeats.txid, repeats.id) and place[2] >= repeats.us)
+        is_past = repeats is None or (point[:2] >= (repeats.txid, repeats.id) and point[2] >= repeats.us)
         return None if is_past else repeats
 
     def queues(self, streams: set[Stream]) -> list[int]:
-        """The queues that some streams read."""
+        """The source queues of some streams."""
         if len(streams) == len(self.by_stream):
             return self._all_queues
         return sorted(set().union(*(self._queues_of[each] for each in streams)))
@@ -208,24 +208,24 @@ class Definitions:
 
     @cached_property
     def names(self) -> dict[int, str]:
-        """The names of all queues that some stream reads."""
+        """The names of all source queues, by id."""
         return {
             source.queue_id: source.queue for row in self.by_stream.values() for source in row.body.sources
         }
 
     @cached_property
     def plain(self) -> list[Stream]:
-        """The versions whose windows are over whole messages, in their order."""
+        """The versions with windows over whole messages, sorted."""
         return sorted(stream for stream in self.by_stream if stream not in self.plans)
 
     @cached_property
     def reading_headers(self) -> frozenset[Stream]:
-        """The versions that read headers of messages."""
+        """The versions that read message headers."""
         return frozenset(stream for stream, plan in self.plans.items() if reads_headers(plan))
 
     @cached_property
     def readers(self) -> dict[int, list[Stream]]:
-        """The streams that read each queue, in their order."""
+        """The readers of each queue, sorted."""
         found: dict[int, list[Stream]] = {}
         for stream in sorted(self.by_stream):
             for queue_id in self._queues_of[stream]:
@@ -234,7 +234,7 @@ class Definitions:
 
     @cached_property
     def decoded_queues(self) -> frozenset[int]:
-        """The queues of which payloads are read."""
+        """The queues with payload readers."""
         return frozenset(
             source.queue_id
             for row in self.by_stream.values()

@@ -1,4 +1,4 @@
-"""The first stage of a job, in the task that has read its records: what comes of them goes to the buckets."""
+"""The first stage of a job, in the task that reads its records: its output goes to the buckets."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ RECORD = {
 }  # fmt: skip
 _BOUNDS = ("after_txid", "after_id", "until_txid", "until_id", "before_us")
 Bounds = tuple[int | None, ...]
-_MOST_DEAD = 100  # of a job, and of the records that are read at once
+_MOST_DEAD = 100  # per job and read
 MOST_REASON = 1000  # characters
 
 
 class JobStage:
-    """A version that computes, and which records are for it: with `bounds`, only those within them."""
+    """A version that computes, and the filter on its records: with `bounds`, only those within them."""
 
     def __init__(self, stream: Stream, definitions: Definitions, bounds: Bounds | None = None) -> None:
         self.stream = stream
@@ -31,7 +31,7 @@ class JobStage:
         self._stage = definitions.record_stage(stream)
 
     def run(self, messages: pl.DataFrame, parcels: Parcels) -> None:
-        """Add what comes of the messages."""
+        """Process messages, and add the output to the parcels."""
         if self._bounds is not None:
             bounds = {
                 name: pl.lit(value, dtype=pl.Int64) for name, value in zip(_BOUNDS, self._bounds, strict=True)
@@ -41,7 +41,7 @@ class JobStage:
         if not taken.records.is_empty():
             records = self._named(taken.records).rename({"queue_id": "source"})
             if self._has_rows:
-                # Rows do not say where their records are: the engine need not tell queues apart.
+                # Rows do not refer to their records: the engine need not distinguish queues.
                 records = records.with_columns(source=pl.lit(0, dtype=pl.Int32))
             others = [name for name in records.columns if name not in RECORD]
             parcels.add_records(records.select(*RECORD, *others))

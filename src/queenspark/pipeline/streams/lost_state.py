@@ -1,9 +1,8 @@
-"""A lost checkpoint: the state of some jobs reaches back further than the messages that their sources have.
+"""A lost checkpoint: the state of some jobs reaches back further than the messages of their sources.
 
-Windows by time are built again from the messages that retention keeps for them. The state of GROUP BY without
-a window, of rows buffers and of count windows is made of all records since the start. Where retention has
-removed some of these, the state cannot be built again: the job begins a new version where the old one
-stopped.
+Time windows are rebuilt from the messages that retention keeps for them. The state of GROUP BY without a
+window, of rows buffers and of count windows depends on all records since the start. If retention has removed
+some of these, the state cannot be rebuilt: the job starts a new version where the old one stopped.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ log = logging.getLogger("queenspark.pipeline")
 
 
 class Removal(NamedTuple):
-    """The last position of a queue that was removed, and when."""
+    """The last removed position of a queue, and when."""
 
     position: Position
     at: datetime
 
 
 def begin_versions(store: PipelineStore, run: str) -> None:
-    """Begin new versions of jobs whose state is lost with the checkpoint; for the first batch of a run."""
+    """Start new versions of jobs with irrecoverably lost state; for the first batch of a run."""
     earlier = store.earlier_progress(run)
     if not earlier:
         return
@@ -42,7 +41,7 @@ def begin_versions(store: PipelineStore, run: str) -> None:
         now = Definitions(seq, *store.definitions(seq))
         removals = {queue: Removal(Position(txid, id_), at) for queue, txid, id_, at in store.removals()}
         for stream, row in sorted(newest(now).items()):
-            # An earlier run has no state of versions that it did not know.
+            # An earlier run has no state of versions unknown to it.
             if change.begun(stream) > min(end.seq for end in earlier):
                 continue
             gone = _removed(row, change.begun_at(stream), removals)
@@ -57,7 +56,7 @@ def begin_versions(store: PipelineStore, run: str) -> None:
 
 
 def newest(now: Definitions) -> dict[Stream, Definition]:
-    """The newest version of everything that computes and has state."""
+    """The newest version of every stream or job with computed state."""
     last = dict(sorted(now.by_stream))
     return {
         stream: now.by_stream[stream]
@@ -69,13 +68,13 @@ def newest(now: Definitions) -> dict[Stream, Definition]:
 def next_body(
     now: Definitions, stream: Stream, earlier: Sequence[End], failed_at: Position | None, gone: Sequence[str]
 ) -> Body:
-    """The version that goes on where the earlier run has stopped."""
+    """Build the version that continues from the end of the earlier run."""
     body = now.by_stream[stream].body
-    begin = min(Position(*end.place(stream)[:2]) for end in earlier)
+    begin = min(Position(*end.read_point(stream)[:2]) for end in earlier)
     if body.emits_after is not None and begin < (cut := Position(body.emits_after.txid, body.emits_after.id)):
-        # It had not emitted anything yet: the version before it had, up to there.
+        # It had not emitted anything yet: its predecessor had, up to there.
         before = (stream[0], stream[1] - 1)
-        begin = min(cut, *(Position(*end.place(before)[:2]) for end in earlier))
+        begin = min(cut, *(Position(*end.read_point(before)[:2]) for end in earlier))
     begin = begin if failed_at is None else min(begin, failed_at)
     txid, id_, tick = max(end.live for end in earlier)
     reasons = f"retention has removed records of {', '.join(gone)}"
@@ -88,14 +87,14 @@ def next_body(
         ),
         until=None,
         emits_after=None,
-        # Buckets of the earlier run may have come further than the one that is least far.
+        # Some buckets of the earlier run may be ahead of the slowest one.
         repeats=Repeats(txid, id_, tick, first=stream[1], after=begin.txid),
         notice=f"the checkpoint was lost and {reasons}: version {stream[1] + 1} begins without its state",
     )
 
 
 def _removed(row: Definition, begun_at: datetime, removals: dict[int, Removal]) -> list[str]:
-    """The queues of which records are gone that the version may have read."""
+    """The queues with removed records that the version may have read."""
     return [
         source.queue
         for source in row.body.sources

@@ -1,4 +1,4 @@
-"""What a batch gives in one bucket: windows, rows, late and dead records, failures, and statistics."""
+"""The output of a batch in one bucket: windows, rows, late and dead records, failures, and statistics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...sql.keys import shortened
 from ...sql.running import RowStage, shown_windows
 from ...sql.running.rows import Given
 from ...store.definitions import Repeats
-from ...store.progress import Place, Stream
+from ...store.progress import ReadPoint, Stream
 from ...store.window_sink import REPEATS, Parts
 from ...windows import Engine, Report, Result, State
 from ...windows.layout import in_version
@@ -23,7 +23,7 @@ from .offset import Batch
 from .parcels import DEAD, ROWS, Unpacked
 
 _STREAM = ["stream", "version"]
-_MOST_DEAD = 100  # rows of a job, of one batch and bucket
+_MOST_DEAD = 100  # rows per job, batch and bucket
 _MOST_REASON = 1000
 _STATS = {
     "stream": pl.Int64, "version": pl.Int32, "watermark_us": pl.Int64, "open_windows": pl.Int64,
@@ -37,7 +37,7 @@ _FAILURES = {
 
 
 class Outcome:
-    """Computed at once; `failed` has those that failed before, and those whose rows failed."""
+    """Computed eagerly; `failed` has the earlier failures, and the jobs with failed rows."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Outcome:
         given: Unpacked,
         failed: Mapping[Stream, str],
         over: set[Stream],
-        place: Callable[[Stream], Place],
+        point: Callable[[Stream], ReadPoint],
     ) -> None:
         self._definitions = definitions
         self._engine = engine
@@ -56,7 +56,7 @@ class Outcome:
         self._result = result
         self._given = given
         self._over = over
-        self._place = place
+        self._read_point = point
         self.failed = dict(failed)
         self._windows: list[pl.DataFrame] = []
         self._rows = [self._spoken(given.rows)]
@@ -76,7 +76,7 @@ class Outcome:
         return self._result.report
 
     def parts(self) -> Parts:
-        """All that is pushed."""
+        """Everything to push."""
         windows, rows = self._all_windows(), self._all_rows()
         dead = pl.concat(self._dead)
         return Parts(
@@ -90,7 +90,7 @@ class Outcome:
         )
 
     def _take(self, frame: pl.DataFrame) -> None:
-        """Take what the engine gives for the streams of one spec."""
+        """Process the engine's output for the streams of one spec."""
         plans = self._definitions.plans
         computing = frame.select(_STREAM).unique().rows()
         if not any(stream in plans for stream in computing):
@@ -109,7 +109,7 @@ class Outcome:
                 self.failed[key] = f"{type(error).__name__}: {error}"[:_MOST_REASON]
 
     def _compute(self, stream: Stream, plan: Plan, frame: pl.DataFrame) -> None:
-        """The rows of one job."""
+        """Compute the rows of one job."""
         if self._definitions.is_silent(stream, self._batch.end):
             return
         query = self._definitions.by_stream[stream].body.query or {}
@@ -125,14 +125,14 @@ class Outcome:
             self._windows.append(shown_windows(plan, given))
         else:
             self._rows.append(given.rows.select(list(ROWS)))
-            repeats = self._definitions.repeats(stream, self._place(stream))
+            repeats = self._definitions.repeats(stream, self._read_point(stream))
             if repeats is not None:
                 self._note_repeats(stream, plan, repeats, frame, given.rows["transaction_id"])
 
     def _note_repeats(
         self, stream: Stream, plan: Plan, repeats: Repeats, frame: pl.DataFrame, ids: pl.Series
     ) -> None:
-        """Note the ids under which an earlier version may have given out the same rows."""
+        """Collect the ids under which an earlier version may have emitted the same rows."""
         job, version = stream
         for earlier in range(repeats.first, version):
             if "window_id" in frame.columns:
@@ -151,7 +151,7 @@ class Outcome:
             )
 
     def _in_version(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Without windows that another version of the job gives out."""
+        """Exclude windows emitted by another version of the job."""
         return _bounded(frame, self._definitions)
 
     def _note_dead(self, stream: Stream, plan: Plan, given: Given) -> None:
@@ -171,14 +171,14 @@ class Outcome:
         self._dead.append(named.select(list(DEAD)))
 
     def _spoken(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows without those of versions that only catch up."""
+        """Exclude rows of versions that only catch up."""
         for stream in self._definitions.silent if not rows.is_empty() else ():
             if self._definitions.is_silent(stream, self._batch.end) and _has(rows, stream):
                 rows = rows.filter(~_is(stream))
         return rows
 
     def _all_windows(self) -> pl.DataFrame:
-        """What is pushed: windows that belong to their version, with the queue that they go to."""
+        """The windows to push: those of their version, with their queue."""
         if not self._windows:
             return pl.DataFrame(schema={"queue_id": pl.Int64})
         windows = pl.concat(self._windows, how="diagonal")
@@ -188,7 +188,7 @@ class Outcome:
         return _bounded(self._with_partitions(windows), self._definitions)
 
     def _with_partitions(self, windows: pl.DataFrame) -> pl.DataFrame:
-        """With the partition of the window queue: the key, or a lane of it where order does not matter."""
+        """Add the partition in the window queue: the key, or one of its lanes if unordered."""
         rows = self._definitions.by_stream.items()
         unordered = {stream for stream, row in rows if not row.body.ordered}
         if not unordered:
@@ -200,16 +200,16 @@ class Outcome:
         return windows.with_columns(partition=pl.Series(partitions, dtype=pl.String))
 
     def _all_rows(self) -> pl.DataFrame:
-        """Rows in an order that is the same whenever the batch is run, with the queue that they go to."""
+        """The rows to push in a deterministic order, with their queue."""
         # Payloads of rows for files are structs; those of no rows are text.
         rows = pl.concat([rows for rows in self._rows if not rows.is_empty()] or self._rows[:1])
         rows = rows.join(self._definitions.output_queues, on="stream", how="inner", maintain_order="left")
         if rows.schema["payload"] != pl.String:
-            return rows  # for files, where no row has a place
+            return rows  # for files, where rows have no position
         return rows.sort("order", "txid", "id", "stream", "transaction_id")
 
     def _late(self) -> pl.DataFrame:
-        """The late log: what was warned of, and what was dropped."""
+        """The late log: warned and dropped records."""
         result = self._result
         position = ["stream", "version", "txid", "id"]
         warned = result.late_log.join(result.dropped, on=position, how="anti")
@@ -220,12 +220,12 @@ class Outcome:
         return pl.concat(found).with_columns(shortened(pl.col("key")))
 
     def _failures(self) -> pl.DataFrame:
-        """Jobs that failed, with the place that their state is as of."""
-        rows = [(*stream, *self._place(stream), reason) for stream, reason in self.failed.items()]
+        """Failed jobs, with the position of their state."""
+        rows = [(*stream, *self._read_point(stream), reason) for stream, reason in self.failed.items()]
         return pl.DataFrame(rows, schema=_FAILURES, orient="row")
 
     def _stats(self, windows: pl.DataFrame, rows: pl.DataFrame, dead: pl.DataFrame) -> pl.DataFrame:
-        """Numbers of the streams that the batch had something for, and of those that are over with it."""
+        """Statistics of the streams with activity in the batch, and of those that end with it."""
         report = self.report
         records: dict[Stream, int] = _count(self._given.rows)
         for frame in self._given.records:
@@ -238,7 +238,7 @@ class Outcome:
             "late": report.late_now,
             "dropped": report.dropped_now,
         }
-        # Windows outside of their version's bounds are not pushed, but no longer open either.
+        # Windows outside their version's bounds are not pushed, but no longer open either.
         sealed = {stream for frame in self._result.rows for stream in _count(frame)}
         found = []
         for stream in sorted(sealed.union(self._over, *counts.values())):
@@ -262,7 +262,7 @@ def _rows(stage: RowStage, plan: Plan, frame: pl.DataFrame) -> Given:
 
 
 def _bounded(windows: pl.DataFrame, definitions: Definitions) -> pl.DataFrame:
-    """Windows without those that lie outside of their version."""
+    """Exclude windows outside the bounds of their version."""
     bounds = definitions.bounds
     if bounds.is_empty():
         return windows
@@ -271,7 +271,7 @@ def _bounded(windows: pl.DataFrame, definitions: Definitions) -> pl.DataFrame:
 
 
 def _engine_dead(dead: pl.DataFrame) -> pl.DataFrame:
-    """Records without a time, as the engine reports them."""
+    """Records without a time, as reported by the engine."""
     nothing = pl.lit(None, dtype=pl.Int64)
     return dead.with_columns(
         start_us=nothing,

@@ -1,6 +1,6 @@
-"""What a task that reads sends to the buckets: records, rows, dead records and failures of jobs, packed.
+"""Packed output of a reading task for the buckets: records, rows, dead records and failures of jobs.
 
-Frames with the same columns are packed together, because Spark copies each of them again and again.
+Frames with the same columns are packed together, because Spark copies each of them several times.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...store.progress import Stream
 _RECORDS, _ROWS, _DEAD, _FAILED = b"r", b"o", b"d", b"f"
 _OF = {"stream": pl.Int64, "version": pl.Int32}
 ROWS = {**_OF, **ROW}
-#: `count`: how many records or rows this one stands for.
+#: `count`: the number of records or rows that this one represents.
 DEAD = {**_OF, **DEAD_COLUMNS, "count": pl.Int64}
 FAILED = {**_OF, "reason": pl.String}
 
@@ -33,15 +33,15 @@ class Parcels:
         self._failed: list[tuple[int, int, str]] = []
 
     def add_records(self, records: pl.DataFrame, hashes: pl.Series | None = None) -> None:
-        """Records for the engine; the same key always goes to the same bucket."""
+        """Add records for the engine; a key always goes to the same bucket."""
         self._add(_RECORDS, self._with_bucket(records, hashes))
 
     def add_rows(self, rows: pl.DataFrame) -> None:
-        """Rows of jobs without state; those of a partition stay in order, because one bucket has them all."""
+        """Add rows of jobs without state; one bucket gets all rows of a partition, in order."""
         self._add(_ROWS, self._with_bucket(rows.select(list(ROWS))))
 
     def add_dead(self, dead: pl.DataFrame, stream: Stream, count: int) -> None:
-        """Dead records of a job: `count` of them, of which some are kept."""
+        """Add dead records of a job: `count` of them, some of which are kept."""
         if dead.is_empty():
             nothing = dict.fromkeys(DEAD_COLUMNS)
             dead = pl.DataFrame(
@@ -53,7 +53,7 @@ class Parcels:
         self._add(_DEAD, self._with_bucket(dead.with_columns(pl.col("key").fill_null(""))))
 
     def add_failure(self, stream: Stream, reason: str) -> None:
-        """A job of which this task could not read the records: every bucket is told."""
+        """Add a failed job, for every bucket."""
         self._failed.append((*stream, reason))
 
     def packed(self) -> Iterator[tuple[int, bytes]]:
@@ -72,7 +72,7 @@ class Parcels:
             self._frames.setdefault((kind, columns), []).append(frame)
 
     def _with_bucket(self, frame: pl.DataFrame, hashes: pl.Series | None = None) -> pl.DataFrame:
-        """The bucket of each row: a hash of stream and key that will be the same for ever."""
+        """Add the bucket of each row: a stable hash of stream and key."""
         count = self._buckets.len()
         if hashes is None:
             hashes = key_hashes(frame["key"])
@@ -89,7 +89,7 @@ def key_hashes(keys: pl.Series) -> pl.Series:
 
 
 class Unpacked(NamedTuple):
-    """What a bucket got: records in frames of the same columns, in the order of the log, and the rest."""
+    """The input of a bucket: records in frames of the same columns, in log order, and the rest."""
 
     records: list[pl.DataFrame]
     rows: pl.DataFrame
@@ -97,7 +97,7 @@ class Unpacked(NamedTuple):
     failed: dict[Stream, str]
 
     def without(self, streams: Collection[Stream]) -> Unpacked:
-        """Without what is of some streams."""
+        """Exclude the input of some streams."""
         if not streams:
             return self
         unwanted = pl.DataFrame(list(streams), schema=_OF, orient="row")
@@ -110,7 +110,7 @@ class Unpacked(NamedTuple):
 
 
 def unpack(parcels: Sequence[bytes]) -> Unpacked:
-    """The frames of parcels again."""
+    """Unpack parcels into frames."""
     records: dict[tuple[str, ...], list[pl.DataFrame]] = {}
     found: dict[bytes, list[pl.DataFrame]] = {_ROWS: [], _DEAD: [], _FAILED: []}
     for parcel in parcels:

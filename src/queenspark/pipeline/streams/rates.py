@@ -1,7 +1,7 @@
-"""The rates of streams: what arrives in their source queues against what is processed of it.
+"""The rates of streams: arrivals in their source queues versus processed records.
 
 The leading pipeline measures them once a second while it works, and brokers show them. A measurement counts
-only messages that have arrived since the one before, and no more than a limit of them.
+only messages that arrived since the previous one, up to a limit.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ...store.progress import Stream
 from .definitions import Definitions
 from .sliding import Counts, Rates, Sliding, rates_of
 
-_MOST_COUNTED = 200_000  # messages of a measurement, over all queues
-_LEAST_COUNTED = 1000  # of each queue, however many there are
+_MOST_COUNTED = 200_000  # messages per measurement, over all queues
+_LEAST_COUNTED = 1000  # per queue, however many there are
 _MANY_STREAMS = 100
 _MANY_SECONDS = 5.0
 
 
 class Late(NamedTuple):
-    """Late records of a stream that wants to be warned of them."""
+    """Late records of a stream with the policy `warn`."""
 
     namespace: str
     name: str
@@ -32,7 +32,7 @@ class Late(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """The rates of the pipeline and of its buckets, and late records since the measurement before."""
+    """The rates of the pipeline and of its buckets, and late records since the previous measurement."""
 
     pipeline: Rates
     buckets: dict[int, Rates]
@@ -40,7 +40,7 @@ class Measured(NamedTuple):
 
 
 class StreamRates:
-    """Measures, and tells the brokers the rates of each stream."""
+    """Measures, and reports the rates of each stream to the brokers."""
 
     def __init__(self, store: PipelineStore, clock: Callable[[], float] = monotonic) -> None:
         self._store = store
@@ -55,7 +55,7 @@ class StreamRates:
         self._told_at = -_MANY_SECONDS
 
     def measure(self) -> Measured:
-        """Rates over the last minute, or since the first measurement."""
+        """Return rates over the last minute, or since the first measurement."""
         newest = self._newest_versions()
         at = self._clock()
         is_first = self._counted_to is None
@@ -101,7 +101,7 @@ class StreamRates:
         self._counted_to = upto
 
     def _tell(self, at: float) -> None:
-        """Write the rates that have changed; those of many streams not every second."""
+        """Write changed rates; those of many streams less often than every second."""
         rates = {stream: rates_of(each.counts, each.seconds) for (stream, _), each in self._streams.items()}
         changed = {stream: each for stream, each in rates.items() if self._told.get(stream) != each}
         if not changed or (len(changed) > _MANY_STREAMS and at < self._told_at + _MANY_SECONDS):
@@ -119,7 +119,7 @@ class StreamRates:
         for bucket, each in totals.items():
             counts = Counts(0, each.records, each.windows, each.late)
             known = self._buckets.get(bucket)
-            # A stream that was deleted or redefined takes its totals along.
+            # Deleting or redefining a stream decreases the totals.
             if known is None or any(now < then for now, then in zip(counts, known.latest, strict=True)):
                 self._buckets[bucket] = Sliding(at, counts)
             else:

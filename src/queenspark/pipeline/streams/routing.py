@@ -1,4 +1,4 @@
-"""From messages to records of streams: each message once for every stream that reads its queue."""
+"""Routes messages to streams: each message once for every stream that reads its queue."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Router:
         disabled: Mapping[Stream, str] | None = None,
         steps: Steps | None = None,
     ) -> None:
-        """Jobs that are disabled fail, for the reason that is given. `steps` gets a note of each job."""
+        """Prepare; disabled jobs fail with the given reason. `steps` gets a note of each job."""
         self._disabled = disabled or {}
         self._steps = steps
         self._buckets = pl.Series("bucket", buckets, dtype=pl.Int32)
@@ -69,12 +69,12 @@ class Router:
 
     @property
     def needs_payload(self) -> bool:
-        """Whether somebody reads payloads."""
+        """Whether payloads are read."""
         return bool(self._paths) or any(map(self._has_jobs, self._read.queues))
 
     @property
     def needs_headers(self) -> bool:
-        """Whether somebody reads headers."""
+        """Whether headers are read."""
         queues = self._definitions.queues(set(self._headers)) if self._headers else []
         return not set(queues).isdisjoint(self._read.queues)
 
@@ -83,13 +83,13 @@ class Router:
         return any(each in plans and each in streams for each in self._definitions.readers.get(queue_id, ()))
 
     def _bounds(self, stream: Stream, source: Source) -> Bounds:
-        """Which messages of a source are for a version."""
+        """The filter of a version on the messages of a source."""
         until = self._definitions.by_stream[stream].body.until
         ends = (until.txid, until.id) if until is not None else (None, None)
         return (source.txid, source.id, *ends, self._definitions.before_us(stream))
 
     def _jobs(self, queue_id: int) -> list[tuple[Stream, Bounds]]:
-        """The jobs that read a queue, and which messages are for each."""
+        """The jobs that read a queue, each with its filter."""
         definitions = self._definitions
         return [
             (stream, self._bounds(stream, source))
@@ -100,7 +100,7 @@ class Router:
         ]
 
     def route(self, batch: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
-        """What a batch of messages gives, packed by bucket."""
+        """Route a batch of messages; yields the output packed by bucket."""
         if not batch.num_rows:
             return
         partition = batch["partition"]
@@ -119,7 +119,7 @@ class Router:
         yield from parcels.packed()
 
     def _windows(self, messages: pl.DataFrame, partitions: pl.Series, parcels: Parcels) -> None:
-        """Records of streams whose windows are over whole messages."""
+        """Route records of streams with windows over whole messages."""
         records = messages.select("txid", "id", "queue_id", "created_us", "name").join(
             self._routes, on="queue_id", how="inner", maintain_order="left"
         )
@@ -140,7 +140,7 @@ class Router:
         parcels.add_records(records.select(list(RECORD)), hashes)
 
     def _compute(self, queue_id: int, rows: pl.DataFrame, names: pl.Series, parcels: Parcels) -> None:
-        """What jobs make of the messages of a queue. A job that fails stops nobody else."""
+        """Run jobs over the messages of a queue. A failing job does not affect others."""
         if queue_id not in self._readers:
             self._readers[queue_id] = _QueueReader(self._jobs(queue_id), self._definitions, self._after)
         reader = self._readers[queue_id]
@@ -183,7 +183,7 @@ class Router:
 
 
 class _QueueReader:
-    """The jobs that read a queue, and what they read of its messages."""
+    """The jobs that read a queue, and their message decoder."""
 
     def __init__(self, jobs: list[tuple[Stream, Bounds]], definitions: Definitions, after: Position) -> None:
         self.decoder = MessageDecoder([definitions.plans[stream] for stream, _ in jobs])
@@ -191,7 +191,7 @@ class _QueueReader:
 
 
 def _cut(bounds: Bounds, after: Position) -> Bounds | None:
-    """The bounds of a version, when some of what is read after a position can lie outside of them."""
+    """The bounds of a version, if messages after a position can lie outside of them."""
     txid, id_, *ends = bounds
     is_cut = Position(txid or 0, id_ or 0) > after or any(end is not None for end in ends)
     return bounds if is_cut else None

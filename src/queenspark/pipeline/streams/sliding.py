@@ -1,4 +1,4 @@
-"""Rates over a sliding minute, from totals that only grow."""
+"""Rates over a sliding minute, from monotonic totals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ WINDOW_SECONDS = 60.0
 
 
 class Counts(NamedTuple):
-    """Messages that arrived, records that were processed, windows that were sealed, late records."""
+    """Arrived messages, processed records, sealed windows, late records."""
 
     arrived: int = 0
     processed: int = 0
@@ -18,7 +18,7 @@ class Counts(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """The same a second, and how many messages arrived for each record that was processed."""
+    """The same per second, and the number of arrivals per processed record."""
 
     arriving: float = 0.0
     processed: float = 0.0
@@ -28,20 +28,20 @@ class Rates(NamedTuple):
 
 
 class Sliding:
-    """Totals at several times; the oldest that is kept is about a minute old."""
+    """Totals at several times, going back about a minute."""
 
     def __init__(self, at: float, totals: Counts) -> None:
         self._samples = deque([(at, totals)])
 
     def add(self, at: float, totals: Counts) -> None:
-        """Note the totals of a later time."""
+        """Add the totals at a later time."""
         self._samples.append((at, totals))
         while len(self._samples) > 2 and self._samples[1][0] <= at - WINDOW_SECONDS:
             self._samples.popleft()
 
     @property
     def latest(self) -> Counts:
-        """The totals that were noted last."""
+        """The latest totals."""
         return self._samples[-1][1]
 
     @property
@@ -51,13 +51,13 @@ class Sliding:
 
     @property
     def counts(self) -> Counts:
-        """What was added in that time."""
+        """The increments in that time."""
         first, last = self._samples[0][1], self._samples[-1][1]
         return Counts(*(after - before for before, after in zip(first, last, strict=True)))
 
 
 def rates_of(counts: Counts, seconds: float) -> Rates:
-    """Rates of what was counted in a time; nothing in no time."""
+    """Rates of counts over a duration; zero for no duration."""
     if seconds <= 0:
         return Rates()
     arriving, processed, sealed, late = (round(count / seconds, 2) for count in counts)

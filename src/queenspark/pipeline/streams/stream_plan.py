@@ -1,4 +1,4 @@
-"""What a batch of the streams query reads: ranges of the log, and which streams each of them is for."""
+"""The read plan of a batch of the streams query: ranges of the log, and their streams."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ class Range(NamedTuple):
 
 
 class Starts(NamedTuple):
-    """Where the streams stand before a batch."""
+    """The positions of the streams before a batch."""
 
     live: set[Stream]  # at the offset's own position
-    behind: dict[Stream, Position]  # those that have to catch up
-    added: list[Range]  # what a stream missed of a source that it has only now
+    behind: dict[Stream, Position]  # catching up
+    added: list[Range]  # the backlog of a source added to a stream
 
 
 def starts(start: Offset, before: Definitions, now: Definitions) -> Starts:
-    """Where each stream stands, before a batch that knows the definitions `now`."""
+    """Return the position of each stream before a batch with the definitions `now`."""
     found = Starts(set(), {}, [])
     position = start.position
     alive = now.alive(start)
-    if before is now:  # nobody is new, and nobody has a new source
+    if before is now:  # no new streams and no new sources
         behind = {
-            stream: place for name, place in start.behind.items() if (stream := stream_of(name)) in alive
+            stream: point for name, point in start.behind.items() if (stream := stream_of(name)) in alive
         }
         return Starts(
             set(alive).difference(behind),
-            {stream: Position(place[0], place[1]) for stream, place in behind.items()},
+            {stream: Position(point[0], point[1]) for stream, point in behind.items()},
             [],
         )
     for stream, row in alive.items():
         known = before.by_stream.get(stream)
-        if (place := start.behind.get(name_of(stream))) is not None:
-            found.behind[stream] = Position(place[0], place[1])
+        if (point := start.behind.get(name_of(stream))) is not None:
+            found.behind[stream] = Position(point[0], point[1])
         elif known is None and now.begin(stream) < position:
             found.behind[stream] = now.begin(stream)
         else:
@@ -58,7 +58,7 @@ def starts(start: Offset, before: Definitions, now: Definitions) -> Starts:
 
 
 def live_start(now: Definitions, live: set[Stream], start: Offset) -> Position:
-    """The position after which streams that are not behind read on."""
+    """The position after which streams that are not behind continue."""
     position = start.position
     if any(now.begin(stream) <= position for stream in live):
         return position
@@ -66,7 +66,7 @@ def live_start(now: Definitions, live: set[Stream], start: Offset) -> Position:
 
 
 def cohorts(behind: dict[Stream, Position]) -> dict[Position, set[Stream]]:
-    """Streams that stand at the same position read together."""
+    """Group streams at the same position, which read together."""
     found: dict[Position, set[Stream]] = {}
     for stream, position in sorted(behind.items()):
         found.setdefault(position, set()).add(stream)
@@ -74,7 +74,7 @@ def cohorts(behind: dict[Stream, Position]) -> dict[Position, set[Stream]]:
 
 
 def ranges(start: Offset, end: Offset, before: Definitions, now: Definitions) -> list[Range]:
-    """All that a batch reads; the same for the same offsets, whenever it is asked.
+    """Return all ranges of a batch; deterministic for the same offsets.
 
     A stream that is behind only at the end is held: nothing is read for it.
     """
@@ -87,7 +87,7 @@ def ranges(start: Offset, end: Offset, before: Definitions, now: Definitions) ->
     for after, streams in cohorts(at.behind).items():
         ends: dict[Position, set[Stream]] = {}
         for stream in streams:
-            txid, id_, _ = end.place(stream)
+            txid, id_, _ = end.read_point(stream)
             ends.setdefault(Position(txid, id_), set()).add(stream)
         for upto, some in ends.items():
             found += _ranges(now, some, after, upto) if upto > after else []
@@ -95,7 +95,7 @@ def ranges(start: Offset, end: Offset, before: Definitions, now: Definitions) ->
 
 
 def _ranges(now: Definitions, streams: set[Stream], after: Position, upto: Position) -> list[Range]:
-    """Payloads travel only from queues of which somebody reads them."""
+    """Read payloads only from queues with payload readers."""
     queues = now.queues(streams)
     parts = [
         tuple(queue for queue in queues if (queue in now.decoded_queues) == is_decoded)

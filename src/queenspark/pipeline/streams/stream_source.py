@@ -1,7 +1,7 @@
 """The source of the streams query: messages of all streams, packed by bucket, and ticks.
 
-Every batch gives each bucket one row with the batch's end, and as many rows with records as there were tasks
-that read some for it. When nothing is pushed there is no batch, until a window wants to be sealed.
+Every batch gives each bucket one row with the batch's end, and one row with records from each task that read
+some for it. Without pushes there is no batch, until a window is due to be sealed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from ...store.encryption import Cipher
 from ...store.pipeline import News, PipelineStore
 from ...store.position import LARGEST, Position
-from ...store.progress import Place, Stream, name_of
+from ...store.progress import ReadPoint, Stream, name_of
 from ...store.steps import Steps
 from ...windows.layout import NEVER
 from ..kept import Kept
@@ -38,14 +38,14 @@ NAME = "queenspark-streams"
 SCHEMA = "bucket int, end string, records binary"
 _ARROW = pa.schema([("bucket", pa.int32()), ("end", pa.string()), ("records", pa.binary())])
 SPLIT_ROWS = 100_000
-# Spark asks for the latest offset every 10 ms; it gets its answer when there is one, or after so long.
+# Spark polls the latest offset every 10 ms; each call waits up to this long for new messages.
 WAIT_SECONDS = 1.0
-_LOOK_SECONDS = 0.02  # when safe time does not move on, look again so soon, then less and less often
-_LOOK_LONGEST = 0.5
+_POLL_SECONDS = 0.02  # while safe time does not advance, poll with exponential backoff
+_POLL_LONGEST = 0.5
 
 
 class StreamsOptions(msgspec.Struct, frozen=True):
-    """What the source has to know."""
+    """The options of the source."""
 
     #: A reference to the database and its keys (see spark/secrets.py), or the URL itself.
     url: str
@@ -55,7 +55,7 @@ class StreamsOptions(msgspec.Struct, frozen=True):
 
 
 class StreamsDataSource(DataSource):
-    """The source as Spark wants it; its options are one JSON text."""
+    """The data source for Spark; its options are one JSON text."""
 
     @classmethod
     def name(cls) -> str:
@@ -73,37 +73,37 @@ class StreamsDataSource(DataSource):
 
 @dataclass
 class Split(InputPartition):
-    """What one task reads."""
+    """The input of one task."""
 
     read: Range | None
     seq: int
-    end: str | None  # the batch, for the task that tells every bucket
+    end: str | None  # the batch, for the task that announces it to every bucket
 
 
-# By the URL: a query that is started again has another reference to the same database.
+# Keyed by URL: a restarted query has another reference to the same database.
 _stores = Kept(PipelineStore)
 _steps = Kept(Steps)
 
 
 def store_of_this_process(url: str) -> PipelineStore:
-    """The store of a database, by its URL or a reference to it."""
+    """Return the store of a database, by its URL or a reference to it."""
     return _stores.of(reveal(url).url)
 
 
 def steps_of_this_process(url: str) -> Steps:
-    """Where workers note which job they compute, by the URL of the database or a reference to it."""
+    """Return the notes of workers on the current job, by database URL or a reference to it."""
     return _steps.of(reveal(url).url)
 
 
 @lru_cache(maxsize=16)
 def definitions_of(url: str, seq: int, job: Stream | None = None) -> Definitions:
-    """The definitions as of a change; they never change again. Of one job, when it has a query of its own."""
+    """Return the immutable definitions as of a seq; of one job, if it has its own query."""
     store = store_of_this_process(url)
     return Definitions(seq, *(store.definitions(seq) if job is None else store.definition(job, seq)))
 
 
 class _Reach(NamedTuple):
-    """How far can be read: position, safe time there, about how many messages; early if there are more."""
+    """A readable range: end position, safe time there, approximate message count; early if cut short."""
 
     position: Position
     tick: int
@@ -126,19 +126,19 @@ class StreamsReader(DataSourceStreamReader):
         return definitions_of(self._options.url, seq)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Where a new checkpoint begins."""
+        """The start of a new checkpoint."""
         return Offset.first().to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """How much a batch may have."""
+        """The maximum batch size."""
         return ReadMaxRows(self._options.max_rows)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """The end of the next batch; `start` again when there is nothing to do within a while."""
+        """The end of the next batch; `start` again if there is nothing to do within a short wait."""
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_rows
         before = Offset.parse(start)
         deadline = time.monotonic() + WAIT_SECONDS
-        pause = _LOOK_SECONDS
+        pause = _POLL_SECONDS
         self._store.listen()
         if before.n == 0:
             begin_versions(self._store, before.run)
@@ -152,36 +152,36 @@ class StreamsReader(DataSourceStreamReader):
                 return start
             until_close = (news.next_close - news.now) / 1e6 if news.next_close is not None else left
             if until_close <= 0:
-                self._store.look()
+                self._store.sample_clock()
                 time.sleep(min(pause, left))
-                pause = min(2 * pause, _LOOK_LONGEST)
+                pause = min(2 * pause, _POLL_LONGEST)
             else:
                 self._store.wait(min(left, until_close), self._definitions(news.seq).queue_names)
 
     def _next(self, start: Offset, news: News, most: int) -> Offset | None:
-        """The end of a batch that has something to do, or None."""
+        """Return the end of a batch with something to do, or None."""
         now = self._definitions(news.seq)
         at = starts(start, self._definitions(start.seq), now)
         held = self._held(start, at, now, news)
         floor = min((floor for floor in news.floors if floor > start.live), default=None)
         upto = Position(news.horizon - 1, LARGEST)
         if floor is not None:
-            # A run that begins again stops just where the one before it has stopped, so that what it gives
-            # out up to there is the same, and known to be.
+            # A restarted run stops exactly where the previous one stopped, so that its output up to there is
+            # the same, and known to be.
             upto = min(upto, Position(floor[0], floor[1]))
             news = news._replace(tick=floor[2] if news.tick is None else min(news.tick, floor[2]))
         whole = upto
         upto, news = self._cut(now, at.live, start.position, upto, news)
         is_cut = upto < whole
         live = self._reach(now.queues(at.live), live_start(now, at.live, start), upto, start.tick, news, most)
-        # Those that catch up now have read as far as the others; the safe time is for all of them.
+        # Streams that caught up have read as far as the others; the safe time applies to all of them.
         upto = live.position if live.is_early else upto
         position = max(start.position, live.position if live.messages else start.position)
         if (floor is not None or is_cut) and not live.is_early:
             position = max(position, upto)
         read = live.messages
         budget = max(most - read, min(SPLIT_ROWS, most))
-        behind = {name_of(stream): place for stream, place in held.items()}
+        behind = {name_of(stream): point for stream, point in held.items()}
         waiting = list(cohorts(at.behind).items())
         turn = start.n % len(waiting) if waiting else 0
         for after, streams in waiting[turn:] + waiting[:turn]:
@@ -201,7 +201,7 @@ class StreamsReader(DataSourceStreamReader):
                 position = max(position, reach.position)
         closes = news.next_close is not None and live.tick >= news.next_close
         changed = news.seq != start.seq or behind != start.behind or is_cut
-        # Only with its first batch beyond the run before it does a run say which windows it has open.
+        # A run reports its open windows only with its first batch beyond the previous run.
         takes_over = bool(news.floors) and live.tick > start.tick
         if not (read or at.added or closes or changed or takes_over or floor is not None):
             return None
@@ -210,14 +210,14 @@ class StreamsReader(DataSourceStreamReader):
             behind=behind, again=floor is not None,
         )  # fmt: skip
 
-    def _held(self, start: Offset, at: Starts, now: Definitions, news: News) -> dict[Stream, Place]:
-        """Jobs for which nothing is read: paused, failed, or with a full output queue. They keep their place.
+    def _held(self, start: Offset, at: Starts, now: Definitions, news: News) -> dict[Stream, ReadPoint]:
+        """Return the jobs on hold: paused, failed, or with a full output queue. They keep their position.
 
-        One that has failed goes back to where its state is as of.
+        A failed one goes back to the position of its state.
         """
-        failed = {(stream, version): (run, place) for stream, version, run, *place in news.failures}
+        failed = {(stream, version): (run, point) for stream, version, run, *point in news.failures}
         full = self._store.full_queues() if now.plans else set()
-        held: dict[Stream, Place] = {}
+        held: dict[Stream, ReadPoint] = {}
         waiting = (
             {stream for stream in now.plans if now.window_queues.get(stream[0]) in full} if full else set()
         )
@@ -231,14 +231,14 @@ class StreamsReader(DataSourceStreamReader):
             if stream not in at.live and stream not in at.behind:
                 continue
             is_broken = stream in now.broken
-            place = start.place(stream)
+            point = start.read_point(stream)
             if stream in at.behind:
-                place = start.behind.get(name_of(stream), (*at.behind[stream], NEVER))
+                point = start.behind.get(name_of(stream), (*at.behind[stream], NEVER))
             if is_broken and stream not in failed:
-                self._store.note_failure(stream, start, place, now.broken[stream])
+                self._store.note_failure(stream, start, point, now.broken[stream])
             if stream in failed and failed[stream][0] == start.run:
-                place = min(place, (failed[stream][1][0], failed[stream][1][1], failed[stream][1][2]))
-            held[stream] = place
+                point = min(point, (failed[stream][1][0], failed[stream][1][1], failed[stream][1][2]))
+            held[stream] = point
         for stream in held:
             at.live.discard(stream)
             at.behind.pop(stream, None)
@@ -247,7 +247,7 @@ class StreamsReader(DataSourceStreamReader):
     def _cut(
         self, now: Definitions, streams: set[Stream], after: Position, upto: Position, news: News
     ) -> tuple[Position, News]:
-        """How far some streams can read before one of them changes its version, and the safe time there."""
+        """Return the end of a read before the next change of version, and the safe time there."""
         cuts = [
             cut
             for stream, positions in now.cuts.items()
@@ -264,7 +264,7 @@ class StreamsReader(DataSourceStreamReader):
     def _reach(
         self, queues: list[int], after: Position, upto: Position, tick: int, news: News, most: int
     ) -> _Reach:
-        """How far some queues can be read now."""
+        """Return how far some queues can be read now."""
         safe = tick if news.tick is None else max(tick, news.tick)
         last = self._store.last(queues, after, upto) if queues else None
         if last is None:
@@ -280,7 +280,7 @@ class StreamsReader(DataSourceStreamReader):
         return _Reach(last, safe, (len(cuts) + 1) * rows, is_early)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The parts of a batch to read in parallel; the first task also tells every bucket of its end."""
+        """Split a batch for parallel reads; the first task also announces the batch's end to every bucket."""
         before, after = Offset.parse(start), Offset.parse(end)
         now = self._definitions(after.seq)
         splits = []
@@ -330,5 +330,5 @@ class StreamsReader(DataSourceStreamReader):
 
 
 def one_row(bucket: int, end: str | None, records: bytes | None) -> pa.RecordBatch:
-    """A row for Spark."""
+    """Build a row for Spark."""
     return pa.record_batch([[bucket], [end], [records]], schema=_ARROW)

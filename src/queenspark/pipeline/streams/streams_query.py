@@ -1,4 +1,4 @@
-"""The one query that serves all streams."""
+"""The query that serves all streams."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SUMS = ("records", "windows", "open_windows", "state_bytes")
 
 
 class StreamsQuery:
-    """Cuts the messages of all streams into windows and pushes these into the window queues."""
+    """Computes the windows of all streams and pushes them to the window queues."""
 
     name = STREAMS_QUERY
     seq = 0
@@ -52,7 +52,7 @@ class StreamsQuery:
 
     @classmethod
     def of(cls, settings: Settings, url: str) -> StreamsQuery:
-        """The query as the settings want it."""
+        """Build the query from the settings."""
         key = settings.encryption_key
         return cls(
             url,
@@ -90,11 +90,11 @@ class StreamsQuery:
         return self._started
 
     def report(self, batches: Sequence[StreamingQueryProgress]) -> dict[str, Any]:
-        """What the last batch did, and rates over the last minute; late records go to the log."""
+        """Report the last batch, and rates over the last minute; late records are logged."""
         measured = self._rates.measure()
         for stream in measured.late:
             log.warning(
-                "stream %s in %s: %d late records, whose windows were sealed already",
+                "stream %s in %s: %d late records, after their windows were sealed",
                 stream.name, stream.namespace, stream.records,
             )  # fmt: skip
         for batch in batches:
@@ -121,7 +121,7 @@ class StreamsQuery:
         }
 
     def _observe(self, batch: StreamingQueryProgress) -> None:
-        """Take the sums over the buckets, and how long each of them took."""
+        """Collect the sums over the buckets, and the duration of each."""
         found = (batch["observedMetrics"] or {}).get("batch")
         if found is None:
             return
@@ -132,7 +132,7 @@ class StreamsQuery:
                 self._bucket_times[number].observe(seconds)
 
     def failed(self, reason: str) -> None:
-        """The report says it."""
+        """Do nothing: the report includes the failure."""
 
     def close(self) -> None:
         """Disconnect."""
@@ -140,12 +140,12 @@ class StreamsQuery:
 
 
 def _time_of(bucket: int) -> str:
-    """The name under which Spark observes how long a bucket took."""
+    """The name of Spark's metric for the duration of a bucket."""
     return f"seconds_{bucket}"
 
 
 def bucket_labels(spark: SparkSession) -> tuple[int, ...]:
-    """A number for each bucket, such that Spark gives every bucket a task of its own."""
+    """Return a label for each bucket, chosen so that Spark runs each in its own task."""
     count = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     parts: dict[int, int] = {}
     frame = spark.range(64 * count).selectExpr("cast(id as int) as label")

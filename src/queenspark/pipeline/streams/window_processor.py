@@ -1,9 +1,9 @@
-"""The stateful step of a query: records of a bucket in, windows and rows out into their queues.
+"""The stateful step of a query: records of a bucket in, windows and rows out to their queues.
 
-The streams query and the queries of single jobs have it alike.
+Shared by the streams query and the queries of single jobs.
 
-Spark keeps the state of each bucket and takes it back to before the batch when a batch is run again. What a
-batch gives is pushed here, once: the sink knows how far each bucket has come.
+Spark keeps the state of each bucket and restores it when a batch is rerun. The output of a batch is pushed
+here, once: the sink tracks the progress of each bucket.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pandas as pd
 import polars as pl
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
-from ...store.progress import End, Place, Stream, name_of, stream_of
+from ...store.progress import End, ReadPoint, Stream, name_of, stream_of
 from ...store.steps import Steps
 from ...store.window_sink import Bucket, Parts, Pushed, WindowSink
 from ...windows import Engine, Result, State
@@ -41,11 +41,11 @@ _COUNTING = {
 
 
 class WindowProcessor(StatefulProcessor):
-    """One call for each bucket and batch."""
+    """One call per bucket and batch."""
 
-    #: The job that has this query for itself; None for the streams query.
+    #: The job that owns this query; None for the streams query.
     job: Stream | None = None
-    #: Columns beside the figures of a bucket, with the value that they have there.
+    #: Additional output columns of a bucket, with their values.
     extra: Mapping[str, Any] = {}
 
     def __init__(self, url: str, epoch: int, buckets: tuple[int, ...], care: Care | None = None) -> None:
@@ -55,7 +55,7 @@ class WindowProcessor(StatefulProcessor):
         self.care = care or Care()
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Spark is about to call."""
+        """Open the state."""
         self._state = BucketState(handle)
 
     def handleInputRows(  # noqa: N802 - Spark's name
@@ -64,7 +64,7 @@ class WindowProcessor(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        """Advance the engine, push what it gives out, keep its state."""
+        """Advance the engine, push its output, save its state."""
         began = time.perf_counter()
         bucket = int(key[0])
         ends, packed = [], []
@@ -81,17 +81,17 @@ class WindowProcessor(StatefulProcessor):
         yield from self.more(bucket)
 
     def batch(self, text: str) -> Batch:
-        """The batch that a bucket is told of."""
+        """Decode the batch announced to a bucket."""
         return msgspec.json.decode(text, type=Batch)
 
     def more(self, bucket: int) -> Iterator[pd.DataFrame]:
-        """What comes out of a bucket beside its figures."""
+        """Additional output of a bucket."""
         return iter(())
 
     def without_counted(
         self, bucket: int, batch: Batch, definitions: Definitions, records: pl.DataFrame
     ) -> pl.DataFrame:
-        """Without what lies before the windows that the run before has left open, where windows count."""
+        """Exclude records before the count windows left open by the previous run."""
         counting = [
             (*stream, row.body.partitioned, spec.rows, spec.each)
             for stream, row in definitions.by_stream.items()
@@ -100,28 +100,28 @@ class WindowProcessor(StatefulProcessor):
         if not counting or records.is_empty():
             return records
         streams = pl.DataFrame(counting, schema=_COUNTING, orient="row")
-        floors = sink_of_this_process(self._url).counted_from(self._place(bucket), batch.end, streams)
+        floors = sink_of_this_process(self._url).counted_from(self._sink_bucket(bucket), batch.end, streams)
         floor = records.select("stream", "version", "key", "txid", "id").join(
             floors, on=["stream", "version", "key"], how="left", maintain_order="left"
         )
         return records.filter(floor.select(is_counted_from()).to_series())
 
     def push(self, bucket: int, batch: Batch, outcome: Outcome, records: int, seconds: float) -> Pushed:
-        """Push what a batch gives in a bucket."""
+        """Push the output of a batch in a bucket."""
         progress = batch.end.progress(
             next_close=outcome.report.next_close_us, records=records, seconds=round(seconds, 4)
         )
-        return sink_of_this_process(self._url).push(self._place(bucket), progress, self.parts(outcome))
+        return sink_of_this_process(self._url).push(self._sink_bucket(bucket), progress, self.parts(outcome))
 
     def parts(self, outcome: Outcome) -> Parts:
-        """What is pushed of an outcome."""
+        """The part of an outcome to push."""
         return outcome.parts()
 
-    def _place(self, bucket: int) -> Bucket:
+    def _sink_bucket(self, bucket: int) -> Bucket:
         return Bucket(self._epoch, self._buckets.index(bucket), len(self._buckets), self.job)
 
     def definitions(self, seq: int) -> Definitions:
-        """The definitions as of a change."""
+        """Return the definitions as of a seq."""
         return definitions_of(self._url, seq, self.job)
 
     def advance(
@@ -133,16 +133,16 @@ class WindowProcessor(StatefulProcessor):
         was: Mapping[Stream, int],
         batch: Batch,
     ) -> Result:
-        """What the engine makes of a batch."""
+        """Run the engine over a batch."""
         return engine.advance(state, records, safe, was)
 
     @property
     def steps(self) -> Steps:
-        """Where it notes which job it computes."""
+        """The notes on the current job."""
         return steps_of_this_process(self._url)
 
     def close(self) -> None:
-        """Connections live on with the process."""
+        """Do nothing: connections live as long as the process."""
 
 
 class Step:
@@ -178,7 +178,7 @@ class Step:
         self.records = sum(frame.height for frame in self._given.records) + self._given.rows.height
 
     def run(self) -> int:
-        """Advance the engine, push, keep the state; how much is new in the queues."""
+        """Advance the engine, push, save the state; return the number of new windows and rows."""
         failed = dict(self._given.failed)
         if disabled := self._processor.care.failures(self._definitions):
             failed |= {stream: disabled[stream] for stream in self._with_work() if stream in disabled}
@@ -188,13 +188,13 @@ class Step:
         seconds = time.perf_counter() - self._began
         pushed = self._processor.push(self._bucket, self._batch, self.outcome, self.records, seconds)
         if pushed.failed is not None and pushed.failed.keys() != self.outcome.failed.keys():
-            # The batch was pushed before, and then other jobs failed: their state is to be what it was then.
+            # The batch was pushed before, with other failed jobs: restore their state as of then.
             self.outcome = self._advance(pushed.failed)
         self._keep()
         return pushed.new
 
     def _with_work(self) -> set[Stream]:
-        """Jobs that have records here, or state, and that go on with this batch."""
+        """Jobs with records or state here that take part in this batch."""
         found = _streams(self._before)
         for frame in (*self._given.records, self._given.rows):
             found.update(frame.select("stream", "version").unique().rows())
@@ -203,18 +203,18 @@ class Step:
             for stream in found
             if stream in self._alive
             and stream in self._definitions.plans
-            and self._batch.end.place(stream) > self._place(stream)
+            and self._batch.end.read_point(stream) > self._read_point(stream)
         }
 
     def _rehearse(self, failed: Mapping[Stream, str]) -> None:
-        """Compute each job alone, with a note of it, and throw the result away."""
+        """Compute each job alone, noting it, and discard the result."""
         for stream in sorted(self._with_work() - failed.keys()):
             others = {each: "" for each in self._alive if each != stream}
             with self._processor.steps.noted(stream):
                 self._advance(others)
 
     def _advance(self, failed: Mapping[Stream, str]) -> Outcome:
-        """What the batch gives. Jobs that fail are left as they are."""
+        """Compute the output of the batch. Failed jobs keep their state."""
         end, start = self._batch.end, self._batch.start
         engine = self._definitions.engine(self._alive)
         failed = dict(failed)
@@ -238,41 +238,43 @@ class Step:
                 given.without(failed),
                 failed,
                 self._over(),
-                self._place,
+                self._read_point,
             )
             if outcome.failed.keys() == failed.keys():
                 return outcome
             failed = outcome.failed
 
     def _keep(self) -> None:
-        """Keep the state, and where jobs stand that have failed here or elsewhere."""
+        """Save the state, and the positions of jobs that failed here or elsewhere."""
         end = self._batch.end
         cursors = {
-            name: cursor for name, cursor in self._cursors.items() if end.place(stream_of(name))[:2] < cursor
+            name: cursor
+            for name, cursor in self._cursors.items()
+            if end.read_point(stream_of(name))[:2] < cursor
         }
         for stream in self.outcome.failed:
-            cursors[name_of(stream)] = self._cursors.get(name_of(stream), self._place(stream)[:2])
+            cursors[name_of(stream)] = self._cursors.get(name_of(stream), self._read_point(stream)[:2])
         self._states.save(self._bucket, self._before, self.outcome.state, cursors)
 
     def _moved_back(self, cursors: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
-        """The cursors, with those of jobs that go back because they have failed in another bucket."""
+        """Move back the cursors of jobs that failed in another bucket."""
         found = dict(cursors)
-        for name, place in self._batch.end.behind.items():
-            before = self._place(stream_of(name))[:2]
-            if (place[0], place[1]) < before and name not in found:
+        for name, point in self._batch.end.behind.items():
+            before = self._read_point(stream_of(name))[:2]
+            if (point[0], point[1]) < before and name not in found:
                 found[name] = before
         return found
 
-    def _place(self, stream: Stream) -> Place:
-        """Where a stream stands before the batch."""
+    def _read_point(self, stream: Stream) -> ReadPoint:
+        """The position of a stream before the batch."""
         if stream in self._known:
-            return self._batch.start.place(stream)
+            return self._batch.start.read_point(stream)
         if stream not in self._definitions.by_stream:
             return self._batch.start.live
         return (*self._definitions.begin(stream), NEVER)
 
     def _unread(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Without what this bucket has had before a job failed elsewhere."""
+        """Exclude records that this bucket already processed before a job failed elsewhere."""
         if not self._cursors or frame.is_empty():
             return frame
         is_read = pl.lit(False)
@@ -283,7 +285,7 @@ class Step:
         return frame.filter(~is_read)
 
     def _over(self) -> set[Stream]:
-        """The versions that are over with this batch, and of which something is kept."""
+        """The versions that end with this batch and still have state."""
         over = self._definitions.by_stream.keys() - self._alive.keys()
         return _streams(self._before) & over if over else over
 
@@ -292,20 +294,20 @@ _sinks = Kept(WindowSink)
 
 
 def sink_of_this_process(url: str) -> WindowSink:
-    """The sink of a database, by its URL or a reference to it; it lives on with the worker."""
+    """Return the cached sink of a database, by its URL or a reference to it."""
     return _sinks.of(reveal(url).url)
 
 
 def _ticks(end: End, streams: Collection[Stream]) -> dict[Stream, int]:
     """The safe time of some streams."""
     found = dict.fromkeys(streams, end.tick)
-    for name, place in end.behind.items():
+    for name, point in end.behind.items():
         if (stream := stream_of(name)) in found:
-            found[stream] = place[2]
+            found[stream] = point[2]
     return found
 
 
 def _streams(state: State | None) -> set[Stream]:
-    """The streams and versions of which something is kept."""
+    """The streams and versions with state."""
     summaries = state.summaries() if state is not None else []
     return {stream for each in summaries for stream in each.numbers.values()}

@@ -27,13 +27,13 @@ from .division import quotient
 from .times import checked_timestamp, shifted_date
 
 _WIDE = pl.Int128
-#: Spark rounds the sign change of longer DECIMALs.
+#: Spark rounds the negation of longer DECIMALs.
 MOST_EXACT_DIGITS = 34
 _ZERO = "division by zero"
 
 
 def arithmetic(operator: str, left: Compiled, right: Compiled, span: Span) -> Compiled:
-    """A binary operation on numbers, or a time and an interval."""
+    """Compile a binary operation on numbers, or on a time and an interval."""
     if operator in "+-" and {left.type, right.type} & {DATE, TIMESTAMP, INTERVAL}:
         return _time_sum(operator, left, right, span)
     for operand in (left, right):
@@ -53,7 +53,7 @@ def arithmetic(operator: str, left: Compiled, right: Compiled, span: Span) -> Co
 
 
 def negative(operand: Compiled, span: Span) -> Compiled:
-    """The number with the other sign."""
+    """Compile a negation."""
     kind = operand.type
     if kind == INTERVAL:
         return Compiled(-operand.value, kind, operand.error)
@@ -111,7 +111,7 @@ def _integers(operator: str, left: Compiled, right: Compiled) -> Compiled:
 def _quotient(
     operator: str, left: Compiled, right: Compiled, a: pl.Expr, b: pl.Expr, kind: SqlType
 ) -> Compiled:
-    """DIV and %: cut off towards zero, and the remainder has the sign of the dividend."""
+    """DIV and %: truncated towards zero, and the remainder has the sign of the dividend."""
     whole = cut_quotient(a, b)
     zero = (b == 0) & a.is_not_null()
     own = fail_where(zero, _ZERO)
@@ -122,7 +122,7 @@ def _quotient(
 
 
 def cut_quotient(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    """A / b without its fraction; NULL for a division by zero."""
+    """A / b, truncated; NULL for a division by zero."""
     divisor = pl.when(b != 0).then(b)
     return a.abs() // divisor.abs() * (a.sign() * divisor.sign())
 
@@ -166,7 +166,7 @@ def _decimals(operator: str, left: Compiled, right: Compiled, span: Span) -> Com
 
 
 def _decimal_of(operand: Compiled) -> SqlType:
-    """A whole number as a DECIMAL: a literal has only the digits that it needs."""
+    """An integer as a DECIMAL: a literal has only the digits that it needs."""
     if operand.type.is_integer and isinstance(operand.literal, Literal):
         return decimal(len(operand.literal.text.lstrip("-0") or "0"), 0)
     return as_decimal(operand.type)
@@ -175,13 +175,13 @@ def _decimal_of(operand: Compiled) -> SqlType:
 def _decimal_quotient(
     left: Compiled, right: Compiled, kind: SqlType, one: SqlType, other: SqlType
 ) -> Compiled:
-    # One more digit than the result has, for the rounding; then the dividend fits into 128 bits.
+    # One more digit than the result, for rounding; then the dividend fits into 128 bits.
     shift = kind.scale - one.scale + other.scale
     a = units(left.value, left.type, one.scale + shift)
     b = units(right.value, right.type, other.scale)
     divisor = pl.when(b != 0).then(b)
     magnitude = (a.abs() + divisor.abs() // 2) // divisor.abs()
-    # Half up: (2a + b) // 2b, without the doubled numbers.
+    # Half up: (2a + b) // 2b, without doubling.
     rest = a.abs() - (a.abs() // divisor.abs()) * divisor.abs()
     magnitude = a.abs() // divisor.abs() + (rest >= divisor.abs() - rest).cast(_WIDE)
     count = magnitude * (a.sign() * divisor.sign())

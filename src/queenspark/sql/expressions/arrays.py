@@ -1,4 +1,4 @@
-"""Arrays: an index counts from 0, as in Spark; outside of the array it is an error."""
+"""Arrays: indexes count from 0, as in Spark; an index out of bounds is an error."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def size(argument: Argument) -> Compiled:
 
 
 def array_contains(array: Argument, value: Argument) -> Compiled:
-    """ARRAY_CONTAINS: NULL when it is not found and the array has a NULL."""
+    """ARRAY_CONTAINS: NULL if it is not found and the array contains a NULL."""
     element_type = array.type.element
     if element_type is None or value.type == NULL:
         raise array.span.error(f"expected an ARRAY and a value, found {array.type} and {value.type}")

@@ -1,4 +1,4 @@
-"""CAST and TRY_CAST, by ANSI rules: a value that does not fit is an error, or NULL for TRY_CAST."""
+"""CAST and TRY_CAST, by ANSI rules: an invalid value is an error, or NULL for TRY_CAST."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _EXACT = Context(prec=500, rounding=ROUND_HALF_UP)
 
 
 def cast(operand: Compiled, to: SqlType, span: Span, *, trying: bool = False) -> Compiled:
-    """A value in another type."""
+    """Convert a value to another type."""
     if operand.type == to or operand.type == NULL:
         return widened(operand, to)
     converted = _converted(operand, to, span)
     if not trying or converted.error is None:
         return converted
-    # The operand's own error stays one.
+    # The operand's own error is kept.
     own = _converted(operand.failing(None), to, span).error
     value = converted.value if own is None else pl.when(own.is_null()).then(converted.value)
     return Compiled(value, to, operand.error)
@@ -80,7 +80,7 @@ def _misfit(operand: Compiled, to: SqlType) -> pl.Expr:
 
 
 def _checked(operand: Compiled, value: pl.Expr, to: SqlType) -> Compiled:
-    """A conversion that gives NULL exactly where it fails."""
+    """A conversion whose result is NULL exactly where it fails."""
     own = fail_where(value.is_null() & operand.value.is_not_null(), _misfit(operand, to))
     return Compiled(value, to, in_turn([operand], own))
 
@@ -112,11 +112,11 @@ def _to_decimal(operand: Compiled, to: SqlType) -> Compiled:
         digits = operand.value.cast(pl.Float64)
         finite = operand._replace(
             value=pl.when(digits.is_finite()).then(digits), type=DOUBLE
-        )  # else NULL, as in Spark
+        )  # otherwise NULL, as in Spark
         return _checked(finite, per_value(finite.value, _decimal_of(to), to.column), to)
     own_scale = kind.scale if kind.is_decimal else 0
     if kind.is_decimal and kind.precision - kind.scale + max(kind.scale, to.scale) > 38:
-        # More digits than 128 bits hold: by way of Python's decimals.
+        # Too many digits for 128 bits: convert through Python's decimals.
         return _checked(operand, per_value(operand.value, _decimal_of(to), to.column), to)
     if not kind.is_decimal and to.scale > 18:
         return _checked(operand, per_value(operand.value, _decimal_of(to), to.column), to)

@@ -10,7 +10,7 @@ from .compiled import Compiled, all_of, in_turn
 from .conversion import same_type
 from .logic import conjunction, negation
 
-#: Items of IN that are compared one by one.
+#: Maximum number of IN items that are compared one by one.
 MOST_ITEMS = 200
 
 
@@ -38,7 +38,7 @@ def comparison(operator: str, left: Compiled, right: Compiled, span: Span) -> Co
 
 
 def membership(operand: Compiled, items: list[Compiled], span: Span, *, negated: bool) -> Compiled:
-    """`x IN (…)`: NULL if there is no match and a NULL among the items."""
+    """`x IN (…)`: NULL if there is no match but a NULL among the items."""
     value, *rest = same_type([operand, *items], span, "comparing (IN)")
     if value.type.element is not None or value.type == INTERVAL:
         raise span.error(f"{value.type} cannot be compared")
@@ -55,7 +55,7 @@ def membership(operand: Compiled, items: list[Compiled], span: Span, *, negated:
 
 
 def _constants(items: list[Compiled]) -> pl.Series | None:
-    """The items as a column, where all are constants that are compared bit by bit."""
+    """The items as a column, if all are constants with bitwise equality."""
     kind = items[0].type
     plain = kind.is_integer or kind.is_text or kind in (BOOLEAN, DATE, TIMESTAMP)
     if not plain or any(item.error is not None or item.value.meta.root_names() for item in items):
@@ -66,7 +66,7 @@ def _constants(items: list[Compiled]) -> pl.Series | None:
 def _among(value: pl.Expr, constants: pl.Series) -> pl.Expr:
     found = value.is_in(constants.drop_nulls().unique().implode())
     if constants.null_count():
-        found = pl.when(found).then(pl.lit(True))  # else it could be the NULL
+        found = pl.when(found).then(pl.lit(True))  # otherwise it could be the NULL
     return pl.when(value.is_not_null()).then(found)
 
 
@@ -75,7 +75,7 @@ def _one_by_one(value: Compiled, rest: list[Compiled]) -> Compiled:
     error: pl.Expr | None = None
     for item in rest:
         if item.error is not None:
-            # Items behind a match are not looked at.
+            # Items after a match are not evaluated.
             late = pl.when(~found.fill_null(False)).then(item.error)
             error = late if error is None else pl.coalesce(error, late)
         found = found | (value.value == item.value)

@@ -1,7 +1,7 @@
-"""A compiled expression: for each row a value, and an error where the value could not be computed.
+"""A compiled expression: a value for each row, or an error if it could not be computed.
 
-Nothing here ever raises for a row. Spark evaluates operands from left to right and stops at the first NULL or
-error; `in_turn` gives the error that it would raise.
+Row errors are never raised here. Spark evaluates operands from left to right and stops at the first NULL or
+error; `in_turn` selects the error that it would raise.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..types import SqlType
 
 
 class Compiled(NamedTuple):
-    """An expression over columns. `error` is None when no row can fail."""
+    """An expression over columns. `error` is None if no row can fail."""
 
     value: pl.Expr
     type: SqlType
@@ -30,7 +30,7 @@ class Compiled(NamedTuple):
 
 
 class Argument(NamedTuple):
-    """An argument of a function, and where it was written."""
+    """An argument of a function, with its source location."""
 
     compiled: Compiled
     span: Span
@@ -47,7 +47,7 @@ class Argument(NamedTuple):
 
 
 def fail_where(condition: pl.Expr, message: str | pl.Expr) -> pl.Expr:
-    """An error in the rows where the condition holds."""
+    """An error in the rows that satisfy the condition."""
     text = pl.lit(message) if isinstance(message, str) else message
     return pl.when(condition.fill_null(False)).then(text)
 
@@ -61,7 +61,7 @@ def first_error(*errors: pl.Expr | None) -> pl.Expr | None:
 
 
 def in_turn(operands: Sequence[Compiled], own: pl.Expr | None = None) -> pl.Expr | None:
-    """The error of a function that gives NULL when an operand is NULL, and then looks at no other."""
+    """The error of a function that returns NULL at the first NULL operand, without evaluating the rest."""
     error = own
     for operand in reversed(operands):
         if error is not None and operand.error is not None:
@@ -74,5 +74,5 @@ def in_turn(operands: Sequence[Compiled], own: pl.Expr | None = None) -> pl.Expr
 
 
 def all_of(operands: Sequence[Compiled], own: pl.Expr | None = None) -> pl.Expr | None:
-    """The error of a function that looks at all of its operands."""
+    """The error of a function that evaluates all of its operands."""
     return first_error(*(operand.error for operand in operands), own)

@@ -1,4 +1,4 @@
-"""Expressions to polars: a tree and the meaning of its names give a value and an error for each row."""
+"""Compiles expressions to polars: a value and an error for each row."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from .logic import conjunction, disjunction, is_test, negation
 from .program import Program
 from .text import concat, like
 
-#: What a path means; it raises SqlError for an unknown one.
+#: Resolves a path; raises SqlError for an unknown one.
 Resolve = Callable[[Path], Compiled]
-#: What a node means besides its own meaning: an aggregate, or an expression that GROUP BY names.
+#: Overrides the compilation of a node: an aggregate, or an expression in GROUP BY.
 Special = Callable[[Node], Compiled | None]
 
 
@@ -52,9 +52,9 @@ class _Scope:
 def compile_expression(
     node: Node, resolve: Resolve, program: Program, special: Special | None = None
 ) -> Compiled:
-    """Compile an expression; its value is there once the program was applied to a frame.
+    """Compile an expression; its value is available once the program was applied to a frame.
 
-    Raises SqlError for unknown names and types that do not fit.
+    Raises SqlError for unknown names and mismatched types.
     """
     return _compile(node, _Scope(resolve, program, special))
 

@@ -1,4 +1,4 @@
-"""CASE, IF, COALESCE, NULLIF: a branch that is not taken cannot fail."""
+"""CASE, IF, COALESCE, NULLIF: a branch not taken cannot fail."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .logic import truth
 
 
 def choice(branches: Sequence[tuple[Compiled, Compiled]], otherwise: Compiled | None, span: Span) -> Compiled:
-    """The value of the first branch whose condition holds."""
+    """The value of the first branch with a true condition."""
     last = otherwise or Compiled(pl.lit(None), NULL)
     *values, last = same_type([*(value for _, value in branches), last], span, "a result of")
     value, error = last.value, last.error
@@ -35,7 +35,7 @@ def choice(branches: Sequence[tuple[Compiled, Compiled]], otherwise: Compiled | 
 
 
 def coalesced(operands: list[Compiled], span: Span) -> Compiled:
-    """The first value that is not NULL."""
+    """The first non-NULL value."""
     *rest, last = same_type(operands, span, "a result of")
     value, error = last.value, last.error
     for operand in reversed(rest):
@@ -46,7 +46,7 @@ def coalesced(operands: list[Compiled], span: Span) -> Compiled:
 
 
 def null_if(left: Compiled, right: Compiled, span: Span) -> Compiled:
-    """NULL where both are equal, else the first."""
+    """NULL if both are equal, else the first."""
     equal = comparison("=", left, right, span)
     value = pl.when(~equal.value.fill_null(False)).then(left.value)
     return Compiled(value, left.type, equal.error)

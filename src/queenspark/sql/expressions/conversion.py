@@ -1,4 +1,4 @@
-"""Conversions that Spark makes by itself; no value can fail: to a wider number, from DATE to TIMESTAMP."""
+"""Spark's implicit conversions, which cannot fail: to a wider number, from DATE to TIMESTAMP."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .decimals import from_units, units
 
 
 def widened(compiled: Compiled, to: SqlType) -> Compiled:
-    """The expression in a type that holds all its values."""
+    """Convert to a type that holds all its values."""
     kind = compiled.type
     if kind == to or (kind.is_text and to.is_text):
         return compiled._replace(type=to)
@@ -21,7 +21,7 @@ def widened(compiled: Compiled, to: SqlType) -> Compiled:
     if to.is_decimal:
         return Compiled(from_units(units(value, kind, to.scale), to), to, compiled.error)
     if kind.is_decimal and to == DOUBLE:
-        # By way of its digits: division by a power of ten can be off in the last bit.
+        # Through its digits: division by a power of ten can be off in the last bit.
         return Compiled(value.cast(pl.String).cast(pl.Float64, strict=False), to, compiled.error)
     if to == TIMESTAMP:
         return Compiled(value.cast(pl.Datetime("us")).dt.replace_time_zone("UTC"), to, compiled.error)
@@ -29,7 +29,7 @@ def widened(compiled: Compiled, to: SqlType) -> Compiled:
 
 
 def same_type(operands: list[Compiled], span: Span, what: str) -> list[Compiled]:
-    """The operands in the type that all of them have in common."""
+    """Convert the operands to their common type."""
     kind = operands[0].type
     for operand in operands[1:]:
         found = common(kind, operand.type)
@@ -40,7 +40,7 @@ def same_type(operands: list[Compiled], span: Span, what: str) -> list[Compiled]
 
 
 def mismatch(one: SqlType, other: SqlType, span: Span, what: str) -> Exception:
-    """An error: two types do not go together."""
+    """The error for two incompatible types."""
     if one.is_decimal and other.is_numeric:
         return span.error(f"{what} {one} and {other} needs more than 38 digits; CAST them to fewer")
     return span.error(f"{what} {one} and {other} is not possible; CAST one of them")

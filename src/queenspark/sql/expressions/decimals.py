@@ -1,4 +1,4 @@
-"""DECIMALs as whole numbers of their smallest unit: exact, and never an error that polars raises."""
+"""DECIMALs as integers in their smallest unit: exact, and without polars errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def units(value: pl.Expr, kind: SqlType, scale: int) -> pl.Expr:
 
 
 def from_units(count: pl.Expr, kind: SqlType) -> pl.Expr:
-    """The DECIMAL that is this count of its smallest unit; NULL where it has too many digits."""
+    """The DECIMAL of this count of its smallest unit; NULL if it has too many digits."""
     fits = count.abs() < pl.lit(
         10**kind.precision if kind.precision < MOST_DIGITS else 10**MOST_DIGITS, dtype=_WIDE
     )
@@ -44,5 +44,5 @@ def rounded(count: pl.Expr, drop: int) -> pl.Expr:
 
 
 def truncated(count: pl.Expr, drop: int) -> pl.Expr:
-    """A count without its last digits, cut off."""
+    """A count without its last digits, truncated."""
     return count.abs() // pl.lit(10**drop, dtype=_WIDE) * count.sign() if drop > 0 else count

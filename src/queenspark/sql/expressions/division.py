@@ -1,7 +1,7 @@
-"""Division of floating-point numbers as IEEE 754 has it.
+"""IEEE 754 division of floating-point numbers.
 
-Polars divides a column by a constant by way of its reciprocal, which is off in the last bit for a third of
-all numbers. So a constant divisor is made a column first.
+Polars divides a column by a constant through its reciprocal, which is off in the last bit for a third of all
+numbers. So a constant divisor is turned into a column first.
 """
 
 from __future__ import annotations

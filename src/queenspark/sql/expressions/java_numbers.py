@@ -1,4 +1,4 @@
-"""Floating-point numbers as Java writes and rounds them: `1.0E7`, half up on the decimal digits."""
+"""Java's formatting and rounding of floating-point numbers: `1.0E7`, half up on the decimal digits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EXACT = Context(prec=2_000, rounding=ROUND_HALF_UP)
 
 
 def per_value(column: pl.Expr, function: Callable[[Any], Any], kind: pl.DataType) -> pl.Expr:
-    """Apply a function to each value: for the few conversions that polars does differently."""
+    """Apply a function to each value: for the few conversions that differ from polars."""
 
     def apply(values: pl.Series) -> pl.Series:
         return pl.Series(
@@ -24,12 +24,12 @@ def per_value(column: pl.Expr, function: Callable[[Any], Any], kind: pl.DataType
 
 
 def double_text(value: float) -> str:
-    """A DOUBLE as Java's Double.toString gives it."""
+    """Format a DOUBLE as Java's Double.toString does."""
     return _text(value, repr(value))
 
 
 def float_text(value: float) -> str:
-    """A FLOAT as Java's Float.toString gives it."""
+    """Format a FLOAT as Java's Float.toString does."""
     return _text(value, _shortest_float(value))
 
 
@@ -39,7 +39,7 @@ def _text(value: float, shortest: str) -> str:
     if value == 0:
         return shortest if "." in shortest else f"{shortest}.0"
     size = abs(value)
-    if _digits(shortest) == 1:  # Java wants two digits, the nearest ones
+    if _digits(shortest) == 1:  # Java uses two digits, the nearest ones
         shortest = f"{value:.1e}"
     sign, digits, exponent = Decimal(shortest).normalize(_EXACT).as_tuple()
     assert isinstance(exponent, int)
@@ -60,7 +60,7 @@ def _digits(text: str) -> int:
 
 
 def _shortest_float(value: float) -> str:
-    """The shortest digits that are this FLOAT and no other."""
+    """The shortest digits that identify this FLOAT."""
     if not isfinite(value) or value == 0:
         return repr(value)
     for precision in range(1, 10):
@@ -75,7 +75,7 @@ def _as_float(value: float) -> float:
 
 
 def rounded_double(places: int) -> Callable[[float], float]:
-    """Round half up on the digits that Java would write."""
+    """Round half up on the digits of Java's formatting."""
     unit = Decimal(1).scaleb(-places)
 
     def round_one(value: float) -> float:

@@ -29,7 +29,7 @@ _WHOLE = {"bigint": BIGINT, "smallint": SMALLINT, "tinyint": TINYINT}
 
 
 def literal(node: Literal) -> Compiled:
-    """A constant, in the type that Spark gives it."""
+    """A constant, in the type of Spark's literal."""
     value, kind = _value(node)
     return Compiled(pl.lit(value, dtype=kind.column), kind, literal=node)
 

@@ -1,4 +1,4 @@
-"""AND, OR, NOT and IS with three values. The right side is not looked at when the left side decides."""
+"""AND, OR, NOT and IS in three-valued logic. The right side is not evaluated if the left side decides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .conversion import widened
 
 
 def truth(operand: Compiled, span: Span, what: str) -> Compiled:
-    """A condition, or an error."""
+    """A condition; raises SqlError for other types."""
     if operand.type not in (BOOLEAN, NULL):
         raise span.error(f"{what} needs a BOOLEAN, found {operand.type}; write a comparison")
     return widened(operand, BOOLEAN)

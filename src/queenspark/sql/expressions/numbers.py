@@ -99,19 +99,19 @@ def square_root(argument: Argument) -> Compiled:
 
 
 def modulo(left: Argument, right: Argument) -> Compiled:
-    """MOD: the sign of the dividend."""
+    """MOD: has the sign of the dividend."""
     return arithmetic("%", left.compiled, right.compiled, left.span)
 
 
 def positive_modulo(left: Argument, right: Argument) -> Compiled:
-    """PMOD of whole numbers."""
+    """PMOD of integers."""
     for each in (left, right):
         if not each.type.is_integer:
             raise each.span.error(f"PMOD needs whole numbers, found {each.type}; use CAST")
     a, b = same_type([left.compiled, right.compiled], left.span, "PMOD of")
     x, y = a.value.cast(pl.Int128), b.value.cast(pl.Int128)
     rest = x - cut_quotient(x, y) * y
-    # Java's sum of an INT or BIGINT overflows without notice.
+    # Java's sum of INTs or BIGINTs overflows silently.
     sum_type = pl.Int64 if a.type.bits == 64 else pl.Int32
     again = (rest.cast(sum_type) + y.cast(sum_type)).cast(pl.Int128)
     value = pl.when(rest < 0).then(again - cut_quotient(again, y) * y).otherwise(rest)
@@ -120,7 +120,7 @@ def positive_modulo(left: Argument, right: Argument) -> Compiled:
 
 
 def greatest(*arguments: Argument) -> Compiled:
-    """GREATEST: NULLs are left out; NaN is the greatest."""
+    """GREATEST: NULLs are ignored; NaN is the greatest."""
     return _extreme(arguments, most=True)
 
 
@@ -145,7 +145,7 @@ def _extreme(arguments: tuple[Argument, ...], *, most: bool) -> Compiled:
 
 
 def _with_nan(values: list[pl.Expr], *, most: bool) -> pl.Expr:
-    """NaN is larger than every number, and the first of 0.0 and -0.0 counts."""
+    """NaN is larger than every number, and the first of 0.0 and -0.0 wins."""
     has_nan = pl.any_horizontal([value.is_nan() for value in values])
     numbers = [value.fill_nan(None) for value in values]
     best = pl.max_horizontal(numbers) if most else pl.min_horizontal(numbers)

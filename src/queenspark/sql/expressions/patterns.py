@@ -1,7 +1,7 @@
-r"""Patterns of LIKE and RLIKE as regular expressions of polars, with Java's meaning.
+r"""LIKE and RLIKE patterns as regular expressions of polars, with Java's meaning.
 
-Java and Rust agree on a core of the syntax. What lies outside of it is refused, and what means something else
-(`.`, `\d`, `\w`, `\s`, `$`) is spelled out.
+Java and Rust agree on a core of the syntax. Anything outside of it is rejected, and constructs with a
+different meaning (`.`, `\d`, `\w`, `\s`, `$`) are spelled out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LAST_BREAK = r"(?:\r\n|[\n\r\x{85}\x{2028}\x{2029}])\z"
 
 
 def like_pattern(pattern: str, escape: str, span: Span) -> str:
-    """The regular expression of a LIKE pattern."""
+    """Translate a LIKE pattern to a regular expression."""
     parts = []
     characters = iter(pattern)
     for character in characters:
@@ -46,7 +46,7 @@ def _escaped(character: str) -> str:
 
 
 class RegexTranslator:
-    """Translates one Java regular expression, or refuses it."""
+    """Translates one Java regular expression, or rejects it."""
 
     def __init__(self, pattern: str, span: Span) -> None:
         self._pattern = pattern
@@ -175,7 +175,7 @@ class RegexTranslator:
 
 
 def plain_separator(pattern: str, span: Span) -> str:
-    """The text that a separator of SPLIT matches; it must match one text only."""
+    """The text that a separator of SPLIT matches; it must match a single text."""
     text = re.sub(r"\\([^a-zA-Z0-9])", lambda match: f"\0{ord(match[1])}\0", pattern)
     if not pattern or any(character in "\\.[]{}()*+?^$|" for character in text):
         raise span.error(

@@ -1,8 +1,8 @@
-"""A compiled expression as a few columns after each other.
+"""A compiled expression as a sequence of columns.
 
-A function uses its operands several times: for the value, for its NULLs, for errors. Written as one
-expression, a chain of functions would double with every link. So each part becomes a column, computed once,
-and equal parts of several expressions are the same column.
+A function uses its operands several times: for the value, for its NULLs, for errors. As one expression, a
+chain of functions would double with every link. So each part becomes a column, computed once and shared by
+equal parts of several expressions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .compiled import Compiled
 
 
 class Program:
-    """The columns that expressions need before they can be read, in the order of their making."""
+    """The intermediate columns of expressions, in order of creation."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -22,11 +22,11 @@ class Program:
         self._level_of: dict[str, int] = {}
 
     def known(self, text: str) -> Compiled | None:
-        """An expression that was compiled before."""
+        """Return an expression that is already compiled."""
         return self._known.get(text)
 
     def bind(self, text: str, compiled: Compiled) -> Compiled:
-        """Make an expression a column, or a constant."""
+        """Bind an expression to a column, or fold a constant."""
         if not _columns(compiled):
             bound = _folded(compiled)
         else:
@@ -41,7 +41,7 @@ class Program:
         return bound
 
     def apply(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The frame with the columns."""
+        """Add the columns to a frame."""
         for level in self._levels:
             frame = frame.with_columns(level)
         return frame
@@ -60,7 +60,7 @@ def _columns(compiled: Compiled) -> bool:
 
 
 def _folded(compiled: Compiled) -> Compiled:
-    """A constant expression as its value."""
+    """Evaluate a constant expression."""
     error = pl.lit(None, dtype=pl.String) if compiled.error is None else compiled.error
     row = pl.select(value=compiled.value, error=error)
     message = row["error"][0]

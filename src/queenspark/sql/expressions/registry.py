@@ -1,4 +1,4 @@
-"""The scalar functions: what SHOW FUNCTIONS lists. Each one equals Spark's function of the same name."""
+"""The scalar functions, as listed by SHOW FUNCTIONS. Each one equals Spark's function of the same name."""
 
 from __future__ import annotations
 
@@ -523,7 +523,7 @@ _LIST = [
     ),
 ]
 
-#: Second names.
+#: Aliases.
 ALIASES = {
     "SUBSTR": "SUBSTRING",
     "UCASE": "UPPER",
@@ -543,5 +543,5 @@ FUNCTIONS = {function.name: function for function in _LIST}
 
 
 def find(name: str) -> Function | None:
-    """A function by one of its names, in capitals."""
+    """Find a function by one of its names, in upper case."""
     return FUNCTIONS.get(ALIASES.get(name, name))

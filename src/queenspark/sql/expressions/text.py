@@ -1,4 +1,4 @@
-"""Functions on strings; positions count characters (code points) from 1."""
+"""String functions; positions count characters (code points) from 1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .java_numbers import per_value
 from .patterns import LAST_BREAK, RegexTranslator, like_pattern, plain_separator
 from .to_text import to_text
 
-#: How long LPAD, RPAD and REPEAT may make a string.
+#: Maximum length of a string from LPAD, RPAD and REPEAT.
 LONGEST = 100_000
 _MOST = 2**31 - 1
 _SHA = {0: sha256, 224: sha224, 256: sha256, 384: sha384, 512: sha512}
@@ -48,7 +48,7 @@ def constant_string(argument: Argument, what: str) -> str:
 
 
 def constant_number(argument: Argument, what: str, least: int, most: int) -> int:
-    """An argument that must be a whole number literal."""
+    """An argument that must be an integer literal."""
     found = argument.compiled.literal
     if not isinstance(found, Literal) or found.kind != "integer":
         raise argument.span.error(f"{what} must be a whole number")
@@ -142,7 +142,7 @@ def concat(*texts: Argument) -> Compiled:
 
 
 def concat_with(separator: Argument, *texts: Argument) -> Compiled:
-    """CONCAT_WS: NULLs are left out."""
+    """CONCAT_WS: NULLs are skipped."""
     between = constant_string(separator, "the separator")
     parts = [to_text(each.compiled, each.span) for each in texts]
     if not parts:
@@ -187,7 +187,7 @@ def contains(text: Argument, part: Argument) -> Compiled:
 
 
 def position(text: Argument, part: Argument) -> Compiled:
-    """INSTR: where a part begins, or 0."""
+    """INSTR: the position of a part, or 0."""
     a, b = string(text), string(part)
     offset = a.value.str.find(b.value, literal=True)
     before = a.value.cast(pl.Binary).bin.slice(0, offset).cast(pl.String).str.len_chars()
@@ -197,7 +197,7 @@ def position(text: Argument, part: Argument) -> Compiled:
 
 
 def locate(part: Argument, text: Argument) -> Compiled:
-    """LOCATE and POSITION: INSTR with its arguments exchanged."""
+    """LOCATE and POSITION: INSTR with its arguments swapped."""
     return position(text, part)
 
 
@@ -233,7 +233,7 @@ def repeat(text: Argument, times: Argument) -> Compiled:
 
 
 def reverse(text: Argument) -> Compiled:
-    """REVERSE: character by character, also combining ones."""
+    """REVERSE: by character, including combining ones."""
     a = string(text)
     return Compiled(per_value(a.value, lambda value: value[::-1], pl.String()), STRING, a.error)
 

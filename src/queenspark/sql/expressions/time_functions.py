@@ -21,7 +21,7 @@ _UNITS = {
 
 
 def day_of(argument: Argument) -> Compiled:
-    """An argument that must be a DATE; a TIMESTAMP becomes one."""
+    """An argument that must be a DATE; a TIMESTAMP is converted."""
     if argument.type in (NULL, DATE):
         return widened(argument.compiled, DATE)
     if argument.type == TIMESTAMP:
@@ -30,7 +30,7 @@ def day_of(argument: Argument) -> Compiled:
 
 
 def moment_of(argument: Argument) -> Compiled:
-    """An argument that must be a TIMESTAMP; a DATE becomes one."""
+    """An argument that must be a TIMESTAMP; a DATE is converted."""
     if argument.type in (NULL, DATE, TIMESTAMP):
         return widened(argument.compiled, TIMESTAMP)
     raise argument.span.error(f"expected a TIMESTAMP, found {argument.type}; use CAST or TIMESTAMP_MILLIS")

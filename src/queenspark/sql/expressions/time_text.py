@@ -1,4 +1,4 @@
-"""Times out of strings: the forms that Spark reads, except names of time zones and times without a date."""
+"""Times from strings: Spark's formats, except names of time zones and times without a date."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ _NUMBERS = ("year", "month", "day", "hour", "minute", "second", "off_hour", "off
 
 
 def date_of_text(text: pl.Expr) -> pl.Expr:
-    """A DATE, or NULL where the text is none."""
+    """Parse a DATE; NULL if the text is invalid."""
     part = _parts(text, _DATE)
     days = pl.when(_is_day(part)).then(_days(part))
     return days.cast(pl.Int32, strict=False).cast(pl.Date)
 
 
 def timestamp_of_text(text: pl.Expr) -> pl.Expr:
-    """A TIMESTAMP as CAST reads it, or NULL where the text is none."""
+    """Parse a TIMESTAMP as CAST does; NULL if the text is invalid."""
     return _quickly(text, _TIMESTAMP)
 
 
 def timestamp_of_iso(text: pl.Expr) -> pl.Expr:
-    """A TIMESTAMP in a payload: ISO 8601, also with an offset after minutes or without a colon."""
+    """Parse a TIMESTAMP of a payload: ISO 8601, also with an offset after minutes or without a colon."""
     return _quickly(text, _ISO)
 
 
 def iso_timestamps(texts: Sequence[str | None]) -> pl.Series:
-    """The same for values of payloads: what reads the rare forms costs nothing where there are none."""
+    """Do the same for payload values: the rare formats cost nothing if there are none."""
     column = pl.Series("text", texts, dtype=pl.String)
-    if len(texts) > _FEW:  # to compile a regular expression takes as long as to read some thousand times
+    if len(texts) > _FEW:  # compiling a regular expression takes as long as parsing some thousand times
         is_plain = column.str.contains(_PLAIN).fill_null(False)
         plain = column.to_frame().select(
             pl.col("text").str.to_datetime(_PLAIN_FORMAT, strict=False, time_unit="us").alias("text")
@@ -68,7 +68,7 @@ def iso_timestamps(texts: Sequence[str | None]) -> pl.Series:
 
 
 def _plain(text: str) -> datetime | None:
-    """The time of a text such as 2026-01-31T12:00:00.5Z, or None."""
+    """Parse a text in the form 2026-01-31T12:00:00.5Z, or return None."""
     if len(text) < 20 or text[4] != "-" or text[7] != "-" or text[10] != "T" or text[13] != ":":
         return None
     rest = text[19:]
@@ -81,7 +81,7 @@ def _plain(text: str) -> datetime | None:
 
 
 def _quickly(text: pl.Expr, pattern: str) -> pl.Expr:
-    """Most times have one form, which polars reads much faster than a regular expression takes it apart."""
+    """Take a fast path: most times have one form, which polars parses faster than a regular expression."""
     plain = text.str.contains(_PLAIN).fill_null(False)
     quick = pl.when(plain).then(text).str.to_datetime(_PLAIN_FORMAT, strict=False, time_unit="us")
     slow = _moment(_parts(pl.when(~plain).then(text), pattern))
@@ -147,7 +147,7 @@ def _is_day(part: dict[str, pl.Expr]) -> pl.Expr:
 
 
 def _days(part: dict[str, pl.Expr]) -> pl.Expr:
-    """Days since 1970; years are counted from March, so that the leap day is the last."""
+    """Days since 1970; years start in March, so that the leap day comes last."""
     year = part["year"] - (part["month"] <= 2).cast(pl.Int64)
     month = (part["month"] + 9) % 12
     of_year = (153 * month + 2) // 5 + part["day"] - 1

@@ -32,13 +32,13 @@ def outside(micros: pl.Expr) -> pl.Expr:
 
 
 def checked_timestamp(micros: pl.Expr, operands: list[Compiled]) -> Compiled:
-    """A TIMESTAMP that was computed from operands."""
+    """A TIMESTAMP computed from operands."""
     own = fail_where(outside(micros), _OUTSIDE)
     return Compiled(from_micros(pl.when(~outside(micros)).then(micros)), TIMESTAMP, in_turn(operands, own))
 
 
 def shifted_date(day: Compiled, days: Compiled, sign: int) -> Compiled:
-    """A DATE that many days later or earlier."""
+    """A DATE shifted by days."""
     number = day.value.cast(pl.Int32).cast(pl.Int64) + sign * days.value.cast(pl.Int64)
     wrong = outside(number * DAY_US)
     value = pl.when(~wrong).then(number).cast(pl.Int32).cast(pl.Date)

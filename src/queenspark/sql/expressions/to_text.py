@@ -1,4 +1,4 @@
-"""Values as strings, as CAST(x AS STRING) gives them."""
+"""Values as strings, as CAST(x AS STRING) formats them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def to_text(operand: Compiled, span: Span) -> Compiled:
         return Compiled(value.dt.strftime("%Y-%m-%d"), STRING, operand.error)
     if kind == TIMESTAMP:
         text = value.dt.strftime("%Y-%m-%d %H:%M:%S.%6f").str.strip_chars_end("0").str.strip_chars_end(".")
-        # A full second ends in zeros of its own.
+        # A full second would end in zeros.
         whole = value.dt.strftime("%Y-%m-%d %H:%M:%S")
         return Compiled(
             pl.when(value.dt.microsecond() == 0).then(whole).otherwise(text), STRING, operand.error

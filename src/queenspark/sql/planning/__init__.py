@@ -1,4 +1,4 @@
-"""Plans of queries: which columns, which windows, which rows; checked before anything runs."""
+"""Query planning: columns, windows and rows, validated before anything runs."""
 
 from .catalogue import Catalogue, Relation
 from .frozen import freeze, thaw

@@ -1,4 +1,4 @@
-"""The aggregates: their arguments, their result types, and where each one may stand."""
+"""The aggregate functions: arguments, result types, and where each may be used."""
 
 from __future__ import annotations
 
@@ -162,10 +162,10 @@ ALIASES = {
 }
 AGGREGATES = {function.name: function for function in _LIST}
 IGNORES_NULLS = ("FIRST", "LAST")
-#: Those that keep values, and so have a limit.
+#: Aggregates that keep values, with a limit on their number.
 KEEPS_VALUES = ("MEDIAN", "PERCENTILE", "COLLECT_LIST", "COLLECT_SET")
 
 
 def find(name: str) -> AggregateFunction | None:
-    """An aggregate by one of its names."""
+    """Find an aggregate by one of its names."""
     return AGGREGATES.get(ALIASES.get(name, name))

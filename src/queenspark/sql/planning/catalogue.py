@@ -1,4 +1,4 @@
-"""What a planner has to know about the things that a query can read."""
+"""The planner's view of readable relations."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class Relation(NamedTuple):
     kind: RelationKind
     #: Declared columns, or those of a job's SELECT; None for a queue without a schema.
     columns: Mapping[str, SqlType] | None = None
-    #: Types of paths that a sample of the payloads showed.
+    #: Path types from a sample of the payloads.
     paths: Mapping[Path, SqlType] = {}
     #: Whether later rows replace earlier ones.
     updating: bool = False
-    #: Whether the first revisions of its rows have no record twice: those of final windows, but for sessions.
+    #: Whether first revisions count each record once: true for final windows other than sessions.
     revisions: bool = False
-    #: Whether its rows carry a time of their own.
+    #: Whether its rows carry their own event time.
     has_event_time: bool = False
-    #: How late its rows can be, for the jobs that read them.
+    #: The maximum delay of its rows, for the jobs that read them.
     delay_us: int = 0
-    #: Whether each key comes from one partition of Kafka only.
+    #: Whether each key comes from a single partition of Kafka.
     key_in_one_partition: bool = False
-    #: Whether it ends.
+    #: Whether it is finite.
     bounded: bool = False
 
 
@@ -38,7 +38,7 @@ class Catalogue(Protocol):
     """Finds relations by name."""
 
     def find(self, name: str) -> Relation | None:
-        """The relation, if there is one."""
+        """Return the relation, if it exists."""
 
     def names(self) -> Iterable[str]:
         """All names, for hints."""

@@ -1,7 +1,7 @@
-"""A planned query as it is kept: its text, and what was known of the relation when it was planned.
+"""A stored query: its text, and a snapshot of its relation at planning time.
 
-The pipeline plans it again from this alone, at any time and with the same result: what happens to the queue
-or to the schema afterwards changes nothing.
+The pipeline plans it again from this alone, at any time and with the same result: later changes of the queue
+or the schema have no effect.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Output = Literal["rows", "windows"]
 
 
 class FrozenRelation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A relation; types are written as in SQL."""
+    """A relation; types are in SQL syntax."""
 
     name: str
     kind: RelationKind
@@ -38,7 +38,7 @@ class FrozenRelation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, plan: Plan) -> FrozenRelation:
-        """The relation of a plan, with those of its paths that the plan can read."""
+        """Snapshot the relation of a plan, with the paths that the plan can read."""
         relation = plan.relation
         flags = {name: getattr(relation, name) for name in cls.__struct_fields__[4:]}
         columns = relation.columns
@@ -52,7 +52,7 @@ class FrozenRelation(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def thawed(self) -> Relation:
-        """The relation again."""
+        """Restore the relation."""
         flags = {name: getattr(self, name) for name in self.__struct_fields__[4:]}
         columns = None if self.columns is None else {name: _type(text) for name, text in self.columns}
         paths = {path: _type(text) for path, text in self.paths}
@@ -66,7 +66,7 @@ class FrozenQuery(msgspec.Struct, frozen=True, omit_defaults=True):
     relation: FrozenRelation
     columns: tuple[tuple[str, str], ...] = ()
     output: Output = "rows"
-    #: The statement that made it, in its canonical form.
+    #: The original statement, in canonical form.
     statement: str = ""
 
 
@@ -77,16 +77,16 @@ class _One:
         self._relation = relation
 
     def find(self, name: str) -> Relation | None:
-        """The relation, whatever it is called by now."""
+        """Return the relation, for any name."""
         return self._relation
 
     def names(self) -> Iterable[str]:
-        """Its name."""
+        """The name of the relation."""
         return [self._relation.name]
 
 
 def freeze(statement: CreateStream | Select, catalogue: Catalogue, output: Output = "rows") -> dict[str, Any]:
-    """Plan a statement, and keep it; what `thaw` takes. Raises SqlError."""
+    """Plan a statement and return its stored form, for `thaw`. Raises SqlError."""
     query = statement.query if isinstance(statement, CreateStream) else statement
     plan = (
         plan_stream(statement, catalogue)
@@ -107,7 +107,7 @@ def freeze(statement: CreateStream | Select, catalogue: Catalogue, output: Outpu
 
 
 def thaw(frozen: dict[str, Any]) -> Plan:
-    """The plan of a kept query; the same one each time it is asked for."""
+    """Return the cached plan of a stored query."""
     return _thawed(msgspec.json.encode(frozen, order="sorted"))
 
 

@@ -1,4 +1,4 @@
-"""Names in the results of windows and groups: keys, aggregates, and the columns of the window itself."""
+"""Names in the results of windows and groups: keys, aggregates, and window columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RESULT_COLUMNS: dict[str, SqlType] = {"_count": BIGINT, "_revision": BIGINT}
 
 
 class Aggregate(NamedTuple):
-    """An aggregate of a plan. It is named by its text, so its place among others means nothing."""
+    """An aggregate of a plan, named by its text, so that its order among others is irrelevant."""
 
     name: str
     function: str
@@ -41,14 +41,14 @@ class Aggregate(NamedTuple):
 
     @property
     def can_fail(self) -> bool:
-        """Whether it can overflow, or have more values than it may keep."""
+        """Whether it can overflow, or exceed its limit of values."""
         adds_up = self.function == "SUM" and not self.type.is_float
         exact_mean = self.function == "AVG" and self.type.is_decimal
         return adds_up or exact_mean or self.distinct or self.function in aggregates.KEEPS_VALUES
 
 
 def aggregate_calls(query: Select) -> list[Call]:
-    """The aggregates of SELECT and HAVING, each once, from the outside."""
+    """Return the outermost aggregates of SELECT and HAVING, without duplicates."""
     nodes = [item.expression for item in query.items if isinstance(item, Item)]
     if query.having is not None:
         nodes.append(query.having)
@@ -68,7 +68,7 @@ def _outermost(node: Node) -> list[Call]:
 
 
 def no_aggregates(clause: str) -> Special:
-    """Refuses aggregates in a clause."""
+    """Reject aggregates in a clause."""
 
     def special(node: Node) -> Compiled | None:
         if isinstance(node, Call) and aggregates.find(node.name) is not None:
@@ -80,7 +80,7 @@ def no_aggregates(clause: str) -> Special:
 
 
 class Inputs:
-    """The aggregates of a query, and the columns of records that they read."""
+    """The aggregates of a query, and their input columns."""
 
     def __init__(self, scope: RecordScope, program: Program) -> None:
         self._scope = scope
@@ -89,7 +89,7 @@ class Inputs:
         self.aggregates: dict[str, Aggregate] = {}
 
     def aggregate(self, call: Call) -> Compiled:
-        """The column with the result of an aggregate. Raises SqlError."""
+        """Return the result column of an aggregate. Raises SqlError."""
         function = aggregates.find(call.name)
         if function is None:
             known = ", ".join(aggregates.AGGREGATES)
@@ -145,7 +145,7 @@ def _arguments(function: aggregates.AggregateFunction) -> str:
 
 
 def _parameter(call: Call, function: aggregates.AggregateFunction) -> tuple[str | None, tuple[Node, ...]]:
-    """The constant of PERCENTILE and LAG, and the arguments without it."""
+    """Split off the constant of PERCENTILE and LAG from the arguments."""
     if function.name == "PERCENTILE":
         share = call.arguments[1]
         if not isinstance(share, Literal) or share.kind not in ("integer", "decimal", "double"):
@@ -176,7 +176,7 @@ class GroupedScope:
         self._inputs = inputs
 
     def compile(self, node: Node, *, aliases: bool = False) -> Compiled:
-        """An expression over keys, aggregates and window columns; HAVING may also name selected columns."""
+        """Compile an expression over keys, aggregates and window columns; HAVING may also use aliases."""
         resolve = self._with_aliases if aliases else self._resolve
         return compile_expression(node, resolve, self._program, self._special)
 

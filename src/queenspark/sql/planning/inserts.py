@@ -18,7 +18,7 @@ from .grouped import no_aggregates
 
 
 def plan_insert(statement: Insert, catalogue: Catalogue) -> tuple[Relation, list[str]]:
-    """The schema, and a payload for each row. Raises SqlError."""
+    """Return the schema, and a payload for each row. Raises SqlError."""
     relation = catalogue.find(statement.name)
     if relation is None:
         hint = did_you_mean(statement.name, catalogue.names())
@@ -38,7 +38,7 @@ def plan_insert(statement: Insert, catalogue: Catalogue) -> tuple[Relation, list
 
 
 def _value(node: Node, kind: SqlType, name: str) -> Compiled:
-    """A constant in the type of its column."""
+    """Compile a constant to the type of its column."""
     compiled = compile_expression(node, _no_names, Program("v"), no_aggregates("VALUES"))
     if common(compiled.type, kind) == kind:
         stored = widened(compiled, kind)

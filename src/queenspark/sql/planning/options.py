@@ -1,4 +1,4 @@
-"""The options of a query: which have a meaning for it, and the windows that they describe."""
+"""The options of a query: validation, and the window spec derived from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TIMED = {"grace", "idle_timeout", "late", "keep", "max_ahead"}
 
 
 def check_options(shape: Shape, *, event_time: bool) -> dict[str, str]:
-    """The options by name. Raises SqlError for one without a meaning."""
+    """Return the options by name. Raises SqlError for one without effect."""
     window = shape.query.window
     timed = window is not None and window.kind not in COUNTED
     known = set(_ALWAYS)
@@ -47,8 +47,8 @@ def _reason(option: Option, event_time: bool) -> str:
 
 
 def window_spec(shape: Shape, options: dict[str, str], *, event_time: bool) -> WindowSpec | None:
-    """The windows as the engine knows them. Raises SqlError."""
-    # Rows of another job have a time of their own, which the rows of this one take over.
+    """Return the window spec for the engine. Raises SqlError."""
+    # Rows of another job have their own event time, inherited by the rows of this one.
     clock: Clock = "event" if event_time or shape.relation.has_event_time else "ingest"
     ttl = _micros(options.get("ttl"))
     if shape.kind == "rows":

@@ -1,7 +1,7 @@
 """The plan of a query, in three stages.
 
-*records*: which records pass, their key, their time and the inputs of the aggregates; *windows*: what is
-counted together; *rows*: which results are emitted, and their columns.
+*records*: a filter on records, with their key, their time and the inputs of the aggregates; *windows*: the
+grouping; *rows*: a filter on results, with their columns.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class OutputColumn(NamedTuple):
 
 
 class Records(NamedTuple):
-    """The first stage: over records, with the fields of the payload as columns."""
+    """The first stage: over records, with the payload fields as columns."""
 
     fields: tuple[Field, ...]
     pseudo: tuple[str, ...]
@@ -52,22 +52,22 @@ class Records(NamedTuple):
     key: tuple[tuple[str, Compiled], ...]
     time: Compiled | None
     inputs: tuple[tuple[str, Compiled], ...]
-    condition_program: Program  # to be applied before the condition is read
-    program: Program  # to be applied, to records that pass, before the others are read
+    condition_program: Program  # apply before reading the condition
+    program: Program  # apply to the filtered records before reading the others
 
 
 class Rows(NamedTuple):
-    """The last stage: over records, or over keys, aggregates and the columns of windows."""
+    """The last stage: over records, or over keys, aggregates and window columns."""
 
     having: Compiled | None
     columns: tuple[OutputColumn, ...]
-    program: Program  # to be applied before the others are read
+    program: Program  # apply before reading the others
     explode: Compiled | None = None
     whole_payload: bool = False
 
 
 class Plan(NamedTuple):
-    """A checked query."""
+    """A validated query."""
 
     kind: Kind
     emission: Emission
@@ -82,12 +82,12 @@ class Plan(NamedTuple):
 
     @property
     def columns(self) -> dict[str, SqlType]:
-        """Names and types of the columns; empty for the payload unchanged."""
+        """Names and types of the columns; empty for an unchanged payload."""
         return {column.name: column.type for column in self.rows.columns}
 
 
 def plan_stream(statement: CreateStream, catalogue: Catalogue) -> Plan:
-    """The plan of a job, with the columns that the statement declares. Raises SqlError."""
+    """Plan a job, with the columns declared in its statement. Raises SqlError."""
     plan = plan_query(statement.query, catalogue)
     if not statement.columns:
         return plan
@@ -109,7 +109,7 @@ def plan_stream(statement: CreateStream, catalogue: Catalogue) -> Plan:
 
 
 def plan_query(query: Select, catalogue: Catalogue) -> Plan:
-    """Check a query against the catalogue, and split it into its stages. Raises SqlError."""
+    """Validate a query against the catalogue, and split it into stages. Raises SqlError."""
     relation = catalogue.find(query.source)
     if relation is None:
         hint = did_you_mean(query.source, catalogue.names()) or "; SHOW STREAMS and SHOW QUEUES list them"
@@ -159,7 +159,7 @@ def plan_query(query: Select, catalogue: Catalogue) -> Plan:
 
 
 def _normal(query: Select, scope: RecordScope) -> Select:
-    """The query with every path in its normal form, so that equal things are written equally."""
+    """Return the query with normalised paths, so that equal expressions have equal text."""
 
     def change(node: Node) -> Node:
         return with_paths(node, scope.normal)
@@ -182,7 +182,7 @@ def _normal(query: Select, scope: RecordScope) -> Select:
 
 
 def _grouped_by(node: Node, items: Sequence[Item | Star], scope: RecordScope) -> Node:
-    """An expression of GROUP BY. A name that no record has stands for the selected column of that name."""
+    """Resolve an expression of GROUP BY. A name unknown to records is an alias of a selected column."""
     if isinstance(node, Path) and len(node.steps) == 1 and not scope.knows(node):
         for item in items:
             if (
@@ -227,7 +227,7 @@ def _time(window: Window | None, scope: RecordScope, program: Program) -> Compil
 
 
 def _default_grace(shape: Shape, options: dict[str, str], *, event_time: bool) -> tuple[str, ...]:
-    """Rows of another job come as late as it emits them: wait for them, unless the query says otherwise."""
+    """Default the grace to the delay of the rows of another job, unless the query sets it."""
     window, delay = shape.query.window, shape.relation.delay_us
     if window is None or window.kind in COUNTED or not event_time or window.time is not None or not delay:
         return ()
@@ -237,14 +237,14 @@ def _default_grace(shape: Shape, options: dict[str, str], *, event_time: bool) -
         options["grace"] = duration_text(-(-delay // 1_000) * 1_000)
         warnings.append(f"grace defaults to {options['grace']}: {reason}")
     if "idle_timeout" not in options:
-        # The other job waits for silence first; its last rows come after that.
+        # The other job waits for its own idle timeout first; its last rows come after that.
         options["idle_timeout"] = duration_text(-(-delay // 1_000) * 1_000 + _IDLE_US)
         warnings.append(f"idle_timeout defaults to {options['idle_timeout']}: {reason}")
     return tuple(warnings)
 
 
 def _record_rows(shape: Shape, scope: RecordScope, inputs: Inputs) -> Rows:
-    """Columns over records; aggregates with OVER are columns beside them."""
+    """Compile columns over records; aggregates with OVER are additional columns."""
 
     def special(node: Node) -> Compiled | None:
         return inputs.aggregate(node) if isinstance(node, Call) and node.over is not None else None
@@ -287,7 +287,7 @@ def _exploded(call: Call, scope: RecordScope, program: Program) -> tuple[Compile
 
 
 def _group_rows(shape: Shape, keys: dict[str, tuple[Node, Compiled]], inputs: Inputs) -> Rows:
-    """Columns over keys, aggregates and windows."""
+    """Compile columns over keys, aggregates and windows."""
     query = shape.query
     program = Program("s")
     grouped = GroupedScope(query, keys, inputs, program)

@@ -1,4 +1,4 @@
-"""Queries that are well formed and still cannot be: they would count twice, never end, or cost too much."""
+"""Rejection of well-formed queries that would count twice, never end, or cost too much."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Emission = Literal["final", "changes"]
 
 
 class Shape(NamedTuple):
-    """What kind of query it is."""
+    """The shape of a query."""
 
     query: Select
     relation: Relation
@@ -24,7 +24,7 @@ class Shape(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """Whether it keeps state, and which."""
+        """The kind of state it keeps, if any."""
         if any(call.over is not None for call in self.calls):
             return "rows"
         if self.query.window is not None:
@@ -33,7 +33,7 @@ class Shape(NamedTuple):
 
     @property
     def emission(self) -> Emission:
-        """Whether each record or each finished window gives a row."""
+        """Whether each record or each finished window emits a row."""
         window = self.query.window
         if window is not None and self.kind == "window":
             return "changes" if self.query.emit == "CHANGES" or window.kind == "ROWS" else "final"
@@ -55,7 +55,7 @@ class Shape(NamedTuple):
 
 
 def check_shape(shape: Shape) -> None:
-    """Refuse what cannot be. Raises SqlError."""
+    """Reject unsupported queries. Raises SqlError."""
     query, kind = shape.query, shape.kind
     if kind == "rows":
         _check_rows(shape)
@@ -121,7 +121,7 @@ def _check_updating(shape: Shape) -> None:
 
 
 def _first_revisions(where: Node | None) -> bool:
-    """Whether a condition lets only first revisions pass."""
+    """Whether a condition selects first revisions only."""
     if isinstance(where, Binary) and where.operator == "AND":
         return _first_revisions(where.left) or _first_revisions(where.right)
     if not isinstance(where, Binary) or where.operator != "=":

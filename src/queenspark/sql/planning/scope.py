@@ -1,4 +1,4 @@
-"""The meaning of a name: alias, declared column (any case), pseudo-column, payload path (exact case)."""
+"""Name resolution: alias, declared column (any case), pseudo-column, payload path (exact case)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PSEUDO: dict[str, SqlType] = {
 #: The map of headers; `_headers.name` is a STRING.
 HEADERS = "_headers"
 REVISION = "_revision"
-#: Those of a record of Kafka, beside or instead of the others.
+#: Pseudo-columns of a Kafka record, in addition to the others or instead of them.
 KAFKA: dict[str, SqlType] = {
     "_key": STRING,
     "_partition": BIGINT,
@@ -35,7 +35,7 @@ _FORCED = ("data", "payload")
 
 
 class RecordScope:
-    """Names in a record, and which fields of the payload and pseudo-columns were used."""
+    """Names in a record, tracking the payload fields and pseudo-columns in use."""
 
     def __init__(self, relation: Relation, alias: str | None) -> None:
         self._relation = relation
@@ -45,7 +45,7 @@ class RecordScope:
         self.pseudo: dict[str, None] = {}
 
     def normal(self, path: Path) -> Path:
-        """The path without the alias, and with a declared column as it was declared."""
+        """Normalise a path: no alias, and declared columns in their declared case."""
         first, *rest = path.steps
         if rest and str(first).lower() in self._aliases():
             if isinstance(rest[0], int):
@@ -63,7 +63,7 @@ class RecordScope:
         return True
 
     def time(self, path: Path) -> Compiled:
-        """A path as a time: ISO 8601, or a number of milliseconds."""
+        """Compile a path as a time: ISO 8601, or a number of milliseconds."""
         found = self.resolve(path)
         steps = path.steps[1:] if str(path.steps[0]).lower() in _FORCED else path.steps
         is_field = str(steps[0]).lower() not in (*self._types, HEADERS, REVISION)
@@ -73,7 +73,7 @@ class RecordScope:
         return self._field(steps, TIMESTAMP)
 
     def resolve(self, path: Path) -> Compiled:
-        """The column of a path in its normal form. Raises SqlError."""
+        """Return the column of a normalised path. Raises SqlError."""
         steps = path.steps
         first = str(steps[0])
         if len(steps) > 1 and first.lower() in _FORCED and self._declared(first) is None:
@@ -86,11 +86,11 @@ class RecordScope:
         return self._payload(path, steps, forced=False)
 
     def columns(self) -> dict[str, SqlType] | None:
-        """The columns that `*` stands for, or None for the whole payload."""
+        """The columns of `*`, or None for the whole payload."""
         return None if self._relation.columns is None else dict(self._relation.columns)
 
     def names(self) -> list[str]:
-        """Names that can be used, for hints."""
+        """The available names, for hints."""
         paths = [str(path[0]) for path in self._relation.paths]
         return [*(self._relation.columns or ()), *dict.fromkeys(paths), *self._types, HEADERS]
 

@@ -1,4 +1,4 @@
-"""Plans at work: messages to records, and what the window engine gives to rows; frames in, frames out."""
+"""Plan execution: messages to records, and engine output to rows, on frames."""
 
 from .messages import MESSAGE, MessageDecoder, reads_headers
 from .records import RecordStage, Taken

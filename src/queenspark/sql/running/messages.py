@@ -1,4 +1,4 @@
-"""Messages of a queue as columns: what some plans read of them, decoded once for all of them."""
+"""Messages of a queue as columns: the inputs of several plans, decoded once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..payload import PayloadDecoder
 from ..planning.plan import Plan
 from ..planning.scope import HEADERS, REVISION
 
-#: Columns of messages; `payload` and `headers` are JSON text, and only there when a plan reads them.
+#: Columns of messages; `payload` and `headers` are JSON text, present only if a plan reads them.
 MESSAGE = {
     "queue_id": pl.Int32, "txid": pl.Int64, "id": pl.Int64, "created_us": pl.Int64, "queue": pl.String,
     "partition": pl.String, "transaction_id": pl.String, "payload": pl.String, "headers": pl.String,
@@ -23,7 +23,7 @@ _FROM_HEADERS = ("_event_time", REVISION)
 
 
 def reads_headers(plan: Plan) -> bool:
-    """Whether a plan reads headers: by name, or for the time of rows of another job."""
+    """Whether a plan reads headers: by name, or for the event time of rows of another job."""
     own_time = plan.relation.has_event_time and plan.records.time is None
     return own_time or any(
         name in _FROM_HEADERS or name.startswith(f"{HEADERS}.") for name in plan.records.pseudo
@@ -31,10 +31,10 @@ def reads_headers(plan: Plan) -> bool:
 
 
 class MessageDecoder:
-    """Adds the columns that some plans read of a queue: fields of payloads, and pseudo-columns."""
+    """Adds the input columns of several plans: payload fields and pseudo-columns."""
 
     def __init__(self, plans: Iterable[Plan], *, payloads: bool = True) -> None:
-        """Without `payloads`, the messages have the fields already."""
+        """Prepare; without `payloads`, the messages already have the fields."""
         plans = list(plans)
         fields = dict.fromkeys(field for plan in plans for field in plan.records.fields if payloads)
         self._decoder = PayloadDecoder(list(fields)) if fields else None
@@ -45,7 +45,7 @@ class MessageDecoder:
             self._pseudo[REVISION] = None
 
     def decode(self, messages: pl.DataFrame) -> pl.DataFrame:
-        """The messages with these columns; those that they have already stay as they are."""
+        """Add the columns to messages; existing ones are kept."""
         columns: list[pl.Series | pl.Expr] = []
         missing = [name for name in self._pseudo if name not in messages.columns]
         if any(name in _FROM_HEADERS or name.startswith(f"{HEADERS}.") for name in missing):

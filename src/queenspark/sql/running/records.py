@@ -1,4 +1,4 @@
-"""The first stage: which messages pass, and what the window engine gets of each; or at once its rows."""
+"""The first stage: filters messages, and computes the engine's input or, without state, the rows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _MAX_AHEAD = "1d"
 
 
 class Taken(NamedTuple):
-    """What a stage took of some messages."""
+    """The output of the stage."""
 
-    #: For the engine: key, queue_id, txid, id, created_us, event_us, slots, and what rows of OVER need.
+    #: For the engine: key, queue_id, txid, id, created_us, event_us, slots, and the columns for rows of OVER.
     records: pl.DataFrame
     #: Of a plan without state.
     rows: pl.DataFrame
@@ -39,7 +39,7 @@ class RecordStage:
         self._ahead = plan.options.get("max_ahead", _MAX_AHEAD)
 
     def run(self, messages: pl.DataFrame) -> Taken:
-        """Take messages of the relation, with the columns of its decoder."""
+        """Process messages of the relation, with the columns of its decoder."""
         dead: list[pl.DataFrame] = []
         records = self._plan.records
         frame = records.condition_program.apply(messages)
@@ -54,14 +54,14 @@ class RecordStage:
 
     @cached_property
     def _needed(self) -> list[Compiled]:
-        """What must be there of each record."""
+        """The expressions that each record requires."""
         records = self._plan.records
         time = [] if records.time is None else [records.time]
         return [value for _, value in (*records.key, *records.inputs)] + time
 
     @cached_property
     def _selected(self) -> list[pl.Expr]:
-        """What the engine gets of each record."""
+        """The engine's input columns."""
         records = self._plan.records
         inputs = dict(records.inputs)
         slots = self._slots.inputs if self._slots is not None else {}
@@ -75,7 +75,7 @@ class RecordStage:
 
     @property
     def later_columns(self) -> list[str]:
-        """Columns of messages that the rows of OVER need beside its aggregates."""
+        """Message columns that the rows of OVER need in addition to its aggregates."""
         plan = self._plan
         if plan.kind != "rows":
             return []
@@ -83,7 +83,7 @@ class RecordStage:
         return [*fields, *plan.records.pseudo]
 
     def _timed(self, frame: pl.DataFrame, dead: list[pl.DataFrame]) -> pl.DataFrame:
-        """Records with `event_us`; those without a time, and those too far ahead of their push, are dead."""
+        """Add `event_us` to records; those without a time or too far ahead of their push are dead."""
         if not self._has_time:
             return frame.with_columns(event_us=pl.lit(None, dtype=pl.Int64))
         time = self._plan.records.time

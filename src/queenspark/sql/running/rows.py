@@ -1,4 +1,4 @@
-"""The last stage: rows as messages, out of records or of what the window engine gives."""
+"""The last stage: rows as messages, from records or engine output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..planning.scope import REVISION
 from ..types import STRING, TIMESTAMP
 from .slots import slots_of
 
-#: Of records that could not be read, and of rows that could not be computed.
+#: Unreadable records, and rows that could not be computed.
 DEAD = {
     "key": pl.String, "txid": pl.Int64, "id": pl.Int64, "start_us": pl.Int64, "end_us": pl.Int64,
     "reason": pl.String,
@@ -33,17 +33,17 @@ _NUMBER = "!number"
 
 
 class Given(NamedTuple):
-    """Rows, in no particular order, and those that could not be computed."""
+    """Rows in no particular order, and those that could not be computed."""
 
     rows: pl.DataFrame
     dead: pl.DataFrame
 
 
 class RowStage:
-    """The last stage of one plan, for a version of a job. It is made once and used for many batches."""
+    """The last stage of one plan, for a version of a job. Reused for many batches."""
 
     def __init__(self, plan: Plan, job: int, version: int, *, as_columns: bool = False) -> None:
-        """With `as_columns`, payloads are structs of the columns instead of JSON, without ids and headers."""
+        """Prepare; with `as_columns`, payloads are structs instead of JSON, without ids and headers."""
         self._as_columns = as_columns
         self._plan = plan
         self._id = f"{job}:{version}"
@@ -58,14 +58,14 @@ class RowStage:
             for slot, aggregate in results.items()
         ]
         self._errors = {f"{slot}!": each.error for slot, each in results.items() if each.can_fail}
-        # A record of Kafka is known by its number: the time of its place may depend on when it was read.
-        self._place = ["id"] if plan.relation.kind == "kafka" else ["txid", "id"]
+        # A Kafka record is identified by its offset: its txid may depend on when it was read.
+        self._position = ["id"] if plan.relation.kind == "kafka" else ["txid", "id"]
         self._by_record = plan.kind != "window" or plan.emission == "changes"
-        #: Rows of groups, when the source has ended.
+        #: Rows of groups, emitted at the end of the source.
         self._at_end = plan.kind == "unwindowed" and plan.emission == "final"
 
     def of_records(self, frame: pl.DataFrame) -> Given:
-        """Rows of a plan without state: those of records, with the columns of the first stage."""
+        """Compute rows of a plan without state, from records with the columns of the first stage."""
         rows = self._plan.rows
         frame = rows.program.apply(frame)
         dead: list[pl.DataFrame] = []
@@ -79,7 +79,7 @@ class RowStage:
         return Given(found.select(list(ROW)), _concat(dead))
 
     def of_windows(self, frame: pl.DataFrame) -> Given:
-        """Rows of windows and groups, as the engine gives them; its own columns stay beside."""
+        """Compute rows of windows and groups from engine output; the engine's columns are kept."""
         keys: list[pl.Series] = []
         if self._key_types:
             values = key_values(frame["key"], self._key_types)
@@ -89,7 +89,7 @@ class RowStage:
         return self._finished(frame.with_columns(*keys, *self._window_columns, *self._failures(frame)))
 
     def of_buffers(self, frame: pl.DataFrame) -> Given:
-        """Rows of OVER: what the engine gives for each record, joined with the record's own columns."""
+        """Compute rows of OVER: engine output for each record, joined with the record's columns."""
         return self._finished(frame.with_columns(*self._results, *self._failures(frame)))
 
     def _finished(self, frame: pl.DataFrame) -> Given:
@@ -146,39 +146,40 @@ class RowStage:
             job = pl.col("window_id") if plan.kind == "window" else pl.lit(self._id)
             ids = pl.concat_str([job, self._record_text()], separator=":")
             headers = self._headers(from_micros(pl.col("time_us")), revision, None)
-            place = [pl.lit(0, dtype=pl.Int64).alias("order")]
+            position = [pl.lit(0, dtype=pl.Int64).alias("order")]
         else:
             ids = pl.format("{}:r{}", "window_id", "revision")
             headers = self._headers(from_micros(pl.col("end_us") - 1), revision, pl.col("replaces"))
             is_session = plan.window is not None and plan.window.kind == "session"
-            # A session comes after those within it, which it replaces; revisions come in their order.
+            # A session comes after the sessions that it replaces; revisions come in order.
             inner_first = -pl.col("start_us") if is_session else pl.lit(0, dtype=pl.Int64)
             revisions = pl.col("revision").cast(pl.Int64)
-            place = [pl.col("end_us").alias("order"), inner_first.alias("txid"), revisions.alias("id")]
+            position = [pl.col("end_us").alias("order"), inner_first.alias("txid"), revisions.alias("id")]
         return [
-            self._payload().alias("payload"), headers.alias("headers"), ids.alias("transaction_id"), *place,
+            self._payload().alias("payload"), headers.alias("headers"), ids.alias("transaction_id"),
+            *position,
         ]  # fmt: skip
 
     def _record_text(self) -> pl.Expr:
-        """A record in the id of its row."""
-        return pl.concat_str(self._place, separator="-")
+        """The record part of a row id."""
+        return pl.concat_str(self._position, separator="-")
 
     def _failures(self, frame: pl.DataFrame) -> list[pl.Expr]:
-        """The errors of the aggregates by the names of their columns."""
+        """The errors of the aggregates by column name."""
         return [
             (pl.col(slot) if slot in frame.columns else pl.lit(None, dtype=pl.String)).alias(name)
             for slot, name in self._errors.items()
         ]
 
     def _exploded(self, frame: pl.DataFrame, array: Compiled, dead: list[pl.DataFrame]) -> pl.DataFrame:
-        """A row for each element; none for NULL and for an empty array."""
+        """One row per element; none for NULL and for an empty array."""
         frame = alive(frame, [array], dead).with_columns(array.value.alias(EXPLODED))
         frame = frame.filter(pl.col(EXPLODED).list.len() > 0)
         numbers = pl.int_ranges(0, pl.col(EXPLODED).list.len())
         return frame.with_columns(numbers.alias(_NUMBER)).explode(EXPLODED, _NUMBER)
 
     def _partition(self) -> pl.Expr:
-        """The partition of rows without state: that of the message, unless the job says otherwise."""
+        """The partition of rows without state: that of the message, unless the job sets another."""
         wanted = self._plan.options.get("partition_by")
         if wanted is None:
             return pl.col("partition")
@@ -195,7 +196,7 @@ class RowStage:
         return row_text({column.name: (column.value.value, column.type) for column in columns})
 
     def _headers(self, time: pl.Expr | None, revision: pl.Expr | None, replaces: pl.Expr | None) -> pl.Expr:
-        """What is told beside a row, as a JSON object of strings."""
+        """The row's metadata, as a JSON object of strings."""
         parts: list[pl.Expr] = [pl.lit(f'{{"_version":"{self._version}"')]
         if time is not None:
             parts += [pl.lit(',"_event_time":'), json_text(time, TIMESTAMP)]
@@ -210,7 +211,7 @@ class RowStage:
 
 
 def _with_short_names(frame: pl.DataFrame) -> pl.DataFrame:
-    """Keys, and the ids of their windows, as partitions and transaction ids can be."""
+    """Shorten keys and window ids to valid partition names and transaction ids."""
     longest = frame["key"].str.len_bytes().max()
     if not isinstance(longest, int) or longest <= LONGEST:
         return frame
@@ -220,13 +221,13 @@ def _with_short_names(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def alive(frame: pl.DataFrame, needed: list[Compiled], dead: list[pl.DataFrame]) -> pl.DataFrame:
-    """The rows of which everything that is needed can be computed; the others are added to the dead."""
+    """Keep the rows whose required expressions can be computed; the others are added to the dead."""
     errors = [each.error for each in needed if each.error is not None]
     return frame if not errors else without(frame, pl.coalesce(errors), dead)
 
 
 def without(frame: pl.DataFrame, reason: pl.Expr, dead: list[pl.DataFrame]) -> pl.DataFrame:
-    """The rows that have no reason to be dead; the others are added to the dead."""
+    """Keep the rows without a reason to be dead; the others are added to the dead."""
     reasons = frame.select(reason.alias(_REASON)).to_series()
     if reasons.null_count() == reasons.len():
         return frame
@@ -245,7 +246,7 @@ def without(frame: pl.DataFrame, reason: pl.Expr, dead: list[pl.DataFrame]) -> p
 
 
 def _short_id(window_id: pl.Expr) -> pl.Expr:
-    """A window's id; a hash of it when its key is very long."""
+    """A window's id; a hash of it if its key is very long."""
     long = window_id.str.len_chars() > _LONGEST_ID
     only_long = pl.when(long).then(window_id)
     hashed = only_long.map_batches(_hashed, return_dtype=pl.String(), is_elementwise=True)

@@ -1,7 +1,7 @@
 """The aggregates of a plan as typed slots of the window engine.
 
-Slots are named by their place, and their places follow from functions and types alone. So jobs with different
-statements and the same functions over columns of the same types are one to the engine.
+Slots are named by position, and positions depend on functions and types only. So jobs with different
+statements and the same functions over columns of the same types share one engine spec.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ..planning.plan import Plan
 
 
 class Slots(NamedTuple):
-    """The engine's spec of a plan, and which column of records or result is in which slot."""
+    """The engine's spec of a plan, and the column of records or result in each slot."""
 
     spec: WindowSpec
-    #: Columns of records, by the name of their slot.
+    #: Record columns, by slot name.
     inputs: dict[str, str]
-    #: Names of aggregates, by the name of their slot.
+    #: Aggregate names, by slot name.
     results: dict[str, str]
 
 
 def slots_of(plan: Plan) -> Slots | None:
-    """The slots of a plan; None for one without state."""
+    """Return the slots of a plan; None for one without state."""
     if plan.window is None:
         return None
     inputs: dict[str, str] = {}
@@ -38,7 +38,7 @@ def slots_of(plan: Plan) -> Slots | None:
 
     found = []
     results = {}
-    for number, aggregate in enumerate(sorted(plan.aggregates, key=_place)):
+    for number, aggregate in enumerate(sorted(plan.aggregates, key=_order)):
         found.append(
             Slot(
                 function=aggregate.function.lower(),
@@ -58,7 +58,7 @@ def slots_of(plan: Plan) -> Slots | None:
 
 
 def engine_spec(plan: Plan) -> WindowSpec | None:
-    """The windows and aggregates of a plan as the engine knows them; None for one without state."""
+    """Return the windows and aggregates of a plan as an engine spec; None for one without state."""
     slots = slots_of(plan)
     return None if slots is None else slots.spec
 
@@ -69,8 +69,8 @@ def _parameter(aggregate: Aggregate) -> float | int | None:
     return int(aggregate.parameter) if aggregate.function == "LAG" else float(aggregate.parameter)
 
 
-def _place(aggregate: Aggregate) -> tuple[str, ...]:
-    """What sorts aggregates: all that the engine is told of them, then their text."""
+def _order(aggregate: Aggregate) -> tuple[str, ...]:
+    """The sort key of aggregates: their engine properties, then their text."""
     types = " ".join(map(str, aggregate.input_types))
     flags = (aggregate.distinct, aggregate.ignore_nulls, aggregate.where is None, aggregate.rows)
     return aggregate.function, types, str(flags), str(aggregate.parameter), aggregate.name

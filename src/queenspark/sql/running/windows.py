@@ -1,4 +1,4 @@
-"""Windows of a plan whose output is windows: as consumers see them, and which records are in one."""
+"""Windows of a plan with window output: their form for consumers, and their records."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _PARTITION = "key:_partition"
 
 
 def is_keyed_by_partition(plan: Plan) -> bool:
-    """Whether the key of its windows is the name of the partition, and nothing else."""
+    """Whether the partition name alone is the key of its windows."""
     return [name for name, _ in plan.records.key] == [_PARTITION]
 
 
 def shown_windows(plan: Plan, given: Given) -> pl.DataFrame:
-    """The windows of a row stage, with the text of their aggregates in `values`.
+    """Return the windows of a row stage, with their aggregates as text in `values`.
 
-    The name of a partition is the key as it is, also where the key of a row would be written as JSON.
+    A partition name is used as the key unchanged, even where the key of a row would be JSON.
     """
     has_values = any(not name.startswith("_") for name in plan.columns)
     return given.rows.with_columns(
@@ -44,13 +44,13 @@ class WindowReader:
         self.by_partition = is_keyed_by_partition(plan)
 
     def engine_key(self, key: str) -> str:
-        """The key of a window as the engine knows it, and the log of late records."""
+        """The key of a window in the engine and in the log of late records."""
         if not self.by_partition:
             return key
         return str(pl.select(shortened(key_text([(pl.lit(key), STRING)]))).item())
 
     def inside(self, messages: pl.DataFrame, key: str, span: Span) -> set[tuple[int, int]]:
-        """The positions of those messages that are in the window of a key from a time up to another."""
+        """Return the positions of messages in the window of a key and time span."""
         records = self._stage.run(self._decoder.decode(messages)).records
         mine = records.filter(
             shortened(pl.col("key")) == self.engine_key(key), is_in_window(self._spec, span)

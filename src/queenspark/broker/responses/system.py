@@ -1,4 +1,4 @@
-"""What health, metrics, status and maintenance answer."""
+"""Responses of the health, metrics, status and maintenance routes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .queues import MessageCounts
 
 
 class Healthy(msgspec.Struct, rename="camel"):
-    """Broker and database work."""
+    """Broker and database are available."""
 
     status: Literal["healthy"]
     database: Literal["connected"]
@@ -22,7 +22,7 @@ class Healthy(msgspec.Struct, rename="camel"):
 
 
 class Unhealthy(msgspec.Struct):
-    """The database does not answer."""
+    """The database is not available."""
 
     status: Literal["unhealthy"]
     database: Literal["disconnected"]
@@ -47,14 +47,14 @@ class HorizonHolder(msgspec.Struct):
 
 
 class Modes(msgspec.Struct):
-    """Which maintenance modes are on."""
+    """The active maintenance modes."""
 
     push: bool
     pop: bool
 
 
 class SystemStatus(msgspec.Struct, rename="camel"):
-    """Everything at a glance."""
+    """A summary of the system."""
 
     version: str
     queues: int
@@ -70,7 +70,7 @@ class SystemStatus(msgspec.Struct, rename="camel"):
 
 
 class GroupLag(msgspec.Struct, rename="camel"):
-    """How far a group is behind on a queue."""
+    """The lag of a group on a queue."""
 
     queue: str
     consumer_group: str
@@ -80,14 +80,14 @@ class GroupLag(msgspec.Struct, rename="camel"):
 
 
 class Analytics(CountedPage, kw_only=True):
-    """The lag of a page of the groups, beside the broker's counters."""
+    """A page of the groups with their lag, and the broker's counters."""
 
     groups: list[GroupLag]
     metrics: dict[str, float]
 
 
 class Maintenance(msgspec.Struct, rename="camel"):
-    """The maintenance modes, and how many messages are staged."""
+    """The maintenance modes, and the number of staged messages."""
 
     maintenance_mode: bool
     pop_maintenance_mode: bool
@@ -98,7 +98,7 @@ class Maintenance(msgspec.Struct, rename="camel"):
 
 
 class AttentionItem(msgspec.Struct):
-    """Something to look at; `kind`, `name` and `namespace` say what it is about."""
+    """A problem; `kind`, `name` and `namespace` identify its subject."""
 
     severity: Literal["error", "warning", "notice"]
     code: str
@@ -110,7 +110,7 @@ class AttentionItem(msgspec.Struct):
 
 
 class AttentionList(msgspec.Struct):
-    """What somebody should look at, the worst first."""
+    """Problems that need attention, worst first."""
 
     attention: list[AttentionItem]
     total: int
@@ -136,14 +136,14 @@ class SeriesStep(msgspec.Struct, rename="camel"):
 
 
 class Series(msgspec.Struct, rename="camel"):
-    """The steps, the oldest first."""
+    """The steps, oldest first."""
 
     step_seconds: float
     series: list[SeriesStep]
 
 
 class BrokerProcess(msgspec.Struct, rename="camel"):
-    """A broker that runs."""
+    """A running broker."""
 
     name: str
     version: str
@@ -153,7 +153,7 @@ class BrokerProcess(msgspec.Struct, rename="camel"):
 
 
 class PipelineProcess(BrokerProcess):
-    """A pipeline that runs; those that do not lead stand by."""
+    """A running pipeline; standby unless leading."""
 
     leading: bool
 
@@ -168,7 +168,7 @@ class PostgresApplication(msgspec.Struct, rename="camel"):
 
 
 class PostgresTable(msgspec.Struct, rename="camel"):
-    """A table with its indexes; rows are estimated."""
+    """A table with its indexes; row counts are estimates."""
 
     name: str
     bytes: int
@@ -188,7 +188,7 @@ class PostgresInfo(msgspec.Struct, rename="camel"):
 
 
 class ShownSetting(msgspec.Struct, rename="camel"):
-    """A setting of the broker that answers; of a secret only that it is set."""
+    """A setting of the responding broker; secrets show only whether they are set."""
 
     name: str
     value: Any
@@ -197,7 +197,7 @@ class ShownSetting(msgspec.Struct, rename="camel"):
 
 
 class SystemInfo(msgspec.Struct):
-    """Everything that runs. `queries` are the reports of the pipeline's queries, by name."""
+    """All running processes. `queries` are the reports of the pipeline's queries, by name."""
 
     brokers: list[BrokerProcess]
     pipelines: list[PipelineProcess]

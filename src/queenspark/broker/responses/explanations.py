@@ -14,7 +14,7 @@ Code = Literal[
 
 
 class SealedSoFar(msgspec.Struct, rename="camel"):
-    """How many windows or rows were given out, when the last one, the watermark, and what is still open."""
+    """Number of emitted windows or rows, time of the last one, watermark, and open windows."""
 
     windows: int
     last_at: str | None
@@ -23,7 +23,7 @@ class SealedSoFar(msgspec.Struct, rename="camel"):
 
 
 class NextWindow(msgspec.Struct, rename="camel"):
-    """The open window that ends first; one of a number of records has no `end` and no `sealedAtAbout`."""
+    """The open window that ends first; a count window has no `end` and no `sealedAtAbout`."""
 
     key: str
     start: str
@@ -34,7 +34,7 @@ class NextWindow(msgspec.Struct, rename="camel"):
 
 
 class Reason(msgspec.Struct):
-    """A reason, what to do, since when it holds, and when it passes by itself, where that is known."""
+    """A reason with its remedy, its start, and its expected end, if known."""
 
     code: Code
     text: str
@@ -44,7 +44,7 @@ class Reason(msgspec.Struct):
 
 
 class Explanation(msgspec.Struct):
-    """The next window, if one is open and can be told, and the reasons, the most likely first."""
+    """The next window, if one is open and known, and the reasons, most likely first."""
 
     version: int
     sealed: SealedSoFar

@@ -1,4 +1,4 @@
-"""What SQL statements and the routes of jobs answer."""
+"""Responses of SQL statements and of the job routes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ State = Literal["running", "paused", "failed", "finished"]
 
 
 class SqlColumn(msgspec.Struct):
-    """A column of an answer."""
+    """A column of a result."""
 
     name: str
     type: str
 
 
 class SqlResult(msgspec.Struct):
-    """What one statement did (`changed`, with the canonical `statement`), or the rows that it asked for."""
+    """The effect of one statement (`changed`, with the canonical `statement`), or its rows."""
 
     kind: Literal[
         "create_stream", "declare_stream", "create_source", "create_sink", "insert", "drop_stream",
@@ -30,28 +30,28 @@ class SqlResult(msgspec.Struct):
     name: str | UnsetType = UNSET
     version: int | UnsetType = UNSET
     changed: bool | UnsetType = UNSET
-    #: How a job that was there before changes.
+    #: How an existing job is replaced.
     how: Literal["in place", "at a boundary", "by position"] | UnsetType = UNSET
     statement: str | UnsetType = UNSET
     warnings: list[str] | UnsetType = UNSET
-    #: How many rows an INSERT has pushed.
+    #: Rows pushed by an INSERT.
     count: int | UnsetType = UNSET
-    #: Everything that a DROP has removed.
+    #: Objects removed by a DROP.
     dropped: list[str] | UnsetType = UNSET
     columns: list[SqlColumn] | UnsetType = UNSET
     rows: list[list[Any]] | UnsetType = UNSET
-    #: What DESCRIBE says beside the columns.
+    #: Details from DESCRIBE, in addition to the columns.
     details: dict[str, Any] | UnsetType = UNSET
 
 
 class SqlAnswered(msgspec.Struct):
-    """An answer for each statement, in their order."""
+    """One result per statement, in order."""
 
     results: list[SqlResult]
 
 
 class JobShown(msgspec.Struct, rename="camel"):
-    """A job, how it is doing, and what it has counted."""
+    """A job with its condition and counts."""
 
     name: str
     namespace: str
@@ -74,19 +74,19 @@ class JobShown(msgspec.Struct, rename="camel"):
 
 
 class JobRetention(msgspec.Struct, rename="camel"):
-    """From when on messages stay for a job, and since when beyond their time."""
+    """The time from which messages are retained for a job, and since when beyond their own retention."""
 
     needs_since: str | None
     held_since: str | None
     held_seconds: float
-    #: Records that were removed before the job read them.
+    #: Records removed before the job read them.
     removed: int
 
 
 class JobRun(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What a job with a query of its own has read and written.
+    """Read and write progress of a job with its own query.
 
-    `files` and `bytes` are of files, `partitions` and `lagRecords` of Kafka, `position` of queues.
+    `files` and `bytes` apply to files, `partitions` and `lagRecords` to Kafka, `position` to queues.
     """
 
     records: int
@@ -103,11 +103,11 @@ class JobRun(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class JobDetail(JobShown):
-    """A job with its columns, its sources, what retention keeps for it, and its own run if it has one."""
+    """A job with its columns, sources, retention, and run if it has its own query."""
 
     columns: list[SqlColumn]
     rows: Literal["append", "updating"]
-    #: Why its version began, when nobody asked for it.
+    #: Why this version was started automatically.
     notice: str | None
     sources: list[str]
     retention: JobRetention

@@ -1,4 +1,4 @@
-"""What all lists answer beside their rows."""
+"""Fields shared by all list responses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class CountedPage(msgspec.Struct, rename="camel", kw_only=True):
-    """A page of a list; `total` counts the rows of all pages, `countedAt` is the time of larger numbers."""
+    """A page of a list; `total` covers all pages, `countedAt` is the time of large counts."""
 
     total: int
     limit: int

@@ -1,5 +1,5 @@
-# Made from aio/answers.py by `make format`: change that file, not this one.
-"""Acks and nacks: sent together, and tried until a broker takes them or their lease is over."""
+# Made from aio/acks.py by `make format`: change that file, not this one.
+"""Acks and nacks: batched, and retried until a broker accepts them or their lease expires."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .leases import Lease
 from .tasks import Condition, sleep
 
 Status = Literal["completed", "failed", "retry", "dlq"]
-_MOST = 10_000  # of one request
+_MOST = 10_000  # per request
 
 
-class Answerable(Protocol):
-    """A message or a window that was taken under a lease."""
+class Ackable(Protocol):
+    """A leased message or window."""
 
     lease: Any  # Lease
     answered: bool
@@ -27,35 +27,36 @@ class Answerable(Protocol):
     status: Status | None
 
     def as_ack(self, status: Status = "completed", reason: str | None = None) -> dict[str, Any]:
-        """The answer to it, as the broker wants it."""
+        """Return the ack in its wire format."""
 
 
-class Answer(NamedTuple):
-    """What a consumer says about a message or window."""
+class Ack(NamedTuple):
+    """The outcome of a message or window: ack, nack, retry or dead letter."""
 
-    to: Answerable
+    to: Ackable
     status: Status
     reason: str | None = None
 
 
-def answer(answers: Sequence[Answer]) -> None:
-    """Send answers; LeaseLost when the broker refuses one. Repeating an answer changes nothing.
+def send_acks(acks: Sequence[Ack]) -> None:
+    """Send acks; raise LeaseLost if the broker rejects one. Acks are idempotent.
 
-    What was gathered under the same lease goes first: to give a message back ends the lease of those before.
+    Acks batched under the same lease are flushed first: releasing a message ends the lease of those before
+    it.
     """
-    for lease in {each.to.lease for each in answers}:
+    for lease in {each.to.lease for each in acks}:
         if lease.gathering is not None:
             lease.gathering.settled_under(lease)
-    lost = [error for error in _send(answers) if error is not None]
+    lost = [error for error in _send(acks) if error is not None]
     if lost:
-        raise _refused(lost, len(answers))
+        raise _refused(lost, len(acks))
 
 
-def answer_under(lease: Lease, send: Callable[[], None]) -> None:
-    """Answer until a broker takes it, or until the time of a lease has passed.
+def retry_under(lease: Lease, send: Callable[[], None]) -> None:
+    """Retry until a broker accepts, or until one lease time has passed.
 
-    Handling and answering are separate steps: an answer that does not get through never becomes another
-    answer. For room in a full queue it waits for as long as the lease is renewed.
+    Handling and acking are separate steps: an ack that does not get through never turns into a nack. On a
+    full queue it retries for as long as the lease is renewed.
     """
     failures = 0
     until = time.monotonic() + lease.timeout
@@ -73,33 +74,33 @@ def answer_under(lease: Lease, send: Callable[[], None]) -> None:
 
 
 class _Group(NamedTuple):
-    """Answers that go out in one request, and who hears of the outcome."""
+    """Acks sent in one request, with a callback for the outcome."""
 
-    answers: Sequence[Answer]
+    acks: Sequence[Ack]
     settled: Callable[[QueenError | None], None]
     until: float
 
     def end(self, error: QueenError) -> float:
-        """Until when they are tried again after this error."""
-        return _end(self.answers[0].to.lease, self.until, error)
+        """Return the deadline for retries after this error."""
+        return _end(self.acks[0].to.lease, self.until, error)
 
 
-class Answers:
-    """Gathers the answers of all workers. Those that come while a request is under way share the next one.
+class Acks:
+    """Batches the acks of all workers. Acks given while a request is in flight share the next one.
 
-    Nobody waits for the outcome: `settled` is called with the error, or None, once it is known.
+    Workers do not wait for the outcome: `settled` is called with the error, or None, once it is known.
     """
 
     def __init__(self) -> None:
         self._news = Condition()
         self._waiting: list[_Group] = []
-        #: How many groups of each lease are not settled.
+        #: Unsettled groups per lease.
         self._open: Counter[Lease] = Counter()
         self._over = False
 
-    def give(self, answers: Sequence[Answer], settled: Callable[[QueenError | None], None]) -> None:
-        """Send these soon, all of them in one request."""
-        lease = answers[0].to.lease
+    def give(self, acks: Sequence[Ack], settled: Callable[[QueenError | None], None]) -> None:
+        """Queue acks to be sent soon, all in one request."""
+        lease = acks[0].to.lease
 
         def noted(error: QueenError | None) -> None:
             with self._news:
@@ -111,25 +112,25 @@ class Answers:
 
         lease.gathering = self
         with self._news:
-            self._waiting.append(_Group(answers, noted, time.monotonic() + lease.timeout))
+            self._waiting.append(_Group(acks, noted, time.monotonic() + lease.timeout))
             self._open[lease] += 1
             if len(self._waiting) == 1:
                 self._news.notify()
 
     def settled_under(self, lease: Lease) -> None:
-        """Wait until all that was given under this lease is settled."""
+        """Wait until all acks under this lease are settled."""
         with self._news:
             while lease in self._open and not self._over:
                 self._news.wait()
 
     def end(self) -> None:
-        """Let `run` return after everything that was given is sent."""
+        """Let `run` return once everything is sent."""
         with self._news:
             self._over = True
             self._news.notify()
 
     def run(self) -> None:
-        """Send what is given, until the end."""
+        """Send queued acks until `end` is called."""
         while True:
             with self._news:
                 while not self._waiting and not self._over:
@@ -141,11 +142,11 @@ class Answers:
 
 
 def _settle(groups: list[_Group]) -> None:
-    """Send groups of answers until each is taken, refused, or too late."""
+    """Send groups until each is accepted, rejected, or past its deadline."""
     failures = 0
     while groups:
         try:
-            said = _send([each for group in groups for each in group.answers])
+            said = _send([each for group in groups for each in group.acks])
         except PASSING as error:
             failures += 1
             pause = delay(failures)
@@ -159,25 +160,25 @@ def _settle(groups: list[_Group]) -> None:
         except QueenError as error:
             if len(groups) == 1:
                 groups[0].settled(error)
-            else:  # one that cannot be sent harms no other
+            else:  # one bad group must not fail the others
                 for group in groups:
                     _settle([group])
             return
         else:
             first = 0
             for group in groups:
-                own = said[first : first + len(group.answers)]
-                first += len(group.answers)
+                own = said[first : first + len(group.acks)]
+                first += len(group.acks)
                 lost = [error for error in own if error is not None]
                 group.settled(_refused(lost, len(own)) if lost else None)
             return
 
 
-def _send(answers: Sequence[Answer]) -> list[str | None]:
-    """Send answers; for each of them the broker's reason to refuse it, or None."""
+def _send(acks: Sequence[Ack]) -> list[str | None]:
+    """Send acks; return the broker's rejection reason for each, or None."""
     said: list[str | None] = []
-    for first in range(0, len(answers), _MOST):
-        part = answers[first : first + _MOST]
+    for first in range(0, len(acks), _MOST):
+        part = acks[first : first + _MOST]
         body = {"acknowledgments": [each.to.as_ack(each.status, each.reason) for each in part]}
         transport = part[0].to.lease.transport
         try:

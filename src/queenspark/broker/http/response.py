@@ -1,4 +1,4 @@
-"""Answers: a status, a body and headers."""
+"""Responses: a status, a body and headers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ JSON_LINES = b"application/x-ndjson"
 _encode = msgspec.json.Encoder().encode
 
 
-class Answer(NamedTuple):
-    """Status, body and further headers of an answer."""
+class Response(NamedTuple):
+    """Status, body and additional headers of a response."""
 
     status: int
     body: bytes = b""
@@ -27,34 +27,34 @@ class Answer(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """An answer of status 200 whose lines of JSON are sent as they come."""
+    """A response of status 200 that streams JSON lines."""
 
     lines: AsyncGenerator[bytes]
 
 
 class Error(msgspec.Struct, rename="camel"):
-    """The body of an answer that is not a success."""
+    """The body of an error response."""
 
-    #: What is wrong and how to fix it, for people.
+    #: The problem and its fix, for people.
     error: str
     #: The kind of error, for programs.
     code: str
     #: Whether the same request may succeed later.
     retryable: bool
-    #: Found in the broker's log beside the cause, when the fault is the broker's.
+    #: Identifies the cause in the broker's log, for errors of the broker.
     request_id: str | msgspec.UnsetType = msgspec.UNSET
-    #: Where in the SQL it is wrong, counted from 1.
+    #: Position of the error in the SQL, counted from 1.
     line: int | msgspec.UnsetType = msgspec.UNSET
     column: int | msgspec.UnsetType = msgspec.UNSET
 
 
-def json(value: Any, status: int = 200) -> Answer:
-    """A JSON answer."""
-    return Answer(status, _encode(value))
+def json(value: Any, status: int = 200) -> Response:
+    """Build a JSON response."""
+    return Response(status, _encode(value))
 
 
-def failure(error: ApiError, request_id: str | None = None) -> Answer:
-    """The answer that stands for an error."""
+def failure(error: ApiError, request_id: str | None = None) -> Response:
+    """Build the response for an error."""
     headers = []
     if error.retry_after is not None:
         headers.append((b"retry-after", str(error.retry_after).encode()))
@@ -64,7 +64,7 @@ def failure(error: ApiError, request_id: str | None = None) -> Answer:
         headers.append((b"allow", ", ".join(error.allow).encode()))
     line, column = error.at or (msgspec.UNSET, msgspec.UNSET)
     body = Error(error.message, error.code, error.retryable, request_id or msgspec.UNSET, line, column)
-    return Answer(error.status, _encode(body), headers=tuple(headers))
+    return Response(error.status, _encode(body), headers=tuple(headers))
 
 
-NOTHING = Answer(204)
+NOTHING = Response(204)

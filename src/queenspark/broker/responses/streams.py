@@ -1,4 +1,4 @@
-"""What the routes of streams answer."""
+"""Responses of the stream routes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StreamDefined(msgspec.Struct):
 
 
 class Window(msgspec.Struct, rename="camel"):
-    """What every answer about a window says of it."""
+    """Fields common to all responses about a window."""
 
     id: str
     key: str
@@ -36,9 +36,9 @@ class Window(msgspec.Struct, rename="camel"):
 
 
 class LeasedWindow(Window):
-    """A window with its lease and its messages (unless `messages` was false); `nextCursor` leads to more.
+    """A leased window with its messages (unless `messages` was false); `nextCursor` is the next page.
 
-    `aggregates` are there when the stream computes some.
+    `aggregates` is present if the stream computes some.
     """
 
     stream: str
@@ -55,14 +55,14 @@ class LeasedWindow(Window):
 
 
 class Polled(msgspec.Struct):
-    """The next window; with `maxWindows` in the request, `windows` in its place."""
+    """The next window, or `windows` if the request has `maxWindows`."""
 
     window: LeasedWindow | UnsetType = UNSET
     windows: list[LeasedWindow] | UnsetType = UNSET
 
 
 class WindowPage(msgspec.Struct, rename="camel"):
-    """More messages of a window."""
+    """A page of a window's messages."""
 
     window_id: str
     messages: list[WindowRecord]
@@ -70,7 +70,7 @@ class WindowPage(msgspec.Struct, rename="camel"):
 
 
 class WindowAcked(msgspec.Struct):
-    """An acknowledgment that was taken; without `dlq` when it was taken before."""
+    """An accepted ack; without `dlq` if it was a repetition."""
 
     success: bool
     acked: bool
@@ -78,7 +78,7 @@ class WindowAcked(msgspec.Struct):
 
 
 class LeaseRenewed(msgspec.Struct):
-    """When the lease of a window ends now."""
+    """The new end of a window's lease."""
 
     success: bool
     lease_expires_at: str
@@ -93,7 +93,7 @@ class StreamMoved(msgspec.Struct, rename="camel"):
 
 
 class Retention(msgspec.Struct, rename="camel"):
-    """Which messages a stream still needs, and whether retention waits for it."""
+    """The oldest messages that a stream still needs, and whether retention waits for it."""
 
     needs_since: str | None
     held_since: str | None
@@ -101,7 +101,7 @@ class Retention(msgspec.Struct, rename="camel"):
 
 
 class StreamRates(msgspec.Struct, rename="camel"):
-    """Rates of a stream over the last minute; with a backpressure above 1 it falls behind."""
+    """Rates of a stream over the last minute; a backpressure above 1 means that it falls behind."""
 
     arriving_per_second: float
     processed_per_second: float
@@ -111,7 +111,7 @@ class StreamRates(msgspec.Struct, rename="camel"):
 
 
 class Progress(msgspec.Struct, rename="camel"):
-    """How far a stream is, and its counts."""
+    """The progress of a stream, and its counts."""
 
     watermark: str | None
     lag_seconds: float
@@ -127,7 +127,7 @@ class Progress(msgspec.Struct, rename="camel"):
 
 
 class StreamSummary(ShownDefinition, rename="camel", kw_only=True):
-    """A stream with its definition; with `progress` once the pipeline knows it."""
+    """A stream with its definition, and with `progress` once the pipeline has loaded it."""
 
     id: str
     name: str
@@ -149,7 +149,7 @@ class StreamList(CountedPage, kw_only=True):
 
 
 class StreamGroup(msgspec.Struct, rename="camel"):
-    """How far a group is in a stream."""
+    """The progress of a group in a stream."""
 
     name: str
     lag: int
@@ -159,7 +159,7 @@ class StreamGroup(msgspec.Struct, rename="camel"):
 
 
 class StreamDetail(StreamSummary, kw_only=True):
-    """A stream with its groups; `lastError` says why one that computes has stopped."""
+    """A stream with its groups; `lastError` is the reason why its computation stopped."""
 
     groups: list[StreamGroup]
     last_error: str | None
@@ -174,7 +174,7 @@ class StreamProgress(Progress):
 
 
 class Bucket(msgspec.Struct, rename="camel"):
-    """A bucket of keys; `watermark` is that of the stream that is furthest behind."""
+    """A bucket of keys; `watermark` is that of the most delayed stream."""
 
     bucket: int
     batch_records: int
@@ -190,7 +190,7 @@ class Bucket(msgspec.Struct, rename="camel"):
 
 
 class Pipeline(msgspec.Struct):
-    """Who leads, the reports of its queries by name (`query` is that of the streams), and the buckets."""
+    """The leader, the reports of its queries by name (`query` is the streams query), and the buckets."""
 
     active: bool
     holder: str | None
@@ -218,7 +218,7 @@ class StreamStats(msgspec.Struct, rename="camel"):
 
 
 class StreamConsumer(msgspec.Struct, rename="camel"):
-    """How far a group is in one key."""
+    """The progress of a group in one key."""
 
     consumer_group: str
     stream_key: str
@@ -234,7 +234,7 @@ class StreamConsumers(msgspec.Struct):
 
 
 class ActiveWindow(Window):
-    """A window that a group has not answered; without a group when no group reads the stream."""
+    """A window that a group has not acked; without a group if the stream has none."""
 
     state: Literal["leased", "retrying", "waiting", "dead"]
     consumer_group: str | None
@@ -256,7 +256,7 @@ class ActiveWindows(msgspec.Struct):
 
 
 class SourceRecord(msgspec.Struct, rename="camel"):
-    """A record of a source, as far as it is still there."""
+    """A source record, with the fields that still exist."""
 
     key: str
     version: int
@@ -269,7 +269,7 @@ class SourceRecord(msgspec.Struct, rename="camel"):
 
 
 class DeadRecord(SourceRecord):
-    """A record that cannot be read, or what should have come of a window.
+    """An unreadable record, or a window that could not be computed.
 
     `reason` is null for a record without a usable event time. A window has its times, and no message.
     """
@@ -286,7 +286,7 @@ class DeadRecords(msgspec.Struct):
 
 
 class LateRecord(SourceRecord):
-    """A record that came when its window was sealed."""
+    """A record that arrived after its window was sealed."""
 
     time: str
     closed_up_to: str
@@ -300,7 +300,7 @@ class LateRecords(msgspec.Struct):
 
 
 class StreamDeleted(msgspec.Struct):
-    """A stream that is gone; `existed` says whether it was there."""
+    """A deleted stream; `existed` is false if there was none."""
 
     deleted: bool
     name: str
@@ -309,14 +309,14 @@ class StreamDeleted(msgspec.Struct):
 
 
 class StreamKey(msgspec.Struct):
-    """A key with the number of the stream's newest windows that are its own."""
+    """A key with its share of the stream's newest windows."""
 
     key: str
     windows: int
 
 
 class StreamKeys(msgspec.Struct):
-    """A page of the keys of a stream, the busiest first."""
+    """A page of the keys of a stream, busiest first."""
 
     keys: list[StreamKey]
     total: int
@@ -325,7 +325,7 @@ class StreamKeys(msgspec.Struct):
 
 
 class WindowGroup(msgspec.Struct, rename="camel"):
-    """How far a group is with a window."""
+    """The state of a window in a group."""
 
     consumer_group: str
     state: Literal["waiting", "leased", "acked", "retrying", "dead", "skipped"]
@@ -339,7 +339,7 @@ class WindowGroup(msgspec.Struct, rename="camel"):
 
 
 class TimelineWindow(Window):
-    """A sealed window, with its state for each group."""
+    """A sealed window, with its state in each group."""
 
     partition_id: str
     transaction_id: str
@@ -349,7 +349,7 @@ class TimelineWindow(Window):
 
 
 class OpenWindow(msgspec.Struct, rename="camel"):
-    """A window that is not sealed yet, by the records that the pipeline has read."""
+    """A window not sealed yet, according to the records that the pipeline has read."""
 
     key: str
     start: str
@@ -359,9 +359,9 @@ class OpenWindow(msgspec.Struct, rename="camel"):
 
 
 class Timeline(msgspec.Struct, rename="camel"):
-    """Windows of some keys; `hasMore` names the keys that have older ones in the same time.
+    """Windows of some keys; `hasMore` lists the keys with older ones in the same range.
 
-    `openComplete` says whether `open` has all open windows of time.
+    `openComplete`: whether `open` has all open time windows.
     """
 
     now: str
@@ -385,7 +385,7 @@ class WindowDetail(TimelineWindow, kw_only=True):
 
 
 class StreamVersion(ShownDefinition, rename="camel", kw_only=True):
-    """What a version of a stream is."""
+    """The definition of a version."""
 
     version: int
     source_queues: list[str]
@@ -393,6 +393,6 @@ class StreamVersion(ShownDefinition, rename="camel", kw_only=True):
 
 
 class StreamVersions(msgspec.Struct):
-    """The versions of a stream, the newest first."""
+    """The versions of a stream, newest first."""
 
     versions: list[StreamVersion]

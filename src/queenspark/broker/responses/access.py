@@ -1,4 +1,4 @@
-"""What the routes of access control answer."""
+"""Responses of the access-control routes."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from msgspec import UNSET, UnsetType
 
 
 class Me(msgspec.Struct, rename="camel"):
-    """Who the caller is, and what they may do."""
+    """The caller's identity and rights."""
 
     #: The name of the key, or `sub` of the token.
     name: str
-    #: `key`, `token`, or `anonymous` where access is not controlled.
+    #: `key`, `token`, or `anonymous` when access control is off.
     kind: str
     role: str | None
-    #: Null: every name.
+    #: Null: all names.
     scopes: list[str] | None
-    #: The rights to some name at least.
+    #: Rights on at least one name.
     rights: list[str]
-    #: Whether callers need a key or a token here.
+    #: Whether access control is on.
     access_control: bool
 
 
@@ -36,7 +36,7 @@ class Key(msgspec.Struct, rename="camel", kw_only=True):
     expires_at: str | None
     last_used_at: str | None
     revoked_at: str | None
-    #: The key itself. It is shown when it is made, and never again.
+    #: The key itself, shown only on creation.
     key: str | UnsetType = UNSET
 
 

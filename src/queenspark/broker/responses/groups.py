@@ -1,4 +1,4 @@
-"""What the routes of consumer groups answer."""
+"""Responses of the consumer-group routes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class GroupSummary(msgspec.Struct, rename="camel"):
 
 
 class GroupList(CountedPage, rename="camel", kw_only=True):
-    """A page of the groups, an entry for each queue that a group reads."""
+    """A page of the groups, one entry per queue of a group."""
 
     consumer_groups: list[GroupSummary]
 
@@ -39,7 +39,7 @@ class LaggingGroups(CountedPage, rename="camel", kw_only=True):
 
 
 class GroupPlace(msgspec.Struct, rename="camel"):
-    """How far a group is in one partition."""
+    """The cursor of a group in one partition."""
 
     partition: str
     partition_id: str
@@ -53,7 +53,7 @@ class GroupPlace(msgspec.Struct, rename="camel"):
 
 
 class GroupQueue(GroupSummary):
-    """A group on one queue, with the partitions that it reads."""
+    """A group on one queue, with its cursors."""
 
     places: list[GroupPlace]
 
@@ -68,7 +68,7 @@ class GroupDetail(msgspec.Struct, rename="camel"):
 
 
 class GroupDeleted(msgspec.Struct, rename="camel"):
-    """A group that is gone from so many queues."""
+    """The number of queues that a group was deleted from."""
 
     success: bool
     consumer_group: str
@@ -78,7 +78,7 @@ class GroupDeleted(msgspec.Struct, rename="camel"):
 
 
 class Subscribed(msgspec.Struct, rename="camel"):
-    """Where a group begins, on so many queues."""
+    """The start of a new group, and the number of queues it applies to."""
 
     success: bool
     consumer_group: str

@@ -1,4 +1,4 @@
-"""What the routes of queues answer."""
+"""Responses of the queue routes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ShownOptions(msgspec.Struct, rename="camel"):
 
 
 class QueueDeleted(msgspec.Struct):
-    """A queue that is gone; `existed` says whether it was there."""
+    """A deleted queue; `existed` is false if there was none."""
 
     deleted: bool
     queue: str
@@ -46,7 +46,7 @@ class QueueDeleted(msgspec.Struct):
 
 
 class MessageCounts(msgspec.Struct):
-    """Messages: in the log, not handed out yet, and leased."""
+    """Messages: in the log, not delivered yet, and leased."""
 
     total: int
     pending: int
@@ -81,7 +81,7 @@ class QueuePartition(msgspec.Struct, rename="camel"):
 
 
 class QueueGroup(msgspec.Struct, rename="camel"):
-    """How far a group is on a queue."""
+    """The progress of a group on a queue."""
 
     name: str
     lag: int
@@ -107,7 +107,7 @@ class QueueDetail(msgspec.Struct, rename="camel"):
 
 
 class WaitingCounts(msgspec.Struct):
-    """Messages: in the log, and not handed out yet."""
+    """Messages: in the log, and not delivered yet."""
 
     total: int
     pending: int
@@ -153,7 +153,7 @@ class AllCounts(msgspec.Struct, rename="camel"):
 
 
 class Overview(msgspec.Struct, rename="camel"):
-    """Counts over everything."""
+    """Counts over the whole system."""
 
     queues: int
     partitions: int

@@ -1,4 +1,4 @@
-"""What the routes of messages, dead letters and traces answer."""
+"""Responses of the message, dead-letter and trace routes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Message(msgspec.Struct, rename="camel"):
     data: Raw
     created_at: str
     headers: dict[str, str] | UnsetType = UNSET
-    #: The caller who pushed it, where access is controlled.
+    #: The caller who pushed it, with access control on.
     producer_sub: str | None = None
 
 
@@ -38,7 +38,7 @@ class MessageList(msgspec.Struct):
 
 
 class LoggedMessage(msgspec.Struct, rename="camel", gc=False):
-    """A message as the log has it."""
+    """A message as stored in the log."""
 
     transaction_id: str
     trace_id: str | None
@@ -57,7 +57,7 @@ class LogPage(msgspec.Struct):
 
 
 class DeadLetter(msgspec.Struct, rename="camel"):
-    """A message that a group gave up on."""
+    """A message that exhausted its retries in a group."""
 
     id: str
     message_id: str
@@ -76,7 +76,7 @@ class DeadLetter(msgspec.Struct, rename="camel"):
     failed_at: str
     status: Literal["dead_letter"] = "dead_letter"
     headers: dict[str, str] | UnsetType = UNSET
-    #: The caller who pushed it, where access is controlled.
+    #: The caller who pushed it, with access control on.
     producer_sub: str | None = None
 
 
@@ -90,7 +90,7 @@ class DeadLetterList(msgspec.Struct):
 
 
 class MessageDetail(msgspec.Struct, rename="camel"):
-    """A message with its dead letters, or the dead letter that is left of it."""
+    """A message with its dead letters, or the remaining dead letter."""
 
     id: str
     transaction_id: str
@@ -103,7 +103,7 @@ class MessageDetail(msgspec.Struct, rename="camel"):
     created_at: str
     dead_letters: list[DeadLetter]
     headers: dict[str, str] | UnsetType = UNSET
-    #: The caller who pushed it, where access is controlled.
+    #: The caller who pushed it, with access control on.
     producer_sub: str | None = None
     namespace: str | UnsetType | None = UNSET
     task: str | UnsetType | None = UNSET
@@ -117,7 +117,7 @@ class MessageDetail(msgspec.Struct, rename="camel"):
 
 
 class MessageDeleted(msgspec.Struct, rename="camel"):
-    """A message that is gone."""
+    """A deleted message."""
 
     success: bool
     deleted: bool
@@ -126,7 +126,7 @@ class MessageDeleted(msgspec.Struct, rename="camel"):
 
 
 class MessageRetried(msgspec.Struct, rename="camel"):
-    """A dead letter that so many groups get again."""
+    """A dead letter returned to its groups for redelivery."""
 
     success: bool
     transaction_id: str
@@ -135,7 +135,7 @@ class MessageRetried(msgspec.Struct, rename="camel"):
 
 
 class Counted(msgspec.Struct):
-    """How many dead letters it was."""
+    """The number of affected dead letters."""
 
     success: bool
     count: int

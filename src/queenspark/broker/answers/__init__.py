@@ -1,1 +1,0 @@
-"""The bodies of answers, as types: the OpenAPI document describes them, and a test compares the two."""

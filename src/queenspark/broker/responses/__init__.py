@@ -1,0 +1,1 @@
+"""Response bodies, as types: the OpenAPI document describes them, and a test compares the two."""
