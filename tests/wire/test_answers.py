@@ -321,7 +321,7 @@ def test_every_route_has_a_schema_for_each_answer(api: Api) -> None:
     for route in routes():
         operation: dict[str, Any] = paths[re.sub(r":(\w+)", r"{\1}", route.path)][route.method.lower()]
         assert operation["x-right"] == route.right
-        for status in route.answers:
+        for status in route.responses:
             content = operation["responses"][str(status)].get("content")
             assert (content is None) == (status == 204)
         assert {"4XX", "5XX"} <= operation["responses"].keys()
