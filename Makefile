@@ -14,6 +14,9 @@ LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11 \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
 SOURCES := src tests bench tools examples
 
+# The tests start hundreds of processes; without it each of them compiles the sources anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up test test-long check format bench kafka screenshots lock clean
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import psycopg
@@ -21,18 +21,19 @@ from tests.system.pipeline_process import PipelineProcess
 from tests.system.system import System
 from tests.wire.api import Api
 
+if TYPE_CHECKING:
+    from tests.sql.judge import Judge
+
 StartBroker = Callable[..., Broker]
 
 #: Tests that share what is dear to start, and stay in one worker: a system, a Spark session, a dashboard.
 SHARING = {
-    "system": ("tests/system/", "tests/examples/"),
-    "spark": (
-        "tests/pipeline/",
-        "tests/external/test_in_spark.py",
-        "tests/kafka/",
-        "tests/cli/test_demo.py",
-        "tests/cli/test_up.py",
+    "system": ("tests/system/", "tests/examples/", "tests/external/test_in_spark.py"),
+    "spark": ("tests/pipeline/", "tests/kafka/", "tests/cli/test_demo.py", "tests/cli/test_up.py"),
+    "judge": (
         "tests/sql/test_against_spark.py",
+        "tests/jobs/test_against_spark.py",
+        "tests/external/test_against_spark.py",
     ),
     "dashboard": ("tests/ui/",),
 }
@@ -181,6 +182,16 @@ def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         started = Broker(postgres.url, log, stats_interval_seconds=1)
         yield started
         started.stop()
+
+
+@pytest.fixture(scope="session")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Judge]":
+    """Spark in ANSI mode and UTC."""
+    from tests.sql.judge import Judge
+
+    spark = Judge(tmp_path_factory.mktemp("judge"))
+    yield spark
+    spark.stop()
 
 
 @pytest.fixture

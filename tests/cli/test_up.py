@@ -82,6 +82,7 @@ StartUp = Callable[..., Up]
 
 LONG_PIPELINE_STARTS = pytest.param("the pipeline starts", marks=pytest.mark.long)
 LONG_SPARK_STARTS = pytest.param("Spark starts", marks=pytest.mark.long)
+LONG_PIPELINE_LEADS = pytest.param("the pipeline leads", marks=pytest.mark.long)
 
 
 @pytest.fixture
@@ -153,7 +154,7 @@ def test_the_dashboard_comes_along_and_is_where_the_broker_leads(up: StartUp) ->
     assert [pid for pid in children if not gone(pid)] == []
 
 
-@pytest.mark.parametrize("moment", ["Java starts", LONG_SPARK_STARTS, "the pipeline leads"])
+@pytest.mark.parametrize("moment", ["Java starts", LONG_SPARK_STARTS, LONG_PIPELINE_LEADS])
 def test_ctrl_c_ends_spark_within_seconds(up: StartUp, moment: str) -> None:
     running = up(pipeline=True).wait_until_up()
 
@@ -206,6 +207,7 @@ def text_of(path: Path) -> str:
         return ""
 
 
+@pytest.mark.long
 def test_what_was_pushed_is_there_after_a_restart(up: StartUp, command: Command, queue: str) -> None:
     running = up().wait_until_up()
     assert command("push", queue, "42", "--url", running.url).code == 0
@@ -237,41 +239,34 @@ def test_a_taken_port_is_refused_before_anything_is_made(up: StartUp, folder: Pa
     assert not (folder / "data" / "postgres").exists()
 
 
-def test_a_killed_broker_is_started_again_on_the_same_port(up: StartUp, command: Command, queue: str) -> None:
-    running = up().wait_until_up()
-    (broker,) = brokers_of(running)
-    os.kill(broker, signal.SIGKILL)
-    pushes_again(command, queue, running)
-    assert brokers_of(running) not in ([], [broker])
-    running.wait_until_said("The broker ended (killed by SIGKILL); restarting it in 0.5 s.\n")
-    running.wait_until_said("The broker is up again.\n")
-    assert running.end()[0] == 0
-
-
-def test_a_killed_postgresql_recovers_and_has_what_was_pushed(
+def test_what_is_killed_is_started_again_with_what_was_pushed(
     up: StartUp, command: Command, queue: str
 ) -> None:
     running = up().wait_until_up()
     assert command("push", queue, "42", "--url", running.url).code == 0
-    broker = brokers_of(running)
+
+    (broker,) = brokers_of(running)
+    os.kill(broker, signal.SIGKILL)
+    pushes_again(command, queue, running)
+    restarted = brokers_of(running)
+    assert restarted not in ([], [broker])
+    running.wait_until_said("The broker ended (killed by SIGKILL); restarting it in 0.5 s.\n")
+    running.wait_until_said("The broker is up again.\n")
+
     os.kill(postmaster_of(running), signal.SIGKILL)
     pushes_again(command, queue, running)
-    assert brokers_of(running) == broker, "the broker waits for PostgreSQL"
+    assert brokers_of(running) == restarted, "the broker waits for PostgreSQL"
     found = command("pop", queue, "--batch", "2", "--json", "--url", running.url).json_lines()
     assert [message["data"] for message in found] == [42, "again"]
-    children = descendants(running.process.pid)
     running.wait_until_said("PostgreSQL ended (killed by SIGKILL); restarting it in 0.5 s.\n")
     running.wait_until_said("PostgreSQL is up again.\n")
-    assert running.end()[0] == 0
-    assert [pid for pid in children if not gone(pid)] == []
 
-
-def test_everything_killed_at_once_comes_back(up: StartUp, command: Command, queue: str) -> None:
-    running = up().wait_until_up()
     for pid in (postmaster_of(running), *brokers_of(running)):
         os.kill(pid, signal.SIGKILL)
     pushes_again(command, queue, running)
+    children = descendants(running.process.pid)
     assert running.end()[0] == 0
+    assert [pid for pid in children if not gone(pid)] == []
 
 
 @pytest.mark.long
@@ -384,6 +379,11 @@ def test_after_a_kill_the_broker_goes_and_the_next_one_takes_over(
 ) -> None:
     running = up().wait_until_up()
     assert command("push", queue, "42", "--url", running.url).code == 0
+    left = running.data_dir / "tmp" / "spark-0" / "left"
+    left.parent.mkdir()
+    left.touch()
+    (broker,) = brokers_of(running)
+    assert f"TMPDIR={left.parents[1]}" in Path(f"/proc/{broker}/environ").read_text().split("\0")
     children = descendants(running.process.pid)
     running.process.kill()
     running.process.wait()
@@ -391,6 +391,7 @@ def test_after_a_kill_the_broker_goes_and_the_next_one_takes_over(
     (message,) = command("pop", queue, "--json", "--url", running.url).json_lines()
     assert message["data"] == 42
     eventually(lambda: all(gone(pid) for pid in children))
+    assert not left.exists(), "what killed processes left is removed at the next start"
 
 
 def test_a_signal_while_it_starts_leaves_nothing_behind(up: StartUp) -> None:
@@ -411,7 +412,7 @@ def test_under_nohup_it_goes_on_when_the_terminal_goes(up: StartUp) -> None:
     assert running.end()[0] == 0
 
 
-@pytest.mark.parametrize("end", ["stdout", "stderr"])
+@pytest.mark.parametrize("end", [pytest.param("stdout", marks=pytest.mark.long), "stderr"])
 def test_it_ends_well_when_nobody_reads_any_more(up: StartUp, end: str) -> None:
     running = up().wait_until_up()
     stream = running.process.stdout if end == "stdout" else running.process.stderr
@@ -419,18 +420,6 @@ def test_it_ends_well_when_nobody_reads_any_more(up: StartUp, end: str) -> None:
     stream.close()
     running.process.send_signal(signal.SIGINT)
     assert running.process.wait(60) == 0
-
-
-def test_what_killed_processes_left_is_removed_at_the_next_start(up: StartUp) -> None:
-    running = up().wait_until_up()
-    left = running.data_dir / "tmp" / "spark-0" / "left"
-    left.parent.mkdir()
-    left.touch()
-    (broker,) = [pid for pid in descendants(running.process.pid) if "serve" in arguments_of(pid)]
-    assert f"TMPDIR={left.parents[1]}" in Path(f"/proc/{broker}/environ").read_text().split("\0")
-    running.end()
-    up().wait_until_up().end()
-    assert not left.exists()
 
 
 def test_with_a_database_url_no_postgresql_is_started(up: StartUp, database: str) -> None:

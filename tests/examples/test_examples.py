@@ -201,10 +201,15 @@ ANY_ORDER = {
     "20_device_telemetry", "25_pyspark", "27_payload_key", "28_live_view",
 }  # fmt: skip
 
-#: Run a second time on the same system, where the first run has left its queues and streams.
 #: Their handlers fail on purpose, and nobody listens: the client logs a warning.
 WARNS = ("23_dead_letters",)
-REPEATED = ("01_quick_start", "14_fraud_alerts", "15_two_stages", "17_late_sensor_data", "23_dead_letters")
+#: Run a second time on the same system, where the first run has left its queues and streams.
+REPEATED = ("15_two_stages",)
+REPEATED_AT_FULL_SIZE = (
+    "01_quick_start", "14_fraud_alerts", "15_two_stages", "17_late_sensor_data", "23_dead_letters",
+)  # fmt: skip
+#: Starts a Spark of its own; what it uses is tested in tests/pipeline/connector.
+LONG = ("25_pyspark",)
 
 
 def run(name: str, system: System, folder: Path) -> str:
@@ -228,13 +233,17 @@ def run(name: str, system: System, folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def runs(
-    running_system: System, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+    running_system: System,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+    full_size: bool,
 ) -> Iterator[dict[str, Future[list[str]]]]:
     """The examples that are tested, a few at a time, the later ones first: they take longer."""
+    repeated = REPEATED_AT_FULL_SIZE if full_size else REPEATED
 
     def run_all(name: str) -> list[str]:
         folder = tmp_path_factory.mktemp(name)
-        return [run(name, running_system, folder) for _ in range(2 if name in REPEATED else 1)]
+        return [run(name, running_system, folder) for _ in range(2 if name in repeated else 1)]
 
     parameters = [vars(item).get("callspec") for item in request.session.items]
     tested = [each.params["example"] for each in parameters if each and "example" in each.params]
@@ -243,7 +252,9 @@ def runs(
         pool.shutdown(cancel_futures=True)
 
 
-@pytest.mark.parametrize("example", PRINTED)
+@pytest.mark.parametrize(
+    "example", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in PRINTED]
+)
 def test_an_example_prints_what_it_should(example: str, runs: dict[str, Future[list[str]]]) -> None:
     expected = dedent(PRINTED[example]).strip().splitlines()
     for printed in runs[example].result():

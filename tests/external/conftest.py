@@ -9,7 +9,6 @@ from queenspark.connectors.files import files_reader
 from queenspark.pipeline.external import job_source
 from tests.conftest import StartBroker
 from tests.external.files import Files
-from tests.jobs.conftest import judge  # noqa: F401 - a fixture
 
 
 @pytest.fixture(scope="module")

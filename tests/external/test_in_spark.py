@@ -1,4 +1,4 @@
-"""Jobs over files in Spark: a pipeline process of its own, killed again and again."""
+"""Jobs over files in Spark; one pipeline process is killed again and again."""
 
 import json
 import random
@@ -18,8 +18,6 @@ from tests.system.pipeline_process import PipelineProcess
 from tests.system.system import System
 from tests.wire.api import Api
 from tests.wire.sql import Sql
-
-pytestmark = pytest.mark.crash
 
 
 @pytest.fixture(scope="module")
@@ -54,17 +52,17 @@ def write(path: Path, records: list[dict[str, object]]) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_a_query_over_files_goes_straight_to_files(victim: System, tmp_path: Path) -> None:
+def test_a_query_over_files_goes_straight_to_files(system: System, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     write(tmp_path / "in" / "a.json", clicks(3000))
-    sql = Sql(victim.api)
+    sql = Sql(Api(system.api.url, system.database_url))
     sql(
         f"create source inputs ({COLUMNS}) with (connector = 'files', path = '{tmp_path}/in', mode = 'once');"
         "create sink outputs as select k, count(*) as c, sum(n) as s, window_start as at, avg(n) as mean"
         " from inputs group by k window tumbling(at, 1m)"
         f" with (connector = 'files', path = '{tmp_path}/out', partition_by = 'k')"
     )
-    assert wait_until(lambda: sql.job("outputs")["state"] == "finished", within=500), victim.pipeline.log()
+    assert wait_until(lambda: sql.job("outputs")["state"] == "finished", within=500), system.pipeline.log()
     assert sorted(each.name for each in (tmp_path / "out" / "v1").iterdir()) == [
         "_spark_metadata", "k=k0", "k=k1", "k=k2",
     ]  # fmt: skip
@@ -75,9 +73,12 @@ def test_a_query_over_files_goes_straight_to_files(victim: System, tmp_path: Pat
     assert minutes(shown) == expected(3000)
     assert len(shown) == len(expected(3000))
     assert sql.job("outputs")["run"]["rows"] == len(shown)
-    sql("drop sink outputs")
+    sql("drop sink outputs; drop source inputs")
+    sql.api.http.close()
 
 
+@pytest.mark.long  # test_files.py has a small version
+@pytest.mark.crash
 @pytest.mark.timeout(900)
 def test_every_row_once_whatever_is_killed(victim: System, tmp_path: Path, full_size: bool) -> None:
     at = f"connector = 'files', path = '{tmp_path}"

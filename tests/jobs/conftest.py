@@ -1,4 +1,4 @@
-"""A broker and a pipeline for the tests of jobs, and Spark as their judge."""
+"""A broker and a pipeline for the tests of jobs."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,6 @@ import pytest
 
 from tests.conftest import StartBroker
 from tests.jobs.system import Jobs
-from tests.sql.judge import Judge
 
 
 @pytest.fixture(scope="module")
@@ -19,15 +18,8 @@ def module_jobs(module_broker: StartBroker) -> Iterator[Jobs]:
 
 
 @pytest.fixture
-def jobs(module_jobs: Jobs) -> Jobs:
+def jobs(module_jobs: Jobs) -> Iterator[Jobs]:
     """The same, with names that no other test has used."""
     module_jobs.begin()
-    return module_jobs
-
-
-@pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
-    """Spark in ANSI mode and UTC."""
-    spark = Judge(tmp_path_factory.mktemp("judge"))
-    yield spark
-    spark.stop()
+    yield module_jobs
+    module_jobs.forget()

@@ -294,7 +294,7 @@ def test_queues_behave_like_the_model(machine: type[Queues], full_size: bool) ->
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=1000 if full_size else 40,
+            max_examples=1000 if full_size else 25,
             stateful_step_count=50,
             deadline=None,
             suppress_health_check=list(HealthCheck),

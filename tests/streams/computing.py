@@ -36,6 +36,12 @@ class Computing:
         tag = uuid4().hex[:8]
         self.stream, self.queue, self.other = f"s-{tag}", f"q-{tag}", f"r-{tag}"
 
+    def forget(self) -> None:
+        """Delete all streams, which the pipeline would go on computing with every batch."""
+        for stream in self.api.read("/api/v1/resources/streams", limit=1000)["streams"]:
+            path = f"/api/v1/resources/streams/{stream['name']}"
+            answered(self.api.delete(path, namespace=stream["namespace"]), 200)
+
     def try_define(self, **fields: Any) -> httpx2.Response:
         given = {
             "name": self.stream, "namespace": "tests", "source_queue_names": [self.queue],

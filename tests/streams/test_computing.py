@@ -27,10 +27,11 @@ def running(module_broker: StartBroker) -> Iterator[Computing]:
 
 
 @pytest.fixture
-def computing(running: Computing) -> Computing:
+def computing(running: Computing) -> Iterator[Computing]:
     """Names of the test's own."""
     running.begin()
-    return running
+    yield running
+    running.forget()
 
 
 def rec(second: float, user: str | None, n: float) -> dict[str, Any]:

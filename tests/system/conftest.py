@@ -69,8 +69,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let those tests come first, so that nothing else runs beside them."""
+    """Let those tests come first, so that nothing else runs beside them, and kills come last."""
     places = [place for place, item in enumerate(items) if item.path.parent == FOLDER]
-    own = sorted((items[place] for place in places), key=lambda item: not runs_together(item))
+    own = sorted(
+        (items[place] for place in places),
+        key=lambda item: (not runs_together(item), item.path.name == "test_kills.py"),
+    )
     for place, item in zip(places, own, strict=True):
         items[place] = item

@@ -39,8 +39,19 @@ COUNT_KEPT = (
 
 
 @pytest.fixture(scope="module")
-def victim(system_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    """A system whose pipeline is there to be killed; retention runs all the time."""
+def victim(
+    system_postgres: PostgresServer,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+    full_size: bool,
+) -> Iterator[System]:
+    """A system whose pipeline is there to be killed; retention runs all the time.
+
+    In the fast suite it is the one that all tests share, and they are done with it.
+    """
+    if not full_size:
+        yield request.getfixturevalue("running_system")
+        return
     with own_system(
         system_postgres, tmp_path_factory.mktemp("victim"), retention_interval_seconds=0.5
     ) as system:
@@ -153,7 +164,7 @@ def lose_checkpoint(system: System) -> None:
     shutil.rmtree(system.pipeline.checkpoint)
 
 
-SMALL = [kill_uncommitted, lose_checkpoint]
+SMALL = [lose_checkpoint]
 FULL = [
     kill_all, kill_half_pushed, kill_driver, kill_uncommitted, kill_java, lose_checkpoint, kill_all,
     kill_uncommitted, kill_driver, kill_half_pushed,
@@ -164,7 +175,7 @@ FULL = [
 def test_every_window_once_whatever_is_killed(victim: System, full_size: bool) -> None:
     """Windows, their messages and what each group gets are what they would be without a crash."""
     chance = random.Random(SEED)
-    kills, messages, keys, scale = (FULL, 100_000, 2_000, 15) if full_size else (SMALL, 2_000, 50, 1)
+    kills, messages, keys, scale = (FULL, 100_000, 2_000, 15) if full_size else (SMALL, 1_200, 50, 1)
     # However slow the machine is, there must be messages left at the last kill, or no windows are pushed.
     pace = {"per_second": 350} if full_size else {"per_second": 120, "count": 2, "drip_seconds": 0.5}
     load: dict[str, Any] = {"messages": messages, "keys": keys, **pace}

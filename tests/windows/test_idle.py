@@ -98,7 +98,7 @@ def test_leaving_idle_specs_out_changes_nothing(full_size: bool) -> None:
     def property_(input_: Input, cuts: frozenset[int], round_trip: bool) -> None:
         check(input_, sorted(cuts), round_trip=round_trip)
 
-    run_property(200 if full_size else 15, property_, input_=inputs(), cuts=CUTS, round_trip=st.booleans())
+    run_property(200 if full_size else 6, property_, input_=inputs(), cuts=CUTS, round_trip=st.booleans())
 
 
 def test_also_with_records_that_are_older_than_safe_time(full_size: bool) -> None:
@@ -107,7 +107,7 @@ def test_also_with_records_that_are_older_than_safe_time(full_size: bool) -> Non
         check(input_, sorted(ticks | cuts), round_trip=round_trip)
 
     run_property(
-        200 if full_size else 15,
+        200 if full_size else 6,
         property_,
         input_=inputs(true_ticks=False),
         cuts=CUTS,

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -22,10 +23,17 @@ def poll(queue: str, group: str = "g") -> str:
     return f"/api/v1/pop/queue/{queue}?wait=true&timeout=60000&consumerGroup={group}"
 
 
-@pytest.fixture
-def own(broker: StartBroker) -> Broker:
-    """A broker that this test may stop and continue."""
-    return broker()
+@pytest.fixture(scope="module")
+def own(module_broker: StartBroker) -> Broker:
+    """A broker that these tests may stop and continue."""
+    return module_broker()
+
+
+@pytest.fixture(scope="module")
+def other(module_broker: StartBroker) -> Iterator[Api]:
+    """Another broker on the same database."""
+    with Api(module_broker().url) as api:
+        yield api
 
 
 def test_a_client_that_left_while_parked_gets_no_lease(own: Broker, queue: str) -> None:
@@ -44,10 +52,10 @@ def test_a_client_that_left_while_parked_gets_no_lease(own: Broker, queue: str) 
 
 
 def test_a_client_that_left_right_before_its_answer_gives_its_lease_back(
-    own: Broker, broker: StartBroker, queue: str
+    own: Broker, other: Api, queue: str
 ) -> None:
     """The broker is frozen while the push and the departure both happen: it sees them together."""
-    with Api(own.url) as api, Api(broker().url) as other:
+    with Api(own.url) as api:
         for number in range(5):
             with RawConnection(own.port) as connection:
                 connection.get(poll(queue))
@@ -137,8 +145,10 @@ class Polls:
                 leaving.post("/api/v1/stream/poll", stream_poll(self._queue, group, 60_000))
 
 
-def groups_of(api: Api) -> set[str]:
-    return {each["name"] for each in api.read("/api/v1/consumer-groups")["consumerGroups"]}
+def groups_of(api: Api, queue: str) -> set[str]:
+    """The groups of this test, which are named after its queue."""
+    found = api.read("/api/v1/consumer-groups", limit=1000)["consumerGroups"]
+    return {each["name"] for each in found if each["name"].startswith(queue)}
 
 
 @pytest.mark.parametrize("kind", ["queue", "stream"])
@@ -146,27 +156,29 @@ def test_a_client_that_left_makes_no_group(own: Broker, queue: str, kind: str) -
     """The broker is frozen while the client polls and leaves: it reads both one right after the other."""
     with Api(own.url) as api:
         polls = Polls(api, queue, kind)
-        polls.once("another")
+        another = f"{queue}-another"
+        polls.once(another)
         for number in range(5):
             own.process.send_signal(signal.SIGSTOP)
             try:
-                polls.leave(own.port, f"group-{number}")
+                polls.leave(own.port, f"{queue}-{number}")
             finally:
                 own.process.send_signal(signal.SIGCONT)
             eventually(lambda: api.parked() == 0)
-            polls.once("another")
-            assert groups_of(api) == {"another"}
+            polls.once(another)
+            assert groups_of(api, queue) == {another}
 
 
 @pytest.mark.parametrize("kind", ["queue", "stream"])
 def test_a_client_that_left_does_not_bring_its_deleted_group_back(
-    own: Broker, broker: StartBroker, queue: str, kind: str
+    own: Broker, other: Api, queue: str, kind: str
 ) -> None:
     """The broker is frozen while the client polls, leaves and deletes its group by way of another broker."""
-    with Api(own.url) as api, Api(broker().url) as other:
+    with Api(own.url) as api:
         polls = Polls(api, queue, kind)
+        another = f"{queue}-another"
         for number in range(5):
-            group = f"group-{number}"
+            group = f"{queue}-{number}"
             polls.once(group)
             own.process.send_signal(signal.SIGSTOP)
             try:
@@ -175,5 +187,5 @@ def test_a_client_that_left_does_not_bring_its_deleted_group_back(
             finally:
                 own.process.send_signal(signal.SIGCONT)
             eventually(lambda: api.parked() == 0)
-            polls.once("another")
-            assert groups_of(other) == {"another"}
+            polls.once(another)
+            assert groups_of(other, queue) == {another}

@@ -120,6 +120,7 @@ print(session.range(10).count(), session._jvm.System.getProperty("java.home"))
 """
 
 
+@pytest.mark.long  # in the fast suite, the judge of tests/sql runs on it
 def test_spark_runs_on_the_packaged_java(tmp_path: Path, env: dict[str, str]) -> None:
     without_java = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     tools = tmp_path / "tools"

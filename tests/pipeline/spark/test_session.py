@@ -133,6 +133,7 @@ def test_a_failure_to_start_says_why_and_where_the_log_is(tmp_path: Path) -> Non
     assert done.stderr == ""
 
 
+@pytest.mark.long
 def test_an_unknown_master_is_named(tmp_path: Path) -> None:
     done = start(tmp_path, spark_master="nowhere")
     assert "Spark did not start with nowhere" in done.stdout
