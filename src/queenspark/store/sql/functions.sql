@@ -1,13 +1,13 @@
--- Server-side functions. Each version has its own set, in a database schema that the search_path of its connections
--- names (see functions.py); so functions are called without a schema, everything else with one.
+-- Server-side functions. Each version has its own set, in a database schema found through the search_path of its
+-- connections (see functions.py); so functions are called without a schema, all other objects with one.
 --
--- Lock order, the same everywhere, so that nothing deadlocks:
+-- Lock order, the same everywhere, to prevent deadlocks:
 --   1. groups (discover, seek)   2. places, by (partition_id, group_id)   3. messages' unique keys, sorted
 -- pop takes places with SKIP LOCKED and never waits for one. It may hold places that it did not get (see there).
 --
--- Each statement of a VOLATILE plpgsql function has its own snapshot (READ COMMITTED): what is read after a row
--- was locked includes everything that was committed before the lock was granted. The hand-over between discover
--- and pop or ack rests on that.
+-- Each statement of a VOLATILE plpgsql function has its own snapshot (READ COMMITTED): a read after a row lock
+-- includes everything committed before the lock was granted. The handover between discover and pop or ack relies on
+-- that.
 
 -- Every message below the horizon is final: nothing that commits later sorts below it.
 CREATE FUNCTION horizon() RETURNS bigint LANGUAGE sql STABLE AS $$
@@ -15,7 +15,7 @@ CREATE FUNCTION horizon() RETURNS bigint LANGUAGE sql STABLE AS $$
            | pg_snapshot_xmin(pg_current_snapshot())::text::bigint
 $$;
 
--- Every message that was committed before now lies below the frontier; every transaction that begins later, above.
+-- Every message committed before now is below the frontier; every transaction that begins later is above.
 CREATE FUNCTION frontier() RETURNS bigint LANGUAGE sql STABLE AS $$
     SELECT (SELECT generation::bigint << 48 FROM queenspark.system)
            | pg_snapshot_xmax(pg_current_snapshot())::text::bigint
@@ -26,15 +26,15 @@ CREATE FUNCTION current_txid() RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT (SELECT generation::bigint << 48 FROM queenspark.system) | pg_current_xact_id()::text::bigint
 $$;
 
--- Start a new generation when the next transaction id is not above the largest one in the log: after a restore
--- from a dump or a point-in-time recovery, new messages would otherwise sort among old ones. To be called in a
--- transaction of its own: an older transaction id would be below pushes that are quite in order.
+-- Start a new generation if the next transaction id is not above the largest one in the log: after a restore from a
+-- dump or a point-in-time recovery, new messages would otherwise sort among old ones. To be called in its own
+-- transaction: an older transaction id would be below pushes that are correctly ordered.
 CREATE FUNCTION check_generation() RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT log_is_ahead() THEN
         RETURN false;
     END IF;
-    -- No push may be under way while positions jump.
+    -- No push may be in flight while positions jump.
     LOCK TABLE queenspark.messages IN SHARE ROW EXCLUSIVE MODE;
     UPDATE queenspark.system SET generation = generation + 1 WHERE log_is_ahead();
     RETURN FOUND;
@@ -70,7 +70,7 @@ BEGIN
 END
 $$;
 
--- The group of a queue, made at its first contact. Mode: 'all', 'new', or a start time in p_from.
+-- Return the group of a queue; the first contact creates it. Mode: 'all', 'new', or a start time in p_from.
 CREATE FUNCTION ensure_group(p_queue_id integer, p_name text, p_mode text, p_from timestamptz)
 RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
@@ -95,10 +95,10 @@ BEGIN
 END
 $$;
 
--- Tail the log from where the group last looked and mark the places that have work. Returns how many messages were
--- seen. Costs what was pushed since, whatever the number of partitions. Waits for the group, then for places in their
--- order, so a transaction that may hold a place must not call it; with p_peek it changes nothing and returns NULL when
--- there is something to discover.
+-- Tail the log from the group's discovery position and mark the places with new messages. Returns the number of
+-- messages seen. Its cost depends on the pushes since then, not on the number of partitions. Waits for the group,
+-- then for places in order, so a transaction that may hold a place must not call it; with p_peek it changes nothing
+-- and returns NULL if there is something to discover.
 CREATE FUNCTION discover(p_group_id integer, p_peek boolean DEFAULT false)
 RETURNS integer
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
@@ -132,7 +132,7 @@ BEGIN
         ORDER BY m.txid, m.id LIMIT 10000
     ) t;
     IF v_count = 0 THEN
-        -- Another session has just seen them: their places are marked by now.
+        -- Another session has just seen them: their places are already marked.
         RETURN 1;
     END IF;
     v_now := clock_timestamp();
@@ -153,7 +153,7 @@ BEGIN
 END
 $$;
 
--- Move messages to the dead letters of a group, and to the queue's dead letter queue when it has one.
+-- Move messages to the dead letters of a group, and to the queue's dead letter queue if it has one.
 CREATE FUNCTION bury(p_group_id integer, p_partition_id bigint, p_txids bigint[], p_ids bigint[], p_errors text[])
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -162,7 +162,7 @@ DECLARE
     v_partition text;
     v_target_id bigint;
 BEGIN
-    -- What is pushed must be on disk before anybody can read it, also from within a pop.
+    -- Pushed messages must be on disk before they are readable, even from within a pop.
     PERFORM set_config('synchronous_commit', 'on', true);
     INSERT INTO queenspark.dead_letters AS d
         (id, group_id, partition_id, txid, created_at, attempts, encrypted, transaction_id, trace_id, error, payload,
@@ -197,7 +197,7 @@ BEGIN
         SELECT t.txid, d.new_id, v_target_id, clock_timestamp(), v_queue_id,
                d.encrypted, d.transaction_id, d.trace_id, d.payload, d.headers
         FROM (SELECT current_txid() AS txid OFFSET 0) t, (
-            -- Ids in the order of the log, rows in the order of the lock.
+            -- Ids in log order, rows in lock order.
             SELECT * FROM (
                 SELECT x.*, nextval('queenspark.message_blocks') * 1000 AS new_id FROM (
                     SELECT * FROM queenspark.dead_letters
@@ -211,9 +211,9 @@ BEGIN
 END
 $$;
 
--- Step over the messages of a place that may no longer be delivered: expired ones (ttl) are dropped, ones that
--- waited too long (maxWaitTimeSeconds) become dead letters. Returns the new cursor, and whether there may be more
--- of them: it takes a few thousand at a time.
+-- Skip the messages of a place that must no longer be delivered: expired ones (ttl) are dropped, ones that waited too
+-- long (maxWaitTimeSeconds) become dead letters. Returns the new cursor, and whether there may be more of them: it
+-- processes a few thousand at a time.
 CREATE FUNCTION step_over(
     p_group_id integer, p_partition_id bigint, p_ttl integer, p_max_wait integer,
     INOUT cursor_txid bigint, INOUT cursor_id bigint, OUT more boolean
@@ -254,13 +254,14 @@ BEGIN
 END
 $$;
 
--- Hand out up to p_batch messages from up to p_partitions ready places of a group (or from one given partition) under one
--- lease. With several lease ids, each lease gets one message of a place of its own. With p_auto_ack the messages are
--- answered at once. Places that are taken together hand out no more than about p_bytes. A lease lasts for p_lease_ms or the
+-- Deliver up to p_batch messages from up to p_partitions ready places of a group (or from one given partition) under
+-- one lease. With several lease ids, each lease gets one message of a separate place. With p_auto_ack the messages
+-- are acked at once. Places taken together deliver no more than about p_bytes. A lease lasts for p_lease_ms or the
 -- queue's lease time; p_holders names the consumer of each lease.
 --
--- A last row without a message means that there is more to discover: pop again in a new transaction. This one holds places,
--- perhaps some that it did not get: PostgreSQL keeps the lock of a row that turns out to have changed before it was locked.
+-- A last row without a message means that there is more to discover: pop again in a new transaction. This one holds
+-- places, perhaps some that it did not get: PostgreSQL keeps the lock of a row that turns out to have changed before
+-- it was locked.
 CREATE FUNCTION pop(
     p_group_id integer, p_batch integer, p_partitions integer, p_lease_ids uuid[], p_auto_ack boolean,
     p_holders text[] DEFAULT NULL, p_partition_id bigint DEFAULT NULL, p_lease_ms bigint DEFAULT NULL, p_bytes bigint DEFAULT 16777216
@@ -274,7 +275,7 @@ DECLARE
     q record;
     v_found queenspark.places[];
     pl queenspark.places;  -- the first of them
-    v_fresh boolean;  -- whether it hands out messages that it has not handed out before
+    v_fresh boolean;  -- whether it delivers messages for the first time
     v_now timestamptz := clock_timestamp();
     v_expires timestamptz;
     v_leases integer := cardinality(p_lease_ids);
@@ -303,7 +304,7 @@ BEGIN
     v_most := CASE WHEN v_plain THEN v_leases ELSE 1 END;
     v_expires := v_now + make_interval(secs => coalesce(p_lease_ms / 1000.0, q.lease_seconds));
     IF NOT p_auto_ack THEN
-        -- A lease that a crash forgets is a lease that expired: nothing is lost, so no need to wait for the disk.
+        -- A lease lost in a crash is an expired lease: nothing is lost, so there is no need to wait for the disk.
         PERFORM set_config('synchronous_commit', 'off', true);
     END IF;
     IF p_partition_id IS NOT NULL THEN
@@ -396,21 +397,21 @@ BEGIN
         RETURN QUERY
         WITH batch AS MATERIALIZED (
             SELECT c.* FROM (
-                -- Row by row as they come, place by place, so that no place is read once the batch is full.
+                -- Streamed row by row, place by place, so that no place is read once the batch is full.
                 SELECT least(v_taken + row_number() OVER w, v_leases) AS n, r.partition_id, t.name,
                        r.leased <> '{}' AND r.lease_expires_at <= v_now AS expired, m.*,
                        sum(octet_length(m.payload) + coalesce(octet_length(m.headers), 0)) OVER w AS bytes
                 FROM unnest(v_found) AS r
                 JOIN queenspark.partitions t ON t.id = r.partition_id
                 CROSS JOIN LATERAL (
-                    -- Dead letters that were put back come first, by themselves.
+                    -- Returned dead letters come first, by themselves.
                     (SELECT d.txid, d.id, d.created_at, d.encrypted, d.attempts, d.transaction_id, d.trace_id, d.payload,
                             d.headers
                      FROM queenspark.dead_letters d
                      WHERE r.returned > 0 AND d.group_id = r.group_id AND d.partition_id = r.partition_id AND d.returned
                      ORDER BY d.txid, d.id LIMIT v_limit)
                     UNION ALL
-                    -- Then messages that were handed out before and are unanswered, else those behind the cursor.
+                    -- Then unacked messages that were delivered before, else those behind the cursor.
                     (SELECT m.txid, m.id, m.created_at, m.encrypted, CASE WHEN r.pending = '{}' THEN 0 ELSE coalesce((
                             SELECT a.count FROM queenspark.attempts a
                             WHERE a.group_id = r.group_id AND a.partition_id = r.partition_id AND a.id = m.id), 0) END,
@@ -426,7 +427,7 @@ BEGIN
                 ) m
                 WINDOW w AS (ROWS UNBOUNDED PRECEDING)
             ) c
-            -- The first one always comes: no message has headers of p_bytes.
+            -- The first one is always delivered: no message has headers of p_bytes.
             WHERE c.bytes - octet_length(c.payload) < p_bytes
             LIMIT CASE WHEN v_leases > 1 THEN NULL ELSE v_limit END
         ), leased AS (
@@ -462,7 +463,7 @@ BEGIN
         IF v_count > 0 THEN
             v_taken := v_taken + v_count;
             v_places := v_places + CASE WHEN v_leases > 1 THEN v_count ELSE cardinality(v_found) END;
-            -- As many places as will probably fill the batch; one by one where some of them may have turned out to be empty.
+            -- As many places as will probably fill the batch; one by one if some of them may turn out to be empty.
             IF v_plain AND v_leases = 1 AND NOT p_auto_ack AND v_count >= cardinality(v_found) THEN
                 v_most := greatest(
                     1, least(p_partitions - v_places, (p_batch - v_taken) * cardinality(v_found) / v_count));
@@ -478,7 +479,7 @@ BEGIN
             v_id := pl.cursor_id;
             v_over := false;
             IF q.skip_until IS NOT NULL THEN
-                -- Step over the windows that the group's seek leaves out, a few thousand at a time.
+                -- Skip the windows excluded by the group's seek, a few thousand at a time.
                 SELECT coalesce((max(ARRAY[x.txid, x.id]) FILTER (WHERE x.skipped))[1], v_txid),
                        coalesce((max(ARRAY[x.txid, x.id]) FILTER (WHERE x.skipped))[2], v_id),
                        count(*) FILTER (WHERE x.skipped) = 5000
@@ -499,7 +500,7 @@ BEGIN
             WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id;
             EXIT WHEN p_partition_id IS NOT NULL;
         ELSE
-            -- It was deleted meanwhile; look what comes after it.
+            -- Deleted meanwhile; check the next one.
             UPDATE queenspark.places p
             SET returned = 0, pending = CASE WHEN p.returned > 0 THEN p.pending ELSE '{}' END,
                 cursor_txid = CASE WHEN p.returned > 0 THEN p.cursor_txid ELSE p.end_txid END,
@@ -510,7 +511,7 @@ BEGIN
 END
 $$;
 
--- When a parked poll (of a group, perhaps of one partition) should look again: soon when messages wait above the
+-- When a parked poll (of a group, optionally of one partition) should check again: soon if messages wait above the
 -- horizon, else when the next place becomes available.
 CREATE FUNCTION next_look(
     p_group_id integer, p_partition_id bigint DEFAULT NULL, OUT above_horizon boolean, OUT wait_ms bigint
@@ -537,9 +538,9 @@ BEGIN
 END
 $$;
 
--- Write down what became of the messages of a lease: those that are done do not come again, those that failed wait for
--- p_retry_at. `released`: the lease has nothing left to answer, or was opened by a failure. `more`: the place will hand
--- something out again before the lease would have ended.
+-- Record the outcome of the messages of a lease: completed ones are not redelivered, failed ones wait for p_retry_at.
+-- `released`: the lease covers nothing more, or was opened by a failure. `more`: the place will deliver again before
+-- the lease would have expired.
 CREATE FUNCTION settle(
     pl queenspark.places, p_done bigint[], p_failed bigint[], p_retry_at timestamptz, OUT released boolean, OUT more boolean
 ) LANGUAGE plpgsql AS $$
@@ -553,7 +554,7 @@ BEGIN
         GET DIAGNOSTICS v_count = ROW_COUNT;
         pl.returned := pl.returned - v_count;
     END IF;
-    -- IS TRUE keeps IN from becoming a join, or a walk through the array for each row: it is looked up in a hash table.
+    -- IS TRUE keeps IN from becoming a join, or a scan of the array for each row: it uses a hash table.
     DELETE FROM queenspark.attempts a
     WHERE a.group_id = pl.group_id AND a.partition_id = pl.partition_id AND (a.id IN (SELECT unnest(p_done))) IS TRUE;
     pl.leased := CASE WHEN pl.leased = p_done THEN '{}' ELSE ARRAY(
@@ -584,8 +585,8 @@ BEGIN
 END
 $$;
 
--- Answer messages of one place under its live lease. Outcomes, in the order of the items:
---   completed, retry, dead, repeated (was answered before; harmless)
+-- Ack messages of one place under its live lease. Outcomes, in the order of the items:
+--   completed, retry, dead, repeated (already acked; harmless)
 --   unleased (the lease does not cover that message), unknown
 CREATE FUNCTION judge(
     pl queenspark.places, p_transactions text[], p_statuses text[], p_errors text[], p_final boolean
@@ -635,7 +636,7 @@ BEGIN
         SELECT pl.group_id, pl.partition_id, u.id, 1, u.error
         FROM unnest(v_ids, v_outcomes, p_errors) AS u(id, outcome, error) WHERE u.outcome = 'failed'
         ON CONFLICT (group_id, partition_id, id) DO UPDATE SET count = a.count + 1, error = excluded.error;
-        -- Dead letters that were put back and failed again are dead again.
+        -- Returned dead letters that failed again are dead again.
         UPDATE queenspark.dead_letters d
         SET returned = false, attempts = d.attempts + 1, failed_at = v_now, error = coalesce(u.error, d.error)
         FROM unnest(v_ids, v_outcomes, p_errors) AS u(id, outcome, error)
@@ -672,7 +673,7 @@ BEGIN
         SELECT u.id FROM unnest(v_ids, v_outcomes) AS u(id, outcome) WHERE u.outcome IN ('completed', 'buried', 'dead'));
     v_failed := ARRAY(SELECT u.id FROM unnest(v_ids, v_outcomes) AS u(id, outcome) WHERE u.outcome = 'retry');
     IF 'unknown' = ANY (v_outcomes) THEN
-        -- A message that was deleted while it was leased can no longer be answered: the lease goes on without it.
+        -- A message deleted while leased can no longer be acked: the lease continues without it.
         v_done := v_done || ARRAY(
             SELECT x.id FROM unnest(pl.leased) AS x(id)
             WHERE x.id NOT IN (
@@ -697,8 +698,8 @@ BEGIN
 END
 $$;
 
--- Answer messages of several places under their leases; each place has the items from `first` to `last`. Outcomes are
--- those of judge, and stale (the lease is not live). Places all of whose messages are done are answered at once.
+-- Ack messages of several places under their leases; each place has the items from `first` to `last`. Outcomes are
+-- those of judge, and stale (the lease is not live). Places with only completed messages are acked at once.
 CREATE FUNCTION ack(
     p_partition_ids bigint[], p_groups text[], p_lease_ids uuid[], p_firsts integer[], p_lasts integer[],
     p_transactions text[], p_statuses text[], p_errors text[], p_final boolean
@@ -711,11 +712,11 @@ DECLARE
     v_groups integer[];
     v_partitions bigint[];
     v_answered boolean[];
-    v_more boolean[] := array_fill(NULL::boolean, ARRAY[cardinality(p_partition_ids)]);  -- of the places that are answered
+    v_more boolean[] := array_fill(NULL::boolean, ARRAY[cardinality(p_partition_ids)]);  -- of the acked places
     pl queenspark.places;
 BEGIN
-    -- All places are locked here, in order; what comes next sees what was committed before. Without OFFSET the conditions
-    -- outside would be pushed into the subquery, and only what they let through would be locked.
+    -- All places are locked here, in order; later statements see everything committed before. Without OFFSET the
+    -- outer conditions would be pushed into the subquery, and only the rows that pass them would be locked.
     SELECT array_agg(x.n), array_agg(x.group_id), array_agg(x.partition_id)
     INTO v_numbers, v_groups, v_partitions
     FROM (
@@ -780,7 +781,7 @@ BEGIN
 END
 $$;
 
--- Lengthen a live lease; never shortens it. p_seconds NULL: the queue's lease time.
+-- Extend a live lease; never shortens it. p_seconds NULL: the queue's lease time.
 CREATE FUNCTION extend(p_lease_id uuid, p_seconds double precision, OUT places integer, OUT expires_at timestamptz)
 LANGUAGE sql AS $$
     WITH live AS (
@@ -800,7 +801,7 @@ LANGUAGE sql AS $$
     SELECT count(*)::integer, min(lease_expires_at) FROM extended
 $$;
 
--- Give a lease back unanswered: its messages are ready for the next pop, and no attempt is counted.
+-- Release a lease without acks: its messages are ready for the next pop, and no attempt is counted.
 CREATE FUNCTION release(p_lease_id uuid) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     v_count integer;
@@ -815,7 +816,7 @@ BEGIN
 END
 $$;
 
--- The dead letters that a filter means; what is NULL is not looked at.
+-- The dead letters that match a filter; NULL matches all.
 CREATE FUNCTION chosen_dead_letters(
     p_queue text, p_group text, p_partition text, p_partition_id bigint, p_transaction_id text,
     p_from timestamptz, p_to timestamptz
@@ -829,7 +830,7 @@ CREATE FUNCTION chosen_dead_letters(
       AND (p_from IS NULL OR d.failed_at >= p_from) AND (p_to IS NULL OR d.failed_at < p_to)
 $$;
 
--- Put dead letters back: their group gets them again, other groups do not. Returns the partition of each.
+-- Return dead letters to their group, and to no other group, for redelivery. Returns the partition of each.
 CREATE FUNCTION put_back(
     p_queue text, p_group text, p_partition text, p_partition_id bigint, p_transaction_id text,
     p_from timestamptz, p_to timestamptz
@@ -871,8 +872,8 @@ BEGIN
 END
 $$;
 
--- Move a group of a queue (or its place in one partition) to a position. Leases are revoked; acks from before it
--- are refused. Returns whether there was such a group (and partition).
+-- Move a group of a queue (or its place in one partition) to a position. Leases are revoked; older acks are rejected.
+-- Returns whether the group (and partition) exists.
 CREATE FUNCTION seek(p_group_id integer, p_partition_id bigint, p_txid bigint, p_id bigint)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -902,9 +903,9 @@ BEGIN
 END
 $$;
 
--- Move a group of a window queue: in each partition to just before its first window that ends after a time, or
--- to the end when there is none. From then on pop skips windows that end at or before it, whenever they come. Leases are
--- revoked; acks from before it are refused.
+-- Move a group of a window queue: in each partition to just before its first window that ends after a time, or to the
+-- end if there is none. From then on pop skips windows that end at or before it, whenever they arrive. Leases are
+-- revoked; older acks are rejected.
 CREATE FUNCTION seek_windows(p_group_id integer, p_time timestamptz)
 RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
@@ -913,7 +914,7 @@ DECLARE
     v_now timestamptz := clock_timestamp();
 BEGIN
     SELECT * INTO g FROM queenspark.groups WHERE id = p_group_id FOR NO KEY UPDATE;
-    -- Windows above the horizon are left to discovery, also those that can be seen already.
+    -- Windows above the horizon are left to discovery, even visible ones.
     v_horizon := horizon();
     PERFORM 1 FROM queenspark.places p WHERE p.group_id = p_group_id ORDER BY p.partition_id FOR UPDATE;
     INSERT INTO queenspark.places AS p
@@ -939,7 +940,7 @@ BEGIN
 END
 $$;
 
--- What SQL reads of a window message; formats/window_message.py defines it.
+-- The fields of a window message that SQL reads, as defined in formats/window_message.py.
 CREATE FUNCTION window_sources(p_payload text)
 RETURNS TABLE (queue_id integer, first_txid bigint, first_id bigint, last_txid bigint, last_id bigint)
 LANGUAGE sql IMMUTABLE AS $$
@@ -960,15 +961,15 @@ CREATE FUNCTION microseconds(p_time timestamptz) RETURNS bigint LANGUAGE sql STA
     SELECT (extract(epoch FROM p_time) * 1000000)::bigint
 $$;
 
--- Whether a record was created in [p_from_us, p_until_us), or may be of any time: the `created` of Members in
+-- Whether a record was created in [p_from_us, p_until_us), or at any time: the `created` of Members in
 -- windows/membership.py.
 CREATE FUNCTION is_created_in(p_us bigint, p_from_us bigint, p_until_us bigint) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
     SELECT p_from_us IS NULL OR (p_us >= p_from_us AND p_us < p_until_us)
 $$;
 
--- Messages of a partition or, without one, of a whole queue from one position to another, in the order of the log;
--- only those created in [p_from_us, p_until_us), where these are given.
+-- Messages of a partition or, without one, of a whole queue from one position to another, in log order; only those
+-- created in [p_from_us, p_until_us), if given.
 CREATE FUNCTION messages_between(
     p_queue_id integer, p_partition text, p_first_txid bigint, p_first_id bigint, p_last_txid bigint, p_last_id bigint,
     p_from_us bigint, p_until_us bigint, p_limit integer
@@ -1005,8 +1006,8 @@ BEGIN
 END
 $$;
 
--- The records of several windows, of each in the order of the log: ranges of source queues, and for each window by its
--- number the partition name (or NULL: all) and the time [from, until) in which they were created (or NULL: any).
+-- The records of several windows, each in log order: ranges of source queues, and for each window by number the
+-- partition name (or NULL: all) and the creation time range [from, until) (or NULL: any).
 CREATE FUNCTION window_records(
     p_windows integer[], p_queue_ids integer[], p_first_txids bigint[], p_first_ids bigint[], p_last_txids bigint[],
     p_last_ids bigint[], p_partitions text[], p_from_us bigint[], p_until_us bigint[]
@@ -1042,9 +1043,9 @@ BEGIN
 END
 $$;
 
--- Windows that a group has not answered, at most p_limit, of one state or of all: first those of keys that wait for a
--- lease or a retry to end, then those of keys that are ready, the longest ready first, then those that the group has
--- yet to discover, then its dead letters. It reads little more than it returns.
+-- Windows that a group has not acked, at most p_limit, of one state or of all: first those of keys that wait for a
+-- lease or a retry to end, then those of ready keys, longest ready first, then undiscovered ones, then dead letters.
+-- It reads little more than it returns.
 CREATE FUNCTION active_windows(p_group_id integer, p_state text, p_limit integer)
 RETURNS TABLE (
     state text, sealed_at timestamptz, payload text, attempts integer, error text, lease_holder text,
@@ -1070,18 +1071,18 @@ BEGIN
             AND p.available_at > CASE WHEN v_ahead THEN v_now ELSE '-infinity' END
             AND p.available_at <= CASE WHEN v_ahead THEN 'infinity' ELSE v_now END
         CROSS JOIN LATERAL (
-            -- Handed out and not answered.
+            -- Delivered and not acked.
             SELECT m.txid, m.id, m.created_at, m.payload, coalesce(a.count, 0) AS attempts, a.error
             FROM queenspark.messages m LEFT JOIN queenspark.attempts a
                 ON a.group_id = p.group_id AND a.partition_id = p.partition_id AND a.id = m.id
             WHERE m.partition_id = p.partition_id AND m.id = ANY (p.pending)
               AND (m.txid, m.id) > (p.cursor_txid, p.cursor_id) AND (m.txid, m.id) <= (p.end_txid, p.end_id)
             UNION ALL
-            -- Dead letters that were put back.
+            -- Returned dead letters.
             SELECT d.txid, d.id, d.created_at, d.payload, d.attempts, d.error FROM queenspark.dead_letters d
             WHERE p.returned > 0 AND d.group_id = p.group_id AND d.partition_id = p.partition_id AND d.returned
             UNION ALL
-            -- Not handed out yet.
+            -- Not delivered yet.
             (SELECT m.txid, m.id, m.created_at, m.payload, 0, NULL FROM queenspark.messages m
              WHERE coalesce(p_state, 'waiting') = 'waiting' AND m.partition_id = p.partition_id
                AND (m.txid, m.id) > (p.end_txid, p.end_id) AND (m.txid, m.id) <= (g.seen_txid, g.seen_id)
@@ -1121,9 +1122,10 @@ BEGIN
 END
 $$;
 
--- How far each version of each stream has read each of its sources, and from where on it still needs them: from the
--- earliest record of an open window, or from the one after the last that was read. What the pipeline does not know yet, it needs
--- from its start. Positions are arrays here: they compare as positions do, and have a least one.
+-- The read position of each version of each stream in each of its sources, and the position from which on it still
+-- needs them: the earliest record of an open window, or the one after the last that was read. A version unknown to
+-- the pipeline needs everything from its start. Positions are arrays here: they compare as positions do, and support
+-- min.
 CREATE FUNCTION stream_reads()
 RETURNS TABLE (stream_id integer, version integer, queue_id integer, read bigint[], needs bigint[])
 LANGUAGE sql STABLE AS $$
@@ -1132,13 +1134,13 @@ LANGUAGE sql STABLE AS $$
         FROM queenspark.definitions d JOIN queenspark.streams s ON s.id = d.stream_id
         ORDER BY d.stream_id, d.version, d.seq DESC
     ), pipeline AS (
-        -- The bucket that is least far.
+        -- The slowest bucket.
         SELECT p.txid, p.id, p.seq, p.behind FROM queenspark.progress p ORDER BY p.txid, p.id, p.batch LIMIT 1
     ), opened AS (
         SELECT o.stream_id, o.version, min(ARRAY[o.open_txid, o.open_id]) AS position
         FROM queenspark.stream_stats o WHERE o.open_txid IS NOT NULL GROUP BY o.stream_id, o.version
     ), known AS (
-        -- A job that writes outside has read what its own query says it has written.
+        -- A job with an external sink has read as much as its own query reports as written.
         SELECT l.stream_id, l.version, l.body, o.position AS opened,
                CASE WHEN (l.body ->> 'writes') IS NULL
                     THEN coalesce(p.behind -> (l.stream_id || ':' || l.version), jsonb_build_array(p.txid, p.id))
@@ -1146,7 +1148,7 @@ LANGUAGE sql STABLE AS $$
         FROM live l LEFT JOIN pipeline p ON p.seq >= l.seq
         LEFT JOIN queenspark.job_runs r ON r.stream_id = l.stream_id AND r.version = l.version
         LEFT JOIN opened o ON o.stream_id = l.stream_id AND o.version = l.version
-        -- Nothing more comes out of the others (OVER in windows/membership.py).
+        -- The others emit nothing more (OVER in windows/membership.py).
         WHERE (l.body ->> 'until_us') IS NULL OR (l.body ->> 'until_us')::bigint > -(2::bigint ^ 62)
     )
     SELECT k.stream_id, k.version, s.queue_id, r.read,
@@ -1159,7 +1161,7 @@ LANGUAGE sql STABLE AS $$
     ) r
 $$;
 
--- The position of the oldest message of a queue that some group has not answered; NULL when there is none.
+-- The position of the oldest message of a queue not acked by some group; NULL if there is none.
 CREATE FUNCTION oldest_unanswered(p_queue_id integer) RETURNS bigint[]
 LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
     SELECT min(x.position) FROM queenspark.groups g CROSS JOIN LATERAL (
@@ -1177,9 +1179,9 @@ LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
     ) x WHERE g.queue_id = p_queue_id
 $$;
 
--- From where on each stream still needs some queues: for what it has not sealed, and for windows that some group has
--- not answered. For these, the last note from before the oldest of them says how far back their records can go. Rows of
--- jobs carry their own data: nobody needs the records that they were made of.
+-- The position from which on each stream still needs some queues: for unsealed windows, and for windows not acked by
+-- some group. For the latter, the last note before the oldest of them bounds their records. Rows of jobs carry their
+-- own data: their source records are not needed.
 CREATE FUNCTION stream_needs(p_queue_ids integer[])
 RETURNS TABLE (stream_id integer, queue_id integer, needs bigint[]) LANGUAGE sql STABLE AS $$
     WITH reads AS MATERIALIZED (
@@ -1196,13 +1198,14 @@ RETURNS TABLE (stream_id integer, queue_id integer, needs bigint[]) LANGUAGE sql
     FROM reads r LEFT JOIN unanswered u ON u.id = r.stream_id
 $$;
 
--- Counts of the log. They are kept by one broker at a time, in the background, and cost what has happened since the
--- last round; pushes, pops and acks know nothing of them. Every count is of final messages (below the horizon) up to
--- a stored position, and goes on from there. A round sees one snapshot (REPEATABLE READ): a deletion that it sees is
--- noted in deleted_messages and the message is not there; of one that it does not see, the message is still there.
--- It reads before it writes, because a transaction that has written holds the horizon back.
+-- Counts of the log. They are maintained by one broker at a time, in the background, and cost as much as the activity
+-- since the last round; pushes, pops and acks are not involved. Every count covers final messages (below the horizon)
+-- up to a stored position, and continues from there. A round uses one snapshot (REPEATABLE READ): a visible deletion
+-- is recorded in deleted_messages and its message is gone; with an invisible one, the message is still there. It
+-- reads before it writes, because a transaction that has written holds the horizon back.
 
--- Count messages of a queue after one position and up to another, at most p_limit of them; and where that ended.
+-- Count messages of a queue after one position and up to another, at most p_limit of them; return the end position,
+-- too.
 CREATE FUNCTION count_forward(
     p_queue_id integer, p_from_txid bigint, p_from_id bigint, p_upto_txid bigint, p_upto_id bigint, p_limit bigint,
     OUT count bigint, OUT txid bigint, OUT id bigint
@@ -1224,7 +1227,7 @@ BEGIN
 END
 $$;
 
--- Messages of a partition on the way from one position to another; negative when the way leads back.
+-- Count messages of a partition between two positions; negative backwards.
 CREATE FUNCTION count_between(
     p_partition_id bigint, p_from_txid bigint, p_from_id bigint, p_to_txid bigint, p_to_id bigint
 ) RETURNS bigint
@@ -1242,8 +1245,8 @@ BEGIN
 END
 $$;
 
--- When the oldest message was created that a group has not discovered yet. Looks at no more than a thousand: when all
--- of these were handed out by pops of single partitions, the last of them says about when.
+-- The creation time of the oldest message that a group has not discovered yet. Reads at most a thousand: if all of
+-- these were delivered by pops of single partitions, the last of them is an approximation.
 CREATE FUNCTION oldest_unseen(p_group_id integer, p_queue_id integer, p_txid bigint, p_id bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -1263,18 +1266,18 @@ BEGIN
 END
 $$;
 
--- Bring the counts up to date, unless somebody did within the last p_every seconds. Counts at most about p_budget
--- messages for queues and as many for groups. Returns whether all is counted; NULL when somebody else is at it.
--- To be called in a transaction of its own that is REPEATABLE READ.
+-- Update the counts, unless that was done within the last p_every seconds. Counts at most about p_budget messages for
+-- queues and as many for groups. Returns whether everything is counted; NULL while another session is counting. To be
+-- called in its own REPEATABLE READ transaction.
 CREATE FUNCTION count_log(p_budget bigint, p_every double precision DEFAULT 0) RETURNS boolean
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     c_few CONSTANT bigint := 100;  -- messages ahead of a place that are counted each time instead of stored
-    c_most_dead CONSTANT bigint := 10000;  -- dead letters of a group that are counted
+    c_most_dead CONSTANT bigint := 10000;  -- limit of counted dead letters per group
     v_began timestamptz := clock_timestamp();
     v_horizon bigint := horizon();
     v_at timestamptz;
-    v_queues integer[] := '{}';  -- that have changed, and for each of them:
+    v_queues integer[] := '{}';  -- changed ones, and for each of them:
     v_totals bigint[] := '{}';
     v_news bigint[] := '{}';
     v_from_txids bigint[] := '{}';
@@ -1295,8 +1298,8 @@ BEGIN
         RETURN NULL;
     END IF;
     IF v_at < v_began - interval '50 minutes' THEN
-        -- Nobody has counted, so deletions were not noted. From now on they are; counting begins with the next round,
-        -- when no deletion is under way any more that was not noted.
+        -- Counting was off, so deletions were not recorded. From now on they are; counting begins with the next
+        -- round, when no unrecorded deletion is in flight any more.
         DELETE FROM queenspark.queue_counts;
         DELETE FROM queenspark.group_counts;
         DELETE FROM queenspark.place_counts;
@@ -1339,7 +1342,7 @@ BEGIN
         v_upto_ids := v_upto_ids || f.id;
     END LOOP;
 
-    -- Groups whose queue or whose discovery position has changed: count on from where it was left.
+    -- Groups whose queue or discovery position has changed: continue their counts.
     v_left := p_budget;
     FOR r IN
         SELECT g.id AS group_id, g.queue_id, g.seen_txid, g.seen_id, k.group_id IS NULL AS is_new,
@@ -1386,8 +1389,8 @@ BEGIN
             0, 0, 0, 0, 0, NULL, NULL)::queenspark.group_counts;
     END LOOP;
 
-    -- The places of all groups. Nothing lies between an idle place and what its group has discovered, unless a pop of
-    -- a single partition has gone beyond that.
+    -- The places of all groups. Nothing lies between an idle place and the discovery position of its group, unless a
+    -- pop of a single partition has gone beyond that.
     WITH placed AS MATERIALIZED (
         SELECT p.group_id, p.partition_id, s.txid AS seen_txid, s.id AS seen_id, e.txid AS end_txid, e.id AS end_id,
                p.acked_at, cardinality(p.pending) AS pending,
@@ -1403,7 +1406,7 @@ BEGIN
                    WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (p.cursor_txid, p.cursor_id)
                    ORDER BY m.partition_id, m.txid, m.id LIMIT 1) END AS oldest
         FROM queenspark.places p JOIN queenspark.groups g ON g.id = p.group_id
-        -- What is above the horizon is not final.
+        -- Messages above the horizon are not final.
         CROSS JOIN LATERAL (SELECT least(p.end_txid, v_horizon) AS txid, CASE WHEN p.end_txid < v_horizon THEN p.end_id ELSE 0 END AS id) e
         CROSS JOIN LATERAL (SELECT least(g.seen_txid, v_horizon) AS txid, CASE WHEN g.seen_txid < v_horizon THEN g.seen_id ELSE 0 END AS id) s
         LEFT JOIN queenspark.place_counts k ON k.group_id = p.group_id AND k.partition_id = p.partition_id
@@ -1484,8 +1487,7 @@ BEGIN
 END
 $$;
 
--- What a group has not answered, now. Looks at no more than p_limit messages and as many places; `exact` says whether
--- that was all.
+-- The current lag of a group. Reads at most p_limit messages and as many places; `exact` is whether that was all.
 CREATE FUNCTION group_now(
     p_group_id integer, p_limit bigint, OUT lag bigint, OUT processing bigint, OUT leases bigint, OUT places bigint,
     OUT oldest timestamptz, OUT acked_at timestamptz, OUT exact boolean
@@ -1516,7 +1518,7 @@ BEGIN
         WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id) LIMIT p_limit + 1) m;
     v_unseen := v_looked;
     IF v_beyond THEN
-        -- Pops of single partitions have gone beyond what was discovered.
+        -- Pops of single partitions have gone beyond the discovery position.
         SELECT count(*) FILTER (WHERE p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id)) INTO v_unseen
         FROM (
             SELECT m.txid, m.id, m.partition_id FROM queenspark.messages m

@@ -1,24 +1,24 @@
--- Every statement that the store sends, by name. Comments say what a statement promises.
+-- Every statement of the store, by name. Comments state the contract of a statement.
 --
--- They are written in psycopg's own terms: %(name)s is a value, and {name} a piece of SQL that is put in with
--- psycopg.sql. Where a statement cannot have parameters, as in COPY, psycopg writes the values into it.
+-- Placeholders are psycopg's: named values, and in braces a piece of SQL composed with psycopg.sql. For a statement
+-- without parameter support, for instance COPY, psycopg writes the values into the text.
 
 -- name: push
--- Append messages. Ids are given in request order; rows go in sorted, so that two brokers cannot deadlock.
--- Nothing is inserted when a queue or partition is gone or a queue's options have changed since they were read.
+-- Append messages. Ids are given in request order; rows are inserted sorted, so that two brokers cannot deadlock.
+-- Nothing is inserted if a queue or partition is gone or a queue's options have changed since they were read.
 INSERT INTO queenspark.messages
     (txid, id, partition_id, created_at, queue_id, encrypted, transaction_id, trace_id, payload, headers)
 SELECT t.txid, i.id, i.partition_id, t.now, i.queue_id, i.queue_id = ANY (%(encrypted)s::integer[]),
        i.transaction_id, i.trace_id, i.payload, i.headers
 FROM (
-    -- The time is taken after the transaction id: safe time rests on that order.
+    -- The time is taken after the transaction id: safe time relies on that order.
     SELECT x.txid, clock_timestamp() AS now FROM (SELECT current_txid() AS txid OFFSET 0) x OFFSET 0
 ) t, (
     SELECT * FROM unnest(
         string_to_array(%(ids)s, ' ')::bigint[], string_to_array(%(partition_ids)s, ' ')::bigint[],
         string_to_array(%(queue_ids)s, ' ')::integer[], string_to_array(%(transaction_ids)s, E'\x01'),
         string_to_array(%(trace_ids)s, E'\x01', ''), string_to_array(%(payloads)s, E'\x01'),
-        string_to_array(%(headers)s, E'\x01', '')  -- NULL where no message has any
+        string_to_array(%(headers)s, E'\x01', '')  -- NULL if no message has any
     ) AS u(id, partition_id, queue_id, transaction_id, trace_id, payload, headers)
     ORDER BY partition_id, transaction_id COLLATE "C", id
 ) i
@@ -86,7 +86,7 @@ ON CONFLICT (name) DO UPDATE SET
 RETURNING *, EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.queue_id = q.id AND s.output = 'rows') AS has_rows
 
 -- name: delete_queue
--- The queue is gone at once; its messages are removed by the sweeper.
+-- The queue is deleted at once; its messages are removed by the sweeper.
 WITH gone AS (DELETE FROM queenspark.queues WHERE name = %(name)s RETURNING id)
 INSERT INTO queenspark.deleted_queues (queue_id) SELECT id FROM gone RETURNING queue_id
 
@@ -116,7 +116,7 @@ LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: queues_now
 -- Messages and partitions of some queues, exact up to a limit. Larger numbers are those of the last round of
--- counting, and messages up to so many newer ones.
+-- counting, plus newer messages up to the limit.
 SELECT q.id,
        CASE WHEN coalesce(c.messages, 0) <= %(exact)s THEN (
            SELECT count(*) FROM (
@@ -164,7 +164,7 @@ SELECT outcome, attempts, released, more FROM ack(
     %(transaction_ids)s::text[], %(statuses)s::text[], %(errors)s::text[], %(final)s)
 
 -- name: require_leases
--- Lock the places of all leases of a transaction in one order; which of them are live?
+-- Lock the places of all leases of a transaction in one order; return the live ones.
 SELECT DISTINCT l.lease_id FROM (
     SELECT p.lease_id, p.lease_expires_at, p.leased FROM queenspark.places p
     WHERE p.lease_id = ANY (%(lease_ids)s) ORDER BY p.partition_id, p.group_id FOR UPDATE
@@ -177,7 +177,7 @@ SELECT places, expires_at FROM extend(%(lease_id)s, %(seconds)s)
 SELECT release(%(lease_id)s)
 
 -- name: list_groups
--- A page of the groups, one row for each queue of a group, with their counts as of the last round of counting.
+-- A page of the groups, one row per queue of a group, with their counts as of the last round of counting.
 SELECT g.id, g.name, q.name AS queue, q.id AS queue_id, g.mode, g.created_at, coalesce(c.places, 0) AS places,
        coalesce(c.leases, 0) AS leases, c.acked_at, coalesce(c.lag, 0) AS lag, coalesce(c.processing, 0) AS processing,
        coalesce(c.dead_letters, 0) AS dead_letters, c.oldest, count(*) OVER () AS total
@@ -201,7 +201,7 @@ ORDER BY CASE WHEN NOT %(descending)s THEN k.number END, CASE WHEN %(descending)
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: groups_now
--- What some groups have not answered, looking at no more than a limit of messages and places of each.
+-- The lag of some groups, reading at most a limit of messages and places of each.
 SELECT g.id, n.* FROM unnest(%(ids)s::integer[]) AS g(id) CROSS JOIN LATERAL group_now(g.id, %(exact)s) n
 
 -- name: groups_of
@@ -209,8 +209,8 @@ SELECT g.id, g.name, q.name AS queue FROM queenspark.groups g JOIN queenspark.qu
 WHERE g.name = %(name)s AND (%(queue)s::text IS NULL OR q.name = %(queue)s) ORDER BY q.name
 
 -- name: backlog
--- What the slowest group of a queue has not answered, or without groups the messages of the queue; both up to a
--- limit. Where a group needs a closer look than that, what the last round of counting says.
+-- The lag of the slowest group of a queue, or without groups the messages of the queue; both up to a limit. Beyond
+-- the limit, the counts of the last round.
 SELECT coalesce(max(CASE WHEN n.exact THEN n.lag ELSE greatest(n.lag, c.lag) END), (
     SELECT count(*) FROM (
         SELECT 1 FROM queenspark.messages m WHERE m.queue_id = %(queue_id)s LIMIT %(limit)s) m))
@@ -227,7 +227,8 @@ SELECT nullif(c.counted_at, '-infinity'), c.seconds, c.complete,
 FROM queenspark.counting c
 
 -- name: totals
--- Sums over everything but window queues of streams and queues of temporary jobs, as of the last round of counting.
+-- Totals over everything except window queues of streams and queues of temporary jobs, as of the last round of
+-- counting.
 SELECT q.*, g.groups, coalesce(d.dead_letters, 0) AS dead_letters
 FROM (
     SELECT count(*) AS queues, count(DISTINCT nullif(q.namespace, '')) AS namespaces,
@@ -262,7 +263,7 @@ SELECT g.id AS group_id, t.name AS partition, t.id AS partition_id, cardinality(
 FROM queenspark.groups g JOIN queenspark.partitions t ON t.queue_id = g.queue_id
 JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = t.id
 CROSS JOIN LATERAL (
-    -- A pop of a version that does not know the holder leaves that of an earlier lease.
+    -- A pop of a version without the holder column leaves that of an earlier lease.
     SELECT p.leased <> '{}' AND p.lease_expires_at > clock_timestamp() AND p.held_lease_id = p.lease_id AS is_known) l
 WHERE g.id = ANY (%(group_ids)s) ORDER BY t.queue_id, t.name LIMIT %(limit)s OFFSET %(offset)s
 
@@ -273,7 +274,7 @@ WHERE q.id = g.queue_id AND g.name = %(name)s AND (%(queue)s::text IS NULL OR q.
 RETURNING g.id
 
 -- name: restart_groups
--- Forget the places of a group but keep where it begins.
+-- Delete the places of a group but keep its start position.
 WITH restarted AS (
     UPDATE queenspark.groups g SET seen_txid = start_txid, seen_id = start_id FROM queenspark.queues q
     WHERE q.id = g.queue_id AND g.name = %(name)s AND (%(queue)s::text IS NULL OR q.name = %(queue)s)
@@ -287,7 +288,7 @@ WITH restarted AS (
 SELECT id FROM restarted
 
 -- name: set_subscription
--- Where the group begins in partitions that it has no place in yet.
+-- The start position in partitions without a place.
 UPDATE queenspark.groups g
 SET start_txid = a.txid, start_id = a.id,
     seen_txid = CASE WHEN (a.txid, a.id) < (g.seen_txid, g.seen_id) THEN a.txid ELSE g.seen_txid END,
@@ -315,7 +316,7 @@ WHERE (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
 ORDER BY d.failed_at DESC, d.id DESC LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: count_dead_letters
--- How many a filter means, up to a limit.
+-- Number of matching dead letters, up to a limit.
 SELECT count(*) FROM (
     SELECT 1 FROM chosen_dead_letters(
         %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) d
@@ -375,7 +376,7 @@ WHERE %(status)s::text IS NULL OR x.status = %(status)s
 ORDER BY x.txid DESC, x.id DESC LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: log_page
--- The next final messages of a queue in the order of the log: at most `limit`, of about `bytes` in all, and at least one.
+-- The next final messages of a queue in log order: at most `limit`, of about `bytes` in total, and at least one.
 SELECT x.txid, x.id, x.transaction_id, x.trace_id, t.name AS partition, x.payload, x.headers, x.encrypted, x.created_at
 FROM (
     SELECT m.*, sum(octet_length(m.payload)) OVER (ORDER BY m.txid, m.id) - octet_length(m.payload) AS bytes_before
@@ -428,8 +429,8 @@ UPDATE queenspark.system SET push_maintenance = %(enabled)s
 UPDATE queenspark.system SET pop_maintenance = %(enabled)s
 
 -- name: stage
--- Keep pushes for later, only while push maintenance is on (the lock holds its end back until this commits).
--- Ids come from the sequence one by one, so that they are in order over all brokers.
+-- Stage pushes, only while push maintenance is on (the lock delays its end until this commits). Ids come from the
+-- sequence one by one, so that they are in order over all brokers.
 INSERT INTO queenspark.staged (id, queue, partition, encrypted, transaction_id, trace_id, payload, headers)
 SELECT nextval('queenspark.message_blocks') * 1000, u.queue, u.partition, u.encrypted, u.transaction_id, u.trace_id,
        u.payload, u.headers
@@ -462,8 +463,8 @@ WHERE NOT EXISTS (
 ON CONFLICT DO NOTHING
 
 -- name: safe_time
--- Every message created before this time is visible and final. A reader that stopped at a position may claim only
--- the time that belongs to it.
+-- Every message created before this time is visible and final. A reader that stopped at a position may only claim the
+-- time of that position.
 SELECT at FROM queenspark.looks
 WHERE txid < (SELECT horizon()) AND (%(txid)s::bigint IS NULL OR txid <= %(txid)s)
 ORDER BY at DESC LIMIT 1
@@ -499,7 +500,7 @@ SELECT m.txid, m.id FROM unnest(%(queue_ids)s::integer[]) AS q(id) CROSS JOIN LA
 ORDER BY m.txid DESC, m.id DESC LIMIT 1
 
 -- name: log_average_bytes
--- The mean size of the next messages of some queues: payload and headers, and what each message has beside them.
+-- The mean size of the next messages of some queues: payload, headers and fixed columns.
 SELECT avg(octet_length(m.payload) + coalesce(octet_length(m.headers), 0) + 100)::float8
 FROM unnest(%(queue_ids)s::integer[]) AS q(id) CROSS JOIN LATERAL (
     SELECT m.payload, m.headers FROM queenspark.messages m
@@ -507,18 +508,18 @@ FROM unnest(%(queue_ids)s::integer[]) AS q(id) CROSS JOIN LATERAL (
     ORDER BY m.txid, m.id LIMIT %(sample)s) m
 
 -- name: log_branch
--- One queue's positions in order, with further columns. Several branches are merged without sorting.
+-- One queue's positions in order, with additional columns. Several branches are merged without sorting.
 (SELECT m.txid, m.id{columns} FROM queenspark.messages m
  WHERE m.queue_id = %(queue_id)s AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s)
    AND (m.txid, m.id) <= (%(upto_txid)s, %(upto_id)s)
  ORDER BY m.txid, m.id)
 
 -- name: log_nth
--- The position so many messages after the begin of the merged branches.
+-- The position this many messages after the start of the merged branches.
 SELECT b.txid, b.id FROM ({branches}) b ORDER BY b.txid, b.id LIMIT 1 OFFSET %(skip)s
 
 -- name: log_scan
--- The first messages of the merged branches: each column is one value, with its numbers packed one after the other.
+-- The first messages of the merged branches: each column is one value of packed numbers.
 SELECT string_agg(int8send(b.txid), ''::bytea), string_agg(int8send(b.id), ''::bytea),
        string_agg(int4send(b.queue_id), ''::bytea), string_agg(int8send(b.partition_id), ''::bytea),
        string_agg(timestamptz_send(b.created_at), ''::bytea)
@@ -528,8 +529,8 @@ FROM (SELECT b.* FROM ({branches}) b ORDER BY b.txid, b.id LIMIT %(limit)s) b
 SELECT id, name FROM queenspark.partitions WHERE id = ANY (%(ids)s)
 
 -- name: log_read
--- Messages with further columns between two positions, for COPY. The range of transaction ids says nothing new, but without it the
--- planner takes the range for much larger than it is.
+-- Messages with additional columns between two positions, for COPY. The range of transaction ids is redundant, but
+-- without it the planner overestimates the range.
 SELECT m.txid, m.id, m.queue_id, p.name AS partition, m.created_at{columns}
 FROM queenspark.messages m JOIN queenspark.partitions p ON p.id = m.partition_id
 WHERE m.queue_id = ANY (%(queue_ids)s::integer[]) AND m.txid BETWEEN %(after_txid)s AND %(upto_txid)s
@@ -543,7 +544,7 @@ FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
 ORDER BY age(backend_xid) DESC LIMIT 1
 
 -- name: thin_looks
--- After an hour a look a minute is enough.
+-- After an hour one sample per minute is enough.
 DELETE FROM queenspark.looks l WHERE l.at IN (
     SELECT x.at FROM (
         SELECT at, row_number() OVER (PARTITION BY date_trunc('minute', at) ORDER BY at) AS n
@@ -551,7 +552,7 @@ DELETE FROM queenspark.looks l WHERE l.at IN (
     ) x WHERE x.n > 1 LIMIT %(limit)s)
 
 -- name: forget_looks
--- Looks from before the first message of the log are of no use to anybody.
+-- Samples from before the first message of the log are useless.
 DELETE FROM queenspark.looks l
 WHERE l.at < clock_timestamp() - interval '1 hour' AND l.txid < (
     SELECT coalesce(min(first.txid), horizon()) FROM queenspark.queues q CROSS JOIN LATERAL (
@@ -561,7 +562,7 @@ WHERE l.at < clock_timestamp() - interval '1 hour' AND l.txid < (
 SELECT n_dead_tup > 1000 + n_live_tup / 5 FROM pg_stat_all_tables WHERE relid = 'queenspark.places'::regclass
 
 -- name: vacuum_places
--- Without truncation it takes no transaction id and no strong lock; when somebody else is at it, it does nothing.
+-- Without truncation it takes no transaction id and no strong lock; it is a no-op while another vacuum runs.
 VACUUM (SKIP_LOCKED, TRUNCATE false, INDEX_CLEANUP on) queenspark.places
 
 -- name: sweep_deleted
@@ -576,7 +577,7 @@ WITH doomed AS (
 DELETE FROM queenspark.messages m USING doomed d WHERE m.ctid = d.ctid
 
 -- name: forget_deleted
--- A queue is forgotten an hour after its deletion, when no push that began before it can still be under way.
+-- Entries expire an hour after the deletion, when no push that began before it can still be in flight.
 WITH removals AS (
     DELETE FROM queenspark.removals r WHERE NOT EXISTS (SELECT 1 FROM queenspark.queues q WHERE q.id = r.queue_id))
 DELETE FROM queenspark.deleted_queues d
@@ -589,9 +590,9 @@ FROM queenspark.queues
 WHERE (retention_enabled AND (retention_seconds > 0 OR completed_retention_seconds > 0)) OR ttl_seconds IS NOT NULL
 
 -- name: sweep_old
--- The oldest messages of a queue, up to the first that is younger than the age; those that a stream needs stay for
--- a while longer. The last window of each key stays: it says where the key goes on when the pipeline begins again.
--- Returns how many were deleted, and the positions of those that a stream needed.
+-- The oldest messages of a queue, up to the first that is younger than the age; those that a stream needs are kept a
+-- while longer. The last window of each key is kept: a restarted pipeline continues the key from it. Returns the
+-- number of deleted messages, and the positions of those that a stream needed.
 WITH candidates AS (
     SELECT m.ctid, m.created_at FROM queenspark.messages m
     WHERE m.queue_id = %(queue_id)s AND (NOT %(windows)s OR EXISTS (
@@ -609,7 +610,7 @@ SELECT count(*), array_agg(d.txid) FILTER (WHERE n.needed), array_agg(d.id) FILT
 FROM deleted d CROSS JOIN LATERAL (SELECT (d.txid, d.id) >= (%(needs_txid)s, %(needs_id)s) AS needed) n
 
 -- name: note_unread
--- Messages that were removed before jobs had read them.
+-- Messages removed before jobs had read them.
 INSERT INTO queenspark.stream_removed AS s (stream_id, records)
 SELECT x.id, count(*) FROM stream_reads() r
 JOIN queenspark.streams x ON x.id = r.stream_id AND x.version = r.version AND x.output = 'rows'
@@ -618,9 +619,9 @@ WHERE r.queue_id = %(queue_id)s GROUP BY x.id
 ON CONFLICT (stream_id) DO UPDATE SET records = s.records + excluded.records, at = clock_timestamp()
 
 -- name: sweep_completed
--- Messages after a position that every group of the queue has answered and that are old enough; not the last window
--- of a key. Returns how many were deleted, the positions of those that a stream needed, and the last position that was
--- looked at.
+-- Messages after a position that every group of the queue has acked and that are old enough, except the last window
+-- of a key. Returns the number of deleted messages, the positions of those that a stream needed, and the last
+-- position scanned.
 WITH candidates AS MATERIALIZED (
     SELECT m.ctid, m.txid, m.id, m.partition_id, m.created_at FROM queenspark.messages m
     WHERE m.queue_id = %(queue_id)s AND (m.txid, m.id) > (%(txid)s, %(id)s)
@@ -658,15 +659,15 @@ SELECT current_setting('server_version')
 SELECT epoch FROM queenspark.pipeline FOR SHARE
 
 -- name: progress
--- As it was written; see progress.py.
+-- As written; see progress.py.
 SELECT buckets, state FROM queenspark.progress WHERE bucket = %(bucket)s
 
 -- name: versions_as_of
 SELECT DISTINCT stream_id, version FROM queenspark.definitions WHERE seq <= %(seq)s
 
 -- name: counted_from
--- Count windows go on where the last window of their key says, whatever retention has removed before it: from its
--- first record if all of it is there, and otherwise from the first one that the next window has too. The windows of a
+-- Where count windows continue: after the last window of their key, whatever retention has removed before it: from
+-- its first record if it is complete, and otherwise from the first one shared with the next window. The windows of a
 -- key may be in several partitions.
 SELECT DISTINCT ON (c.stream, c.version, k.key)
        c.stream, c.version, k.key, coalesce(r.next[1], w.last[1]), coalesce(r.next[2], w.last[2] + 1)
@@ -697,12 +698,12 @@ ORDER BY c.stream, c.version, k.key, w.last DESC
 SELECT id, name FROM queenspark.queues WHERE id = ANY (%(ids)s) ORDER BY id FOR KEY SHARE
 
 -- name: begin_windows
--- The time is taken after the transaction id, as with every push. It goes as text, which COPY reads.
+-- The time is taken after the transaction id, as with every push, and returned as text for COPY.
 SELECT x.txid, clock_timestamp()::text FROM (SELECT current_txid() AS txid OFFSET 0) x
 
 -- name: begin_chunk
--- All that a part of a batch has to know, at once: a transaction that has begun holds the horizon back for everybody.
--- The leader's epoch and these queues cannot change before it ends. The time is taken after the transaction id.
+-- All inputs of a part of a batch, at once: an open transaction holds the horizon back for everyone. The leader's
+-- epoch and these queues cannot change before it ends. The time is taken after the transaction id.
 WITH led AS MATERIALIZED (
     SELECT epoch FROM queenspark.pipeline FOR SHARE
 ), held AS MATERIALIZED (
@@ -725,18 +726,18 @@ COPY queenspark.messages (txid, created_at, id, partition_id, queue_id, transact
 FROM STDIN WITH (FORMAT csv)
 
 -- name: same_rows
--- Rows of which the log has the id.
+-- Rows with an id that the log already has.
 SELECT u.n::integer
 FROM unnest(%(partition_ids)s::bigint[], %(transaction_ids)s::text[]) WITH ORDINALITY u(partition_id, transaction_id, n)
 JOIN queenspark.messages m ON m.partition_id = u.partition_id AND m.transaction_id = u.transaction_id
 
 -- name: rows_since
--- The ids, of some, that rows of a queue have after a transaction, in whichever partition.
+-- Those of some ids that rows of a queue have after a transaction, in any partition.
 SELECT m.transaction_id FROM queenspark.messages m
 WHERE m.queue_id = %(queue_id)s AND m.txid > %(after)s AND m.transaction_id = ANY (%(transaction_ids)s::text[])
 
 -- name: same_windows
--- Windows of which the log has a message with that transaction id.
+-- Windows with a transaction id that the log already has.
 SELECT u.n::integer, m.payload
 FROM unnest(%(partition_ids)s::bigint[], %(transaction_ids)s::text[]) WITH ORDINALITY u(partition_id, transaction_id, n)
 JOIN queenspark.messages m ON m.partition_id = u.partition_id AND m.transaction_id = u.transaction_id
@@ -754,7 +755,7 @@ SELECT * FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::tex
     %(id)s::bigint[], %(time_us)s::bigint[], %(closed_us)s::bigint[], %(dropped)s::boolean[])
 
 -- name: add_dropped
--- Late records that were left out, of streams whose windows may span them (kinds: see windows/membership.py).
+-- Dropped late records of streams whose windows may span them (kinds: see windows/membership.py).
 INSERT INTO queenspark.stream_dropped (stream_id, version, key, txid, id)
 SELECT u.stream, u.version, u.key, u.txid, u.id
 FROM unnest(%(stream)s::integer[], %(version)s::integer[], %(key)s::text[], %(txid)s::bigint[], %(id)s::bigint[],
@@ -800,7 +801,7 @@ ON CONFLICT (stream_id, version, bucket) DO UPDATE SET
     updated_at = clock_timestamp()
 
 -- name: set_progress
--- What a pipeline with another number of buckets has left goes.
+-- Rows of a pipeline with another number of buckets are deleted.
 WITH others AS (DELETE FROM queenspark.progress WHERE buckets <> %(buckets)s)
 INSERT INTO queenspark.progress (bucket, buckets, epoch, batch, state)
 VALUES (%(bucket)s, %(buckets)s, %(epoch)s, %(batch)s, %(state)s::jsonb)
@@ -808,7 +809,7 @@ ON CONFLICT (bucket) DO UPDATE SET buckets = excluded.buckets, epoch = excluded.
     state = excluded.state, updated_at = clock_timestamp()
 
 -- name: job_progress
--- Of a job with a query of its own. Its buckets are no other process's: nobody writes while this one has the row.
+-- Of a job with its own query. No other process owns its buckets: nobody writes while this one holds the row.
 SELECT buckets, state FROM queenspark.job_progress
 WHERE stream_id = %(stream_id)s AND version = %(version)s AND bucket = %(bucket)s FOR UPDATE
 
@@ -822,7 +823,7 @@ ON CONFLICT (stream_id, version, bucket) DO UPDATE SET buckets = excluded.bucket
     batch = excluded.batch, state = excluded.state, updated_at = clock_timestamp()
 
 -- name: job_news
--- What the query of a job has to know before a batch.
+-- The state before a batch of a job's query.
 SELECT (SELECT coalesce(max(d.seq), 0) FROM queenspark.definitions d
         WHERE d.stream_id = %(stream_id)s AND d.version = %(version)s),
        (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
@@ -830,7 +831,7 @@ SELECT (SELECT coalesce(max(d.seq), 0) FROM queenspark.definitions d
         WHERE p.stream_id = %(stream_id)s AND p.version = %(version)s AND p.run = %(run)s)
 
 -- name: forget_job_stats
--- A run that begins again counts again.
+-- A restarted run counts again.
 DELETE FROM queenspark.stream_stats
 WHERE stream_id = %(stream_id)s AND version = %(version)s AND bucket = %(bucket)s
 
@@ -843,12 +844,12 @@ ON CONFLICT (stream_id, version) DO UPDATE SET report = excluded.report,
 RETURNING finished_at
 
 -- name: job_runs
--- What the newest version of each job has read, and when it has finished.
+-- The read progress of the newest version of each job, and when it finished.
 SELECT s.id, r.report, r.finished_at FROM queenspark.streams s
 JOIN queenspark.job_runs r ON r.stream_id = s.id AND r.version = s.version WHERE s.id = ANY (%(ids)s)
 
 -- name: rows_at_end
--- How many rows a job has pushed that has finished.
+-- The number of rows pushed by a finished job.
 SELECT coalesce(sum(a.windows), 0)::bigint FROM queenspark.job_runs r
 JOIN queenspark.streams s ON s.id = r.stream_id AND s.version = r.version
 LEFT JOIN queenspark.stream_stats a ON a.stream_id = r.stream_id AND a.version = r.version
@@ -863,7 +864,7 @@ SELECT f.number, f.path, f.bytes, f.modified_us FROM queenspark.job_files f
 WHERE f.stream_id = %(stream_id)s AND f.version = %(version)s AND f.number >= %(from)s ORDER BY f.number
 
 -- name: add_job_files
--- Numbers follow those that are there; a path that is there keeps its number. Nothing is added unless the epoch is the
+-- Numbers continue the existing ones; an existing path keeps its number. Nothing is added unless the epoch is the
 -- leader's, which cannot change before the end of this statement.
 WITH led AS (SELECT p.epoch FROM queenspark.pipeline p WHERE p.epoch = %(epoch)s FOR SHARE), added AS (
     INSERT INTO queenspark.job_files (stream_id, version, number, path, bytes, modified_us)
@@ -893,13 +894,13 @@ WHERE d.stream_id = %(stream_id)s AND d.version = %(version)s AND coalesce(d.bod
 ORDER BY d.seq DESC LIMIT 1
 
 -- name: stream_definitions
--- The versions of a stream as they are now.
+-- The current versions of a stream.
 SELECT DISTINCT ON (d.version) d.seq, d.stream_id, d.version, coalesce(d.body, d.computing), d.created_at
 FROM queenspark.definitions d WHERE d.stream_id = %(stream_id)s
 ORDER BY d.version, d.seq DESC
 
 -- name: lock_definitions
--- Writers of definitions come one after the other, so that seq order is commit order.
+-- Serialise writers of definitions, so that seq order is commit order.
 LOCK TABLE queenspark.definitions IN SHARE ROW EXCLUSIVE MODE
 
 -- name: add_definition
@@ -908,12 +909,12 @@ VALUES (%(stream_id)s, %(version)s, %(body)s::jsonb, %(computing)s::jsonb)
 RETURNING seq
 
 -- name: end_definitions
--- A deleted stream: each of its versions gets a last row without a body.
+-- Delete a stream: each of its versions gets a last row without a body.
 INSERT INTO queenspark.definitions (stream_id, version, body)
 SELECT DISTINCT d.stream_id, d.version, NULL::jsonb FROM queenspark.definitions d WHERE d.stream_id = %(stream_id)s
 
 -- name: now_us
--- The time, and the frontier: everything that was read lies before it. Not after this very transaction, if it writes:
+-- The time, and the frontier: everything that was read is before it. Not after this very transaction, if it writes:
 -- rows that it inserts come after the jobs that it creates.
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
        least(frontier(), (SELECT generation::bigint << 48 FROM queenspark.system)
@@ -932,7 +933,7 @@ WHERE s.output = 'windows' AND (%(name)s::text IS NULL OR s.name = %(name)s)
 ORDER BY s.namespace, s.name
 
 -- name: add_window_queue
--- Nothing when there is a queue of that name.
+-- No row if the queue exists.
 INSERT INTO queenspark.queues (name, lease_seconds, retention_enabled, retention_seconds)
 VALUES (%(name)s, %(lease_seconds)s, %(retention_enabled)s, %(retention_seconds)s)
 ON CONFLICT (name) DO NOTHING RETURNING id
@@ -967,7 +968,7 @@ WITH stats AS (DELETE FROM queenspark.stream_stats WHERE stream_id = %(id)s),
 DELETE FROM queenspark.stream_floors WHERE stream_id = %(id)s
 
 -- name: find_job
--- The jobs of a name (of all names); temporary ones only when asked for. With the newest definition of each.
+-- The jobs of a name (or of all names), with the newest definition of each; temporary ones only on request.
 SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.version, s.created_at, s.updated_at, s.expires_at,
        d.computing AS body
 FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
@@ -997,7 +998,7 @@ ORDER BY CASE WHEN NOT %(descending)s THEN k.time END, CASE WHEN %(descending)s 
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: job_troubles
--- Why jobs have failed: the newest error of each, and the names of source queues that are gone.
+-- Why jobs have failed: the newest error of each, and the names of missing source queues.
 SELECT s.id, f.error, g.gone
 FROM queenspark.streams s
 LEFT JOIN LATERAL (
@@ -1013,7 +1014,7 @@ LEFT JOIN LATERAL (
 WHERE s.id = ANY (%(ids)s) AND (f.error IS NOT NULL OR g.gone IS NOT NULL)
 
 -- name: failed_at
--- The position from which on a failed version of a job has not given out everything.
+-- The position from which on the output of a failed job version is incomplete.
 SELECT (min(ARRAY[f.txid, f.id]))[1], (min(ARRAY[f.txid, f.id]))[2] FROM queenspark.stream_failures f
 WHERE f.stream_id = %(stream_id)s AND f.version = %(version)s HAVING count(*) > 0
 
@@ -1031,7 +1032,7 @@ UNION ALL (SELECT 'dead letters', q.name FROM queenspark.queues q WHERE q.dead_l
 LIMIT 1
 
 -- name: add_job_queue
--- Nothing when a queue of that name has appeared.
+-- No row if the queue exists meanwhile.
 INSERT INTO queenspark.queues (name, retention_enabled, retention_seconds)
 VALUES (%(name)s, %(retention_seconds)s > 0, %(retention_seconds)s)
 ON CONFLICT (name) DO NOTHING RETURNING id
@@ -1047,7 +1048,7 @@ RETURNING id
 UPDATE queenspark.streams SET version = %(version)s, updated_at = clock_timestamp() WHERE id = %(id)s
 
 -- name: retain_rows
--- The retention that a statement gives its queue; other options stay as they were configured.
+-- Set the retention from a statement; other options keep their configuration.
 UPDATE queenspark.queues SET retention_enabled = %(retention_seconds)s > 0, retention_seconds = %(retention_seconds)s,
     revision = revision + 1
 WHERE id = %(queue_id)s
@@ -1067,7 +1068,7 @@ ORDER BY s.namespace, s.name
 SELECT g.name FROM queenspark.groups g WHERE g.queue_id = %(queue_id)s ORDER BY g.name
 
 -- name: expired_jobs
--- Temporary jobs whose time is over; nobody can renew them before this transaction ends.
+-- Expired temporary jobs, locked against renewal until this transaction ends.
 SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.version, s.created_at, s.updated_at, s.expires_at,
        NULL AS body
 FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
@@ -1078,8 +1079,8 @@ UPDATE queenspark.streams SET expires_at = clock_timestamp() + make_interval(sec
 WHERE id = %(id)s AND expires_at IS NOT NULL RETURNING id
 
 -- name: read_rows
--- Rows of a queue after a position, in the order of the log; only final ones. A row that begins after so many bytes is
--- for the next call.
+-- Final rows of a queue after a position, in log order. A row that begins beyond the byte limit is left to the next
+-- call.
 SELECT x.txid, x.id, x.payload, x.encrypted, x.transaction_id FROM (
     SELECT m.*, sum(m.size) OVER (ORDER BY m.txid, m.id) - m.size AS before FROM (
         SELECT m.txid, m.id, m.payload, m.encrypted, m.transaction_id, octet_length(m.payload) AS size
@@ -1089,7 +1090,7 @@ SELECT x.txid, x.id, x.payload, x.encrypted, x.transaction_id FROM (
 ) x WHERE x.before < %(most_bytes)s ORDER BY x.txid, x.id
 
 -- name: newest_payloads
--- The newest messages of a queue, fewer when they are large.
+-- The newest messages of a queue, fewer if they are large.
 SELECT x.payload, x.encrypted, x.transaction_id FROM (
     SELECT m.*, sum(m.size) OVER (ORDER BY m.txid DESC, m.id DESC) - m.size AS before FROM (
         SELECT m.txid, m.id, m.payload, m.encrypted, m.transaction_id, octet_length(m.payload) AS size
@@ -1098,7 +1099,7 @@ SELECT x.payload, x.encrypted, x.transaction_id FROM (
 ) x WHERE x.before < %(most_bytes)s ORDER BY x.txid DESC, x.id DESC
 
 -- name: relations
--- What statements have declared: all, or the one of a name.
+-- Declarations: all, or the one of a name.
 SELECT r.name, r.kind, r.statement, r.created_at, r.updated_at FROM queenspark.relations r
 WHERE %(name)s::text IS NULL OR r.name = %(name)s ORDER BY r.name
 
@@ -1127,7 +1128,7 @@ SELECT * FROM window_records(
     %(until_us)s::bigint[])
 
 -- name: window_page
--- The first records of one window, between two positions of each of its sources, in the order of the log.
+-- The first records of one window, between two positions of each of its sources, in log order.
 SELECT m.txid, m.id, s.queue_id, m.partition_id, m.created_us, m.encrypted, m.transaction_id, m.payload,
        m.headers
 FROM unnest(
@@ -1139,7 +1140,7 @@ CROSS JOIN LATERAL messages_between(
 ORDER BY m.txid, m.id LIMIT %(limit)s
 
 -- name: dropped_records
--- A pipeline of a version without the table stream_dropped notes them in the late log only.
+-- A pipeline of a version without the table stream_dropped records them in the late log only.
 SELECT d.txid, d.id FROM queenspark.stream_dropped d
 WHERE d.stream_id = %(stream_id)s AND d.version = %(version)s AND d.key = %(key)s
 UNION
@@ -1147,7 +1148,7 @@ SELECT l.txid, l.id FROM queenspark.stream_late l
 WHERE l.dropped AND l.stream_id = %(stream_id)s AND l.version = %(version)s AND l.key = %(key)s
 
 -- name: leased_window
--- The place of a live lease and the window that it covers; without one when it is answered already.
+-- The place of a live lease and its window; without a window if already acked.
 SELECT g.name AS group, p.partition_id, g.queue_id, p.lease_expires_at, w.transaction_id, w.payload
 FROM queenspark.places p JOIN queenspark.groups g ON g.id = p.group_id
 JOIN queenspark.streams s ON s.queue_id = g.queue_id AND s.output = 'windows'
@@ -1163,7 +1164,7 @@ LEFT JOIN LATERAL (
 WHERE p.lease_id = %(lease_id)s AND p.lease_expires_at > clock_timestamp()
 
 -- name: note_floors
--- In one snapshot: what is not sealed yet, and the frontier. A window that is pushed after it has no earlier record.
+-- In one snapshot: unsealed windows, and the frontier. A window pushed after it has no earlier record.
 INSERT INTO queenspark.stream_floors (stream_id, frontier, txid, id)
 SELECT r.stream_id, frontier(), (min(r.needs))[1], (min(r.needs))[2] FROM stream_reads() r
 JOIN queenspark.streams s ON s.id = r.stream_id AND s.output = 'windows'
@@ -1174,7 +1175,7 @@ GROUP BY r.stream_id HAVING bool_or(r.queue_id = ANY (%(queue_ids)s))
 ON CONFLICT DO NOTHING
 
 -- name: forget_floors
--- Of use are the last note from before the oldest unanswered window, and later ones.
+-- Keep the last note before the oldest unacked window, and later ones.
 DELETE FROM queenspark.stream_floors f USING (
     SELECT s.id, (
         SELECT max(x.frontier) FROM queenspark.stream_floors x
@@ -1188,7 +1189,7 @@ DELETE FROM queenspark.stream_floors f USING (
 SELECT n.queue_id, (min(n.needs))[1], (min(n.needs))[2] FROM stream_needs(%(queue_ids)s) n GROUP BY n.queue_id
 
 -- name: trim_late
--- What a pipeline of a version without the table stream_dropped has noted here moves there.
+-- Move the notes of a pipeline of a version without the table stream_dropped.
 WITH trimmed AS (
     DELETE FROM queenspark.stream_late l USING (
         SELECT s.id, (SELECT x.at FROM queenspark.stream_late x WHERE x.stream_id = s.id
@@ -1206,8 +1207,8 @@ WHERE t.dropped AND EXISTS (
 ON CONFLICT DO NOTHING
 
 -- name: forget_dropped
--- Dropped records go with the records themselves: when they lie before all that is left of the stream's sources
--- (also of those that it no longer has), and when the stream is deleted.
+-- Dropped records are deleted with the records themselves: when they are before all remaining messages of the
+-- stream's sources (including former ones), and when the stream is deleted.
 DELETE FROM queenspark.stream_dropped d USING (
     SELECT x.stream_id, CASE WHEN s.id IS NOT NULL THEN (
         SELECT min(ARRAY[first.txid, first.id]) FROM (
@@ -1239,7 +1240,7 @@ DELETE FROM queenspark.stream_dead l USING (
 ) c WHERE l.stream_id = c.id AND l.at <= c.until
 
 -- name: stream_state
--- What the pipeline says of each stream, how far it is behind the log, and what retention keeps for it.
+-- The pipeline's report on each stream, its lag behind the log, and the retention held for it.
 SELECT s.id, x.watermark_us, coalesce(t.open_windows, 0)::bigint AS open_windows, coalesce(t.records, 0)::bigint AS records,
        coalesce(t.windows, 0)::bigint AS windows, coalesce(t.late, 0)::bigint AS late,
        coalesce(t.dropped, 0)::bigint AS dropped, coalesce(t.dead, 0)::bigint AS dead, t.updated_at AS sealed_at,
@@ -1284,7 +1285,7 @@ LEFT JOIN (
 WHERE CASE WHEN %(ids)s::integer[] IS NULL THEN s.output = 'windows' ELSE s.id = ANY (%(ids)s) END
 
 -- name: bucket_state
--- What each bucket of the pipeline has done, and its last batch.
+-- The totals of each bucket of the pipeline, and its last batch.
 SELECT p.bucket, coalesce(p.records, 0) AS batch_records, coalesce(p.seconds, 0) AS batch_seconds, p.updated_at,
        coalesce(t.open_windows, 0)::bigint AS open_windows, coalesce(t.records, 0)::bigint AS records,
        coalesce(t.windows, 0)::bigint AS windows, coalesce(t.late, 0)::bigint AS late,
@@ -1310,7 +1311,7 @@ SELECT s.id, s.namespace, s.name, s.queue_id, q.name AS queue, s.partitioned, s.
        s.created_at, s.updated_at, s.window_retention_ms, count(*) OVER () AS total
 FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id
 LEFT JOIN (
-    -- Only where the order needs it.
+    -- Only if the order needs it.
     SELECT a.stream_id, CASE %(sort)s WHEN 'openWindows' THEN sum(a.open_windows) WHEN 'sealedWindows' THEN sum(a.windows)
                WHEN 'late' THEN sum(a.late) WHEN 'dropped' THEN sum(a.dropped) WHEN 'dead' THEN sum(a.dead)
                WHEN 'watermark' THEN min(a.watermark_us) END AS number
@@ -1333,8 +1334,8 @@ ORDER BY CASE WHEN NOT %(descending)s THEN k.time END, CASE WHEN %(descending)s 
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: stream_consumers
--- The keys of each group: the last window that it answered, and how many up to it, as far as these are counted. The
--- windows of a key are in several partitions when they have no order (formats/window_message.py).
+-- The keys of each group: the last acked window, and the number of windows up to it, up to a limit. The windows of a
+-- key are in several partitions if they are unordered (formats/window_message.py).
 SELECT g.name AS group, k.key, max(w.window_end) AS window_end, sum(c.total)::bigint AS total, max(p.acked_at) AS acked_at
 FROM queenspark.groups g JOIN queenspark.partitions t ON t.queue_id = g.queue_id
 JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = t.id
@@ -1358,7 +1359,7 @@ WHERE g.queue_id = %(queue_id)s AND (%(search)s::text IS NULL OR position(lower(
 GROUP BY g.name, k.key ORDER BY g.name, k.key LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: active_windows
--- Windows of a stream that its groups have not answered; those that no group reads have none.
+-- Windows of a stream not acked by its groups; without a group if the stream has none.
 SELECT * FROM (
     (SELECT g.name AS group, w.* FROM queenspark.groups g
      CROSS JOIN LATERAL active_windows(g.id, %(state)s, %(limit)s + %(offset)s) w
@@ -1391,7 +1392,7 @@ FROM queenspark.stream_dead l LEFT JOIN LATERAL (
 WHERE l.stream_id = %(id)s ORDER BY l.at DESC, l.txid DESC, l.id DESC LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: stream_rates
--- Nothing while no pipeline leads: nobody renews them.
+-- Empty while no pipeline leads, since they are not updated.
 SELECT r.stream_id AS id, r.arriving, r.processed, r.sealed, r.late, r.backpressure FROM queenspark.stream_rates r
 WHERE (%(ids)s::integer[] IS NULL OR r.stream_id = ANY (%(ids)s))
   AND EXISTS (SELECT 1 FROM queenspark.pipeline p WHERE p.expires_at > clock_timestamp())
@@ -1402,7 +1403,7 @@ SELECT p.holder, p.epoch, coalesce(p.expires_at > clock_timestamp(), false) AS a
 FROM queenspark.pipeline p
 
 -- name: standing
--- Who leads the pipeline, how far it has read for a version of a stream ("id:version"), and what moves its clock.
+-- The leader of the pipeline, its position for a version of a stream ("id:version"), and the inputs of its clock.
 SELECT clock_timestamp() AS now, h.horizon,
        (SELECT l.at FROM queenspark.looks l WHERE l.txid < h.horizon ORDER BY l.at DESC LIMIT 1) AS safe_time,
        p.holder, p.epoch, p.expires_at AS led_until, coalesce(p.expires_at > clock_timestamp(), false) AS is_led,
@@ -1413,19 +1414,19 @@ SELECT clock_timestamp() AS now, h.horizon,
        coalesce(r.behind -> %(stream)s, jsonb_build_array(r.txid, r.id, r.tick)) AS place
 FROM queenspark.pipeline p CROSS JOIN (SELECT horizon() AS horizon OFFSET 0) h
 LEFT JOIN (
-    -- The bucket that is least far.
+    -- The slowest bucket.
     SELECT x.txid, x.id, x.tick, x.seq, x.behind FROM queenspark.progress x ORDER BY x.txid, x.id, x.batch LIMIT 1
 ) r ON true
 
 -- name: version_totals
--- What each version of a stream has counted, and the earliest record of its open windows.
+-- The totals of each version of a stream, and the earliest record of its open windows.
 SELECT a.version, sum(a.open_windows)::bigint AS open_windows, sum(a.records)::bigint AS records,
        sum(a.windows)::bigint AS windows, sum(a.dead)::bigint AS dead, min(a.watermark_us) AS watermark_us,
        min(ARRAY[a.open_txid, a.open_id]) FILTER (WHERE a.open_txid IS NOT NULL) AS first_open
 FROM queenspark.stream_stats a WHERE a.stream_id = %(stream_id)s GROUP BY a.version ORDER BY a.version
 
 -- name: source_standing
--- Of each source after a position: how many messages wait to be read, up to a limit, since when, and how many of them
+-- For each source after a position: the number of unread messages, up to a limit, the oldest, and how many of them
 -- are not below the horizon yet.
 SELECT s.queue_id, EXISTS (SELECT 1 FROM queenspark.queues q WHERE q.id = s.queue_id) AS is_there,
        EXISTS (SELECT 1 FROM queenspark.messages m WHERE m.queue_id = s.queue_id) AS has_messages,
@@ -1443,8 +1444,8 @@ CROSS JOIN LATERAL (
 ) u
 
 -- name: output_standing
--- When a stream or job gave out its newest window or row, and what stops it: since when it is paused, and its newest
--- failure.
+-- When a stream or job emitted its newest window or row, and the reasons that stop it: since when it is paused, and
+-- its newest failure.
 SELECT (SELECT m.created_at FROM queenspark.messages m WHERE m.queue_id = s.queue_id
         ORDER BY m.txid DESC, m.id DESC LIMIT 1) AS newest_at,
        (SELECT min(d.created_at) FROM queenspark.definitions d
@@ -1460,7 +1461,7 @@ LEFT JOIN LATERAL (
 WHERE s.id = %(stream_id)s
 
 -- name: pipeline_news
--- What the streams query has to know before a batch. Every message created before the tick lies below the horizon.
+-- The state before a batch of the streams query. Every message created before the tick is below the horizon.
 SELECT (SELECT coalesce(max(seq), 0) FROM queenspark.definitions),
        h.horizon,
        (SELECT (extract(epoch FROM l.at) * 1000000)::bigint FROM queenspark.looks l
@@ -1469,7 +1470,7 @@ SELECT (SELECT coalesce(max(seq), 0) FROM queenspark.definitions),
        (SELECT min(p.next_close) FROM queenspark.progress p WHERE p.run = %(run)s),
        (SELECT jsonb_agg(DISTINCT jsonb_build_array(p.txid, p.id, p.tick))
         FROM queenspark.progress p WHERE p.run <> %(run)s),
-       -- A bucket of which the state is older than that of others decides.
+       -- The bucket with the oldest state decides.
        (SELECT jsonb_agg(to_jsonb(f.failure)) FROM (
             SELECT DISTINCT ON (x.stream_id, x.version)
                    jsonb_build_array(x.stream_id, x.version, x.run, x.txid, x.id, x.tick) AS failure
@@ -1507,7 +1508,7 @@ WHERE s.output = 'rows' AND q.max_size > 0
 SELECT id, queue_id FROM queenspark.streams
 
 -- name: lead_pipeline
--- Become or stay the leader. A new leader begins a new epoch, which ends the old one's.
+-- Acquire or renew leadership. A new leader starts a new epoch, which ends the old one.
 WITH led AS (
     UPDATE queenspark.pipeline
     SET epoch = epoch + CASE WHEN holder = %(holder)s AND expires_at > clock_timestamp() THEN 0 ELSE 1 END,
@@ -1518,8 +1519,8 @@ WITH led AS (
 SELECT coalesce((SELECT epoch FROM led), p.epoch), EXISTS (SELECT 1 FROM led) FROM queenspark.pipeline p
 
 -- name: end_stuck_pushes
--- A push shares the leader's row until it ends, so that nobody takes over in its midst. One that a frozen process has
--- begun and that is still under way when the lease is over would keep everybody out.
+-- A push shares the leader's row until it ends, so that no takeover happens in between. A push of a frozen process
+-- that is still in flight after the lease has expired would block every takeover.
 SELECT pg_terminate_backend(a.pid) FROM queenspark.pipeline p JOIN pg_stat_activity a ON a.xact_start < p.expires_at
 WHERE p.expires_at <= clock_timestamp() AND p.holder <> %(holder)s AND a.datname = current_database()
   AND a.application_name = 'queenspark window sink'
@@ -1532,14 +1533,14 @@ INSERT INTO queenspark.pipeline_stats (key, value) VALUES (%(key)s, %(value)s::j
 ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = clock_timestamp() RETURNING key
 
 -- name: stream_totals
--- What the newest version of each stream has counted so far, and what each bucket has.
+-- The totals of the newest version of each stream, and of each bucket.
 SELECT s.id, s.namespace, s.name, s.version, a.bucket, sum(a.records)::bigint AS records, sum(a.windows)::bigint AS windows,
        sum(a.late)::bigint AS late
 FROM queenspark.stream_stats a JOIN queenspark.streams s ON s.id = a.stream_id AND s.version = a.version
 GROUP BY GROUPING SETS ((s.id, s.namespace, s.name, s.version), (a.bucket))
 
 -- name: count_arrived
--- How many messages each queue got between two positions, at most so many.
+-- Messages of each queue between two positions, up to a limit.
 SELECT q.id, count(*) FROM unnest(%(queue_ids)s::integer[]) AS q(id) CROSS JOIN LATERAL (
     SELECT 1 FROM queenspark.messages m
     WHERE m.queue_id = q.id AND (m.txid, m.id) > (%(after_txid)s, %(after_id)s)
@@ -1563,7 +1564,7 @@ VALUES (%(id)s, %(name)s, %(hash)s, %(role)s, %(scopes)s, %(requests_per_second)
 RETURNING *
 
 -- name: find_api_keys
--- Keys that are neither revoked nor over.
+-- Valid keys: neither revoked nor expired.
 SELECT * FROM queenspark.api_keys k
 WHERE k.id = ANY (%(ids)s) AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())
 
@@ -1576,7 +1577,7 @@ ORDER BY CASE WHEN %(sort)s = 'createdAt' AND NOT %(descending)s THEN k.created_
 LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: revoke_api_key
--- A key that is revoked stays in the list, for those who read the audit log.
+-- A revoked key stays in the list, for readers of the audit log.
 UPDATE queenspark.api_keys SET revoked_at = coalesce(revoked_at, clock_timestamp()) WHERE id = %(id)s RETURNING *
 
 -- name: use_api_keys
@@ -1588,7 +1589,7 @@ INSERT INTO queenspark.audit (caller, kind, address, action, subject, status)
 VALUES (%(caller)s, %(kind)s, %(address)s, %(action)s, %(subject)s, %(status)s)
 
 -- name: list_audit
--- A page of the audit log, the newest first.
+-- A page of the audit log, newest first.
 SELECT a.*, count(*) OVER () AS total FROM queenspark.audit a
 WHERE (%(caller)s::text IS NULL OR a.caller = %(caller)s)
   AND (%(from)s::timestamptz IS NULL OR a.at >= %(from)s) AND (%(to)s::timestamptz IS NULL OR a.at < %(to)s)
@@ -1602,7 +1603,7 @@ SELECT q.name FROM queenspark.places p JOIN queenspark.groups g ON g.id = p.grou
 JOIN queenspark.queues q ON q.id = g.queue_id WHERE p.lease_id = %(lease_id)s LIMIT 1
 
 -- name: stream_keys
--- Keys of a stream by how many of its newest windows they have.
+-- Keys of a stream by their number of newest windows.
 SELECT p.id, p.name AS key, r.windows, count(*) OVER () AS total
 FROM (
     SELECT x.partition_id, count(*) AS windows FROM (
@@ -1669,7 +1670,7 @@ SELECT p.name, p.kind, p.version, p.address, p.started_at, p.seen_at FROM queens
 WHERE p.seen_at > clock_timestamp() - make_interval(secs => %(seconds)s) ORDER BY p.kind, p.started_at, p.name LIMIT 100
 
 -- name: note_sample
--- What a broker did since its sample before, and the whole system as it is now.
+-- The activity of a broker since its previous sample, and the current state of the whole system.
 INSERT INTO queenspark.samples (
     at, broker, pushed, popped, acked, failed, delivered, sealed_total, open_windows, lag, dead_letters, safe_time_lag,
     batch_seconds, batch_rows, backpressure)
@@ -1692,7 +1693,7 @@ WITH gone AS (DELETE FROM queenspark.processes WHERE seen_at < clock_timestamp()
 DELETE FROM queenspark.samples WHERE at < clock_timestamp() - interval '1 hour'
 
 -- name: series
--- All brokers together, without the step that is not over yet.
+-- All brokers summed, without the incomplete current step.
 SELECT s.at, sum(s.pushed)::bigint AS pushed, sum(s.popped)::bigint AS popped, sum(s.acked)::bigint AS acked,
        sum(s.failed)::bigint AS failed, sum(s.delivered)::bigint AS delivered, max(s.sealed_total) AS sealed_total,
        max(s.open_windows) AS open_windows, max(s.lag) AS lag, max(s.dead_letters) AS dead_letters,

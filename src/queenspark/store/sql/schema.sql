@@ -1,21 +1,21 @@
--- The log and everything that reads it. All objects live in the schema `queenspark`.
+-- The log and all tables that refer to it, in the schema `queenspark`.
 
 CREATE SCHEMA IF NOT EXISTS queenspark;
 
 -- One row: facts about the log as a whole.
 CREATE TABLE queenspark.system (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
-    -- High bits of every position. Rises when a restored database hands out transaction ids again.
+    -- High bits of every position. Incremented when a restored database reuses transaction ids.
     generation integer NOT NULL DEFAULT 0,
     push_maintenance boolean NOT NULL DEFAULT false,
     pop_maintenance boolean NOT NULL DEFAULT false,
-    -- The number of the newest migration that a version must know to be allowed to run.
+    -- The newest migration that a version must know to be allowed to run.
     oldest integer NOT NULL DEFAULT 0
 );
 INSERT INTO queenspark.system DEFAULT VALUES;
 
--- The functions of each version that has run here: a database schema for each. A set's level is the number of the
--- newest migration that its version knows; sets below `system.oldest` are dropped.
+-- The function sets of all versions that have run here: a database schema each. A set's level is the newest migration
+-- known to its version; sets below `system.oldest` are dropped.
 CREATE TABLE queenspark.function_sets (
     name text PRIMARY KEY,
     level integer NOT NULL,
@@ -28,12 +28,12 @@ CREATE TABLE queenspark.queues (
     namespace text NOT NULL DEFAULT '',
     task text NOT NULL DEFAULT '',
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    -- Rises with every change of the options; a push that knows an older revision is refused and tried again.
+    -- Incremented with every change of the options; a push that relied on an older revision is rejected and retried.
     revision integer NOT NULL DEFAULT 1,
     lease_seconds integer NOT NULL DEFAULT 300,
     retry_limit integer NOT NULL DEFAULT 3,
     retry_delay_ms integer NOT NULL DEFAULT 1000,
-    ttl_seconds integer,                                -- NULL: messages never expire
+    ttl_seconds integer,                                -- NULL: no expiry
     max_size bigint NOT NULL DEFAULT 0,                 -- 0: no limit
     priority integer NOT NULL DEFAULT 0,
     delayed_seconds integer NOT NULL DEFAULT 0,
@@ -42,9 +42,9 @@ CREATE TABLE queenspark.queues (
     retention_seconds integer NOT NULL DEFAULT 0,       -- 0: keep
     completed_retention_seconds integer NOT NULL DEFAULT 0,
     encryption_enabled boolean NOT NULL DEFAULT false,
-    dead_letters_enabled boolean NOT NULL DEFAULT true, -- false: retried for ever
+    dead_letters_enabled boolean NOT NULL DEFAULT true, -- false: unlimited retries
     dead_letter_queue text,                             -- dead letters are also pushed here
-    max_wait_seconds integer NOT NULL DEFAULT 0         -- 0: a message may wait for ever
+    max_wait_seconds integer NOT NULL DEFAULT 0         -- 0: no limit
 );
 CREATE INDEX queues_namespace ON queenspark.queues (namespace);
 CREATE INDEX queues_task ON queenspark.queues (task);
@@ -57,8 +57,8 @@ CREATE TABLE queenspark.partitions (
     UNIQUE (queue_id, name)
 );
 
--- The log. Append-only; a message's position is (txid, id). No foreign keys: a push locks nothing that another
--- push needs.
+-- The log. Append-only; a message's position is (txid, id). No foreign keys: a push takes no lock that another push
+-- needs.
 CREATE TABLE queenspark.messages (
     txid bigint NOT NULL,
     id bigint NOT NULL,
@@ -69,7 +69,7 @@ CREATE TABLE queenspark.messages (
     transaction_id text COLLATE "C" NOT NULL,
     trace_id text,
     payload text NOT NULL,
-    window_end timestamptz,                             -- of windows only; seek goes by it
+    window_end timestamptz,                             -- windows only; used by seek
     headers text                                        -- a JSON object of strings; NULL: none
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.1);
 CREATE UNIQUE INDEX messages_partition ON queenspark.messages (partition_id, txid, id);
@@ -79,10 +79,10 @@ CREATE INDEX messages_window_end ON queenspark.messages (queue_id, window_end) I
     WHERE window_end IS NOT NULL;
 CREATE INDEX messages_key_windows ON queenspark.messages (partition_id, window_end) WHERE window_end IS NOT NULL;
 
--- Message ids are handed to brokers in blocks of 1,000, so that a push knows its ids before it inserts.
+-- Message ids are allocated to brokers in blocks of 1,000, so that a push knows its ids before it inserts.
 CREATE SEQUENCE queenspark.message_blocks;
 
--- Queues that were deleted and whose messages the sweeper still has to remove.
+-- Deleted queues whose messages the sweeper still has to remove.
 CREATE TABLE queenspark.deleted_queues (
     queue_id integer PRIMARY KEY,
     deleted_at timestamptz NOT NULL DEFAULT clock_timestamp()
@@ -94,20 +94,20 @@ CREATE TABLE queenspark.groups (
     queue_id integer NOT NULL REFERENCES queenspark.queues ON DELETE CASCADE,
     name text NOT NULL,
     mode text NOT NULL DEFAULT 'all',
-    -- Where the group begins in a partition that it has no place in yet.
+    -- The start position in partitions without a place.
     start_txid bigint NOT NULL,
     start_id bigint NOT NULL,
-    -- Discovery: every message up to here is known to the group's places.
+    -- Discovery: every message up to here is reflected in the group's places.
     seen_txid bigint NOT NULL,
     seen_id bigint NOT NULL,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    -- Of window queues: the time of the last seek. Windows that end at or before it are skipped.
+    -- Window queues only: the time of the last seek. Windows that end at or before it are skipped.
     skip_until timestamptz,
     UNIQUE (queue_id, name)
 );
 CREATE INDEX groups_name ON queenspark.groups (name);
 
--- A group's place in one partition, with its lease.
+-- A place: a group's cursor in one partition, with its lease.
 --
 --   idle     available_at is NULL: nothing to do as far as discovery has seen
 --   ready    available_at has passed: the next pop takes it
@@ -116,33 +116,33 @@ CREATE TABLE queenspark.places (
     group_id integer NOT NULL REFERENCES queenspark.groups ON DELETE CASCADE,
     partition_id bigint NOT NULL REFERENCES queenspark.partitions ON DELETE CASCADE,
     available_at timestamptz,
-    -- Everything up to the cursor is answered.
+    -- Everything up to the cursor is acked.
     cursor_txid bigint NOT NULL,
     cursor_id bigint NOT NULL,
-    -- What was handed out beyond the cursor: up to the end, `pending` is not yet acked.
+    -- Delivered messages beyond the cursor: up to the end, those in `pending` are not acked yet.
     end_txid bigint NOT NULL,
     end_id bigint NOT NULL,
     pending bigint[] NOT NULL DEFAULT '{}',
-    -- The lease: its fencing token, its end, and which of the pending messages it still has to answer.
+    -- The lease: its fencing token, its expiry, and the pending messages that it still covers.
     lease_id uuid,
     lease_expires_at timestamptz,
     leased bigint[] NOT NULL DEFAULT '{}',
     retry_at timestamptz,
-    -- Dead letters that were put back and wait for delivery.
+    -- Dead letters that were returned and await delivery.
     returned integer NOT NULL DEFAULT 0,
     acked_at timestamptz,
-    -- Who holds the lease, and since when: of the lease `held_lease_id`. A version that does not know these columns leaves
-    -- those of an earlier lease.
+    -- The holder and start of the lease `held_lease_id`. A version without these columns leaves those of an earlier
+    -- lease.
     lease_holder text,
     leased_at timestamptz,
     held_lease_id uuid,
-    -- What was answered does not lie beyond what was handed out, and is all of it when nothing is pending.
+    -- The cursor is not beyond the end, and equals it when nothing is pending.
     CONSTRAINT places_cursor CHECK (
         (cursor_txid, cursor_id) <= (end_txid, end_id)
         AND (cardinality(pending) > 0 OR (cursor_txid, cursor_id) = (end_txid, end_id))),
     CONSTRAINT places_lease_whole CHECK (
         (lease_id IS NULL) = (lease_expires_at IS NULL) AND (lease_id IS NOT NULL OR cardinality(leased) = 0)),
-    -- An idle place has nothing to hand out.
+    -- An idle place has nothing to deliver.
     CONSTRAINT places_idle CHECK (
         available_at IS NOT NULL OR (cardinality(pending) = 0 AND cardinality(leased) = 0 AND returned = 0)),
     CONSTRAINT places_returned CHECK (returned >= 0),
@@ -152,7 +152,7 @@ CREATE INDEX places_available ON queenspark.places (group_id, available_at) WHER
 CREATE INDEX places_lease ON queenspark.places (lease_id) WHERE lease_id IS NOT NULL;
 CREATE INDEX places_partition ON queenspark.places (partition_id);
 
--- Failed attempts of messages that will come again.
+-- Failed attempts of messages awaiting redelivery.
 CREATE TABLE queenspark.attempts (
     group_id integer NOT NULL,
     partition_id bigint NOT NULL,
@@ -163,7 +163,7 @@ CREATE TABLE queenspark.attempts (
     FOREIGN KEY (group_id, partition_id) REFERENCES queenspark.places ON DELETE CASCADE
 );
 
--- Dead letters keep a copy: retention of the log does not touch them.
+-- Dead letters keep a copy: retention of the log does not affect them.
 CREATE TABLE queenspark.dead_letters (
     id bigint NOT NULL,                                  -- the message's id
     group_id integer NOT NULL REFERENCES queenspark.groups ON DELETE CASCADE,
@@ -198,8 +198,8 @@ CREATE TABLE queenspark.traces (
 CREATE INDEX traces_message ON queenspark.traces (partition_id, transaction_id);
 CREATE INDEX traces_names ON queenspark.traces USING gin (names);
 
--- Looks at the clock: every message created before `at` has a transaction id below `txid`, and every transaction
--- below `horizon` was finished at `horizon_at`.
+-- Clock samples: every message created before `at` has a transaction id below `txid`, and every transaction below
+-- `horizon` was finished at `horizon_at`.
 CREATE TABLE queenspark.looks (
     at timestamptz PRIMARY KEY,
     txid bigint NOT NULL,
@@ -208,7 +208,7 @@ CREATE TABLE queenspark.looks (
 );
 CREATE INDEX looks_txid ON queenspark.looks (txid);
 
--- Pushes accepted while push maintenance is on, in the order in which they will enter the log.
+-- Pushes accepted while push maintenance is on, in the order of their later append.
 CREATE TABLE queenspark.staged (
     seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id bigint NOT NULL,
@@ -221,7 +221,7 @@ CREATE TABLE queenspark.staged (
     headers text
 );
 
--- A stream: a queue of windows. What its windows are stands in its definitions.
+-- A stream: a queue of windows. Its windows are described by its definitions.
 CREATE TABLE queenspark.streams (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     namespace text NOT NULL,
@@ -232,31 +232,32 @@ CREATE TABLE queenspark.streams (
     version integer NOT NULL,                           -- the newest
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    window_retention_ms bigint,                         -- of its window queue; NULL: windows stay
-    -- 'windows': its queue has windows, whose messages stay in the source queues; 'rows': its queue has rows of a job.
+    window_retention_ms bigint,                         -- of its window queue; NULL: no limit
+    -- 'windows': its queue has windows, whose messages stay in the source queues; 'rows': its queue has rows of a
+    -- job.
     output text NOT NULL DEFAULT 'windows' CHECK (output IN ('windows', 'rows')),
-    -- Of a temporary job: it goes when nobody has asked for its rows until then.
+    -- Temporary jobs only: expiry unless its rows are requested.
     expires_at timestamptz,
     UNIQUE (namespace, name)
 );
 CREATE INDEX streams_name ON queenspark.streams (name);
 CREATE INDEX streams_expiry ON queenspark.streams (expires_at) WHERE expires_at IS NOT NULL;
 
--- Every change of every stream, append-only; seq order is commit order. The definitions as of a seq are the rows
--- with the largest seq up to it of each stream and version; without a body and `computing`: deleted.
+-- Every change of every stream, append-only; seq order is commit order. The definitions as of a seq are, for each
+-- stream and version, the rows with the largest seq up to it; without `body` and `computing`: deleted.
 CREATE TABLE queenspark.definitions (
     seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     stream_id integer NOT NULL,
     version integer NOT NULL,
     body jsonb,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    -- The body of a version that computes, in place of `body`. A pipeline of a version that cannot compute does not read
-    -- it, and takes the version for deleted.
+    -- The body of a version that computes, instead of `body`. Pipelines of versions that cannot compute ignore it,
+    -- and take the version for deleted.
     computing jsonb
 );
 CREATE INDEX definitions_version ON queenspark.definitions (stream_id, version, seq);
 
--- One row: which pipeline process leads. Every transaction of the window sink names its epoch.
+-- One row: the leading pipeline process. Every transaction of the window sink names its epoch.
 CREATE TABLE queenspark.pipeline (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     epoch bigint NOT NULL DEFAULT 0,
@@ -265,8 +266,8 @@ CREATE TABLE queenspark.pipeline (
 );
 INSERT INTO queenspark.pipeline DEFAULT VALUES;
 
--- What each bucket has pushed, written together with its windows. The state is the end of its last batch, as
--- progress.py defines it, and so are the columns that SQL reads: generated, so that every version's rows have them.
+-- The progress of each bucket, committed together with its windows. The state is the end of its last batch, as
+-- defined in progress.py, and so are the columns that SQL reads: generated, so that rows of every version have them.
 CREATE TABLE queenspark.progress (
     bucket integer PRIMARY KEY,
     buckets integer NOT NULL,
@@ -289,12 +290,12 @@ CREATE TABLE queenspark.stream_stats (
     stream_id integer NOT NULL,
     version integer NOT NULL,
     bucket integer NOT NULL,
-    -- As they are now.
+    -- Current values.
     watermark_us bigint,
     open_windows bigint NOT NULL DEFAULT 0,
     open_txid bigint,                                   -- the earliest record of an open window
     open_id bigint,
-    -- Since the beginning.
+    -- Totals.
     records bigint NOT NULL DEFAULT 0,
     windows bigint NOT NULL DEFAULT 0,
     late bigint NOT NULL DEFAULT 0,
@@ -304,25 +305,25 @@ CREATE TABLE queenspark.stream_stats (
     PRIMARY KEY (stream_id, version, bucket)
 ) WITH (fillfactor = 50);
 
--- What the pipeline says of itself: throughput, latency, backpressure.
+-- Reports of the pipeline: throughput, latency, backpressure.
 CREATE TABLE queenspark.pipeline_stats (
     key text PRIMARY KEY,
     value jsonb NOT NULL,
     at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 50);
 
--- Rates of each stream over the last minute, a second. Rows are written only when a rate changes.
+-- Rates of each stream over the last minute, per second. Rows are written only when a rate changes.
 CREATE TABLE queenspark.stream_rates (
     stream_id integer PRIMARY KEY,
     arriving double precision NOT NULL,                 -- messages in its source queues
     processed double precision NOT NULL,                -- records
     sealed double precision NOT NULL,                   -- windows
-    late double precision NOT NULL,                     -- records that came when their window was sealed
+    late double precision NOT NULL,                     -- records after their window was sealed
     backpressure double precision NOT NULL,             -- arrived over processed; above 1 it falls behind
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 50);
 
--- Records that came when their window was sealed. The newest of each stream are kept.
+-- Records that arrived after their window was sealed. The newest of each stream are kept.
 CREATE TABLE queenspark.stream_late (
     stream_id integer NOT NULL,
     version integer NOT NULL,
@@ -337,8 +338,8 @@ CREATE TABLE queenspark.stream_late (
 CREATE INDEX stream_late_at ON queenspark.stream_late (stream_id, at);
 CREATE INDEX stream_late_dropped ON queenspark.stream_late (stream_id, version, key, txid, id) WHERE dropped;
 
--- Late records that were left out and lie between the first and the last record of a session. They stay as long as
--- the records themselves: whoever reads the session's records leaves these out.
+-- Dropped late records between the first and the last record of a session. They are kept as long as the records
+-- themselves: readers of the session's records skip these.
 CREATE TABLE queenspark.stream_dropped (
     stream_id integer NOT NULL,
     version integer NOT NULL,
@@ -358,7 +359,7 @@ CREATE TABLE queenspark.stream_dead (
     id bigint NOT NULL,
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
     reason text,
-    -- Of a dead row: the window that it was to come from.
+    -- Dead rows only: their window.
     start_us bigint,
     end_us bigint
 );
@@ -379,7 +380,7 @@ CREATE TABLE queenspark.stream_failures (
     PRIMARY KEY (stream_id, version, bucket)
 );
 
--- The job that a worker of the pipeline computes, while the pipeline looks for one that kills its workers.
+-- The job being computed by a worker of the pipeline, while the pipeline searches for one that kills its workers.
 CREATE TABLE queenspark.steps (
     stream_id integer NOT NULL,
     version integer NOT NULL,
@@ -387,7 +388,7 @@ CREATE TABLE queenspark.steps (
     PRIMARY KEY (stream_id, version)
 );
 
--- What SQL statements have declared beside jobs: schemas over queues, and sources and sinks outside.
+-- Declarations of SQL statements: schemas over queues, and external sources and sinks.
 CREATE TABLE queenspark.relations (
     name text PRIMARY KEY,
     kind text NOT NULL CHECK (kind IN ('schema', 'source', 'sink')),
@@ -396,7 +397,7 @@ CREATE TABLE queenspark.relations (
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
--- What each bucket of such a job has pushed, written together with its rows; like `progress`.
+-- The progress of each bucket of a job with its own query, committed together with its rows; like `progress`.
 CREATE TABLE queenspark.job_progress (
     stream_id integer NOT NULL,
     version integer NOT NULL,
@@ -413,7 +414,7 @@ CREATE TABLE queenspark.job_progress (
     PRIMARY KEY (stream_id, version, bucket)
 ) WITH (fillfactor = 50);
 
--- What the pipeline says of a version of such a job: what it has read, and when it had read all of a source that ends.
+-- The pipeline's report on a version of such a job: its read progress, and when it finished a finite source.
 CREATE TABLE queenspark.job_runs (
     stream_id integer NOT NULL,
     version integer NOT NULL,
@@ -423,7 +424,7 @@ CREATE TABLE queenspark.job_runs (
     PRIMARY KEY (stream_id, version)
 ) WITH (fillfactor = 50);
 
--- The files that a version of a job reads, in their order; append-only, because positions are numbers of files.
+-- The input files of a job version, in order; append-only, because positions are file numbers.
 CREATE TABLE queenspark.job_files (
     stream_id integer NOT NULL,
     version integer NOT NULL,
@@ -435,8 +436,8 @@ CREATE TABLE queenspark.job_files (
     UNIQUE (stream_id, version, path)
 );
 
--- Notes for retention: a window that was not yet pushed at the frontier `frontier` has no record before the
--- position (txid, id).
+-- Notes for retention: a window not yet pushed at the frontier `frontier` has no record before the position (txid,
+-- id).
 CREATE TABLE queenspark.stream_floors (
     stream_id integer NOT NULL,
     frontier bigint NOT NULL,
@@ -446,7 +447,7 @@ CREATE TABLE queenspark.stream_floors (
     PRIMARY KEY (stream_id, frontier)
 );
 
--- The last position of each queue that was removed, and when: its history up to there is not complete.
+-- The last removed position of each queue, and when: its history up to there is incomplete.
 CREATE TABLE queenspark.removals (
     queue_id integer PRIMARY KEY,
     txid bigint NOT NULL,
@@ -454,14 +455,14 @@ CREATE TABLE queenspark.removals (
     at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
--- How many records retention has removed before a job read them.
+-- Number of records removed by retention before a job read them.
 CREATE TABLE queenspark.stream_removed (
     stream_id integer PRIMARY KEY,
     records bigint NOT NULL,
     at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
--- Brokers and pipelines, leading or standing by. Each renews its row every few seconds.
+-- Running brokers and pipelines, leading or standby. Each renews its row every few seconds.
 CREATE TABLE queenspark.processes (
     name text PRIMARY KEY,
     kind text NOT NULL CHECK (kind IN ('broker', 'pipeline')),
@@ -471,50 +472,51 @@ CREATE TABLE queenspark.processes (
     seen_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 50);
 
--- The last hour in steps of five seconds, a row for each broker.
+-- The last hour in steps of five seconds, one row per broker.
 CREATE TABLE queenspark.samples (
     at timestamptz NOT NULL,
     broker text NOT NULL,
-    -- What this broker did in the step.
+    -- The activity of this broker in the step.
     pushed bigint NOT NULL,
     popped bigint NOT NULL,
     acked bigint NOT NULL,
     failed bigint NOT NULL,
-    delivered bigint NOT NULL,                          -- windows handed out
-    -- The whole system at that time, the same for every broker.
-    sealed_total bigint NOT NULL,                       -- windows of all streams since they were defined
+    delivered bigint NOT NULL,                          -- windows
+    -- The state of the whole system, the same for every broker.
+    sealed_total bigint NOT NULL,                       -- windows of all streams since their definition
     open_windows bigint NOT NULL,
     lag bigint NOT NULL,
     dead_letters bigint NOT NULL,
     safe_time_lag double precision NOT NULL,
     batch_seconds double precision NOT NULL,            -- the last batch of the streams query
-    batch_rows double precision NOT NULL,               -- rows that it reads a second
+    batch_rows double precision NOT NULL,               -- its input rows per second
     backpressure double precision NOT NULL,
     PRIMARY KEY (at, broker)
 );
 
--- One row: how the counts of the log are doing. They are kept in the background (see count_log in functions.sql).
+-- One row: the state of the counts of the log, which are maintained in the background (see count_log in
+-- functions.sql).
 CREATE TABLE queenspark.counting (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     counted_at timestamptz NOT NULL DEFAULT '-infinity',
-    seconds double precision NOT NULL DEFAULT 0,        -- what the last round took
-    complete boolean NOT NULL DEFAULT false             -- it counted everything below the horizon
+    seconds double precision NOT NULL DEFAULT 0,        -- duration of the last round
+    complete boolean NOT NULL DEFAULT false             -- everything below the horizon is counted
 ) WITH (fillfactor = 50);
 INSERT INTO queenspark.counting DEFAULT VALUES;
 
--- Messages of each queue up to a position. No foreign keys: counting locks nothing that others need.
+-- Messages of each queue up to a position. No foreign keys: counting takes no lock that others need.
 CREATE TABLE queenspark.queue_counts (
     queue_id integer PRIMARY KEY,
     upto_txid bigint NOT NULL DEFAULT 0,
     upto_id bigint NOT NULL DEFAULT 0,
     messages bigint NOT NULL DEFAULT 0,
     partitions bigint NOT NULL DEFAULT 0,
-    -- Of the group that is furthest behind, and of all groups.
+    -- Of the slowest group, and of all groups.
     pending bigint NOT NULL DEFAULT 0,
     processing bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
--- What each group has not answered: lag = unseen + pending messages of its places + what its places have ahead.
+-- Unacked messages of each group: lag = unseen + pending messages of its places + messages ahead of its places.
 CREATE TABLE queenspark.group_counts (
     group_id integer PRIMARY KEY,
     queue_id integer NOT NULL,
@@ -534,8 +536,8 @@ CREATE TABLE queenspark.group_counts (
 ) WITH (fillfactor = 50);
 CREATE INDEX group_counts_queue ON queenspark.group_counts (queue_id);
 
--- Messages of a partition between the end of a place and its group's discovery position; negative when the place is
--- the further of the two. Only where there are many: few are counted each time.
+-- Messages of a partition between the end of a place and its group's discovery position; negative if the place is
+-- further ahead. Only large numbers are stored: small ones are counted each time.
 CREATE TABLE queenspark.place_counts (
     group_id integer NOT NULL,
     partition_id bigint NOT NULL,
@@ -548,8 +550,8 @@ CREATE TABLE queenspark.place_counts (
 ) WITH (fillfactor = 50);
 CREATE INDEX place_counts_partition ON queenspark.place_counts (partition_id);
 
--- Messages that were deleted since the counts were last brought up to date. Written by a trigger, so that deletions by
--- any version are noted; and only while somebody counts, so that it cannot grow for ever.
+-- Messages deleted since the counts were last updated. Written by a trigger, so that deletions by any version are
+-- recorded; and only while counting is active, so that it cannot grow forever.
 CREATE TABLE queenspark.deleted_messages (
     queue_id integer NOT NULL,
     partition_id bigint NOT NULL,
@@ -594,10 +596,10 @@ REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION queenspark.not
 CREATE TABLE queenspark.api_keys (
     id text PRIMARY KEY,
     name text NOT NULL,
-    -- SHA-256 of the secret, which has 256 random bits: there is nothing to guess that a slow hash would protect.
+    -- SHA-256 of the secret, which has 256 random bits: beyond brute force even with a fast hash.
     hash bytea NOT NULL,
     role text CHECK (role IN ('read-only', 'read-write', 'admin')),
-    -- NULL: every name.
+    -- NULL: all names.
     scopes text[],
     -- NULL: unlimited.
     requests_per_second float8,
@@ -605,7 +607,7 @@ CREATE TABLE queenspark.api_keys (
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     created_by text NOT NULL,
     expires_at timestamptz,
-    -- Written a few seconds late.
+    -- Written with a delay of a few seconds.
     last_used_at timestamptz,
     revoked_at timestamptz,
     CHECK (role IS NOT NULL OR scopes IS NOT NULL)
@@ -615,7 +617,7 @@ CREATE TABLE queenspark.audit (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
     caller text NOT NULL,
-    -- 'anonymous', 'key', 'token', or 'database' for whoever went to the database directly.
+    -- 'anonymous', 'key', 'token', or 'database' for direct access to the database.
     kind text NOT NULL,
     address text NOT NULL,
     action text NOT NULL,
