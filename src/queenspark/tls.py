@@ -9,7 +9,7 @@ from pathlib import Path
 
 log = logging.getLogger("queenspark.tls")
 
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 
 
 class Certificate:
@@ -36,7 +36,7 @@ class Certificate:
     async def keep_reading(self) -> None:
         """Reload the files whenever they change."""
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
             try:
                 stamp = self._stamps()
                 if stamp != self._stamp:

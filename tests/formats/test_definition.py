@@ -1,4 +1,4 @@
-"""The definition of a stream: every field has its place on every side, and its units fit."""
+"""The definition of a stream: every field has a name in every interface, and its units fit."""
 
 import msgspec
 import pytest
@@ -30,8 +30,8 @@ def body(**more: object) -> Body:
 @pytest.mark.parametrize("field", FIELDS.values(), ids=lambda field: field.name)
 def test_every_field_is_kept_somewhere(field: object) -> None:
     (field,) = [each for each in FIELDS.values() if each is field]
-    if field.place != "request":
-        assert field.kept in KEPT[field.place].__struct_fields__
+    if field.storage != "request":
+        assert field.kept in KEPT[field.storage].__struct_fields__
 
 
 def test_every_field_of_a_request_is_in_the_table() -> None:
@@ -45,7 +45,7 @@ def test_times_are_milliseconds_on_the_wire_and_microseconds_in_the_spec() -> No
     }  # fmt: skip
 
 
-def test_what_is_shown_is_what_was_asked_for() -> None:
+def test_a_definition_is_shown_as_requested() -> None:
     spec = WindowSpec(**to_spec(DEFINITION))
     stream = msgspec.convert(
         {

@@ -1,4 +1,4 @@
-"""Messages whose transaction commits late: nobody may skip them, and no watermark may pass them."""
+"""Messages whose transaction commits late: no reader may skip them, and no watermark may pass them."""
 
 from datetime import datetime
 from typing import Any
@@ -88,9 +88,9 @@ async def test_a_lease_that_ends_while_a_push_is_open_does_not_lose_it(desk: Des
 
 async def test_safe_time_moves_while_nothing_is_pushed(desk: Desk) -> None:
     clock = desk.store.clock
-    await clock.look()
+    await clock.sample()
     first = await clock.safe_time()
-    await clock.look()
+    await clock.sample()
     second = await clock.safe_time()
     assert first is not None
     assert second is not None
@@ -100,16 +100,16 @@ async def test_safe_time_moves_while_nothing_is_pushed(desk: Desk) -> None:
 async def test_safe_time_does_not_pass_a_lone_open_push_on_an_idle_database(desk: Desk) -> None:
     await desk.push("first")
     clock = desk.store.clock
-    await clock.look()
+    await clock.sample()
     with desk.connect() as late:
         created = push_open(late, "late")
         for _ in range(3):
-            await clock.look()
+            await clock.sample()
             safe = await clock.safe_time()
             assert safe is not None
             assert safe <= created, "the open push was created before safe time, and nobody can see it"
         late.commit()
-    await clock.look()
+    await clock.sample()
     safe = await clock.safe_time()
     assert safe is not None
     assert safe > created
@@ -130,8 +130,8 @@ async def test_a_reader_that_stopped_early_may_claim_only_its_own_safe_time(desk
     clock = desk.store.clock
     await desk.push("a")
     ((txid,),) = desk.run("SELECT max(txid) FROM queenspark.messages")
-    await clock.look()
-    await clock.look()
+    await clock.sample()
+    await clock.sample()
     now = await clock.safe_time()
     early = await clock.safe_time(txid)
     assert now is not None

@@ -1,4 +1,4 @@
-"""Places: who holds a lease, and what is always true of them."""
+"""Places: lease holders, and invariants."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 async def holders(desk: Desk) -> dict[str, Any]:
     """The holder of the live lease of each partition."""
-    places = await desk.store.groups.places([1])
+    places = await desk.store.groups.cursors([1])
     assert all((place["lease_holder"] is None) <= (place["leased_at"] is None) for place in places)
     return {place["partition"]: place["lease_holder"] for place in places}
 

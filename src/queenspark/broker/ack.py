@@ -16,7 +16,7 @@ from ..store.push import Item
 from ..store.transaction import REASONS
 from .broker import Broker
 from .errors import bad_request
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
 from .push import MESSAGES as PUSH_MESSAGES
 from .push import PushedItem, admit_items, check_items, pushed_items
 from .reach import reachable_acks
@@ -141,7 +141,7 @@ def _number(partition_id: str | int) -> int:
     return int(text) if int(text) < 2**63 else 0
 
 
-def _answer(ack: Ack, result: Acked, group: str | None) -> AckAnswer:
+def _result(ack: Ack, result: Acked, group: str | None) -> AckAnswer:
     return AckAnswer(
         result.accepted,
         ack.transaction_id,
@@ -176,16 +176,16 @@ async def settle(broker: Broker, acks: Sequence[Ack], results: Sequence[Acked]) 
         log.warning("cannot wake waiting polls: %s", error)
 
 
-async def ack(broker: Broker, call: Call) -> Answer:
+async def ack(broker: Broker, call: Call) -> Response:
     """Ack one message."""
     request: AckRequest = call.body
     (wanted,) = await reachable_acks(broker, call, [to_ack(request)])
     results = await broker.acks.run([wanted])
     await settle(broker, [wanted], results)
-    return json(_answer(wanted, results[0], request.consumer_group))
+    return json(_result(wanted, results[0], request.consumer_group))
 
 
-async def ack_batch(broker: Broker, call: Call) -> Answer:
+async def ack_batch(broker: Broker, call: Call) -> Response:
     """Ack several messages, each independently."""
     request: AckBatchRequest = call.body
     if len(request.acknowledgments) > broker.settings.max_batch:
@@ -200,13 +200,13 @@ async def ack_batch(broker: Broker, call: Call) -> Answer:
     await settle(broker, acks, results)
     return json(
         [
-            _answer(wanted, result, item.consumer_group or request.consumer_group)
+            _result(wanted, result, item.consumer_group or request.consumer_group)
             for wanted, result, item in zip(acks, results, request.acknowledgments, strict=True)
         ]
     )
 
 
-async def transaction(broker: Broker, call: Call) -> Answer:
+async def transaction(broker: Broker, call: Call) -> Response:
     """Apply pushes and acks atomically."""
     request: TransactionRequest = call.body
     if not request.operations:
@@ -223,22 +223,22 @@ async def transaction(broker: Broker, call: Call) -> Answer:
     leases = [_lease(lease) or _NO_LEASE for lease in request.required_leases or [] if lease]
     name = str(uuid4())
     try:
-        pushed, answers = await broker.appender.append_and_ack(items, acks, leases)
+        pushed, acked = await broker.appender.append_and_ack(items, acks, leases)
     except TransactionRefused as refusal:
         return json(Transacted(name, False, [], str(refusal), refusal.code))
-    await settle(broker, acks, answers)
+    await settle(broker, acks, acked)
     broker.metrics.pushes.inc(sum(not result.duplicate for result in pushed))
     broker.metrics.duplicates.inc(sum(result.duplicate for result in pushed))
     results: list[PushStep | AckStep] = []
-    push_answers = iter(pushed_items(items, pushed))
-    ack_answers = iter(zip(acks, answers, strict=True))
+    push_results = iter(pushed_items(items, pushed))
+    ack_results = iter(zip(acks, acked, strict=True))
     for operation in request.operations:
         if operation.type == "push":
-            results += [PushStep(*astuple(next(push_answers))) for _ in operation.items or ()]
+            results += [PushStep(*astuple(next(push_results))) for _ in operation.items or ()]
         else:
-            wanted, result = next(ack_answers)
+            wanted, result = next(ack_results)
             # A committed transaction has no rejected acks, hence no errors.
-            results.append(AckStep(*astuple(_answer(wanted, result, operation.consumer_group))[:-1]))
+            results.append(AckStep(*astuple(_result(wanted, result, operation.consumer_group))[:-1]))
     return json(Transacted(name, True, results))
 
 

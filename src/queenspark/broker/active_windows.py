@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from ..formats.window_message import decode
-from .answers.streams import ActiveWindows
 from .broker import Broker
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
+from .responses.streams import ActiveWindows
 from .stream_resources import STREAMS, NamespaceQuery, stream_of
 from .times import iso
 from .window import shown_window
@@ -26,7 +26,7 @@ class WindowsQuery(NamespaceQuery, rename="camel"):
     offset: Annotated[int, Meta(ge=0, le=_MOST_SKIPPED)] = 0
 
 
-async def windows(broker: Broker, call: Call) -> Answer:
+async def windows(broker: Broker, call: Call) -> Response:
     """List windows that groups have not acked, with their state."""
     query: WindowsQuery = call.query
     stream = await stream_of(broker, call)

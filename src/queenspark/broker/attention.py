@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from ..store.definitions import WINDOW_QUEUES, job_name, stream_of_queue
 from ..store.page import Page
-from .answers.system import AttentionList
 from .broker import Broker
-from .http import Answer, Call, Caller, Right, Route, json
+from .http import Call, Caller, Response, Right, Route, json
 from .reach import stream_name
+from .responses.system import AttentionList
 from .stream_resources import stream_stats
 from .times import iso
 
@@ -47,7 +47,7 @@ def in_words(seconds: float) -> str:
     return f"{int(seconds)} s"
 
 
-async def attention(broker: Broker, call: Call) -> Answer:
+async def attention(broker: Broker, call: Call) -> Response:
     """List problems visible to the caller, worst first."""
     caller = call.caller
     # Shared by all callers with the same visibility.

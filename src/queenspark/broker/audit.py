@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from ..store.page import Page
-from .answers.access import Act, ActList
 from .broker import Broker
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
 from .paging import OffsetQuery
+from .responses.access import Act, ActList
 from .times import iso_time, parse_time
 
 
@@ -20,7 +20,7 @@ class AuditQuery(OffsetQuery):
     until: str | None = msgspec.field(default=None, name="to")
 
 
-async def list_acts(broker: Broker, call: Call) -> Answer:
+async def list_acts(broker: Broker, call: Call) -> Response:
     """List administrative acts, newest first."""
     query: AuditQuery = call.query
     rows, total = await broker.store.audit.page(

@@ -97,7 +97,7 @@ class Broker:
         self.modes = await self.store.maintenance.modes()
         self.bus.start()
         settings = self.settings
-        self._every(settings.look_seconds, self._look)
+        self._every(settings.look_seconds, self._sample_clock)
         self._every(settings.retention_interval_seconds, self._sweep)
         self._every(settings.stats_interval_seconds, self._count)
         self._every(settings.stats_interval_seconds, self.measure)
@@ -214,8 +214,8 @@ class Broker:
 
         self.background(read())
 
-    async def _look(self) -> bool:
-        await self.store.clock.look(self.settings.look_seconds)
+    async def _sample_clock(self) -> bool:
+        await self.store.clock.sample(self.settings.look_seconds)
         return True
 
     async def _sweep(self) -> bool:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from .answers.explanations import JobExplanation, StreamExplanation
 from .broker import Broker
 from .errors import not_found
 from .explanation import explain
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
 from .jobs import JOBS, find_job
+from .responses.explanations import JobExplanation, StreamExplanation
 from .stream_resources import STREAMS, NamespaceQuery, stream_of
 
 
-async def explain_stream(broker: Broker, call: Call) -> Answer:
+async def explain_stream(broker: Broker, call: Call) -> Response:
     """Explain why the next window of a stream is not sealed yet."""
     stream = await stream_of(broker, call)
     standing = await broker.store.standings.of(stream.id)
@@ -22,7 +22,7 @@ async def explain_stream(broker: Broker, call: Call) -> Answer:
     })  # fmt: skip
 
 
-async def explain_job(broker: Broker, call: Call) -> Answer:
+async def explain_job(broker: Broker, call: Call) -> Response:
     """Explain why the next window of a job is not sealed yet, or the next row is not emitted."""
     job = await find_job(broker, call.path["name"])
     standing = await broker.store.standings.of(job.id)

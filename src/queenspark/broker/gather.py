@@ -66,7 +66,7 @@ class Gatherer(Generic[I, A]):
             await self._alone(*requests[0])
             return
         try:
-            answers = await self._run([item for items, _ in requests for item in items])
+            results = await self._run([item for items, _ in requests for item in items])
         except (DatabaseUnavailable, DatabaseBusy) as error:
             for _, future in requests:
                 if not future.done():
@@ -78,15 +78,15 @@ class Gatherer(Generic[I, A]):
             start = 0
             for items, future in requests:
                 if not future.done():
-                    future.set_result(answers[start : start + len(items)])
+                    future.set_result(results[start : start + len(items)])
                 start += len(items)
 
     async def _alone(self, items: Sequence[I], future: asyncio.Future[list[A]]) -> None:
         try:
-            answers = await self._run(items)
+            results = await self._run(items)
         except Exception as error:  # noqa: BLE001 - raised to the request
             if not future.done():
                 future.set_exception(error)
         else:
             if not future.done():
-                future.set_result(answers)
+                future.set_result(results)

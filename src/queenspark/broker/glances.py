@@ -13,7 +13,7 @@ _MOST = 100  # cached results
 
 class _Glance(NamedTuple):
     until: float
-    answer: asyncio.Future[Any]
+    result: asyncio.Future[Any]
 
 
 class Glances:
@@ -29,17 +29,17 @@ class Glances:
             if len(self._glances) >= _MOST:
                 self._glances.clear()
             known = _Glance(time.monotonic() + KEPT_SECONDS, asyncio.ensure_future(make()))
-            known.answer.add_done_callback(_note_failure)
+            known.result.add_done_callback(_note_failure)
             self._glances[name] = known
         try:
             # A cancelled caller must not cancel the shared computation.
-            return await asyncio.shield(known.answer)
+            return await asyncio.shield(known.result)
         except Exception:
             self._glances.pop(name, None)
             raise
 
 
-def _note_failure(answer: asyncio.Future[Any]) -> None:
+def _note_failure(result: asyncio.Future[Any]) -> None:
     """Mark the exception as retrieved: every waiter gets it, and there may be none left."""
-    if not answer.cancelled():
-        answer.exception()
+    if not result.cancelled():
+        result.exception()

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from ..store.page import MOST, Page
-from .answers.groups import GroupDeleted, GroupDetail, GroupList, GroupMoved, LaggingGroups, Subscribed
 from .broker import Broker
 from .errors import bad_request, not_found
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
 from .limits import check_name
 from .paging import Limit, OffsetQuery, PageQuery, page_of, paged
+from .responses.groups import GroupDeleted, GroupDetail, GroupList, GroupMoved, LaggingGroups, Subscribed
 from .times import iso, parse_time
 
 _SORTS = ("queue", "createdAt", "partitions", "lag", "lagSeconds", "processing")
@@ -45,7 +45,7 @@ class GroupsQuery(PageQuery):
     queue: str | None = None
 
 
-async def list_groups(broker: Broker, call: Call) -> Answer:
+async def list_groups(broker: Broker, call: Call) -> Response:
     """List the groups, one entry per queue of a group."""
     query: GroupsQuery = call.query
     counted_at = await broker.counted_at()
@@ -62,7 +62,7 @@ class LaggingQuery(GroupsQuery, rename="camel"):
     min_lag_seconds: float = 3600
 
 
-async def lagging(broker: Broker, call: Call) -> Answer:
+async def lagging(broker: Broker, call: Call) -> Response:
     """List groups whose oldest unacked message is older than minLagSeconds."""
     query: LaggingQuery = call.query
     counted_at = await broker.counted_at()
@@ -75,7 +75,7 @@ async def lagging(broker: Broker, call: Call) -> Answer:
     return json({**shown, "minLagSeconds": query.min_lag_seconds, "countedAt": counted_at})
 
 
-def _place(row: dict[str, Any]) -> dict[str, Any]:
+def _cursor(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "partition": row["partition"],
         "partitionId": str(row["partition_id"]),
@@ -89,7 +89,7 @@ def _place(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def get_group(broker: Broker, call: Call) -> Answer:
+async def get_group(broker: Broker, call: Call) -> Response:
     """Return one group with its queues and a page of its cursors."""
     name = call.path["group"]
     query: OffsetQuery = call.query
@@ -97,10 +97,10 @@ async def get_group(broker: Broker, call: Call) -> Answer:
     rows, _ = await broker.store.groups.page(Page(visible=call.visible()), name=name)
     if not rows:
         raise not_found(f"consumer group {name} does not exist")
-    places: dict[int, list[dict[str, Any]]] = {row["id"]: [] for row in rows}
-    for place in await broker.store.groups.places(list(places), query.limit, query.offset):
-        places[place["group_id"]].append(_place(place))
-    queues = [{**_described(row), "places": places[row["id"]]} for row in rows]
+    cursors: dict[int, list[dict[str, Any]]] = {row["id"]: [] for row in rows}
+    for cursor in await broker.store.groups.cursors(list(cursors), query.limit, query.offset):
+        cursors[cursor["group_id"]].append(_cursor(cursor))
+    queues = [{**_described(row), "places": cursors[row["id"]]} for row in rows]
     lag = sum(row["lag"] for row in rows)
     return json({"name": name, "lag": lag, "queues": queues, "countedAt": counted_at})
 
@@ -117,7 +117,7 @@ class DeleteQuery(msgspec.Struct, rename="camel"):
     delete_metadata: bool = True
 
 
-async def delete_group(broker: Broker, call: Call) -> Answer:
+async def delete_group(broker: Broker, call: Call) -> Response:
     """Delete a group, on one queue or on all."""
     name, queue = call.path["group"], call.path.get("queue")
     affected = [row["queue"] for row in await broker.store.groups.queues_of(name, queue)]
@@ -138,7 +138,7 @@ class SubscriptionRequest(msgspec.Struct, rename="camel"):
     subscription_timestamp: str
 
 
-async def set_subscription(broker: Broker, call: Call) -> Answer:
+async def set_subscription(broker: Broker, call: Call) -> Response:
     """Change the start position of a group."""
     time = parse_time("subscriptionTimestamp", call.body.subscription_timestamp)
     if time is None:
@@ -161,7 +161,7 @@ class SeekRequest(msgspec.Struct, rename="camel"):
     timestamp: str | None = None
 
 
-async def seek(broker: Broker, call: Call) -> Answer:
+async def seek(broker: Broker, call: Call) -> Response:
     """Seek a group on a queue or in one partition; leases are revoked, older acks rejected."""
     request: SeekRequest = call.body
     time = parse_time("timestamp", request.timestamp)

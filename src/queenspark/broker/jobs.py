@@ -9,12 +9,12 @@ import msgspec
 from ..sql import SqlError, thaw
 from ..store.errors import Refused
 from ..store.job import Job
-from .answers.jobs import JobDeadList, JobDeleted, JobDetail, JobList
-from .answers.streams import LateRecords
 from .broker import Broker
 from .errors import ApiError, not_found
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
 from .paging import OffsetQuery, PageQuery, page_of, paged
+from .responses.jobs import JobDeadList, JobDeleted, JobDetail, JobList
+from .responses.streams import LateRecords
 from .sql import Executor, split_name
 from .sql.catalogue import read_by
 from .sql.condition import shown_job, shown_retention, shown_run
@@ -43,7 +43,7 @@ async def find_job(broker: Broker, name: str) -> Job:
     return job
 
 
-async def list_jobs(broker: Broker, call: Call) -> Answer:
+async def list_jobs(broker: Broker, call: Call) -> Response:
     """List the jobs, optionally of one namespace."""
     query: JobsQuery = call.query
     jobs = broker.store.jobs
@@ -55,7 +55,7 @@ async def list_jobs(broker: Broker, call: Call) -> Answer:
     return json(paged("jobs", shown, total, query))
 
 
-async def get_job(broker: Broker, call: Call) -> Answer:
+async def get_job(broker: Broker, call: Call) -> Response:
     """One job."""
     return json(await _detail(broker, call.path["name"]))
 
@@ -82,7 +82,7 @@ async def _detail(broker: Broker, name: str) -> dict[str, Any]:
 
 
 def _control(action: str) -> Any:
-    async def control(broker: Broker, call: Call) -> Answer:
+    async def control(broker: Broker, call: Call) -> Response:
         name = call.path["name"]
         async with broker.store.jobs.change() as change:
             job = await change.find(*split_name(name))
@@ -94,7 +94,7 @@ def _control(action: str) -> Any:
     return control
 
 
-async def delete(broker: Broker, call: Call) -> Answer:
+async def delete(broker: Broker, call: Call) -> Response:
     """Delete a job with its rows; 409 while it has readers."""
     name = call.path["name"]
     try:
@@ -113,14 +113,14 @@ async def delete(broker: Broker, call: Call) -> Answer:
     return json({"deleted": True, "dropped": dropped})
 
 
-async def dead(broker: Broker, call: Call) -> Answer:
+async def dead(broker: Broker, call: Call) -> Response:
     """List failed records and rows with the reason, newest first."""
     job = await find_job(broker, call.path["name"])
     rows = await broker.store.jobs.dead(job, call.query.limit, call.query.offset)
     return json({"dead": [shown_dead(row) for row in rows]})
 
 
-async def late(broker: Broker, call: Call) -> Answer:
+async def late(broker: Broker, call: Call) -> Response:
     """List records that arrived after their window was sealed, newest first."""
     job = await find_job(broker, call.path["name"])
     rows = await broker.store.jobs.late(job, call.query.limit, call.query.offset)

@@ -9,12 +9,12 @@ import msgspec
 from msgspec import UNSET, Meta
 
 from ..store.api_keys import ApiKey, NewKey
-from .answers.access import Key, KeyList
 from .broker import Broker
 from .errors import bad_request, not_found
-from .http import Answer, Call, Right, Route, ScopeError, json, parse_scopes
+from .http import Call, Response, Right, Route, ScopeError, json, parse_scopes
 from .limits import check_name
 from .paging import PageQuery, page_of, paged
+from .responses.access import Key, KeyList
 from .times import iso, iso_time, parse_time
 
 Rate = Annotated[float, Meta(gt=0, le=1e9)]
@@ -71,21 +71,21 @@ def new_key(request: KeyRequest) -> NewKey:
     )
 
 
-async def create(broker: Broker, call: Call) -> Answer:
+async def create(broker: Broker, call: Call) -> Response:
     """Create a key; only this response contains the secret."""
     key, secret = await broker.store.api_keys.create(new_key(call.body), call.caller.name)
     call.acted_on = f"{key.id} {key.name}"
     return json(shown_key(key, secret), 201)
 
 
-async def list_keys(broker: Broker, call: Call) -> Answer:
+async def list_keys(broker: Broker, call: Call) -> Response:
     """List the keys, including revoked and expired ones."""
     query: PageQuery = call.query
     keys, total = await broker.store.api_keys.page(page_of(query, "createdAt", visible=None))
     return json(paged("keys", [shown_key(key) for key in keys], total, query))
 
 
-async def revoke(broker: Broker, call: Call) -> Answer:
+async def revoke(broker: Broker, call: Call) -> Response:
     """Revoke a key, on every broker within five seconds."""
     key = await broker.store.api_keys.revoke(call.path["id"].replace("\x00", ""))
     if key is None:

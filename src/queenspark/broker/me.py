@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .answers.access import Me
 from .broker import Broker
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
+from .responses.access import Me
 
 
-async def me(broker: Broker, call: Call) -> Answer:
+async def me(broker: Broker, call: Call) -> Response:
     """Return the caller's identity and rights."""
     caller = call.caller
     return json(

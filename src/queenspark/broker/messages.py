@@ -11,7 +11,13 @@ from msgspec.structs import asdict
 from ..store.dead_letters import Filter
 from ..store.headers import shown
 from ..store.page import Page
-from .answers.messages import (
+from .broker import Broker
+from .errors import bad_request, not_found
+from .http import Call, Response, Right, Route, json
+from .limits import check_ids, check_name
+from .paging import OffsetQuery
+from .reach import check_partition
+from .responses.messages import (
     Counted,
     DeadLetter,
     DeadLetterList,
@@ -27,12 +33,6 @@ from .answers.messages import (
     TraceNames,
     TracePage,
 )
-from .broker import Broker
-from .errors import bad_request, not_found
-from .http import Answer, Call, Right, Route, json
-from .limits import check_ids, check_name
-from .paging import OffsetQuery
-from .reach import check_partition
 from .times import iso_time, parse_time
 
 
@@ -75,7 +75,7 @@ def _message(row: dict[str, Any]) -> Message:
     )
 
 
-async def browse(broker: Broker, call: Call) -> Answer:
+async def browse(broker: Broker, call: Call) -> Response:
     """List messages of the log, newest first."""
     query: BrowseQuery = call.query
     queue = await broker.store.catalog.queue(query.queue) if query.queue else None
@@ -97,7 +97,7 @@ async def _path(broker: Broker, call: Call) -> tuple[int, str]:
     return partition_id, call.path["transactionId"].replace("\x00", "")
 
 
-async def get_message(broker: Broker, call: Call) -> Answer:
+async def get_message(broker: Broker, call: Call) -> Response:
     """Return one message, or its remaining dead letter."""
     partition_id, transaction_id = await _path(broker, call)
     row = await broker.store.messages.get(partition_id, transaction_id)
@@ -110,7 +110,7 @@ async def get_message(broker: Broker, call: Call) -> Answer:
     return json(MessageDetail(**asdict(shown), dead_letters=[_dead_letter(entry) for entry in dead]))
 
 
-async def delete_message(broker: Broker, call: Call) -> Answer:
+async def delete_message(broker: Broker, call: Call) -> Response:
     """Delete a message and its dead letters."""
     partition_id, transaction_id = await _path(broker, call)
     chosen = Filter(partition_id=partition_id, transaction_id=transaction_id)
@@ -120,7 +120,7 @@ async def delete_message(broker: Broker, call: Call) -> Answer:
     return json(MessageDeleted(True, True, transaction_id, str(partition_id)))
 
 
-async def retry_message(broker: Broker, call: Call) -> Answer:
+async def retry_message(broker: Broker, call: Call) -> Response:
     """Return a dead letter to its group for redelivery."""
     partition_id, transaction_id = await _path(broker, call)
     count = await _put_back(broker, Filter(partition_id=partition_id, transaction_id=transaction_id))
@@ -178,7 +178,7 @@ def _dead_letter(row: dict[str, Any]) -> DeadLetter:
     )
 
 
-async def list_dead_letters(broker: Broker, call: Call) -> Answer:
+async def list_dead_letters(broker: Broker, call: Call) -> Response:
     """List dead letters, newest first."""
     query: DeadLetterQuery = call.query
     rows, total = await broker.store.dead_letters.find(_filter(call), query.limit, query.offset)
@@ -215,12 +215,12 @@ async def _of_one_queue(broker: Broker, chosen: Filter) -> list[Filter]:
     return [msgspec.structs.replace(chosen, queue=name) for name in {row["queue"] for row in rows}]
 
 
-async def retry_dead_letters(broker: Broker, call: Call) -> Answer:
+async def retry_dead_letters(broker: Broker, call: Call) -> Response:
     """Return all dead letters of a filter to their groups."""
     return json(Counted(True, await _put_back(broker, _need_filter(call))))
 
 
-async def delete_dead_letters(broker: Broker, call: Call) -> Answer:
+async def delete_dead_letters(broker: Broker, call: Call) -> Response:
     """Delete all dead letters of a filter."""
     return json(Counted(True, await broker.store.dead_letters.delete(_need_filter(call))))
 
@@ -236,7 +236,7 @@ class TraceRequest(msgspec.Struct, rename="camel"):
     event_type: str | None = None
 
 
-async def add_trace(broker: Broker, call: Call) -> Answer:
+async def add_trace(broker: Broker, call: Call) -> Response:
     """Add a trace to a message."""
     request: TraceRequest = call.body
     names = [request.trace_names] if isinstance(request.trace_names, str) else request.trace_names or []
@@ -272,14 +272,14 @@ def _trace(row: dict[str, Any]) -> Trace:
     )
 
 
-async def message_traces(broker: Broker, call: Call) -> Answer:
+async def message_traces(broker: Broker, call: Call) -> Response:
     """List the traces of one message."""
     return json(
         TraceList([_trace(row) for row in await broker.store.traces.of_message(*await _path(broker, call))])
     )
 
 
-async def named_traces(broker: Broker, call: Call) -> Answer:
+async def named_traces(broker: Broker, call: Call) -> Response:
     """List the traces of one name."""
     query: OffsetQuery = call.query
     rows = await broker.store.traces.of_name(
@@ -289,7 +289,7 @@ async def named_traces(broker: Broker, call: Call) -> Answer:
     return json(TracePage([_trace(row) for row in rows], total, query.limit, query.offset))
 
 
-async def trace_names(broker: Broker, call: Call) -> Answer:
+async def trace_names(broker: Broker, call: Call) -> Response:
     """List all trace names."""
     query: OffsetQuery = call.query
     rows = await broker.store.traces.names(query.limit, query.offset, call.visible())

@@ -10,8 +10,8 @@ import msgspec
 
 from .. import __version__
 from .broker import Broker
-from .http import Answer, Call, Error, Right, Route, json
-from .http.answer import JSON_LINES
+from .http import Call, Error, Response, Right, Route, json
+from .http.response import JSON_LINES
 
 _PARAM = re.compile(r":(\w+)")
 _REF = "#/components/schemas/{name}"
@@ -42,8 +42,8 @@ class _Schemas:
 
     def __init__(self, routes: list[Route]) -> None:
         taken = [kind for route in routes for kind in (route.query, route.body) if kind is not None]
-        answered = [kind for route in routes for kind in route.answers.values() if kind not in (None, str)]
-        types = list(dict.fromkeys([*taken, *answered, Error]))
+        responded = [kind for route in routes for kind in route.responses.values() if kind not in (None, str)]
+        types = list(dict.fromkeys([*taken, *responded, Error]))
         schemas, self.components = msgspec.json.schema_components(types, ref_template=_REF)
         self._by_type = dict(zip(types, schemas, strict=True))
 
@@ -87,7 +87,7 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
 def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
     """The responses of a route by status, plus the error common to all routes."""
     responses: dict[str, Any] = {}
-    for status, kind in route.answers.items():
+    for status, kind in route.responses.items():
         response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
         responses[str(status)] = response
         if kind is str:
@@ -112,9 +112,9 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 def route(routes: list[Route]) -> Route:
     """Return the route that serves the document, which includes this route."""
 
-    async def serve(_: Broker, __: Call) -> Answer:
-        return answer
+    async def serve(_: Broker, __: Call) -> Response:
+        return response
 
     own = Route("GET", "/openapi.json", serve, "This document", Right.PUBLIC, {200: dict[str, Any]})
-    answer = json(document([*routes, own]))
+    response = json(document([*routes, own]))
     return own

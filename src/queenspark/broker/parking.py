@@ -35,7 +35,7 @@ class Lot(NamedTuple):
 
 Pop = Callable[[], Awaitable[Batch | None]]
 InScope = Callable[[str, tuple[str | None, str | None]], bool]
-NextLook = Callable[[], Awaitable[tuple[bool, float | None]]]
+NextCheck = Callable[[], Awaitable[tuple[bool, float | None]]]
 
 
 class _Poll:
@@ -48,12 +48,12 @@ class _Poll:
         self.future: asyncio.Future[Batch | None] = asyncio.get_running_loop().create_future()
 
 
-class _Place:
+class _ParkedLot:
     """The polls of one lot, and its runner."""
 
-    def __init__(self, next_look: NextLook, release: Callable[[Batch], Awaitable[None]]) -> None:
+    def __init__(self, next_check: NextCheck, release: Callable[[Batch], Awaitable[None]]) -> None:
         self.polls: deque[_Poll] = deque()
-        self._next_look = next_look
+        self._next_check = next_check
         self._release = release
         self._news = False
         self.is_drained = False  # the last pop found nothing, and no notification came since
@@ -105,7 +105,7 @@ class _Place:
                     poll.future.set_result(batch)
                 continue
             self._leave(poll)
-            if not self._news and not await self._look_later():
+            if not self._news and not await self._check_later():
                 return
 
     def _leave(self, poll: _Poll) -> None:
@@ -114,10 +114,10 @@ class _Place:
         if poll.leaving and not poll.future.done():
             poll.future.set_result(None)
 
-    async def _look_later(self) -> bool:
+    async def _check_later(self) -> bool:
         """Set a timer for the next partition that becomes available; return True to check again at once."""
         try:
-            above_horizon, seconds = await self._next_look()
+            above_horizon, seconds = await self._next_check()
         except StoreError:
             self._again_in(_TROUBLE_SECONDS)
             return False
@@ -148,14 +148,14 @@ class Parking:
     def __init__(self, release: Callable[[Batch], Awaitable[None]], in_scope: InScope) -> None:
         self._release = release
         self._in_scope = in_scope
-        self._lots: dict[Lot, _Place] = {}
+        self._lots: dict[Lot, _ParkedLot] = {}
         self._by_queue: dict[str | None, set[Lot]] = {}  # None: polls of a whole namespace or task
         self._wakes: dict[str, int] = {}
         self._all_wakes = 0
         self.closed = False
 
     def __len__(self) -> int:
-        return sum(len(place.polls) for place in self._lots.values())
+        return sum(len(parked.polls) for parked in self._lots.values())
 
     def queues(self) -> set[str]:
         """Queues with parked polls."""
@@ -167,8 +167,8 @@ class Parking:
 
     def is_drained(self, lot: Lot) -> bool:
         """Whether other polls are parked on this lot and a pop is known to find nothing."""
-        place = self._lots.get(lot)
-        return place is not None and bool(place.polls) and place.is_drained
+        parked = self._lots.get(lot)
+        return parked is not None and bool(parked.polls) and parked.is_drained
 
     def wake(self, queue: str | None) -> None:
         """Wake the polls of a queue, or of all queues with None."""
@@ -191,37 +191,37 @@ class Parking:
             self._lots[lot].wake()
 
     async def wait(
-        self, lot: Lot, version: int, pop: Pop, next_look: NextLook, seconds: float, gone: asyncio.Task[Any]
+        self, lot: Lot, version: int, pop: Pop, next_check: NextCheck, seconds: float, gone: asyncio.Task[Any]
     ) -> Batch | None:
         """Park until there is a batch, the timeout passes, or the client disconnects."""
         if self.closed:
             return None
-        place = self._lots.get(lot)
-        if place is None:
-            place = self._lots[lot] = _Place(next_look, self._release)
+        parked = self._lots.get(lot)
+        if parked is None:
+            parked = self._lots[lot] = _ParkedLot(next_check, self._release)
             self._by_queue.setdefault(lot.queue, set()).add(lot)
         poll = _Poll(pop)
-        place.polls.append(poll)
-        if len(place.polls) == 1 or version != self.version(lot):
-            place.wake()
+        parked.polls.append(poll)
+        if len(parked.polls) == 1 or version != self.version(lot):
+            parked.wake()
         try:
             await asyncio.wait({poll.future, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if poll.popping and not poll.future.done():
                 poll.leaving = True
                 await asyncio.wait({poll.future})
         finally:
-            place._drop(poll)
-            if not place.polls:
-                place.close()
-                self._forget(lot, place)
+            parked._drop(poll)
+            if not parked.polls:
+                parked.close()
+                self._forget(lot, parked)
             if not poll.future.done():
                 poll.future.cancel()
         if poll.future.cancelled():
             return None
         return poll.future.result()
 
-    def _forget(self, lot: Lot, place: _Place) -> None:
-        if self._lots.get(lot) is place:
+    def _forget(self, lot: Lot, parked: _ParkedLot) -> None:
+        if self._lots.get(lot) is parked:
             del self._lots[lot]
             lots = self._by_queue[lot.queue]
             lots.discard(lot)
@@ -231,5 +231,5 @@ class Parking:
     def close(self) -> None:
         """End all parked polls with an empty response, and accept no more."""
         self.closed = True
-        for place in list(self._lots.values()):
-            place.close()
+        for parked in list(self._lots.values()):
+            parked.close()

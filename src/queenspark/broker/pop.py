@@ -13,7 +13,7 @@ from ..store.delivery import QUEUE_MODE, Batch
 from ..store.headers import shown
 from .broker import Broker
 from .errors import bad_request
-from .http import NOTHING, Answer, Call, Right, Route, json
+from .http import NOTHING, Call, Response, Right, Route, json
 from .limits import check_lease, check_name
 from .parking import Lot
 from .reach import may_touch_lease
@@ -82,14 +82,14 @@ class Popped(msgspec.Struct, rename="camel"):
     autopilot: dict[str, int] | None = None
 
 
-async def pop_queue(broker: Broker, call: Call) -> Answer:
+async def pop_queue(broker: Broker, call: Call) -> Response:
     """Pop from one queue, or one of its partitions."""
     queue = check_name("Queue", call.path["queue"])
     partition = call.path.get("partition")
     return await _pop(broker, call, queue, partition)
 
 
-async def pop_any(broker: Broker, call: Call) -> Answer:
+async def pop_any(broker: Broker, call: Call) -> Response:
     """Pop from any queue of a namespace or task, by priority."""
     query: PopQuery = call.query
     if query.namespace is None and query.task is None:
@@ -97,7 +97,7 @@ async def pop_any(broker: Broker, call: Call) -> Answer:
     return await _pop(broker, call, None, None)
 
 
-async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | None) -> Answer:
+async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | None) -> Response:
     query: PopQuery = call.query
     settings = broker.settings
     broker.metrics.pop_requests.inc()
@@ -129,10 +129,10 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
                 return found
         return None
 
-    async def next_look() -> tuple[bool, float | None]:
-        looks = [await deliverer.next_look(name, group, partition) for name in await queues()]
-        waits = [seconds for _, seconds in looks if seconds is not None]
-        return any(above for above, _ in looks), min(waits, default=None)
+    async def next_check() -> tuple[bool, float | None]:
+        checks = [await deliverer.next_check(name, group, partition) for name in await queues()]
+        waits = [seconds for _, seconds in checks if seconds is not None]
+        return any(above for above, _ in checks), min(waits, default=None)
 
     visible = call.visible() if queue is None else None
     lot = Lot(
@@ -149,7 +149,7 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
         found = await once()
     if found is None and query.wait:
         seconds = min(query.timeout / 1000, settings.max_wait_seconds)
-        found = await broker.parking.wait(lot, version, once, next_look, seconds, gone)
+        found = await broker.parking.wait(lot, version, once, next_check, seconds, gone)
     if found is None:
         return NOTHING
     if not query.auto_ack and await call.has_left():
@@ -207,7 +207,7 @@ def _popped(broker: Broker, query: PopQuery, found: Batch, group: str, batch: in
     if expired:
         broker.metrics.lease_expiries.inc(len(expired))
     first = messages[0]
-    answer = Popped(
+    popped = Popped(
         queue.name,
         first.partition,
         first.partition_id,
@@ -218,8 +218,8 @@ def _popped(broker: Broker, query: PopQuery, found: Batch, group: str, batch: in
         messages,
     )
     if query.autopilot:
-        answer.autopilot = {"partitions": partitions, "batch": batch, "waitMs": 0}
-    return answer
+        popped.autopilot = {"partitions": partitions, "batch": batch, "waitMs": 0}
+    return popped
 
 
 class ExtendRequest(msgspec.Struct):
@@ -250,7 +250,7 @@ class LeaseNotFound(msgspec.Struct, rename="camel"):
     renewed: int = 0
 
 
-async def extend(broker: Broker, call: Call) -> Answer:
+async def extend(broker: Broker, call: Call) -> Response:
     """Extend a lease."""
     text = call.path["leaseId"]
     try:
@@ -265,9 +265,9 @@ async def extend(broker: Broker, call: Call) -> Answer:
         found = await broker.store.deliverer.extend(lease_id, seconds)
     if found is None:
         return json(LeaseNotFound("Lease not found or expired", text), 404)
-    places, expires_at = found
+    cursors, expires_at = found
     when = iso_us(int(expires_at.timestamp() * 1_000_000))
-    return json(LeaseExtended(text, True, places, when, when, when))
+    return json(LeaseExtended(text, True, cursors, when, when, when))
 
 
 ROUTES = [

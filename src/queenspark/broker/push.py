@@ -11,7 +11,7 @@ import msgspec
 from ..store.push import Item, Pushed, complete
 from .broker import Broker
 from .errors import bad_request
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
 from .limits import check_headers, check_ids, check_name, check_payloads, check_queue
 
 MESSAGES = {
@@ -51,7 +51,7 @@ def check_items(broker: Broker, items: Sequence[Item], body_bytes: int) -> None:
             f"items has {len(items)} entries; the limit is {settings.max_batch}: send several batches"
         )
     complete(items)
-    for queue, partition in {item.place for item in items}:
+    for queue, partition in {item.target for item in items}:
         check_queue("Queue", queue)
         check_name("Partition", partition)
     check_ids("TransactionId", [item.transaction_id or "" for item in items])
@@ -94,7 +94,7 @@ def pushed_items(items: Sequence[Item], results: Sequence[Pushed]) -> list[Pushe
     ]
 
 
-async def push(broker: Broker, call: Call) -> Answer:
+async def push(broker: Broker, call: Call) -> Response:
     """Append messages; responds once they are on disk."""
     started = time.perf_counter()
     items: list[Item] = call.body.items

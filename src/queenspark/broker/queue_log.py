@@ -10,11 +10,11 @@ from msgspec import UNSET, Raw
 from ..settings import MIB
 from ..store.headers import from_text
 from ..store.position import BEGIN, LARGEST, Position
-from .answers.messages import LoggedMessage, LogPage
 from .broker import Broker
 from .errors import bad_request, not_found
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
 from .paging import Limit
+from .responses.messages import LoggedMessage, LogPage
 from .times import iso_time, parse_time
 
 _PAGE_BYTES = 8 * MIB
@@ -29,7 +29,7 @@ class LogQuery(msgspec.Struct):
     limit: Limit = 1000
 
 
-async def read_log(broker: Broker, call: Call) -> Answer:
+async def read_log(broker: Broker, call: Call) -> Response:
     """Return the next messages after a position, without a group: no cursor moves."""
     query: LogQuery = call.query
     name = call.path["queue"]

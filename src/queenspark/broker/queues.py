@@ -9,7 +9,12 @@ from msgspec import Meta
 
 from ..store.catalog import Queue, to_queue
 from ..store.page import Page
-from .answers.queues import (
+from .broker import Broker
+from .errors import bad_request, not_found
+from .http import Call, Response, Right, Route, json
+from .limits import check_lease, check_name, check_queue
+from .paging import PageQuery, page_of, paged
+from .responses.queues import (
     Configured,
     NamespaceList,
     Overview,
@@ -18,11 +23,6 @@ from .answers.queues import (
     QueueList,
     TaskList,
 )
-from .broker import Broker
-from .errors import bad_request, not_found
-from .http import Answer, Call, Right, Route, json
-from .limits import check_lease, check_name, check_queue
-from .paging import PageQuery, page_of, paged
 from .times import iso
 
 Seconds = Annotated[int, Meta(ge=0, le=2_000_000_000)]
@@ -133,7 +133,7 @@ def shown_options(queue: Queue) -> dict[str, Any]:
     }
 
 
-async def configure(broker: Broker, call: Call) -> Answer:
+async def configure(broker: Broker, call: Call) -> Response:
     """Create or reconfigure a queue."""
     request: ConfigureRequest = call.body
     if not request.queue:
@@ -159,7 +159,7 @@ async def configure(broker: Broker, call: Call) -> Answer:
     })  # fmt: skip
 
 
-async def delete(broker: Broker, call: Call) -> Answer:
+async def delete(broker: Broker, call: Call) -> Response:
     """Delete a queue with its messages and groups."""
     name = check_queue("queue", call.path["queue"])
     existed = await broker.store.queues.delete(name)
@@ -191,7 +191,7 @@ def _described(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def list_queues(broker: Broker, call: Call) -> Answer:
+async def list_queues(broker: Broker, call: Call) -> Response:
     """List the queues with their counts."""
     query: QueuesQuery = call.query
     counted_at = await broker.counted_at()
@@ -205,7 +205,7 @@ async def list_queues(broker: Broker, call: Call) -> Answer:
     return json({**shown, "countedAt": counted_at})
 
 
-async def get_queue(broker: Broker, call: Call) -> Answer:
+async def get_queue(broker: Broker, call: Call) -> Response:
     """Return one queue with its options, groups and a page of its partitions."""
     name = call.path["queue"]
     page = page_of(call.query, "createdAt", visible=None)
@@ -239,7 +239,7 @@ async def get_queue(broker: Broker, call: Call) -> Answer:
     )
 
 
-async def _list_scopes(broker: Broker, call: Call, of: str) -> Answer:
+async def _list_scopes(broker: Broker, call: Call, of: str) -> Response:
     query: PageQuery = call.query
     counted_at = await broker.counted_at()
     rows, total = await broker.store.counts.scopes(of, page_of(query, "messages", visible=call.visible()))
@@ -255,17 +255,17 @@ async def _list_scopes(broker: Broker, call: Call, of: str) -> Answer:
     return json({**paged(f"{of}s", scopes, total, query), "countedAt": counted_at})
 
 
-async def list_namespaces(broker: Broker, call: Call) -> Answer:
+async def list_namespaces(broker: Broker, call: Call) -> Response:
     """List the namespaces with their counts."""
     return await _list_scopes(broker, call, "namespace")
 
 
-async def list_tasks(broker: Broker, call: Call) -> Answer:
+async def list_tasks(broker: Broker, call: Call) -> Response:
     """List the tasks with their counts."""
     return await _list_scopes(broker, call, "task")
 
 
-async def overview(broker: Broker, _: Call) -> Answer:
+async def overview(broker: Broker, _: Call) -> Response:
     """Return counts over the whole system."""
     totals = await broker.totals()
     return json(

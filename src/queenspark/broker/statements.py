@@ -13,11 +13,11 @@ from ..retry import repeat
 from ..sql import parse
 from ..sql.statements import Insert, Select, Statement
 from ..store.errors import ChangedMeanwhile
-from .answers.jobs import SqlAnswered
 from .broker import Broker
 from .errors import bad_request
-from .http import Answer, Call, Lines, Right, Route, json
+from .http import Call, Lines, Response, Right, Route, json
 from .push import admit_items, check_items
+from .responses.jobs import SqlAnswered
 from .sql import Executor
 from .sql.executor import READ_ONLY
 from .sql.rows import LEASE_SECONDS, rows_of
@@ -34,7 +34,7 @@ class SqlRequest(msgspec.Struct, rename="camel"):
     timeout: Annotated[float, Meta(ge=0)] | None = None
 
 
-async def run(broker: Broker, call: Call) -> Answer | Lines:
+async def run(broker: Broker, call: Call) -> Response | Lines:
     """Run statements."""
     request: SqlRequest = call.body
     statements = await asyncio.to_thread(parse, request.sql)

@@ -20,17 +20,17 @@ from ..store.streams import Wanted, check_sources
 from ..windows.errors import SpecError
 from ..windows.event_time import steps
 from ..windows.spec import WindowSpec
-from .answers.streams import StreamDefined
 from .broker import Broker
 from .errors import bad_request, not_found
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
 from .limits import check_lease, check_name
 from .reach import stream_name
+from .responses.streams import StreamDefined
 from .stream_query import computed
 from .times import parse_time
 
 
-async def define(broker: Broker, call: Call) -> Answer:
+async def define(broker: Broker, call: Call) -> Response:
     """Create or redefine a stream."""
     request: StreamDefinition = call.body
     check_name("name", request.name)

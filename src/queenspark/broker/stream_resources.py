@@ -11,7 +11,11 @@ from ..formats.definition import shown
 from ..store.definitions import STREAMS_QUERY, Body, spec_of
 from ..store.page import Page
 from ..store.streams import Stream
-from .answers.streams import (
+from .broker import Broker
+from .http import Call, Response, Right, Route, json
+from .paging import OffsetQuery, PageQuery, page_of, paged
+from .reach import stream_name
+from .responses.streams import (
     DeadRecords,
     LateRecords,
     StreamConsumers,
@@ -20,10 +24,6 @@ from .answers.streams import (
     StreamList,
     StreamStats,
 )
-from .broker import Broker
-from .http import Answer, Call, Right, Route, json
-from .paging import OffsetQuery, PageQuery, page_of, paged
-from .reach import stream_name
 from .streams import find_stream
 from .times import iso
 from .window import shown_time
@@ -138,7 +138,7 @@ async def _described(broker: Broker, chosen: list[Stream]) -> list[dict[str, Any
     return described
 
 
-async def list_streams(broker: Broker, call: Call) -> Answer:
+async def list_streams(broker: Broker, call: Call) -> Response:
     """List the streams, optionally of one namespace."""
     query: StreamsQuery = call.query
     counted_at = await broker.counted_at()
@@ -148,7 +148,7 @@ async def list_streams(broker: Broker, call: Call) -> Answer:
     return json({**page, "countedAt": counted_at})
 
 
-async def get_stream(broker: Broker, call: Call) -> Answer:
+async def get_stream(broker: Broker, call: Call) -> Response:
     """Return one stream, with the lag of its groups."""
     stream = await stream_of(broker, call)
     (described,) = await _described(broker, [stream])
@@ -224,7 +224,7 @@ async def stream_stats(broker: Broker) -> dict[str, Any]:
     return found
 
 
-async def stats(broker: Broker, call: Call) -> Answer:
+async def stats(broker: Broker, call: Call) -> Response:
     """Return counts over all streams, and the pipeline's reports."""
     found = await stream_stats(broker)
     visible = [
@@ -235,7 +235,7 @@ async def stats(broker: Broker, call: Call) -> Answer:
     return json({**found, "byStream": visible})
 
 
-async def consumers(broker: Broker, call: Call) -> Answer:
+async def consumers(broker: Broker, call: Call) -> Response:
     """List the keys of each group, with the last acked window."""
     stream = await stream_of(broker, call)
     query: KeysQuery = call.query
@@ -288,19 +288,19 @@ def shown_late(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def late(broker: Broker, call: Call) -> Answer:
+async def late(broker: Broker, call: Call) -> Response:
     """List records that arrived after their window was sealed, newest first."""
     rows = await broker.store.streams.late(await stream_of(broker, call), call.query.limit, call.query.offset)
     return json({"late": [shown_late(row) for row in rows]})
 
 
-async def dead(broker: Broker, call: Call) -> Answer:
+async def dead(broker: Broker, call: Call) -> Response:
     """List unreadable records and windows that could not be computed, newest first."""
     rows = await broker.store.streams.dead(await stream_of(broker, call), call.query.limit, call.query.offset)
     return json({"dead": [shown_dead(row) for row in rows]})
 
 
-async def delete(broker: Broker, call: Call) -> Answer:
+async def delete(broker: Broker, call: Call) -> Response:
     """Delete a stream with its windows and groups; its source queues remain."""
     stream = await stream_of(broker, call)
     existed = await broker.store.streams.delete(stream)

@@ -24,14 +24,14 @@ from ..store.errors import StoreError
 from ..store.hydration import Leased
 from ..store.streams import Stream
 from .ack import settle
-from .answers.streams import LeaseRenewed, Polled, StreamMoved, WindowAcked, WindowPage
 from .broker import Broker
 from .errors import bad_request, not_found
-from .http import NOTHING, Answer, Call, Right, Route, json
+from .http import NOTHING, Call, Response, Right, Route, json
 from .leases import Lease
 from .limits import check_lease, check_name
 from .parking import Lot
 from .reach import may_touch_lease, stream_name
+from .responses.streams import LeaseRenewed, Polled, StreamMoved, WindowAcked, WindowPage
 from .times import iso, parse_time
 from .window import page_of, parse_cursor, shown_window
 
@@ -67,7 +67,7 @@ class PollRequest(msgspec.Struct, rename="camel"):
     messages: bool = True
 
 
-async def poll(broker: Broker, call: Call) -> Answer:
+async def poll(broker: Broker, call: Call) -> Response:
     """Lease the next window, or several of different keys, with or without their messages."""
     request: PollRequest = call.body
     if not request.messages and request.max_messages is not None:
@@ -91,8 +91,8 @@ async def poll(broker: Broker, call: Call) -> Answer:
     async def once() -> Batch | None:
         return next(iter(await take(1)), None)
 
-    async def next_look() -> tuple[bool, float | None]:
-        return await broker.store.deliverer.next_look(stream.queue, group)
+    async def next_check() -> tuple[bool, float | None]:
+        return await broker.store.deliverer.next_check(stream.queue, group)
 
     lot = Lot(stream.queue, (None, None), group, None)
     version = broker.parking.version(lot)
@@ -100,7 +100,7 @@ async def poll(broker: Broker, call: Call) -> Answer:
     batches = await take(most)
     if not batches and request.timeout:
         seconds = patience(request.timeout, broker.settings.max_wait_seconds)
-        first = await broker.parking.wait(lot, version, once, next_look, seconds, gone)
+        first = await broker.parking.wait(lot, version, once, next_check, seconds, gone)
         if first is not None:
             batches = [first]
             with suppress(StoreError):  # deliver the windows found so far
@@ -123,7 +123,7 @@ async def _delivered(
     group: str,
     batches: list[Batch],
     has_left: Callable[[], Awaitable[bool]],
-) -> Answer:
+) -> Response:
     """Load the messages of windows; release the leases if that fails or the client disconnects."""
     unwanted = True
     reads = [asyncio.ensure_future(_window(broker, request, stream, group, batch)) for batch in batches]
@@ -188,7 +188,7 @@ class WindowPageQuery(msgspec.Struct, rename="camel"):
     max_messages: Annotated[int, Meta(ge=1, le=100_000)] = _PAGE
 
 
-async def window_messages(broker: Broker, call: Call) -> Answer:
+async def window_messages(broker: Broker, call: Call) -> Response:
     """Return more messages of a leased window."""
     cursor = parse_cursor(call.query.cursor)
     _, window = await _leased_window(broker, call, call.path["leaseId"])
@@ -218,7 +218,7 @@ class WindowAckRequest(msgspec.Struct, rename="camel"):
     error: str | None = None
 
 
-async def ack(broker: Broker, call: Call) -> Answer:
+async def ack(broker: Broker, call: Call) -> Response:
     """Ack or nack a window: done, or redelivered after a delay and finally dead-lettered."""
     request: WindowAckRequest = call.body
     if not request.lease_id:
@@ -234,7 +234,7 @@ async def ack(broker: Broker, call: Call) -> Answer:
         lease = Lease(leased.partition_id, leased.transaction_id, leased.group, window.id)
     if request.window_id is not None and request.window_id != lease.window_id:
         raise bad_request(f"windowId is {request.window_id}; the lease is on {lease.window_id}")
-    answer = Ack(
+    wanted = Ack(
         lease.partition_id,
         lease.transaction_id,
         lease.group,
@@ -242,8 +242,8 @@ async def ack(broker: Broker, call: Call) -> Answer:
         "completed" if request.success else "failed",
         request.error.replace("\x00", "") if request.error is not None else None,
     )
-    results = await broker.acks.run([answer])
-    await settle(broker, [answer], results)
+    results = await broker.acks.run([wanted])
+    await settle(broker, [wanted], results)
     if not results[0].accepted:
         raise bad_request("Invalid or expired lease")
     return json({"success": True, "acked": request.success, "dlq": results[0].outcome == "dead"})
@@ -256,7 +256,7 @@ class RenewRequest(msgspec.Struct):
     extend_ms: LeaseMs = 30_000
 
 
-async def renew(broker: Broker, call: Call) -> Answer:
+async def renew(broker: Broker, call: Call) -> Response:
     """Extend a lease; never shortens it."""
     request: RenewRequest = call.body
     try:
@@ -281,7 +281,7 @@ class StreamSeekRequest(msgspec.Struct, rename="camel"):
     namespace: str | None = None
 
 
-async def seek(broker: Broker, call: Call) -> Answer:
+async def seek(broker: Broker, call: Call) -> Response:
     """Seek a group in a stream; leases are revoked, older acks rejected."""
     request: StreamSeekRequest = call.body
     time = parse_time("timestamp", request.timestamp)

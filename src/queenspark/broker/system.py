@@ -9,20 +9,20 @@ import msgspec
 
 from .. import __version__
 from ..store.errors import StoreError
-from .answers.messages import MessageList
-from .answers.queues import QueueDetail, QueueList
-from .answers.system import Analytics, BrokerMetrics, Healthy, Maintenance, SystemStatus, Unhealthy
 from .broker import Broker
 from .errors import not_found
 from .groups import GroupsQuery
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
 from .messages import BrowseQuery, browse
 from .paging import PageQuery, page_of, paged
 from .queues import QueuesQuery, get_queue, list_queues
+from .responses.messages import MessageList
+from .responses.queues import QueueDetail, QueueList
+from .responses.system import Analytics, BrokerMetrics, Healthy, Maintenance, SystemStatus, Unhealthy
 from .times import iso
 
 
-async def health(broker: Broker, _: Call) -> Answer:
+async def health(broker: Broker, _: Call) -> Response:
     """200 while the database is available, else 503."""
     try:
         row = await broker.store.database.row("ping")
@@ -46,13 +46,13 @@ def _gauges(broker: Broker) -> None:
     broker.metrics.pool_used.set(broker.store.database.in_use())
 
 
-async def metrics(broker: Broker, _: Call) -> Answer:
+async def metrics(broker: Broker, _: Call) -> Response:
     """Counters and gauges as JSON."""
     _gauges(broker)
     return json({"uptimeSeconds": round(time.time() - broker.started, 1), "metrics": broker.metrics.values()})
 
 
-async def prometheus(broker: Broker, _: Call) -> Answer:
+async def prometheus(broker: Broker, _: Call) -> Response:
     """Counters and gauges for Prometheus."""
 
     async def text() -> bytes:
@@ -60,7 +60,7 @@ async def prometheus(broker: Broker, _: Call) -> Answer:
         return broker.metrics.text()
 
     body: bytes = await broker.glances.get("prometheus", text)
-    return Answer(200, body, b"text/plain; version=0.0.4; charset=utf-8")
+    return Response(200, body, b"text/plain; version=0.0.4; charset=utf-8")
 
 
 async def _glance(broker: Broker) -> dict[str, Any]:
@@ -82,7 +82,7 @@ async def _glance(broker: Broker) -> dict[str, Any]:
     }
 
 
-async def status(broker: Broker, _: Call) -> Answer:
+async def status(broker: Broker, _: Call) -> Response:
     """Return a summary of the system."""
     return json({
         **await broker.glances.get("status", lambda: _glance(broker)),
@@ -91,7 +91,7 @@ async def status(broker: Broker, _: Call) -> Answer:
     })  # fmt: skip
 
 
-async def status_messages(broker: Broker, call: Call) -> Answer:
+async def status_messages(broker: Broker, call: Call) -> Response:
     """List the messages of one queue."""
     if await broker.store.catalog.queue(call.path["queue"]) is None:
         raise not_found(f"queue {call.path['queue']} does not exist")
@@ -117,7 +117,7 @@ async def _lags(broker: Broker, query: GroupsQuery) -> dict[str, Any]:
     return {**paged("groups", lags, total, query), "countedAt": counted_at}
 
 
-async def analytics(broker: Broker, call: Call) -> Answer:
+async def analytics(broker: Broker, call: Call) -> Response:
     """Return the lag of a page of groups, and this broker's counters."""
     shown = await broker.glances.get(f"lags {call.query}", lambda: _lags(broker, call.query))
     return json({**shown, "metrics": broker.metrics.values()})
@@ -129,7 +129,7 @@ class MaintenanceRequest(msgspec.Struct):
     enabled: bool
 
 
-async def _modes(broker: Broker, **more: Any) -> Answer:
+async def _modes(broker: Broker, **more: Any) -> Response:
     broker.modes = await broker.store.maintenance.modes()
     body = {
         "maintenanceMode": broker.modes.push,
@@ -139,12 +139,12 @@ async def _modes(broker: Broker, **more: Any) -> Answer:
     return json({**body, "staged": await broker.store.maintenance.staged(), **more})
 
 
-async def get_maintenance(broker: Broker, _: Call) -> Answer:
+async def get_maintenance(broker: Broker, _: Call) -> Response:
     """The maintenance modes."""
     return await _modes(broker)
 
 
-async def set_maintenance(broker: Broker, call: Call) -> Answer:
+async def set_maintenance(broker: Broker, call: Call) -> Response:
     """Switch push maintenance; when it ends, staged messages enter the log."""
     appended = await broker.store.maintenance.set_push(call.body.enabled)
     broker.bus.modes_changed()
@@ -153,12 +153,12 @@ async def set_maintenance(broker: Broker, call: Call) -> Answer:
     return await _modes(broker, success=True, appended=appended)
 
 
-async def get_pop_maintenance(broker: Broker, _: Call) -> Answer:
+async def get_pop_maintenance(broker: Broker, _: Call) -> Response:
     """Return whether pops are disabled."""
     return await _modes(broker, enabled=(await broker.store.maintenance.modes()).pop)
 
 
-async def set_pop_maintenance(broker: Broker, call: Call) -> Answer:
+async def set_pop_maintenance(broker: Broker, call: Call) -> Response:
     """Switch pop maintenance."""
     await broker.store.maintenance.set_pop(call.body.enabled)
     broker.bus.modes_changed()

@@ -12,10 +12,10 @@ from msgspec import Meta
 
 from ..settings import variable
 from ..store.samples import COUNTED, STEP_SECONDS
-from .answers.system import Series, SystemInfo
 from .broker import Broker
 from .errors import not_found
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
+from .responses.system import Series, SystemInfo
 from .times import iso
 
 _GAUGES = {
@@ -35,17 +35,17 @@ class SeriesQuery(msgspec.Struct):
     seconds: Annotated[int, Meta(ge=10, le=3600)] = 900
 
 
-async def dashboard(broker: Broker, call: Call) -> Answer:
+async def dashboard(broker: Broker, call: Call) -> Response:
     """Redirect browsers to the dashboard; 404 for other clients."""
     if "text/html" not in call.headers.get("accept", ""):
         raise not_found(f"there is nothing at {call.url_path}")
     path = "" if call.url_path == "/" else call.url_path
     location = broker.settings.ui_url.rstrip("/") + path
     text = f"The dashboard is at {location}\n".encode()
-    return Answer(302, text, b"text/plain; charset=utf-8", ((b"location", location.encode()),))
+    return Response(302, text, b"text/plain; charset=utf-8", ((b"location", location.encode()),))
 
 
-async def series(broker: Broker, call: Call) -> Answer:
+async def series(broker: Broker, call: Call) -> Response:
     """Return rates and gauges of all brokers in five-second steps, oldest first."""
     seconds: int = call.query.seconds
     return json(await broker.glances.get(f"series {seconds}", lambda: _series(broker, seconds)))
@@ -67,7 +67,7 @@ async def _series(broker: Broker, seconds: int) -> dict[str, Any]:
     return {"stepSeconds": STEP_SECONDS, "series": shown}
 
 
-async def system(broker: Broker, _: Call) -> Answer:
+async def system(broker: Broker, _: Call) -> Response:
     """Return brokers, pipelines, PostgreSQL, and the settings of this broker."""
     found = await broker.glances.get("system", lambda: _system(broker))
     return json({**found, "settings": _settings(broker)})

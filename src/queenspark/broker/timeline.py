@@ -18,14 +18,14 @@ from ..store.errors import Refused
 from ..store.page import Page
 from ..store.streams import Stream
 from ..store.timeline import GroupState, SealedWindow
-from .answers.streams import StreamKeys, StreamVersions, Timeline, WindowDetail
 from .broker import Broker
 from .errors import bad_request, not_found
 from .explanation.explain import sealing
 from .explanation.next_window import NextWindow, open_windows
 from .explanation.records import open_records
-from .http import Answer, Call, Right, Route, json
+from .http import Call, Response, Right, Route, json
 from .paging import paged
+from .responses.streams import StreamKeys, StreamVersions, Timeline, WindowDetail
 from .stream_resources import STREAMS, KeysQuery, NamespaceQuery, stream_of
 from .times import iso, iso_time, parse_time
 from .window import page_of, parse_cursor, shown_time, shown_window
@@ -59,7 +59,7 @@ class MessagesQuery(NamespaceQuery):
     limit: Annotated[int, Meta(ge=1, le=1000)] = 20
 
 
-async def timeline(broker: Broker, call: Call) -> Answer:
+async def timeline(broker: Broker, call: Call) -> Response:
     """Return windows of the busiest keys, or of matching ones; cached for a second."""
     stream = await stream_of(broker, call)
     query: TimelineQuery = call.query
@@ -136,11 +136,11 @@ async def _open(broker: Broker, stream: Stream) -> tuple[list[NextWindow], dict[
     spec = sealing(body)
     found: list[NextWindow] = []
     is_complete = not standing.open_windows
-    if spec is not None and standing.place is not None:
+    if spec is not None and standing.read_point is not None:
         try:
             records = await open_records(broker, standing, _MOST_READ)
             if records is not None:
-                found = list(open_windows(body, spec, records.frame, standing.place[2]))
+                found = list(open_windows(body, spec, records.frame, standing.read_point[2]))
                 is_complete = records.is_complete and not records.is_first_gone
         except (Refused, SqlError) as error:  # no key, or an older version than the statement
             log.warning("cannot read the open windows of stream %d: %s", stream.id, error)
@@ -189,7 +189,7 @@ def _group(state: GroupState) -> dict[str, Any]:
     }
 
 
-async def keys(broker: Broker, call: Call) -> Answer:
+async def keys(broker: Broker, call: Call) -> Response:
     """List the keys of a stream by activity, or those that contain a text."""
     stream = await stream_of(broker, call)
     query: KeysQuery = call.query
@@ -198,7 +198,7 @@ async def keys(broker: Broker, call: Call) -> Answer:
     return json(paged("keys", [{"key": row["key"], "windows": row["windows"]} for row in rows], total, query))
 
 
-async def window(broker: Broker, call: Call) -> Answer:
+async def window(broker: Broker, call: Call) -> Response:
     """Return one sealed window with a page of its messages."""
     stream = await stream_of(broker, call)
     query: MessagesQuery = call.query
@@ -216,7 +216,7 @@ async def window(broker: Broker, call: Call) -> Answer:
     return json({**shown_one, "messages": page.messages, "nextCursor": page.next_cursor})
 
 
-async def versions(broker: Broker, call: Call) -> Answer:
+async def versions(broker: Broker, call: Call) -> Response:
     """List the versions of a stream, newest first."""
     stream = await stream_of(broker, call)
     found = await broker.store.streams.versions(stream)

@@ -12,8 +12,8 @@ INSTALLATION = "pginstall18"
 def packaged_bin_dir() -> Path:
     """The folder of `postgres`, `initdb` and the others."""
     package = find_spec(PACKAGE)
-    for place in (package.submodule_search_locations or []) if package else []:
-        bin_dir = Path(place) / INSTALLATION / "bin"
+    for folder in (package.submodule_search_locations or []) if package else []:
+        bin_dir = Path(folder) / INSTALLATION / "bin"
         if (bin_dir / "postgres").exists():
             return bin_dir
     raise EmbeddedPostgresError(

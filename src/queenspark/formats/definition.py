@@ -28,7 +28,7 @@ Whole = Annotated[int, Meta(ge=-(2**48), le=2**48)]
 LeaseMs = Annotated[int, Meta(ge=1)]
 RetentionMs = Annotated[int, Meta(ge=1, le=LONGEST_RETENTION_MS)]
 
-Place = Literal["spec", "body", "stream", "request"]
+Storage = Literal["spec", "body", "stream", "request"]
 """Where a field is stored: the window spec, elsewhere in the version's body, the stream, or nowhere."""
 
 
@@ -37,7 +37,7 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
 
     #: In the client and on the command line; the wire name if empty.
     name: str = ""
-    place: Place = "spec"
+    storage: Storage = "spec"
     #: In storage; the client's name if empty.
     kept: str = ""
     #: In GET responses; the wire name in camel case if empty, hidden if None.
@@ -53,10 +53,10 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
 class StreamDefinition(msgspec.Struct):
     """The desired state of a stream. Omitted fields get their defaults."""
 
-    name: Annotated[str, Names(place="request", shown=None)]
-    namespace: Annotated[str, Names(place="request", shown=None)]
-    source_queue_names: Annotated[list[str], Names(name="sources", place="request", shown=None)] = []
-    partitioned: Annotated[bool, Names(place="body", is_shape=True)] = False
+    name: Annotated[str, Names(storage="request", shown=None)]
+    namespace: Annotated[str, Names(storage="request", shown=None)]
+    source_queue_names: Annotated[list[str], Names(name="sources", storage="request", shown=None)] = []
+    partitioned: Annotated[bool, Names(storage="body", is_shape=True)] = False
     window_type: Annotated[
         Literal["tumbling", "sliding", "session", "count", "rows"], Names(name="kind", is_shape=True)
     ] = "tumbling"
@@ -74,24 +74,24 @@ class StreamDefinition(msgspec.Struct):
     window_slide_count: Annotated[Whole | None, Names(name="step", is_shape=True, is_size=True)] = None
     window_grace_period_ms: Annotated[Whole, Names(name="grace", kept="grace_us", is_duration=True)] = 30_000
     window_lease_timeout_ms: Annotated[
-        LeaseMs, Names(name="lease", place="stream", kept="lease_timeout_ms", is_duration=True)
+        LeaseMs, Names(name="lease", storage="stream", kept="lease_timeout_ms", is_duration=True)
     ] = 60_000
     window_retention_ms: Annotated[
         RetentionMs | None,
-        Names(name="retention", place="stream", kept="window_retention_ms", is_duration=True),
+        Names(name="retention", storage="stream", kept="window_retention_ms", is_duration=True),
     ] = None
-    ordered: Annotated[bool, Names(place="body", is_shape=True)] = True
-    event_time: Annotated[str | None, Names(place="body", is_shape=True)] = None
+    ordered: Annotated[bool, Names(storage="body", is_shape=True)] = True
+    event_time: Annotated[str | None, Names(storage="body", is_shape=True)] = None
     late: Annotated[Literal["process", "warn", "drop"], Names()] = "process"
     idle_timeout_ms: Annotated[Whole | None, Names(name="idle", kept="idle_us", is_duration=True)] = None
     emit_empty: Annotated[bool, Names()] = False
-    key: Annotated[list[str], Names(place="body", is_shape=True)] = []
-    where: Annotated[str | None, Names(place="body", is_shape=True)] = None
-    aggregates: Annotated[dict[str, str], Names(place="body", is_shape=True)] = {}
-    having: Annotated[str | None, Names(place="body", is_shape=True)] = None
+    key: Annotated[list[str], Names(storage="body", is_shape=True)] = []
+    where: Annotated[str | None, Names(storage="body", is_shape=True)] = None
+    aggregates: Annotated[dict[str, str], Names(storage="body", is_shape=True)] = {}
+    having: Annotated[str | None, Names(storage="body", is_shape=True)] = None
     emit: Annotated[Literal["final", "changes"] | None, Names(kept="emission", is_shape=True)] = None
-    start: Annotated[str | None, Names(place="request", shown=None)] = None
-    reset: Annotated[bool, Names(place="request", shown=None)] = False
+    start: Annotated[str | None, Names(storage="request", shown=None)] = None
+    reset: Annotated[bool, Names(storage="request", shown=None)] = False
 
     @property
     def computes(self) -> bool:
@@ -107,7 +107,7 @@ class Field(msgspec.Struct, frozen=True):
     name: str
     kept: str
     shown: str | None
-    place: Place
+    storage: Storage
     is_duration: bool
     is_shape: bool
     is_size: bool
@@ -128,7 +128,7 @@ def _fields() -> dict[str, Field]:
         name = names.name or wire
         shown = names.shown if names.shown != "" else re.sub(r"_(\w)", lambda match: match[1].upper(), wire)
         found[name] = Field(
-            wire, name, names.kept or name, shown, names.place, names.is_duration, names.is_shape,
+            wire, name, names.kept or name, shown, names.storage, names.is_duration, names.is_shape,
             names.is_size,
         )  # fmt: skip
     return found
@@ -166,14 +166,14 @@ def to_spec(definition: StreamDefinition) -> dict[str, Any]:
     return {
         field.kept: field.to_spec(value)
         for field in FIELDS.values()
-        if field.place == "spec" and (value := getattr(definition, field.wire)) is not None
+        if field.storage == "spec" and (value := getattr(definition, field.wire)) is not None
     }
 
 
 def shape(spec: Mapping[str, Any], body: object) -> tuple[Any, ...]:
     """Return the fields that make a version of a stream; all other changes apply within the version."""
     return tuple(
-        spec.get(field.kept) if field.place == "spec" else getattr(body, field.kept)
+        spec.get(field.kept) if field.storage == "spec" else getattr(body, field.kept)
         for field in FIELDS.values()
         if field.is_shape
     )
@@ -185,14 +185,14 @@ def shown(spec: object, body: object, stream: object) -> dict[str, Any]:
     found = {}
     for field in FIELDS.values():
         if field.shown is not None:
-            value = getattr(kept[field.place], field.kept)
-            found[field.shown] = field.from_spec(value) if field.place == "spec" else value
+            value = getattr(kept[field.storage], field.kept)
+            found[field.shown] = field.from_spec(value) if field.storage == "spec" else value
     return found
 
 
 def in_words_of_the_wire(reason: str) -> str:
     """Rewrite an error of the engine's spec with wire names and units."""
-    spec = {field.kept: field for field in FIELDS.values() if field.place == "spec"}
+    spec = {field.kept: field for field in FIELDS.values() if field.storage == "spec"}
     if any(field.is_duration and field.kept in reason for field in spec.values()):
         reason = re.sub(r"-?\d{4,}", lambda number: str(int(number[0]) // 1000), reason)
     return re.sub(r"\w+", lambda word: spec[word[0]].wire if word[0] in spec else word[0], reason)

@@ -28,11 +28,11 @@ def sampled_paths(payloads: Iterable[str | bytes]) -> dict[Path, SqlType]:
         except (msgspec.MsgspecError, UnicodeError):
             continue
         if isinstance(value, dict):
-            _look(value, (), found)
+            _inspect(value, (), found)
     return found
 
 
-def _look(value: dict[str, Any], path: Path, found: dict[Path, SqlType]) -> None:
+def _inspect(value: dict[str, Any], path: Path, found: dict[Path, SqlType]) -> None:
     for name, below in value.items():
         kind = _type(below)
         if kind is None:
@@ -40,7 +40,7 @@ def _look(value: dict[str, Any], path: Path, found: dict[Path, SqlType]) -> None
         here = (*path, name)
         found[here] = _both(found.get(here, kind), kind)
         if isinstance(below, dict) and len(here) < DEEPEST:
-            _look(below, here, found)
+            _inspect(below, here, found)
 
 
 def _type(value: Any) -> SqlType | None:

@@ -15,7 +15,7 @@ class Clock:
         self._database = database
         self._heads: dict[str, tuple[int, int]] = {}
 
-    async def look(self, every: float = 0.0) -> None:
+    async def sample(self, every: float = 0.0) -> None:
         """Take a sample, unless one was taken within the last `every` seconds."""
         await self._database.execute("look", {"every": every})
 

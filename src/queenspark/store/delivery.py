@@ -222,7 +222,7 @@ class Deliverer:
             return message
         return message._replace(payload=self._cipher.decrypt(message.payload, message.transaction_id))
 
-    async def next_look(
+    async def next_check(
         self, queue: str, group: str, partition: str | None = None
     ) -> tuple[bool, float | None]:
         """Return whether messages wait above the horizon, and the seconds until a cursor is available."""
@@ -247,18 +247,18 @@ class Deliverer:
         self, connection: AsyncConnection[Any], acks: Sequence[Ack], *, final: bool = False
     ) -> list[Acked]:
         """Process acks on a given connection; with `final`, a failure is dead-lettered at once."""
-        places: dict[tuple[int, str, str], list[int]] = {}
+        cursors: dict[tuple[int, str, str], list[int]] = {}
         for n, ack in enumerate(acks):
-            places.setdefault((ack.partition_id, ack.group, str(ack.lease_id)), []).append(n)
+            cursors.setdefault((ack.partition_id, ack.group, str(ack.lease_id)), []).append(n)
         # Sorted, so that two requests cannot deadlock on each other's cursors.
-        order = [numbers for _, numbers in sorted(places.items())]
-        numbers = [n for place in order for n in place]
+        order = [numbers for _, numbers in sorted(cursors.items())]
+        numbers = [n for cursor in order for n in cursor]
         ends = list(accumulate(map(len, order)))
         params = {
-            "partition_ids": [acks[place[0]].partition_id for place in order],
-            "groups": [acks[place[0]].group for place in order],
-            "lease_ids": [acks[place[0]].lease_id for place in order],
-            "firsts": [end - len(place) + 1 for place, end in zip(order, ends, strict=True)],
+            "partition_ids": [acks[cursor[0]].partition_id for cursor in order],
+            "groups": [acks[cursor[0]].group for cursor in order],
+            "lease_ids": [acks[cursor[0]].lease_id for cursor in order],
+            "firsts": [end - len(cursor) + 1 for cursor, end in zip(order, ends, strict=True)],
             "lasts": ends,
             "transaction_ids": [acks[n].transaction_id for n in numbers],
             "statuses": [acks[n].status for n in numbers],

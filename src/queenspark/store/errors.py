@@ -22,7 +22,7 @@ class Conflict(StoreError):
 
 
 class Refused(StoreError):
-    """The request is invalid as it stands; the message says why and what to change."""
+    """The request is invalid as it stands; the message states the problem and the fix."""
 
 
 class QueueFull(StoreError):

@@ -45,7 +45,7 @@ class Groups:
         """Return the queues of a group: id (of the group there), name, queue."""
         return await self._database.records("groups_of", {"name": name, "queue": queue})
 
-    async def places(self, group_ids: list[int], limit: int = 1000, offset: int = 0) -> list[dict[str, Any]]:
+    async def cursors(self, group_ids: list[int], limit: int = 1000, offset: int = 0) -> list[dict[str, Any]]:
         """Return the cursors of some groups, by queue and partition."""
         params = {"group_ids": group_ids, "limit": limit, "offset": offset}
         return await self._database.records("list_places", params)

@@ -1,6 +1,6 @@
-"""Jobs: streams that compute rows into a queue of their own. Desired state; the pipeline does the rest.
+"""Jobs: streams that compute rows into a queue of their own: desired state, which the pipeline runs.
 
-async with store.jobs.change() as change:      # one transaction: all of it happens, or nothing
+async with store.jobs.change() as change:      # one atomic transaction
     job = await change.create(WantedJob(...))
     await change.pause(job)
 """

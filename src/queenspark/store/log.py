@@ -1,11 +1,11 @@
-"""Reading the log in bulk, as Arrow: what Spark does, in its driver and in its tasks.
+"""Bulk reads of the log, as Arrow: for Spark, in its driver and in its tasks.
 
 with LogReader(url) as log:
     end = log.end([queue_id], BEGIN)
     for batch in log.read([queue_id], BEGIN, end, payload=True):
         ...
 
-A reader is for one thread. It connects when it must, and no statement of it holds a snapshot for long.
+A reader is for one thread. It connects lazily, and none of its statements holds a snapshot for long.
 """
 
 from __future__ import annotations

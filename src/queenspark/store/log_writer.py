@@ -50,7 +50,7 @@ class LogWriter:
         windows, queues = _held(connection, windows)
         if windows.is_empty():
             return NOTHING
-        rows = self._placed(connection, windows)
+        rows = self._positioned(connection, windows)
         try:
             with connection.transaction():
                 _copy(connection, _messages(rows), "copy_windows", _WINDOW)
@@ -64,7 +64,7 @@ class LogWriter:
         rows, queues = _held(connection, rows)
         if rows.is_empty():
             return NOTHING
-        messages = self._placed(connection, rows).sort("partition_id", "transaction_id")
+        messages = self._positioned(connection, rows).sort("partition_id", "transaction_id")
         try:
             with connection.transaction():
                 _copy(connection, messages, "copy_rows", _ROW)
@@ -99,7 +99,7 @@ class LogWriter:
                 copy.write(text)
         return len(lines)
 
-    def _placed(self, connection: Connection, frame: pl.DataFrame) -> pl.DataFrame:
+    def _positioned(self, connection: Connection, frame: pl.DataFrame) -> pl.DataFrame:
         """Add positions, partitions and time."""
         txid, created_at = connection.execute(query("begin_windows")).fetchone() or (0, "")
         return self._with_partitions(connection, frame).with_columns(

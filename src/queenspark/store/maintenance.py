@@ -68,7 +68,7 @@ class Maintenance:
     async def stage(self, items: Sequence[Item]) -> list[Pushed] | None:
         """Stage items until push maintenance ends; return None if it just ended."""
         complete(items)
-        await self._catalog.resolve({item.place for item in items})
+        await self._catalog.resolve({item.target for item in items})
         async with self._database.connection() as connection:
             return await self.insert(connection, items)
 
@@ -95,7 +95,7 @@ class Maintenance:
         if len(rows) < len(items):
             return None
         return [
-            Pushed(int(row[0]), self._catalog.partitions.get(item.place, 0), False)
+            Pushed(int(row[0]), self._catalog.partitions.get(item.target, 0), False)
             for row, item in zip(rows, items, strict=True)
         ]
 

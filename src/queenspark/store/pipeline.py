@@ -12,7 +12,7 @@ import msgspec
 from .definitions import Body, Definition, to_definitions
 from .log import LogReader, between
 from .position import LARGEST, Position
-from .progress import End, Place, Progress, Stream, to_progress
+from .progress import End, Progress, ReadPoint, Stream, to_progress
 from .queries import query
 
 _NO_BUCKET = -1  # for all buckets
@@ -26,7 +26,7 @@ class News(NamedTuple):
     tick: int | None  # the safe time at the horizon, in microseconds
     now: int  # the database's clock, in microseconds
     next_close: int | None  # when the next open window of this run is to be sealed
-    floors: list[Place]  # how far earlier runs have pushed
+    floors: list[ReadPoint]  # how far earlier runs have pushed
     #: Failed versions of jobs: stream, version, run, and the position of their state.
     failures: list[tuple[int, int, str, int, int, int]]
 
@@ -122,11 +122,11 @@ class PipelineStore(LogReader):
         """Clear the failures of a job, so that it continues."""
         self._do(query("forget_failures"), {"stream_id": job[0], "version": job[1]})
 
-    def note_failure(self, stream: Stream, end: End, place: Place, error: str) -> None:
+    def note_failure(self, stream: Stream, end: End, point: ReadPoint, error: str) -> None:
         """Record that a version of a job cannot read."""
         names = ("txid", "id", "tick")
         columns = {"stream": [stream[0]], "version": [stream[1]], "error": [error]}
-        columns |= {name: [value] for name, value in zip(names, place, strict=True)}
+        columns |= {name: [value] for name, value in zip(names, point, strict=True)}
         params = {"bucket": _NO_BUCKET, "run": end.run, "batch": end.n}
         self._do(query("add_failures"), {**params, **columns})
 
@@ -168,7 +168,7 @@ class PipelineStore(LogReader):
         """Return and clear the jobs that were being computed by workers that died."""
         return [(stream, version) for stream, version in self._rows(query("take_steps"))]
 
-    def look(self) -> None:
+    def sample_clock(self) -> None:
         """Take a clock sample, so that safe time can advance."""
         self._do(query("look"), {"every": 0.0})
 

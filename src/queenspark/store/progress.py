@@ -15,7 +15,7 @@ from ..windows.layout import NEVER
 from .position import BEGIN, Position
 
 Stream = tuple[int, int]  # id and version
-Place = tuple[int, int, int]  # txid, id and tick
+ReadPoint = tuple[int, int, int]  # txid, id and tick
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     id: int = BEGIN.id
     tick: int = NEVER
     seq: int = 0
-    behind: dict[str, Place] = {}
+    behind: dict[str, ReadPoint] = {}
 
     @property
     def position(self) -> Position:
@@ -40,11 +40,11 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
         return Position(self.txid, self.id)
 
     @property
-    def live(self) -> Place:
+    def live(self) -> ReadPoint:
         """The position and safe time of all streams that are not behind."""
         return self.txid, self.id, self.tick
 
-    def place(self, stream: Stream) -> Place:
+    def read_point(self, stream: Stream) -> ReadPoint:
         """The position and safe time of a stream."""
         return self.behind.get(name_of(stream), self.live)
 

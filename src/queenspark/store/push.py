@@ -38,7 +38,7 @@ class Item(msgspec.Struct, gc=False, rename="camel"):
     headers: dict[str, str] | None = None
 
     @property
-    def place(self) -> tuple[str, str]:
+    def target(self) -> tuple[str, str]:
         """Queue and partition."""
         return self.queue, self.partition or "Default"
 
@@ -111,7 +111,7 @@ class Pusher:
         ids = await self.ids.take(len(items))
 
         async def once() -> list[Pushed]:
-            await self._catalog.resolve({item.place for item in items})
+            await self._catalog.resolve({item.target for item in items})
             async with self._database.connection() as connection:
                 return await self.insert(connection, items, ids)
 
@@ -126,7 +126,7 @@ class Pusher:
         catalog = self._catalog
         try:
             known = catalog.partitions
-            partition_ids = [known[item.place] for item in items]
+            partition_ids = [known[item.target] for item in items]
             queues = {name: catalog.queues[name] for name in {item.queue for item in items}}
         except KeyError as error:
             raise ChangedMeanwhile("a queue was deleted while it was pushed to") from error

@@ -12,7 +12,7 @@ from ..windows.membership import OVER
 from .database import Database
 from .definitions import STREAMS_QUERY, Definition, to_definitions
 from .position import Position
-from .progress import Place, name_of
+from .progress import ReadPoint, name_of
 from .queries import query
 from .versions import Connection
 
@@ -72,7 +72,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     #: Whether it has its own position, behind that of other streams.
     is_behind: bool
     #: The pipeline's position, with the safe time known there; None before its first batch.
-    place: Place | None
+    read_point: ReadPoint | None
     sources: list[SourceStanding]
     output: Output
     open_windows: int
@@ -112,7 +112,7 @@ class _Reader:
         mine = totals.get(definition.version, {})
         name = name_of((self._stream_id, definition.version))
         (found,) = await self._records("standing", stream=name, query=STREAMS_QUERY)
-        place: Place | None = tuple(found["place"]) if found["known_seq"] is not None else None
+        read_point: ReadPoint | None = tuple(found["place"]) if found["known_seq"] is not None else None
         output = await self._output(definition)
         if output is None:
             return None
@@ -130,8 +130,8 @@ class _Reader:
             safe_time=found["safe_time"],
             is_known=(found["known_seq"] or 0) >= definition.seq,
             is_behind=bool(found["is_behind"]),
-            place=place,
-            sources=await self._sources(definition, place),
+            read_point=read_point,
+            sources=await self._sources(definition, read_point),
             output=output,
             open_windows=mine.get("open_windows", 0),
             first_open=None if mine.get("first_open") is None else Position(*mine["first_open"]),
@@ -141,9 +141,9 @@ class _Reader:
             watermark_us=mine.get("watermark_us"),
         )
 
-    async def _sources(self, definition: Definition, place: Place | None) -> list[SourceStanding]:
+    async def _sources(self, definition: Definition, read_point: ReadPoint | None) -> list[SourceStanding]:
         sources = definition.body.sources
-        read = Position(0, 0) if place is None else Position(*place[:2])
+        read = Position(0, 0) if read_point is None else Position(*read_point[:2])
         after = [max(read, Position(source.txid, source.id)) for source in sources]
         rows = await self._records(
             "source_standing",

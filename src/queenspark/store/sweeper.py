@@ -118,7 +118,7 @@ class Sweeper:
     async def _delete(
         self, connection: AsyncConnection[tuple[object, ...]], name: str, params: dict[str, object]
     ) -> tuple[int, ...] | None:
-        """Delete a batch, and record what jobs had not read of it; return its size and further columns."""
+        """Delete a batch, and record its unread messages for jobs; return its size and further columns."""
         async with connection.transaction():
             row = await (await connection.execute(query(name), params)).fetchone()
             if row is None:

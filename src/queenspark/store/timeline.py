@@ -96,7 +96,7 @@ class Timeline:
             "partition_ids": list({window.partition_id for window in windows}),
             "ids": [window.id for window in windows],
         }
-        places = {
+        cursors = {
             (row["group_id"], row["partition_id"]): row
             for row in await self._database.records("timeline_places", chosen)
         }
@@ -107,7 +107,7 @@ class Timeline:
                 _state(
                     each,
                     window,
-                    places.get((each["id"], window.partition_id)),
+                    cursors.get((each["id"], window.partition_id)),
                     attempts.get((each["id"], window.id)),
                     dead.get((each["id"], window.id)),
                 )
@@ -126,7 +126,7 @@ class Timeline:
 def _state(
     group: dict[str, Any],
     window: SealedWindow,
-    place: dict[str, Any] | None,
+    cursor: dict[str, Any] | None,
     attempt: dict[str, Any] | None,
     dead: dict[str, Any] | None,
 ) -> GroupState:
@@ -136,26 +136,26 @@ def _state(
         "attempts": 0 if tried is None else tried.get("count", tried.get("attempts", 0)),
         "error": None if tried is None else tried["error"],
     }
-    if place is not None and window.id in place["leased"] and place["lease_expires_at"] > place["now"]:
+    if cursor is not None and window.id in cursor["leased"] and cursor["lease_expires_at"] > cursor["now"]:
         return GroupState(
             name,
             "leased",
             **failures,
-            lease_holder=place["lease_holder"],
-            leased_at=place["leased_at"],
-            lease_expires_at=place["lease_expires_at"],
+            lease_holder=cursor["lease_holder"],
+            leased_at=cursor["leased_at"],
+            lease_expires_at=cursor["lease_expires_at"],
         )
     if dead is not None:
         if not dead["returned"]:
             return GroupState(name, "dead", **failures, failed_at=dead["failed_at"])
         return GroupState(name, "retrying", **failures, failed_at=dead["failed_at"])
-    if place is not None and window.id in place["pending"]:
-        available = place["available_at"]
-        is_ahead = available is not None and available > place["now"]
+    if cursor is not None and window.id in cursor["pending"]:
+        available = cursor["available_at"]
+        is_ahead = available is not None and available > cursor["now"]
         state: State = "retrying" if attempt is not None or is_ahead else "waiting"
         return GroupState(name, state, **failures, available_at=available if is_ahead else None)
     if window.position <= (group["start_txid"], group["start_id"]):
         return GroupState(name, "skipped")
-    if place is not None and window.position <= (place["end_txid"], place["end_id"]):
+    if cursor is not None and window.position <= (cursor["end_txid"], cursor["end_id"]):
         return GroupState(name, "acked")
     return GroupState(name, "waiting")

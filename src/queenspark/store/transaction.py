@@ -66,7 +66,7 @@ class Transactions:
         ids = await self._pusher.ids.take(len(items))
         # Objects created in this transaction may be rolled back: use a private cache.
         catalog = Catalog(OneConnection(self._database.url, connection))
-        await catalog.resolve({item.place for item in items})
+        await catalog.resolve({item.target for item in items})
         if staging and await self._maintenance.knowing(catalog).insert(connection, items) is not None:
             return
         await self._pusher.knowing(catalog).insert(connection, items, ids)
@@ -79,7 +79,7 @@ class Transactions:
         required_leases: Sequence[UUID],
         staging: bool,
     ) -> tuple[list[Pushed], list[Acked]]:
-        await self._catalog.resolve({item.place for item in items})
+        await self._catalog.resolve({item.target for item in items})
         async with self._database.connection() as connection, connection.transaction():
             leases = {*required_leases, *(ack.lease_id for ack in acks if ack.lease_id is not None)}
             if leases:

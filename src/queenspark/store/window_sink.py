@@ -80,14 +80,14 @@ class Bucket(NamedTuple):
 
     def note(self, connection: Connection, progress: Progress) -> None:
         """Write its progress."""
-        params = {"epoch": self.epoch, "buckets": self.buckets, **self._place}
+        params = {"epoch": self.epoch, "buckets": self.buckets, **self._key}
         params |= {"batch": progress.n, "state": msgspec.json.encode(progress).decode()}
         connection.execute(query("set_progress" if self.job is None else "set_job_progress"), params)
 
     def before(self, connection: Connection) -> Progress | None:
         """Read its progress; None if the number of buckets was different then."""
         statement = "progress" if self.job is None else "job_progress"
-        row = connection.execute(query(statement), self._place).fetchone()
+        row = connection.execute(query(statement), self._key).fetchone()
         return to_progress(row[1]) if row is not None and row[0] == self.buckets else None
 
     def begin(self, connection: Connection, end: End) -> None:
@@ -100,11 +100,11 @@ class Bucket(NamedTuple):
                     "(QUEENSPARK_SPARK_SHUFFLE_PARTITIONS): set that back, or remove its folder; "
                     "the job then reads everything again, and pushes only rows that are missing"
                 )
-            connection.execute(query("forget_job_stats"), self._place)
+            connection.execute(query("forget_job_stats"), self._key)
             self.note(connection, Progress(run=end.run))
 
     @property
-    def _place(self) -> dict[str, Any]:
+    def _key(self) -> dict[str, Any]:
         job = {} if self.job is None else {"stream_id": self.job[0], "version": self.job[1]}
         return {"bucket": self.bucket, **job}
 
@@ -141,7 +141,7 @@ class WindowSink:
         self._log = LogWriter()
         self._me = uuid4().hex[:8]
 
-    def push(self, place: Bucket, end: Progress, parts: Parts) -> Pushed:
+    def push(self, bucket: Bucket, end: Progress, parts: Parts) -> Pushed:
         """Push the output of a batch in one bucket; does nothing if it was pushed before.
 
         `end` becomes the bucket's progress. A run that restarts from the log repeats the output of the
@@ -151,16 +151,16 @@ class WindowSink:
         """
         chunks = _chunks(parts)
         with self._connection() as connection:
-            if place.job is not None:
+            if bucket.job is not None:
                 with connection.transaction():
-                    self._check_epoch(connection, place.epoch)
-                    place.begin(connection, end)
+                    self._check_epoch(connection, bucket.epoch)
+                    bucket.begin(connection, end)
             new = 0
             given = _given_out(connection, parts.repeats)
             untold = NOTHING
             told_at = time.monotonic()
             for chunk in chunks[:-1]:
-                written = self._push_chunk(connection, place, end, chunk, given)
+                written = self._push_chunk(connection, bucket, end, chunk, given)
                 if written is None:  # all of it goes with the last one
                     break
                 new += written.new
@@ -170,10 +170,10 @@ class WindowSink:
                     untold, told_at = NOTHING, time.monotonic()
             self._told(connection, untold)
             with connection.transaction():
-                self._check_epoch(connection, place.epoch)
-                before = place.before(connection)
+                self._check_epoch(connection, bucket.epoch)
+                before = bucket.before(connection)
                 if before is not None and before.run == end.run and end.n <= before.n:
-                    return Pushed(0, _failed(connection, place.bucket, end))
+                    return Pushed(0, _failed(connection, bucket.bucket, end))
                 goes_on = before is not None and before.run == end.run
                 rest = chunks[-1] if goes_on else _Chunk(0, parts.windows, parts.rows)
                 is_past = before is not None and not goes_on and end.live <= before.live
@@ -185,46 +185,46 @@ class WindowSink:
                     self._note(connection, "add_late", parts.late, _LATE)
                     self._note(connection, "add_dropped", parts.late, _LATE, kinds=list(LEAVES_OUT))
                     self._note(connection, "add_dead", parts.dead, _DEAD)
-                    self._note(connection, "add_stats", parts.stats, _STATS, bucket=place.bucket)
-                    failed = {"bucket": place.bucket, "run": end.run, "batch": end.n}
+                    self._note(connection, "add_stats", parts.stats, _STATS, bucket=bucket.bucket)
+                    failed = {"bucket": bucket.bucket, "run": end.run, "batch": end.n}
                     self._note(connection, "add_failures", parts.failures, _FAILURES, **failed)
-                    place.note(connection, end)
+                    bucket.note(connection, end)
             return Pushed(new + self._told(connection, written), None)
 
     def _push_chunk(
-        self, connection: Connection, place: Bucket, end: Progress, chunk: _Chunk, given: pl.DataFrame
+        self, connection: Connection, bucket: Bucket, end: Progress, chunk: _Chunk, given: pl.DataFrame
     ) -> Written | None:
         """Push a part of a batch, and record that it is written.
 
         Returns None if that is not possible: the bucket has no progress in this run yet, or the whole batch
         is pushed.
         """
-        if chunk.windows.is_empty() and place.job is None:
+        if chunk.windows.is_empty() and bucket.job is None:
             try:
-                return self._push_rows(connection, place, end, chunk, given)
+                return self._push_rows(connection, bucket, end, chunk, given)
             except psycopg.errors.UniqueViolation:
                 pass  # some of them exist already
         with connection.transaction():
-            self._check_epoch(connection, place.epoch)
-            before = place.before(connection)
+            self._check_epoch(connection, bucket.epoch)
+            before = bucket.before(connection)
             if before is None or before.run != end.run or end.n <= before.n:
                 return None
             if before.pushed >= chunk.end:
                 return NOTHING
             written = self._write(connection, chunk, given)
-            place.note(connection, msgspec.structs.replace(before, pushed=chunk.end))
+            bucket.note(connection, msgspec.structs.replace(before, pushed=chunk.end))
         return written
 
     def _push_rows(
-        self, connection: Connection, place: Bucket, end: Progress, chunk: _Chunk, given: pl.DataFrame
+        self, connection: Connection, bucket: Bucket, end: Progress, chunk: _Chunk, given: pl.DataFrame
     ) -> Written | None:
         """Do the same for new rows only, in the shortest possible transaction."""
         prepared = self._log.prepared(connection, _without(chunk.rows, given))
-        params = {"bucket": place.bucket, "queue_ids": chunk.rows["queue_id"].unique().to_list()}
+        params = {"bucket": bucket.bucket, "queue_ids": chunk.rows["queue_id"].unique().to_list()}
         with _brief_transaction(connection) as transaction:
             epoch, queues, buckets, state, txid, created_at = transaction.begin(query("begin_chunk"), params)
-            _check(epoch, place.epoch)
-            before = to_progress(state) if buckets == place.buckets else None
+            _check(epoch, bucket.epoch)
+            before = to_progress(state) if buckets == bucket.buckets else None
             if before is None or before.run != end.run or end.n <= before.n:
                 return None
             if before.pushed >= chunk.end:
@@ -233,7 +233,7 @@ class WindowSink:
                 connection, prepared, txid, created_at, {int(each) for each in queues or {}}
             )
             with connection.pipeline():
-                place.note(connection, msgspec.structs.replace(before, pushed=chunk.end))
+                bucket.note(connection, msgspec.structs.replace(before, pushed=chunk.end))
                 transaction.commit()
         return Written(new, set((queues or {}).values()))
 
@@ -251,14 +251,14 @@ class WindowSink:
                 connection.execute(query("notify"), {"message": text})
         return written.new
 
-    def counted_from(self, place: Bucket, end: End, streams: pl.DataFrame) -> pl.DataFrame:
+    def counted_from(self, bucket: Bucket, end: End, streams: pl.DataFrame) -> pl.DataFrame:
         """Return where keys of count windows continue in a restarted run: stream, version, key, txid, id.
 
         `streams` has stream, version, partitioned, size and step. Streams beyond the progress of an earlier
         run are skipped, and so are positions beyond it.
         """
         with self._connection() as connection:
-            before = place.before(connection)
+            before = bucket.before(connection)
             if before is None or before.run == end.run or end.live > before.live:
                 return pl.DataFrame(schema=_COUNTED)
             names = [f"{name}s" if name != "partitioned" else name for name in streams.columns]

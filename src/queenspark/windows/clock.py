@@ -1,4 +1,4 @@
-"""Clocks: the closing time of each key.
+"""Clocks: the watermark of each key.
 
 Ingest time: safe time minus grace, the same for all keys of a stream, advanced by ticks only. Event time: per
 key, record by record, its largest event time minus grace; and after `idle` time without records, measured in
@@ -20,7 +20,7 @@ _KEYS = {"k": pl.Int64, "m": pl.Int64, "l": pl.Int64, "c": pl.Int64}
 
 
 class IngestClock:
-    """One closing time per stream."""
+    """One watermark per stream."""
 
     def __init__(self, spec: WindowSpec, table: pl.DataFrame | None) -> None:
         self._spec = spec
@@ -28,7 +28,7 @@ class IngestClock:
         self.table = table if table is not None else pl.DataFrame(schema=schema)
 
     def judge(self, records: pl.DataFrame) -> pl.DataFrame:
-        """Add `closed` to the records: the closing time of their key when they arrived."""
+        """Add `closed` to the records: the watermark of their key when they arrived."""
         if self.table.height == 1 and is_only_stream(records, self.table["g"][0]):
             return records.with_columns(closed=pl.lit(self.table["closed"][0], dtype=pl.Int64))
         numbered = records.with_columns(g=stream_of(pl.col("k")))
@@ -40,7 +40,7 @@ class IngestClock:
         return None
 
     def tick(self, streams: pl.DataFrame) -> pl.DataFrame:
-        """Advance safe time to `safe` for some streams; return all closing times."""
+        """Advance safe time to `safe` for some streams; return all watermarks."""
         if streams.height == self.table.height == 1 and streams["g"][0] == self.table["g"][0]:
             mark = int(streams["safe"][0]) - self._spec.grace_us
             if mark > self.table["closed"][0]:
@@ -63,14 +63,14 @@ class IngestClock:
 
 
 class EventClock:
-    """Per key: its largest event time `m`, its largest creation time `l`, and its closing time `c`."""
+    """Per key: its largest event time `m`, its largest creation time `l`, and its watermark `c`."""
 
     def __init__(self, spec: WindowSpec, table: pl.DataFrame | None) -> None:
         self._spec = spec
         self.table = table if table is not None else pl.DataFrame(schema=_KEYS)
 
     def judge(self, records: pl.DataFrame) -> pl.DataFrame:
-        """Return records by key, with `closed`, the closing time of their key on arrival, and `silence`.
+        """Return records by key, with `closed`, the watermark of their key on arrival, and `silence`.
 
         A record's own time is included in `closed`: it can never close its own window, so the result is the
         same.
@@ -92,7 +92,7 @@ class EventClock:
         ).drop("m", "l", "c")
 
     def pass_(self, records: pl.DataFrame) -> pl.DataFrame | None:
-        """Advance the clock by these records; return the closing times of their keys."""
+        """Advance the clock by these records; return the watermarks of their keys."""
         moved = records.group_by(KEY).agg(
             pl.col("t").max().alias("m"),
             pl.col("created").max().alias("l"),
@@ -108,7 +108,7 @@ class EventClock:
         return moved.select(*KEY, closed=pl.col("c"))
 
     def tick(self, streams: pl.DataFrame) -> pl.DataFrame:
-        """Advance safe time to `safe` for some streams; return the closing times of idle keys."""
+        """Advance safe time to `safe` for some streams; return the watermarks of idle keys."""
         spec = self._spec
         if not self._any_silent(streams):
             return _NO_MARKS
@@ -133,7 +133,7 @@ class EventClock:
         )
 
     def _by_silence(self, now: pl.Expr, newest: pl.Expr) -> pl.Expr:
-        """The closing time of an idle key; `newest` is its largest event time."""
+        """The watermark of an idle key; `newest` is its largest event time."""
         spec = self._spec
         mark = now - spec.grace_us
         if spec.emit_empty:
@@ -150,7 +150,7 @@ class EventClock:
         return numbered.join(streams.select("g", "safe"), on="g", how="left", maintain_order="left")
 
     def marks(self) -> pl.DataFrame:
-        """The closing times of all keys."""
+        """The watermarks of all keys."""
         return self.table.select(*KEY, closed=pl.col("c"))
 
     def forgettable(self, streams: pl.DataFrame) -> pl.DataFrame | None:

@@ -49,7 +49,7 @@ def append(table: pl.DataFrame | None, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def due(table: pl.DataFrame, closed: pl.DataFrame, keep: int) -> tuple[pl.DataFrame, pl.DataFrame] | None:
-    """Split off the windows that end at or before the closing time of their key (or stream) minus `keep`.
+    """Split off the windows that end at or before the watermark of their key (or stream) minus `keep`.
 
     None if there are none, which is detected without a join over the keys.
     """

@@ -25,7 +25,7 @@ class EmptyWindows:
         return (time - self._spec.duration) // self._spec.slide * self._spec.slide + self._spec.slide
 
     def note(self, rows: pl.DataFrame) -> None:
-        """Note windows with records: `k`, `start`, and `closed`, the closing time of the key."""
+        """Note windows with records: `k`, `start`, and `closed`, the watermark of the key."""
         is_sealed = pl.col("start") + self._spec.duration <= pl.col("closed")
         noted = rows.group_by(KEY).agg(
             upto=pl.col("closed").min(), last=pl.col("start").filter(is_sealed).max().fill_null(NEVER)
@@ -38,7 +38,7 @@ class EmptyWindows:
         self.table = pl.concat([rest, merged.agg(pl.col("upto").max(), pl.col("last").max())])
 
     def passed(self, closed: pl.DataFrame, due: pl.DataFrame | None) -> pl.DataFrame:
-        """Return the empty windows up to the closing times; `due` are those with records.
+        """Return the empty windows up to the watermarks; `due` are those with records.
 
         `closed` has `k` or `g`, `closed` and, if keys can expire, `cap`: the end of a key's life.
         """

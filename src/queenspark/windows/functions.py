@@ -97,7 +97,7 @@ class _Total:
             limit = 10**self.most
             self.is_over = (self.digits >= _integer(limit)) | (self.digits <= _integer(-limit))
             return
-        # Two sums of such digits can exceed 128 bits: add the upper and the lower halves.
+        # Two sums of these digits can exceed 128 bits: add the upper and the lower halves.
         unit, limit = _integer(_UNIT), 10**_MOST_DIGITS // _UNIT
         upper = digits // unit
         self.parts = [
@@ -278,10 +278,10 @@ def _percentile(of: _Inputs) -> Parts:
     part = parts.values(of.name("numbers"), of.column.cast(pl.Float64), of.present, pl.Float64())
     column = pl.col(part.name).list.sort()
     size = pl.col(part.name).list.len().cast(pl.Int64)
-    place = pl.when(size > 0).then((size - 1) * share)
-    below, above = place.floor().cast(pl.Int64), place.ceil().cast(pl.Int64)
+    rank = pl.when(size > 0).then((size - 1) * share)
+    below, above = rank.floor().cast(pl.Int64), rank.ceil().cast(pl.Int64)
     low, high = column.list.get(below, null_on_oob=True), column.list.get(above, null_on_oob=True)
-    value = pl.when(low.eq_missing(high)).then(low).otherwise((above - place) * low + (place - below) * high)
+    value = pl.when(low.eq_missing(high)).then(low).otherwise((above - rank) * low + (rank - below) * high)
     return _limited([part], value, size)
 
 
@@ -295,17 +295,17 @@ def _collected(of: _Inputs, *, unique: bool) -> Parts:
         column, kind = pl.struct(column.alias("list")), pl.Struct({"list": kind})
     prefix = "set" if unique else "list"
     found = parts.values(of.name(prefix), column, of.present, kind)
-    places = parts.values(of.name(f"{prefix} at"), pl.col("pos"), of.present, _INTEGER)
-    column, at = pl.col(found.name), pl.col(places.name)
+    positions = parts.values(of.name(f"{prefix} at"), pl.col("pos"), of.present, _INTEGER)
+    column, at = pl.col(found.name), pl.col(positions.name)
     if unique:
-        found, places = parts.first_appearances(found, places)
+        found, positions = parts.first_appearances(found, positions)
     ordered = column.list.gather(at.list.eval(pl.element().arg_sort()))
     if unique:
         ordered = ordered.list.unique(maintain_order=True)
     size = ordered.list.len()
     if is_list:
         ordered = ordered.list.eval(pl.element().struct.field("list"))
-    return _limited([found, places], ordered, size)
+    return _limited([found, positions], ordered, size)
 
 
 def _lag(of: _Inputs) -> Parts:

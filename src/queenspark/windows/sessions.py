@@ -68,7 +68,7 @@ class Sessions(ClosingWindows):
         self.open = rows
 
     def seal(self, closed: pl.DataFrame) -> None:
-        """Seal the sessions that end at or before the closing time of their key."""
+        """Seal the sessions that end at or before the watermark of their key."""
         due_rows = self.take_due(closed)
         if due_rows is None:
             return
@@ -79,7 +79,7 @@ class Sessions(ClosingWindows):
         self.sealed = append(self.sealed, due_rows.with_columns(replaces=pl.lit([], dtype=_IDS)))
 
     def step(self, records: pl.DataFrame, seal: Callable[[], None]) -> Judged:
-        """Process records that may touch sealed sessions, one per key; `seal` seals what they close."""
+        """Process records that may touch sealed sessions, one per key; `seal` seals due sessions."""
         spec = self._layout.spec
         own = self._rows(records)
         probe = records.select(*KEY, "pos", "closed", t_=pl.col("t"))

@@ -84,9 +84,9 @@ class WindowSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             for name, kind in [*zip(each.inputs, each.types, strict=True), *conditions]:
                 if name in _RECORD or types.setdefault(name, kind) != kind:
                     raise SpecError(f"aggregates: the input {name!r} is taken; it cannot be a {kind} as well")
-            self._check_place(each)
+            self._check_use(each)
 
-    def _check_place(self, each: Aggregate) -> None:
+    def _check_use(self, each: Aggregate) -> None:
         function = FUNCTIONS[each.function]
         if function.final_only and self.emission != "final":
             raise SpecError(f"aggregates: {each.function} needs the emission final")

@@ -279,7 +279,7 @@ class Step:
         return kept | {"streams": self._directory.streams, "keys": self._directory.keys}
 
     def watermarks(self) -> dict[Stream, int]:
-        """The closing time of each stream: with event time, its slowest key's."""
+        """The watermark of each stream: with event time, its slowest key's."""
         if isinstance(self.windows, CountWindows | RowsBuffer | Groups):
             return {}
         marks = self._clock.table

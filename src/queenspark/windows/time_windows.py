@@ -75,7 +75,7 @@ class TimeWindows(ClosingWindows):
         self.emitted.changes(rows, pl.concat(prior) if prior else rows.clear(), WINDOW, pl.col("count"))
 
     def seal(self, closed: pl.DataFrame) -> None:
-        """Seal the windows up to the closing time. `closed`: columns to join on, and `closed`."""
+        """Seal the windows up to the watermark. `closed`: columns to join on, and `closed`."""
         due_rows = self.take_due(closed)
         if self.empty is not None:
             due_rows = self._with_empty(due_rows, self.empty.passed(closed, due_rows))
@@ -105,7 +105,7 @@ class TimeWindows(ClosingWindows):
     def step(self, records: pl.DataFrame, seal: Callable[[], None]) -> Judged:
         """Process records, some of them late for a window; `seal` seals the windows they close.
 
-        A key's closing time only rises: a window gets all its on-time records before its late ones.
+        A key's watermark only rises: a window gets all its on-time records before its late ones.
         """
         spec = self._layout.spec
         behind = records.filter(self.behind())

@@ -137,7 +137,7 @@ class TokenKeys:
             pause = self._settings.jwt_jwks_refresh_interval if self.ready else _RETRY_SECONDS
             await asyncio.sleep(pause)
 
-    async def look_again(self) -> None:
+    async def reread(self) -> None:
         """Read the JWKS again for an unknown key id: the issuer may have rotated keys. Rate limited."""
         if self._settings.jwt_jwks_url is not None and time.monotonic() - self._read_at > _AGAIN_SECONDS:
             await self._read()

@@ -37,7 +37,7 @@ class Tokens:
         algorithm, key_id = _header(text)
         keys = self.keys.of(algorithm, key_id)
         if not keys:
-            await self.keys.look_again()
+            await self.keys.reread()
             keys = self.keys.of(algorithm, key_id)
         if not keys:
             if not self.keys.ready:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ...store.definitions import job_name
 from ...store.standing import Standing
 from ...windows import WindowSpec
-from ..answers.explanations import Code
+from ..responses.explanations import Code
 from .next_window import NextWindow
 from .records import OpenRecords
 

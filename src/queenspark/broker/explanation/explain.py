@@ -26,8 +26,8 @@ async def explain(broker: Broker, standing: Standing) -> dict[str, Any]:
     spec = sealing(standing.definition.body)
     opened = None if spec is None else await _opened(broker, standing)
     found = None
-    if spec is not None and opened is not None and standing.place is not None:
-        found = next_window(standing.definition.body, spec, opened.frame, standing.place[2])
+    if spec is not None and opened is not None and standing.read_point is not None:
+        found = next_window(standing.definition.body, spec, opened.frame, standing.read_point[2])
     case = Case(standing, spec, opened, found, await broker.store.clock.holder())
     return {
         "version": standing.definition.version,

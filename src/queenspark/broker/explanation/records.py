@@ -41,10 +41,10 @@ class OpenRecords(NamedTuple):
 
 async def open_records(broker: Broker, standing: Standing, most: int = MOST_READ) -> OpenRecords | None:
     """Return the first records of open windows and later ones; None when no window is open."""
-    first, place, body = standing.first_open, standing.place, standing.definition.body
-    if not standing.open_windows or first is None or place is None:
+    first, read_point, body = standing.first_open, standing.read_point, standing.definition.body
+    if not standing.open_windows or first is None or read_point is None:
         return None
-    end = place[:2] if body.until is None else min(place[:2], (body.until.txid, body.until.id))
+    end = read_point[:2] if body.until is None else min(read_point[:2], (body.until.txid, body.until.id))
     end = max(end, first)  # a failed job is reset to before its open windows
     ranges = [
         Range(source.queue_id, *max(first, (source.txid, source.id + 1)), *end) for source in body.sources

@@ -4,11 +4,11 @@ Custom rather than a framework: a push of one message has to cost little more th
 route table generates the OpenAPI document.
 """
 
-from .answer import NOTHING, Answer, Error, Lines, json
 from .app import Admit, App, admit_everybody
 from .call import Call, Headers
 from .caller import ANONYMOUS, NOBODY, Caller
 from .cors import Cors
+from .response import NOTHING, Error, Lines, Response, json
 from .right import Right
 from .route import Route
 from .scope import Scope, ScopeError, parse_scopes
@@ -18,7 +18,6 @@ __all__ = [
     "NOBODY",
     "NOTHING",
     "Admit",
-    "Answer",
     "App",
     "Call",
     "Caller",
@@ -26,6 +25,7 @@ __all__ = [
     "Error",
     "Headers",
     "Lines",
+    "Response",
     "Right",
     "Route",
     "Scope",

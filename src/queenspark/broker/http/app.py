@@ -8,13 +8,13 @@ from typing import Any
 from uuid import uuid4
 
 from ..errors import ApiError
-from .answer import JSON, JSON_LINES, Answer, Lines, failure
 from .asgi import Receive, Scope, Send
 from .body import discard, has_body, is_long, read
 from .call import Call
 from .caller import ANONYMOUS, Caller
 from .cors import Cors
 from .decode import decode_body, decode_query
+from .response import JSON, JSON_LINES, Lines, Response, failure
 from .route import Route
 from .router import Router
 
@@ -62,17 +62,17 @@ class App:
             return
         call = Call(scope, receive)
         try:
-            answer = await self._answer(call, scope)
-            if isinstance(answer, Lines):
-                await self._send_lines(send, call, answer)
+            response = await self._respond(call, scope)
+            if isinstance(response, Lines):
+                await self._send_lines(send, call, response)
                 return
         except Exception as error:  # noqa: BLE001 - every error gets a response
-            answer = self._failed(call, error)
+            response = self._failed(call, error)
         finally:
             call.close()
-        await self._send(send, call, answer)
+        await self._send(send, call, response)
 
-    def _failed(self, call: Call, error: Exception) -> Answer:
+    def _failed(self, call: Call, error: Exception) -> Response:
         if isinstance(error, ApiError):
             return failure(error)
         translated = self._broker.translate(error)
@@ -85,12 +85,12 @@ class App:
             translated = ApiError(500, f"internal error, reference {request_id}")
         return failure(translated, request_id)
 
-    async def _answer(self, call: Call, scope: Scope) -> Answer | Lines:
+    async def _respond(self, call: Call, scope: Scope) -> Response | Lines:
         method = scope["method"]
         path = scope["raw_path"].decode("latin-1").split("?", 1)[0]
         if method == "OPTIONS" and (allowed := self._router.allowed(path)):
             headers = ((b"allow", ", ".join(allowed).encode()), *self._cors.preflight(call.headers, allowed))
-            return Answer(204, headers=headers)
+            return Response(204, headers=headers)
         match, call.path = self._router.find("GET" if method == "HEAD" else method, path)
         route = match.route
         call.right = route.right
@@ -101,15 +101,16 @@ class App:
             raw = await read(call, self._max_body_bytes)
             call.body_bytes = len(raw)
             call.body = decode_body(match, raw, self._max_depth)
-        answer = await route.endpoint(self._broker, call)
+        response = await route.endpoint(self._broker, call)
         if call.acted_on is not None or (route.right.is_administrative and method != "GET"):
-            await self._broker.note_act(call, route, answer.status if isinstance(answer, Answer) else 200)
-        return answer
+            status = response.status if isinstance(response, Response) else 200
+            await self._broker.note_act(call, route, status)
+        return response
 
-    async def _send_lines(self, send: Send, call: Call, answer: Lines) -> None:
+    async def _send_lines(self, send: Send, call: Call, response: Lines) -> None:
         """Stream lines. An error before the first line becomes an error response."""
         gone = call.watch()
-        lines = answer.lines
+        lines = response.lines
         try:
             line = await anext(lines, b"")
             headers = [(b"content-type", JSON_LINES)]
@@ -130,8 +131,8 @@ class App:
         except Exception as error:  # noqa: BLE001 - every error gets a response
             return self._failed(call, error).body + b"\n"
 
-    async def _send(self, send: Send, call: Call, answer: Answer) -> None:
-        status, body, content_type, more = answer
+    async def _send(self, send: Send, call: Call, response: Response) -> None:
+        status, body, content_type, more = response
         headers = []
         if status != 204:
             headers.append(_JSON if content_type is JSON else (b"content-type", content_type))

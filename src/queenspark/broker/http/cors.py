@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .answer import Pairs
 from .call import Headers
+from .response import Pairs
 
 ANY = "*"
 

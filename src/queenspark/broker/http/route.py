@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from .answer import Answer, Lines
 from .call import Call
+from .response import Lines, Response
 from .right import Right
 
-Endpoint = Callable[[Any, Call], Awaitable[Answer | Lines]]
+Endpoint = Callable[[Any, Call], Awaitable[Response | Lines]]
 
 
 class Route(NamedTuple):
@@ -24,7 +24,7 @@ class Route(NamedTuple):
     right: Right
     #: Body type by status: None for no body, `str` for plain text, anything else is JSON. Standard errors
     #: need no entry.
-    answers: Mapping[int, Any]
+    responses: Mapping[int, Any]
     query: type[msgspec.Struct] | None = None
     body: type[msgspec.Struct] | None = None
     #: Error texts for missing or mistyped fields, if the API promises a specific text.

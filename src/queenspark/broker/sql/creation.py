@@ -20,7 +20,7 @@ from .catalogue import job_relation, outside_of, own_name, queues_of
 from .names import check_new_name, split_name
 from .planner import Planned, Planner, retention_of
 from .replacement import how_it_changes
-from .sinks import check_columns, check_place, query_of, written_by
+from .sinks import check_columns, check_target, query_of, written_by
 from .table import Result
 
 
@@ -143,7 +143,7 @@ class Creation:
                 f"{query.source} is no source outside; create a stream of the query, and a sink FROM that"
             )
         check_columns(statement, planned.plan)
-        await check_place(self._change, statement, job)
+        await check_target(self._change, statement, job)
         wanted = await self._planner.wanted(name, query, planned)
         wanted = msgspec.structs.replace(wanted, query={**wanted.query, "statement": text}, writes=writes)
         await self.check_alone(wanted, statement.span, job)

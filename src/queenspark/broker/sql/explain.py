@@ -45,7 +45,7 @@ def _lines(planned: Planned, query: Select, name: str | None, writes: Outside | 
     yield f"  columns: {_columns(plan)}"
     yield f"  emitted: {_emission(plan)}"
     if writes is not None:
-        yield f"output: {writes.connector} of {_place(writes)}, in a folder of its version"
+        yield f"output: {writes.connector} of {_location(writes)}, in a folder of its version"
     else:
         yield (
             f"output: queue {name}, {_partition(plan)}" if name else f"output: the answer, {_partition(plan)}"
@@ -60,10 +60,10 @@ def _lines(planned: Planned, query: Select, name: str | None, writes: Outside | 
 def _outside(source: CreateSource) -> str:
     outside = outside_of(source)
     ends = "; the job ends when all of it is read" if outside.options.get("mode") == "once" else ""
-    return f"{outside.name}, {outside.connector} of {_place(outside)}{ends}"
+    return f"{outside.name}, {outside.connector} of {_location(outside)}{ends}"
 
 
-def _place(outside: Outside) -> str:
+def _location(outside: Outside) -> str:
     options = outside.options
     return options.get("path") or f"topic {options.get('topic')} of {options.get('brokers')}"
 

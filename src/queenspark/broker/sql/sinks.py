@@ -110,7 +110,7 @@ def _check_folders(names: list[str], plan: Plan, span: Span, *, from_stream: boo
         )
 
 
-async def check_place(change: JobChange, statement: CreateSink, job: Job | None) -> None:
+async def check_target(change: JobChange, statement: CreateSink, job: Job | None) -> None:
     """Reject a target that is not writable or belongs to another sink. Raises SqlError."""
     writes = written_by(statement)
     options = dict(writes.options)

@@ -72,8 +72,8 @@ class QueueReader:
         There is at least one part: Spark creates an extra one if there is none.
         """
         queues = self.queues()
-        places = [after, *self._log.cuts(list(queues), after, upto, SPLIT_ROWS), upto]
-        return [Split(queues, *ends) for ends in pairwise(places)]
+        bounds = [after, *self._log.cuts(list(queues), after, upto, SPLIT_ROWS), upto]
+        return [Split(queues, *ends) for ends in pairwise(bounds)]
 
     def rows(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Read the messages of a part, in log order."""

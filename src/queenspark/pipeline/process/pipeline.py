@@ -94,7 +94,7 @@ class Pipeline:
                     if warm_up is None and is_local(self._settings.spark_master):
                         warm_up = WarmUp(self._spark)
                 elif warm_up is not None:
-                    warm_up.look()
+                    warm_up.check()
                 self._stop.wait(STAND_BY_SECONDS)
         except KeyboardInterrupt:
             pass

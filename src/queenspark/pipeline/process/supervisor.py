@@ -21,7 +21,7 @@ from .watch import PAUSES, Watch
 log = logging.getLogger("queenspark.pipeline")
 
 STEP_SECONDS = 0.5
-LOOK_SECONDS = 1.0
+RECONCILE_SECONDS = 1.0
 """Time between two reconciliations of the changing queries."""
 
 
@@ -51,7 +51,7 @@ class Supervisor:
         self._watches = [self._watch(query) for query in queries]
         self._more = more
         self._passing: dict[tuple[str, int], Watch] = {}
-        self._looked_at = 0.0
+        self._reconciled_at = 0.0
 
     def run(self, epoch: int, stop: threading.Event, lost: threading.Event) -> None:
         """Run the queries until stopped or leadership is lost; raises SparkEnded if Java died."""
@@ -73,9 +73,9 @@ class Supervisor:
 
     def _reconcile(self) -> None:
         """Stop queries that are no longer wanted, and watch new ones."""
-        if self._more is None or monotonic() < self._looked_at + LOOK_SECONDS:
+        if self._more is None or monotonic() < self._reconciled_at + RECONCILE_SECONDS:
             return
-        self._looked_at = monotonic()
+        self._reconciled_at = monotonic()
         try:
             wanted = {(query.name, query.seq): query for query in self._more.wanted()}
         except StoreError as error:

@@ -50,7 +50,7 @@ class WarmUp:
         with suppress(*_TROUBLE):
             self._query = _start(spark, self._folder.name)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Stop it once it has run its batches."""
         with suppress(*_TROUBLE):
             progress = self._query.lastProgress if self._query is not None else None

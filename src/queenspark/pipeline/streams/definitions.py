@@ -12,7 +12,7 @@ from ...sql import Plan, SqlError, thaw
 from ...sql.running import RecordStage, RowStage, engine_spec, reads_headers
 from ...store.definitions import Definition, Repeats, spec_of
 from ...store.position import Position
-from ...store.progress import End, Place, Stream
+from ...store.progress import End, ReadPoint, Stream
 from ...windows import Engine, WindowSpec
 from ...windows.membership import created_before, is_over
 
@@ -119,7 +119,7 @@ class Definitions:
         following = self.by_stream.get((stream[0], stream[1] + 1))
         if body.until is not None and following is not None and following.body.emits_after is not None:
             # The next version emits all windows open then.
-            return start.place(stream)[:2] < (body.until.txid, body.until.id)
+            return start.read_point(stream)[:2] < (body.until.txid, body.until.id)
         spec = self.specs.get(stream)
         return spec is None or not is_over(spec, body.until_us, start.tick)
 
@@ -181,12 +181,12 @@ class Definitions:
     def is_silent(self, stream: Stream, end: End) -> bool:
         """Whether the version emits nothing in a batch with this end."""
         after = self.by_stream[stream].body.emits_after
-        return after is not None and end.place(stream)[:2] <= (after.txid, after.id)
+        return after is not None and end.read_point(stream)[:2] <= (after.txid, after.id)
 
-    def repeats(self, stream: Stream, place: Place) -> Repeats | None:
+    def repeats(self, stream: Stream, point: ReadPoint) -> Repeats | None:
         """The rows of a batch starting at a position that an earlier version may have emitted."""
         repeats = self.by_stream[stream].body.repeats
-        is_past = repeats is None or (place[:2] >= (repeats.txid, repeats.id) and place[2] >= repeats.us)
+        is_past = repeats is None or (point[:2] >= (repeats.txid, repeats.id) and point[2] >= repeats.us)
         return None if is_past else repeats
 
     def queues(self, streams: set[Stream]) -> list[int]:

@@ -70,11 +70,11 @@ def next_body(
 ) -> Body:
     """Build the version that continues from the end of the earlier run."""
     body = now.by_stream[stream].body
-    begin = min(Position(*end.place(stream)[:2]) for end in earlier)
+    begin = min(Position(*end.read_point(stream)[:2]) for end in earlier)
     if body.emits_after is not None and begin < (cut := Position(body.emits_after.txid, body.emits_after.id)):
         # It had not emitted anything yet: its predecessor had, up to there.
         before = (stream[0], stream[1] - 1)
-        begin = min(cut, *(Position(*end.place(before)[:2]) for end in earlier))
+        begin = min(cut, *(Position(*end.read_point(before)[:2]) for end in earlier))
     begin = begin if failed_at is None else min(begin, failed_at)
     txid, id_, tick = max(end.live for end in earlier)
     reasons = f"retention has removed records of {', '.join(gone)}"

@@ -12,7 +12,7 @@ from ...sql.keys import shortened
 from ...sql.running import RowStage, shown_windows
 from ...sql.running.rows import Given
 from ...store.definitions import Repeats
-from ...store.progress import Place, Stream
+from ...store.progress import ReadPoint, Stream
 from ...store.window_sink import REPEATS, Parts
 from ...windows import Engine, Report, Result, State
 from ...windows.layout import in_version
@@ -48,7 +48,7 @@ class Outcome:
         given: Unpacked,
         failed: Mapping[Stream, str],
         over: set[Stream],
-        place: Callable[[Stream], Place],
+        point: Callable[[Stream], ReadPoint],
     ) -> None:
         self._definitions = definitions
         self._engine = engine
@@ -56,7 +56,7 @@ class Outcome:
         self._result = result
         self._given = given
         self._over = over
-        self._place = place
+        self._read_point = point
         self.failed = dict(failed)
         self._windows: list[pl.DataFrame] = []
         self._rows = [self._spoken(given.rows)]
@@ -125,7 +125,7 @@ class Outcome:
             self._windows.append(shown_windows(plan, given))
         else:
             self._rows.append(given.rows.select(list(ROWS)))
-            repeats = self._definitions.repeats(stream, self._place(stream))
+            repeats = self._definitions.repeats(stream, self._read_point(stream))
             if repeats is not None:
                 self._note_repeats(stream, plan, repeats, frame, given.rows["transaction_id"])
 
@@ -221,7 +221,7 @@ class Outcome:
 
     def _failures(self) -> pl.DataFrame:
         """Failed jobs, with the position of their state."""
-        rows = [(*stream, *self._place(stream), reason) for stream, reason in self.failed.items()]
+        rows = [(*stream, *self._read_point(stream), reason) for stream, reason in self.failed.items()]
         return pl.DataFrame(rows, schema=_FAILURES, orient="row")
 
     def _stats(self, windows: pl.DataFrame, rows: pl.DataFrame, dead: pl.DataFrame) -> pl.DataFrame:

@@ -34,17 +34,17 @@ def starts(start: Offset, before: Definitions, now: Definitions) -> Starts:
     alive = now.alive(start)
     if before is now:  # no new streams and no new sources
         behind = {
-            stream: place for name, place in start.behind.items() if (stream := stream_of(name)) in alive
+            stream: point for name, point in start.behind.items() if (stream := stream_of(name)) in alive
         }
         return Starts(
             set(alive).difference(behind),
-            {stream: Position(place[0], place[1]) for stream, place in behind.items()},
+            {stream: Position(point[0], point[1]) for stream, point in behind.items()},
             [],
         )
     for stream, row in alive.items():
         known = before.by_stream.get(stream)
-        if (place := start.behind.get(name_of(stream))) is not None:
-            found.behind[stream] = Position(place[0], place[1])
+        if (point := start.behind.get(name_of(stream))) is not None:
+            found.behind[stream] = Position(point[0], point[1])
         elif known is None and now.begin(stream) < position:
             found.behind[stream] = now.begin(stream)
         else:
@@ -87,7 +87,7 @@ def ranges(start: Offset, end: Offset, before: Definitions, now: Definitions) ->
     for after, streams in cohorts(at.behind).items():
         ends: dict[Position, set[Stream]] = {}
         for stream in streams:
-            txid, id_, _ = end.place(stream)
+            txid, id_, _ = end.read_point(stream)
             ends.setdefault(Position(txid, id_), set()).add(stream)
         for upto, some in ends.items():
             found += _ranges(now, some, after, upto) if upto > after else []

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from ...store.encryption import Cipher
 from ...store.pipeline import News, PipelineStore
 from ...store.position import LARGEST, Position
-from ...store.progress import Place, Stream, name_of
+from ...store.progress import ReadPoint, Stream, name_of
 from ...store.steps import Steps
 from ...windows.layout import NEVER
 from ..kept import Kept
@@ -40,8 +40,8 @@ _ARROW = pa.schema([("bucket", pa.int32()), ("end", pa.string()), ("records", pa
 SPLIT_ROWS = 100_000
 # Spark polls the latest offset every 10 ms; each call waits up to this long for new messages.
 WAIT_SECONDS = 1.0
-_LOOK_SECONDS = 0.02  # while safe time does not advance, poll with exponential backoff
-_LOOK_LONGEST = 0.5
+_POLL_SECONDS = 0.02  # while safe time does not advance, poll with exponential backoff
+_POLL_LONGEST = 0.5
 
 
 class StreamsOptions(msgspec.Struct, frozen=True):
@@ -138,7 +138,7 @@ class StreamsReader(DataSourceStreamReader):
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_rows
         before = Offset.parse(start)
         deadline = time.monotonic() + WAIT_SECONDS
-        pause = _LOOK_SECONDS
+        pause = _POLL_SECONDS
         self._store.listen()
         if before.n == 0:
             begin_versions(self._store, before.run)
@@ -152,9 +152,9 @@ class StreamsReader(DataSourceStreamReader):
                 return start
             until_close = (news.next_close - news.now) / 1e6 if news.next_close is not None else left
             if until_close <= 0:
-                self._store.look()
+                self._store.sample_clock()
                 time.sleep(min(pause, left))
-                pause = min(2 * pause, _LOOK_LONGEST)
+                pause = min(2 * pause, _POLL_LONGEST)
             else:
                 self._store.wait(min(left, until_close), self._definitions(news.seq).queue_names)
 
@@ -181,7 +181,7 @@ class StreamsReader(DataSourceStreamReader):
             position = max(position, upto)
         read = live.messages
         budget = max(most - read, min(SPLIT_ROWS, most))
-        behind = {name_of(stream): place for stream, place in held.items()}
+        behind = {name_of(stream): point for stream, point in held.items()}
         waiting = list(cohorts(at.behind).items())
         turn = start.n % len(waiting) if waiting else 0
         for after, streams in waiting[turn:] + waiting[:turn]:
@@ -210,14 +210,14 @@ class StreamsReader(DataSourceStreamReader):
             behind=behind, again=floor is not None,
         )  # fmt: skip
 
-    def _held(self, start: Offset, at: Starts, now: Definitions, news: News) -> dict[Stream, Place]:
+    def _held(self, start: Offset, at: Starts, now: Definitions, news: News) -> dict[Stream, ReadPoint]:
         """Return the jobs on hold: paused, failed, or with a full output queue. They keep their position.
 
         A failed one goes back to the position of its state.
         """
-        failed = {(stream, version): (run, place) for stream, version, run, *place in news.failures}
+        failed = {(stream, version): (run, point) for stream, version, run, *point in news.failures}
         full = self._store.full_queues() if now.plans else set()
-        held: dict[Stream, Place] = {}
+        held: dict[Stream, ReadPoint] = {}
         waiting = (
             {stream for stream in now.plans if now.window_queues.get(stream[0]) in full} if full else set()
         )
@@ -231,14 +231,14 @@ class StreamsReader(DataSourceStreamReader):
             if stream not in at.live and stream not in at.behind:
                 continue
             is_broken = stream in now.broken
-            place = start.place(stream)
+            point = start.read_point(stream)
             if stream in at.behind:
-                place = start.behind.get(name_of(stream), (*at.behind[stream], NEVER))
+                point = start.behind.get(name_of(stream), (*at.behind[stream], NEVER))
             if is_broken and stream not in failed:
-                self._store.note_failure(stream, start, place, now.broken[stream])
+                self._store.note_failure(stream, start, point, now.broken[stream])
             if stream in failed and failed[stream][0] == start.run:
-                place = min(place, (failed[stream][1][0], failed[stream][1][1], failed[stream][1][2]))
-            held[stream] = place
+                point = min(point, (failed[stream][1][0], failed[stream][1][1], failed[stream][1][2]))
+            held[stream] = point
         for stream in held:
             at.live.discard(stream)
             at.behind.pop(stream, None)

@@ -17,7 +17,7 @@ import pandas as pd
 import polars as pl
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
-from ...store.progress import End, Place, Stream, name_of, stream_of
+from ...store.progress import End, ReadPoint, Stream, name_of, stream_of
 from ...store.steps import Steps
 from ...store.window_sink import Bucket, Parts, Pushed, WindowSink
 from ...windows import Engine, Result, State
@@ -100,7 +100,7 @@ class WindowProcessor(StatefulProcessor):
         if not counting or records.is_empty():
             return records
         streams = pl.DataFrame(counting, schema=_COUNTING, orient="row")
-        floors = sink_of_this_process(self._url).counted_from(self._place(bucket), batch.end, streams)
+        floors = sink_of_this_process(self._url).counted_from(self._sink_bucket(bucket), batch.end, streams)
         floor = records.select("stream", "version", "key", "txid", "id").join(
             floors, on=["stream", "version", "key"], how="left", maintain_order="left"
         )
@@ -111,13 +111,13 @@ class WindowProcessor(StatefulProcessor):
         progress = batch.end.progress(
             next_close=outcome.report.next_close_us, records=records, seconds=round(seconds, 4)
         )
-        return sink_of_this_process(self._url).push(self._place(bucket), progress, self.parts(outcome))
+        return sink_of_this_process(self._url).push(self._sink_bucket(bucket), progress, self.parts(outcome))
 
     def parts(self, outcome: Outcome) -> Parts:
         """The part of an outcome to push."""
         return outcome.parts()
 
-    def _place(self, bucket: int) -> Bucket:
+    def _sink_bucket(self, bucket: int) -> Bucket:
         return Bucket(self._epoch, self._buckets.index(bucket), len(self._buckets), self.job)
 
     def definitions(self, seq: int) -> Definitions:
@@ -203,7 +203,7 @@ class Step:
             for stream in found
             if stream in self._alive
             and stream in self._definitions.plans
-            and self._batch.end.place(stream) > self._place(stream)
+            and self._batch.end.read_point(stream) > self._read_point(stream)
         }
 
     def _rehearse(self, failed: Mapping[Stream, str]) -> None:
@@ -238,7 +238,7 @@ class Step:
                 given.without(failed),
                 failed,
                 self._over(),
-                self._place,
+                self._read_point,
             )
             if outcome.failed.keys() == failed.keys():
                 return outcome
@@ -248,25 +248,27 @@ class Step:
         """Save the state, and the positions of jobs that failed here or elsewhere."""
         end = self._batch.end
         cursors = {
-            name: cursor for name, cursor in self._cursors.items() if end.place(stream_of(name))[:2] < cursor
+            name: cursor
+            for name, cursor in self._cursors.items()
+            if end.read_point(stream_of(name))[:2] < cursor
         }
         for stream in self.outcome.failed:
-            cursors[name_of(stream)] = self._cursors.get(name_of(stream), self._place(stream)[:2])
+            cursors[name_of(stream)] = self._cursors.get(name_of(stream), self._read_point(stream)[:2])
         self._states.save(self._bucket, self._before, self.outcome.state, cursors)
 
     def _moved_back(self, cursors: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
         """Move back the cursors of jobs that failed in another bucket."""
         found = dict(cursors)
-        for name, place in self._batch.end.behind.items():
-            before = self._place(stream_of(name))[:2]
-            if (place[0], place[1]) < before and name not in found:
+        for name, point in self._batch.end.behind.items():
+            before = self._read_point(stream_of(name))[:2]
+            if (point[0], point[1]) < before and name not in found:
                 found[name] = before
         return found
 
-    def _place(self, stream: Stream) -> Place:
+    def _read_point(self, stream: Stream) -> ReadPoint:
         """The position of a stream before the batch."""
         if stream in self._known:
-            return self._batch.start.place(stream)
+            return self._batch.start.read_point(stream)
         if stream not in self._definitions.by_stream:
             return self._batch.start.live
         return (*self._definitions.begin(stream), NEVER)
@@ -299,9 +301,9 @@ def sink_of_this_process(url: str) -> WindowSink:
 def _ticks(end: End, streams: Collection[Stream]) -> dict[Stream, int]:
     """The safe time of some streams."""
     found = dict.fromkeys(streams, end.tick)
-    for name, place in end.behind.items():
+    for name, point in end.behind.items():
         if (stream := stream_of(name)) in found:
-            found[stream] = place[2]
+            found[stream] = point[2]
     return found
 
 

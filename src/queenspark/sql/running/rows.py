@@ -59,7 +59,7 @@ class RowStage:
         ]
         self._errors = {f"{slot}!": each.error for slot, each in results.items() if each.can_fail}
         # A Kafka record is identified by its offset: its txid may depend on when it was read.
-        self._place = ["id"] if plan.relation.kind == "kafka" else ["txid", "id"]
+        self._position = ["id"] if plan.relation.kind == "kafka" else ["txid", "id"]
         self._by_record = plan.kind != "window" or plan.emission == "changes"
         #: Rows of groups, emitted at the end of the source.
         self._at_end = plan.kind == "unwindowed" and plan.emission == "final"
@@ -146,7 +146,7 @@ class RowStage:
             job = pl.col("window_id") if plan.kind == "window" else pl.lit(self._id)
             ids = pl.concat_str([job, self._record_text()], separator=":")
             headers = self._headers(from_micros(pl.col("time_us")), revision, None)
-            place = [pl.lit(0, dtype=pl.Int64).alias("order")]
+            position = [pl.lit(0, dtype=pl.Int64).alias("order")]
         else:
             ids = pl.format("{}:r{}", "window_id", "revision")
             headers = self._headers(from_micros(pl.col("end_us") - 1), revision, pl.col("replaces"))
@@ -154,14 +154,15 @@ class RowStage:
             # A session comes after the sessions that it replaces; revisions come in order.
             inner_first = -pl.col("start_us") if is_session else pl.lit(0, dtype=pl.Int64)
             revisions = pl.col("revision").cast(pl.Int64)
-            place = [pl.col("end_us").alias("order"), inner_first.alias("txid"), revisions.alias("id")]
+            position = [pl.col("end_us").alias("order"), inner_first.alias("txid"), revisions.alias("id")]
         return [
-            self._payload().alias("payload"), headers.alias("headers"), ids.alias("transaction_id"), *place,
+            self._payload().alias("payload"), headers.alias("headers"), ids.alias("transaction_id"),
+            *position,
         ]  # fmt: skip
 
     def _record_text(self) -> pl.Expr:
         """The record part of a row id."""
-        return pl.concat_str(self._place, separator="-")
+        return pl.concat_str(self._position, separator="-")
 
     def _failures(self, frame: pl.DataFrame) -> list[pl.Expr]:
         """The errors of the aggregates by column name."""

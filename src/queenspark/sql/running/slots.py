@@ -38,7 +38,7 @@ def slots_of(plan: Plan) -> Slots | None:
 
     found = []
     results = {}
-    for number, aggregate in enumerate(sorted(plan.aggregates, key=_place)):
+    for number, aggregate in enumerate(sorted(plan.aggregates, key=_order)):
         found.append(
             Slot(
                 function=aggregate.function.lower(),
@@ -69,7 +69,7 @@ def _parameter(aggregate: Aggregate) -> float | int | None:
     return int(aggregate.parameter) if aggregate.function == "LAG" else float(aggregate.parameter)
 
 
-def _place(aggregate: Aggregate) -> tuple[str, ...]:
+def _order(aggregate: Aggregate) -> tuple[str, ...]:
     """The sort key of aggregates: their engine properties, then their text."""
     types = " ".join(map(str, aggregate.input_types))
     flags = (aggregate.distinct, aggregate.ignore_nulls, aggregate.where is None, aggregate.rows)

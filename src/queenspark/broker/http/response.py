@@ -17,7 +17,7 @@ JSON_LINES = b"application/x-ndjson"
 _encode = msgspec.json.Encoder().encode
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """Status, body and additional headers of a response."""
 
     status: int
@@ -48,12 +48,12 @@ class Error(msgspec.Struct, rename="camel"):
     column: int | msgspec.UnsetType = msgspec.UNSET
 
 
-def json(value: Any, status: int = 200) -> Answer:
+def json(value: Any, status: int = 200) -> Response:
     """Build a JSON response."""
-    return Answer(status, _encode(value))
+    return Response(status, _encode(value))
 
 
-def failure(error: ApiError, request_id: str | None = None) -> Answer:
+def failure(error: ApiError, request_id: str | None = None) -> Response:
     """Build the response for an error."""
     headers = []
     if error.retry_after is not None:
@@ -64,7 +64,7 @@ def failure(error: ApiError, request_id: str | None = None) -> Answer:
         headers.append((b"allow", ", ".join(error.allow).encode()))
     line, column = error.at or (msgspec.UNSET, msgspec.UNSET)
     body = Error(error.message, error.code, error.retryable, request_id or msgspec.UNSET, line, column)
-    return Answer(error.status, _encode(body), headers=tuple(headers))
+    return Response(error.status, _encode(body), headers=tuple(headers))
 
 
-NOTHING = Answer(204)
+NOTHING = Response(204)
