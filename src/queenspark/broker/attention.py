@@ -215,7 +215,7 @@ ROUTES = [
         "GET",
         "/api/v1/attention",
         attention,
-        "What the caller should look at",
+        "Problems that need attention",
         Right.KNOWN,
         {200: AttentionList},
     ),

@@ -244,7 +244,7 @@ ROUTES = [
         "GET",
         "/api/v1/system/maintenance/pop",
         get_pop_maintenance,
-        "Whether pops answer with nothing",
+        "Whether pop maintenance is on",
         Right.SYSTEM_READ,
         {200: Maintenance},
     ),
