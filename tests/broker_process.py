@@ -17,7 +17,7 @@ import httpx2
 
 LOG_LINES = 200
 PORTS = 2000
-"""Of each worker of the tests; all lie below those that the system gives to whoever connects."""
+"""Per test worker; below the system's range of ephemeral ports."""
 
 
 def _own_ports() -> Iterator[int]:
@@ -32,7 +32,7 @@ _ports = _own_ports()
 
 
 def free_port() -> int:
-    """A port that nobody listens on, and that nobody else will take."""
+    """A free port, reserved for the caller."""
     for port in _ports:
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
@@ -86,7 +86,7 @@ class Broker:
             time.sleep(0.02)
 
     def healthy(self) -> bool:
-        """Whether the broker answers that it is healthy."""
+        """Whether the broker reports that it is healthy."""
         try:
             # Reading certificates, which plain HTTP needs none of, would take longer than the request.
             return httpx2.get(f"{self.url}/health", timeout=2.0, verify=False).status_code == 200
@@ -109,6 +109,6 @@ class Broker:
         self.process.wait()
 
     def log(self) -> str:
-        """The end of what the broker logged."""
+        """The end of the broker's log."""
         lines = self.log_file.read_text(errors="replace").splitlines() if self.log_file.exists() else []
         return "\n".join(lines[-LOG_LINES:])

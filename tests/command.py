@@ -14,7 +14,7 @@ from queenspark.cli import main
 
 @dataclass(frozen=True)
 class Result:
-    """What a command left: its exit code and what it printed."""
+    """The result of a command: its exit code and its output."""
 
     code: int
     out: str

@@ -1,4 +1,4 @@
-"""What the tests share: sizes, PostgreSQL servers, databases and brokers."""
+"""Shared fixtures: sizes, PostgreSQL servers, databases and brokers."""
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 StartBroker = Callable[..., Broker]
 
-#: Tests that share what is dear to start, and stay in one worker: a system, a Spark session, a dashboard.
+#: Tests that share an expensive fixture and stay in one worker: a system, a Spark session, a dashboard.
 SHARING = {
     "system": ("tests/system/", "tests/examples/", "tests/external/test_in_spark.py"),
     "spark": ("tests/pipeline/", "tests/kafka/", "tests/cli/test_demo.py", "tests/cli/test_up.py"),
@@ -113,7 +113,7 @@ def postgres_15() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def system_postgres() -> Iterator[PostgresServer]:
-    """The server of what runs together with Spark, and writes all the time."""
+    """The server for tests with Spark, which writes all the time."""
     with temporary_postgres(durable=False) as postgres:
         yield PostgresServer(postgres)
 
@@ -227,7 +227,7 @@ def warm_up(system: System) -> None:
 
 
 def _move_elsewhere(url: str) -> None:
-    """Give the database a time zone, half an hour off; nobody is to notice."""
+    """Give the database an unusual time zone, half an hour off, which must not matter."""
     with psycopg.connect(url, autocommit=True) as connection:
         name = sql.Identifier(connection.info.dbname)
         connection.execute(sql.SQL("ALTER DATABASE {} SET timezone = 'Asia/Kolkata'").format(name))

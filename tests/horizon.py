@@ -5,9 +5,9 @@ from tests.wire.deadline import eventually
 
 
 def wait_for_horizon(database_url: str) -> None:
-    """Wait until all that was committed lies below the horizon.
+    """Wait until all committed messages are below the horizon.
 
-    A broker has short transactions of its own: one that is held up hides what was pushed after it began.
+    A broker has short transactions of its own: a delayed one hides later pushes.
     """
     with connect(database_url) as connection:
         row = connection.execute("SELECT frontier()").fetchone()

@@ -1,4 +1,4 @@
-"""Looking at processes, as far as the tests need it."""
+"""Inspection of processes for the tests."""
 
 from pathlib import Path
 
@@ -26,12 +26,12 @@ def program_of(pid: int) -> str:
 
 
 def arguments_of(pid: int) -> list[str]:
-    """What a process was called with; nothing when it is gone."""
+    """The command line of a process; empty if it is gone."""
     return _text(pid, "cmdline").split("\0")
 
 
 def members(session: int) -> list[int]:
-    """The living processes of a session, whoever has started them."""
+    """The living processes of a session, whatever their parent."""
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     return [pid for pid in pids if _fields(pid)[3:4] == [str(session)] and not gone(pid)]
 

@@ -31,7 +31,7 @@ def page(name: str) -> str:
 
 
 def first_cells(text: str) -> set[str]:
-    """What stands in backquotes at the beginning of the rows of all tables."""
+    """The backquoted text at the beginning of the rows of all tables."""
     return set(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE))
 
 

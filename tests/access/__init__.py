@@ -1,1 +1,1 @@
-"""Access control: who a caller is, and what they may do."""
+"""Access control: the identity of a caller, and its rights."""

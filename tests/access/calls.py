@@ -73,7 +73,7 @@ def path_of(route: Route, name: str) -> str:
 
 
 def call(client: httpx2.Client, route: Route, name: str, credential: str | None) -> httpx2.Response:
-    """A request that is right in everything but, perhaps, who sends it."""
+    """A valid request, except perhaps for its caller."""
     which = (route.method, route.path)
     assert route.body is None or which in BODIES, f"tests/access/calls.py has no body for {which}"
     return client.request(

@@ -18,7 +18,7 @@ As = Callable[[str | None], Api]
 
 @pytest.fixture(scope="package")
 def issuer() -> Iterator[Issuer]:
-    """Somebody who publishes the public keys of tokens."""
+    """An issuer that publishes the public keys of its tokens."""
     with publishing() as issuer:
         issuer.keys = [public(algorithm) for algorithm in ("RS256", "ES256", "EdDSA")]
         yield issuer
@@ -34,7 +34,7 @@ def closed(module_broker: StartBroker, issuer: Issuer) -> Broker:
 
 @pytest.fixture(scope="module")
 def as_(closed: Broker) -> Iterator[As]:
-    """The API of the closed broker as the owner of a credential sees it; None for somebody without one."""
+    """The API of the closed broker as seen by the owner of a credential; None for an anonymous caller."""
     apis: dict[str | None, Api] = {}
 
     def api(credential: str | None) -> Api:

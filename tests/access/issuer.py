@@ -1,4 +1,4 @@
-"""Somebody who issues tokens: keys of every algorithm, and a JWKS that a small server publishes."""
+"""A token issuer: keys of every algorithm, and a JWKS published by a small server."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""Requests that nobody sends by accident: each gets a clear answer, and the broker lives on."""
+"""Malicious requests: each gets a clear response, and the broker survives."""
 
 import gzip
 import json
@@ -97,7 +97,7 @@ def test_a_head_without_an_end_is_431(hasty: Broker, api: Api) -> None:
         assert ends_with(endless)[:12] in (b"HTTP/1.1 431", b"")
 
 
-def test_many_idle_connections_keep_nobody_out(hasty: Broker, api: Api, full_size: bool) -> None:
+def test_many_idle_connections_do_not_block_others(hasty: Broker, api: Api, full_size: bool) -> None:
     with ExitStack() as open_ones:
         count = 10_000 if full_size else 300
         for _ in range(count):
@@ -169,7 +169,7 @@ def test_a_body_that_is_too_large_is_413(module_broker: StartBroker) -> None:
         assert small.get("/health").status_code == 200
 
 
-def test_requests_on_one_connection_are_answered_one_by_one(hasty: Broker, api: Api) -> None:
+def test_requests_on_one_connection_are_served_in_order(hasty: Broker, api: Api) -> None:
     with RawConnection(hasty.port) as connection:
         connection.send(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 50)
         statuses = ends_after(connection, 50)

@@ -21,7 +21,7 @@ STATEMENTS = re.findall(r"^```sql\n(.*?)^```", PAGE.read_text(), re.MULTILINE | 
 
 
 def as_role(url: str, role: str) -> str:
-    """The URL of a database for another role; the tests' server believes everybody."""
+    """The URL of a database for another role; the tests' server trusts every role."""
     return psycopg.conninfo.make_conninfo(url, user=role)
 
 
@@ -100,7 +100,7 @@ def test_what_a_role_does_not_need_is_denied(granted: str, role: str, statement:
         connection.execute(statement.encode())
 
 
-def test_a_role_that_may_not_migrate_is_told_who_has_to(granted: str) -> None:
+def test_a_role_that_may_not_migrate_is_told_to_use_the_owner(granted: str) -> None:
     url = as_role(granted, "queenspark_broker")
     assert migrate(url) == []
     with psycopg.connect(granted, autocommit=True) as connection:

@@ -41,12 +41,12 @@ def test_serve_refuses_to_be_open_to_the_network(
     assert "--insecure" in refused.err
 
 
-def test_without_access_control_everybody_is_anonymous_and_may_do_everything(shared_broker: object) -> None:
+def test_without_access_control_every_caller_is_anonymous_with_all_rights(shared_broker: object) -> None:
     with Api(shared_broker.url) as api:  # type: ignore[attr-defined]
         me = api.read("/api/v1/me")
         assert (me["kind"], me["role"], me["accessControl"]) == ("anonymous", None, False)
         assert "access:admin" in me["rights"]
-        # A credential does no harm, and is not looked at.
+        # A credential is harmless, and ignored.
         assert api.http.get("/api/v1/me", headers={"X-API-Key": "whatever"}).json() == me
 
 

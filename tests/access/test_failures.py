@@ -1,4 +1,4 @@
-"""Failed log-ins slow down, without locking out those who are known."""
+"""Failed logins slow down, without locking out known callers."""
 
 import pytest
 

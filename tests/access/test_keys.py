@@ -51,7 +51,7 @@ def test_a_key_is_taken_from_either_header(closed: Broker, key: MakeKey) -> None
         assert status(("Authorization", f"Basic {good}")) == 401
         assert status(("Authorization", good)) == 401
         assert status(("Authorization", "Bearer")) == 401
-        # Which of two counts is a question that proxies and servers answer differently.
+        # Proxies and servers disagree on which of two counts.
         assert status(("Authorization", f"Bearer {good}"), ("X-API-Key", good)) == 401
         assert status(("Authorization", f"Bearer {good}"), ("Authorization", f"Bearer {good}")) == 401
 
@@ -165,7 +165,7 @@ def test_only_administrators_of_everything_see_keys(as_: As, key: MakeKey) -> No
             assert "lacks the right access:admin" in refused(response, 403)
 
 
-def test_messages_say_who_pushed_them(as_: As, key: MakeKey, queue: str) -> None:
+def test_messages_carry_their_producer(as_: As, key: MakeKey, queue: str) -> None:
     api = as_(key("producer", role="admin"))
     api.push_items(
         [{"queue": queue, "payload": 1, "headers": {"tenant": "north"}}, {"queue": queue, "payload": 2}]

@@ -1,4 +1,4 @@
-"""Every route, against everybody: without a token, with a wrong one, of each role and of each scope."""
+"""Every route with every kind of caller: without a token, with a wrong one, of each role and scope."""
 
 from collections.abc import Callable, Iterator
 
@@ -73,7 +73,7 @@ def test_a_role_or_scope_that_lacks_the_right_is_403(
             assert str(route.right) in response.json()["error"]
 
 
-#: What these do with names outside the scopes is in test_reach.py: they have none, or look them up.
+#: Their behaviour with names outside the scopes is in test_reach.py: they have none, or look them up.
 _WITHOUT_A_NAME = ("system", "access", "sql", "known")
 
 
@@ -89,7 +89,7 @@ def test_a_name_outside_the_scopes_is_as_if_it_did_not_exist(
         if route.right in PARTS and response.status_code == 403:
             continue
         if response.status_code == 200:
-            # A list without it, or an answer about something that is not there.
+            # A list without it, or a response about a missing object.
             assert "theirs" not in response.text.replace('"queue":"theirs"', ""), f"{holder}: {response.text}"
             body = response.json()
             assert not isinstance(body, dict) or not body.get("success") or not body.get("count"), body
@@ -121,5 +121,5 @@ def test_paths_and_headers_do_not_get_anybody_past(closed: Broker, client: httpx
     ):  # fmt: skip
         assert client.get("/api/v1/keys", headers={header: "127.0.0.1"}).status_code in (400, 401), header
     assert client.head("/api/v1/keys").status_code == 401
-    # OPTIONS tells the methods of a path, which the OpenAPI document tells everybody anyway.
+    # OPTIONS lists the methods of a path, which the OpenAPI document publishes anyway.
     assert client.options("/api/v1/keys").content == b""

@@ -1,4 +1,4 @@
-"""Names outside the scopes: not read, changed or listed, and not told apart from what does not exist."""
+"""Names outside the scopes: not readable, changeable or listed, and treated as missing."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +31,7 @@ def theirs(us: str) -> str:
 
 @pytest.fixture
 def scoped(as_: As, key: MakeKey, us: str) -> Api:
-    """Somebody who may do everything with what begins with `us`."""
+    """A caller with all rights on names that begin with `us`."""
     return as_(key(us, scopes=[f"queue:{us}*:*", f"stream:{us}/*:*", f"job:{us}*:*"]))
 
 
@@ -51,7 +51,7 @@ def both(admin: Api, mine: str, theirs: str) -> tuple[str, str]:
     return mine, theirs
 
 
-def test_lists_leave_out_what_is_not_ones_own(scoped: Api, both: tuple[str, str]) -> None:
+def test_lists_hide_names_outside_the_scopes(scoped: Api, both: tuple[str, str]) -> None:
     mine, theirs = both
     lists = {
         "/api/v1/resources/queues": "queues",

@@ -1,4 +1,4 @@
-"""Scopes: patterns of names, what each gives, and together with roles."""
+"""Scopes: patterns of names, the rights they grant, and their combination with roles."""
 
 import fnmatch
 
@@ -53,7 +53,7 @@ def test_patterns_are_those_of_the_shell(pattern: str, name: str) -> None:
     assert Scope("queue", pattern, "push").covers(name) == fnmatch.fnmatchcase(name, pattern)
 
 
-def test_a_role_and_scopes_allow_what_both_allow() -> None:
+def test_a_role_and_scopes_allow_their_intersection() -> None:
     both = Caller.known("x", "key", "read-only", parse_scopes(["queue:a:*", "jobs:admin"]))
     assert both.may(Right.QUEUE_READ, "a")
     assert not both.may(Right.QUEUE_READ, "b")
@@ -63,7 +63,7 @@ def test_a_role_and_scopes_allow_what_both_allow() -> None:
     assert not both.can(Right.SYSTEM_READ)
 
 
-def test_without_role_and_scopes_one_may_only_ask_who_one_is() -> None:
+def test_without_role_and_scopes_only_the_identity_is_readable() -> None:
     assert Caller.known("x", "token", None, None).rights == {Right.PUBLIC, Right.KNOWN}
 
 

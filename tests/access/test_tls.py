@@ -77,7 +77,7 @@ def test_a_broker_of_another_authority_is_not_believed(
             queen.queue("q").push(1)
 
 
-def test_the_environment_says_who_one_is(
+def test_the_environment_identifies_the_client(
     server: TlsBroker, authority: Authority, secret: str, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("QUEENSPARK_CA", str(authority.file))
@@ -145,7 +145,7 @@ def test_a_renewed_certificate_is_used_without_a_restart(
 
 
 def replace(source: Path, target: Path) -> None:
-    """As renewal does it: a new file in place of the old one."""
+    """Replace the file, as a renewal does."""
     copied = target.with_suffix(".new")
     shutil.copy(source, copied)
     os.replace(copied, target)

@@ -26,7 +26,7 @@ ME = "/api/v1/me"
 
 
 @pytest.mark.parametrize("algorithm", ["HS256", "RS256", "ES256", "EdDSA"])
-def test_a_token_says_who_one_is(as_: As, algorithm: str) -> None:
+def test_a_token_identifies_the_caller(as_: As, algorithm: str) -> None:
     header = {} if algorithm == "HS256" else {"kid": KEYS[algorithm].kid}
     me = as_(token(algorithm, header=header, sub="bert", role="read-write")).read(ME)
     assert (me["name"], me["kind"], me["role"], me["scopes"]) == ("bert", "token", "read-write", None)

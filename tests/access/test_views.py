@@ -1,4 +1,4 @@
-"""The routes behind the dashboard: only of what the caller may see; and files only for administrators."""
+"""The routes behind the dashboard: limited to visible objects; and files only for administrators."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_a_stream_of_others_has_no_timeline(as_: As, key: MakeKey, us: str) -> N
     assert refused(scoped.get(window, namespace=f"not{us}"), 404) == "Stream not found"
 
 
-def test_attention_is_about_what_the_caller_may_see(as_: As, key: MakeKey, admin: Api, us: str) -> None:
+def test_attention_lists_only_visible_objects(as_: As, key: MakeKey, admin: Api, us: str) -> None:
     eventually(lambda: f"mail of not{us}" in texts(admin), within=30)
     all_of_us = [f"queue:{us}*:read", f"stream:{us}/*:read", f"job:{us}*:read"]
     scoped = as_(key("all of us", scopes=all_of_us))

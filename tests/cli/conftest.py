@@ -42,7 +42,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def sql(shared_broker: Broker) -> Iterator[Sql]:
-    """The broker's SQL, and what the pipeline does."""
+    """The broker's SQL, and a stand-in for the pipeline."""
     with Api(shared_broker.url, shared_broker.database_url) as api:
         yield Sql(api)
 

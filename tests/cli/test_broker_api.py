@@ -1,4 +1,4 @@
-"""What people see when the broker is away, or is something else."""
+"""Errors when the broker is down, or another server responds."""
 
 import http.server
 import threading

@@ -84,7 +84,7 @@ class OnTerminal:
 
 @pytest.fixture
 def demo(folder: Path) -> Iterator[OnTerminal]:
-    """A demo; what is left of it when the test fails is killed."""
+    """A demo; its remaining processes are killed when the test fails."""
     running = OnTerminal(folder)
     yield running
     for pid in [running.process.pid, *descendants(running.process.pid)]:
@@ -105,7 +105,7 @@ WHEN = [
 def test_ctrl_c_on_a_terminal_ends_it_cleanly_at_any_time(demo: OnTerminal, folder: Path, when: str) -> None:
     demo.wait_for(b"starting Spark" if "with Spark" in when else b"Starting PostgreSQL")
     if when == "while PostgreSQL is made":  # by initdb, and by the servers that it runs for a moment
-        made = "queenspark-demo-*/data/postgres"  # it may be over before we look
+        made = "queenspark-demo-*/data/postgres"  # it may be over before the first check
         eventually(lambda: is_being_made(demo.process.pid) or [*folder.glob(made)], within=30)
     elif "with Spark" in when:
         eventually(lambda: "java" in map(program_of, descendants(demo.process.pid)), within=60)

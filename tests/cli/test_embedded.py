@@ -147,7 +147,7 @@ def test_the_server_of_a_killed_owner_is_stopped_and_the_data_taken_over(made: P
         assert ask(postgres.url, "SELECT 1") == 1
 
 
-def test_process_ids_in_stale_files_that_are_somebody_elses_now_do_not_matter(made: Path) -> None:
+def test_reused_process_ids_in_stale_files_are_ignored(made: Path) -> None:
     with EmbeddedPostgres(made) as postgres:
         pid_file = postgres.data_dir.pid_file
         lines = pid_file.read_text().splitlines()
@@ -203,7 +203,7 @@ def test_a_path_that_is_too_long_for_a_socket_works(folder: Path) -> None:
     socket_dir.rmdir()
 
 
-def test_a_bad_option_is_reported_with_what_postgresql_said(made: Path) -> None:
+def test_a_bad_option_is_reported_with_the_message_of_postgresql(made: Path) -> None:
     with pytest.raises(EmbeddedPostgresError, match="shared_buffers"):
         EmbeddedPostgres(made, options={"shared_buffers": "plenty"}).start()
     with EmbeddedPostgres(made) as postgres:

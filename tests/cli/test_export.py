@@ -87,7 +87,7 @@ def test_parquet(queenspark: Command, filled: str, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
 
 
-def test_run_again_it_appends_what_is_new(queenspark: Command, filled: str, tmp_path: Path) -> None:
+def test_a_second_run_appends_new_messages(queenspark: Command, filled: str, tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl.gz"
     for expected in (3, 3, 4):
         if expected == 4:

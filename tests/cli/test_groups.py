@@ -52,7 +52,7 @@ def test_an_unknown_group_is_refused(queenspark: Command, group: str) -> None:
 
 
 @pytest.mark.parametrize("only_queue", [True, False])
-def test_a_deleted_group_starts_anew(queenspark: Command, queue: str, group: str, only_queue: bool) -> None:
+def test_a_deleted_group_starts_over(queenspark: Command, queue: str, group: str, only_queue: bool) -> None:
     queenspark("push", queue, "1")
     assert data(queenspark, queue, group) == [1]
     arguments = ["--queue", queue] if only_queue else []

@@ -28,7 +28,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def messages(shared_broker: Broker, queue: str) -> Messages:
-    """What the queue has, in the order of the log."""
+    """The content of the queue, in log order."""
 
     def read() -> list[dict[str, Any]]:
         with Api(shared_broker.url, shared_broker.database_url) as api:

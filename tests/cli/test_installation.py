@@ -43,7 +43,7 @@ with Queen() as queen:
 
 
 class Installation:
-    """An environment with the plain package and what it depends on, without pip."""
+    """An environment with the plain package and its dependencies, without pip."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -56,7 +56,7 @@ class Installation:
         run(sys.executable, "-m", "uv", "pip", "install", "--python", python, str(wheel), "-c", pins)
 
     def call(self, program: str, *arguments: str, url: str = "", expect: int = 0) -> str:
-        """Run a program of the environment; what it printed, or said when it was to fail."""
+        """Run a program of the environment; return its output, or its error if it should fail."""
         environment = clean_environment(**({"url": url} if url else {}))
         environment.pop("PYTHONPATH", None)
         done = subprocess.run(

@@ -56,7 +56,7 @@ def test_a_job_is_paused_resumed_and_restarted(queenspark: Command, sql: Sql, jo
     assert f"The job {job} is running." in queenspark("jobs", "restart", job).err
 
 
-def test_dropping_a_job_says_what_else_uses_it(queenspark: Command, sql: Sql, job: str) -> None:
+def test_dropping_a_job_names_its_readers(queenspark: Command, sql: Sql, job: str) -> None:
     sql(f"CREATE STREAM {job}_2 AS SELECT page FROM {job}")
     refused = queenspark("jobs", "drop", job, "--yes")
     assert refused.code == 1

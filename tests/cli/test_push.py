@@ -75,7 +75,7 @@ def test_what_the_broker_refuses_is_said(queenspark: Command) -> None:
     assert result.err.startswith("The broker refused: ")
 
 
-def test_json_prints_the_answer_for_each_message(queenspark: Command, queue: str) -> None:
+def test_json_prints_the_result_of_each_message(queenspark: Command, queue: str) -> None:
     answers = queenspark("push", queue, "--json", stdin=b"1\n2\n").json_lines()
     assert [answer["status"] for answer in answers] == ["queued", "queued"]
 

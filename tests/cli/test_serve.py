@@ -11,7 +11,7 @@ from tests.broker_process import Broker, clean_environment, free_port
 from tests.command import Command
 
 
-def test_serve_without_a_database_says_what_to_do(command: Command) -> None:
+def test_serve_without_a_database_names_the_fix(command: Command) -> None:
     result = command("serve")
     assert result.code == 2
     assert "QUEENSPARK_DATABASE_URL" in result.err

@@ -109,7 +109,7 @@ def test_the_documentation_lists_every_setting_with_its_default() -> None:
     assert documented == expected
 
 
-def test_the_documentation_says_what_the_code_says() -> None:
+def test_the_documentation_matches_the_code() -> None:
     text = DOCS.read_text()
     for item in fields(Settings):
         assert f"| {item.metadata['doc']} |" in text

@@ -20,7 +20,7 @@ from tests.wire.sql import Sql
 
 @pytest.fixture
 def emitted(sql: Sql) -> Iterator[Callable[..., None]]:
-    """Pushes rows as the next SELECT's job does, beside the test: `emitted('{"page": "a"}')`."""
+    """Pushes rows as the next SELECT's job does, in the background: `emitted('{"page": "a"}')`."""
     threads: list[Thread] = []
 
     def emit(*payloads: str) -> None:

@@ -31,7 +31,7 @@ def typed(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> Callable[[str], tuple[str, str]]:
-    """Types at the prompt until Ctrl-D; what was printed."""
+    """Type at the prompt until Ctrl-D; return the output."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
     def run(keys: str) -> tuple[str, str]:
@@ -55,7 +55,7 @@ def test_an_error_returns_to_the_prompt(typed: Callable[[str], tuple[str, str]],
     assert "bigint" in out
 
 
-def test_ctrl_c_drops_what_is_typed(typed: Callable[[str], tuple[str, str]], clicks: str) -> None:
+def test_ctrl_c_drops_the_input(typed: Callable[[str], tuple[str, str]], clicks: str) -> None:
     out, err = typed(f"DROP STREAM {clicks}\x03DESCRIBE {clicks};\r")
     assert "bigint" in out
     assert "Dropped" not in err
@@ -128,7 +128,7 @@ class Terminal:
         self._seen = self._seen.partition(text)[2]
 
     def close(self) -> None:
-        """End it, whatever it does."""
+        """Kill it in any state."""
         self.process.kill()
         self.process.wait()
         os.close(self._ours)

@@ -1,4 +1,4 @@
-"""The text of statements: where one ends, what is sent together, what is completed and coloured."""
+"""The text of statements: where one ends, batching, completion and highlighting."""
 
 import pytest
 from prompt_toolkit.completion import CompleteEvent
@@ -41,7 +41,7 @@ def test_tokens_cover_the_whole_text() -> None:
     assert "".join(token.text for token in tokens(text)) == text
 
 
-def test_a_select_is_sent_alone_and_others_together_each_at_its_place() -> None:
+def test_a_select_is_sent_alone_and_others_together_with_their_positions() -> None:
     text = "SHOW JOBS; SHOW QUEUES;\n-- a comment\nSELECT 1;;\n  select 2; DROP STREAM a"
     assert requests(text) == [
         "SHOW JOBS; SHOW QUEUES;",
@@ -75,13 +75,13 @@ class Known(Names):
 
 
 def completed(before: str, after: str = "", *, asked: bool = True) -> list[str]:
-    """What is offered at a place."""
+    """The completions at a cursor position."""
     document = Document(before + after, len(before))
     event = CompleteEvent(completion_requested=asked)
     return [completion.text for completion in SqlCompleter(Known()).get_completions(document, event)]
 
 
-def test_what_fits_the_place_is_offered() -> None:
+def test_completions_fit_the_cursor_position() -> None:
     assert completed("SEL") == ["SELECT"]
     assert "help" in completed("")
     assert completed("show j") == ["jobs"]

@@ -127,7 +127,7 @@ def test_windows_that_are_there_are_printed(queenspark: Command, stream: StreamA
     assert second.endswith(" b 1970-01-01T00:02:00.000Z to 1970-01-01T00:03:00.000Z: 1 record, revision 2")
     only = queenspark("windows", stream.name, "--from-beginning", "--count", "1", "--key", "b", "--json")
     assert only.json()["key"] == "b"
-    # Nobody missed them, and the group is gone.
+    # Nothing was lost, and the group is gone.
     assert sorted(stream.drain()) == ["a1", "b2"]
     assert stream.resource()["consumerGroups"] == ["g"]
 

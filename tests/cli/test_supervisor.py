@@ -71,7 +71,7 @@ def made() -> Iterator[Made]:
 
 
 class Supervised:
-    """A supervisor, and what it has told."""
+    """A supervisor, and its messages."""
 
     def __init__(self, *children: Child, pauses: tuple[float, ...] = (0.05,) * (STARTS - 1)) -> None:
         self.told: list[str] = []

@@ -68,7 +68,7 @@ def test_consumers_miss_nothing(queenspark: Command, queue: str, follower: Tail)
     assert [message["data"] for message in messages] == ["from before", 1]
 
 
-def test_it_begins_with_what_is_there_and_ends_after_a_number(queenspark: Command, queue: str) -> None:
+def test_it_begins_with_existing_messages_and_ends_after_a_number(queenspark: Command, queue: str) -> None:
     queenspark("push", queue, stdin=b"1\n2\n3\n")
     result = queenspark("tail", queue, "--from-beginning", "--count", "2", "--json")
     assert result.code == 0
@@ -82,7 +82,7 @@ def test_people_get_a_line_for_each_message(queenspark: Command, queue: str) -> 
 
 
 class SlowBroker(ThreadingHTTPServer):
-    """Says that there is nothing, to long polls only when it may; and notes what it has answered."""
+    """Returns empty responses, to long polls only when allowed; and records its responses."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -126,7 +126,7 @@ def slow_broker() -> Iterator[SlowBroker]:
 
 @pytest.fixture
 def polling(slow_broker: SlowBroker) -> Iterator[Tail]:
-    """A `tail` that waits for an answer."""
+    """A `tail` that waits for a response."""
     command = [sys.executable, "-m", "queenspark", "tail", "q"]
     with subprocess.Popen(
         command, env=clean_environment(url=slow_broker.url), stderr=subprocess.PIPE, text=True

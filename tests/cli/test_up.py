@@ -54,7 +54,7 @@ class Up:
         )
 
     def wait_until_up(self) -> "Up":
-        """Wait for the panel that says so; what was printed until then is in `printed`."""
+        """Wait for the panel; all output until then is in `printed`."""
         assert self.process.stdout is not None
         self.printed = ""
         while "╰" not in self.printed:
@@ -72,7 +72,7 @@ class Up:
             self.said += line
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
-        """Send a signal; the exit code and what was said on standard error."""
+        """Send a signal; return the exit code and standard error."""
         self.process.send_signal(how)
         _, said = self.process.communicate(timeout=60)
         return self.process.returncode, said
@@ -200,7 +200,7 @@ def test_after_a_kill_nothing_of_spark_stays(up: StartUp, database: str, moment:
 
 
 def text_of(path: Path) -> str:
-    """What is in a file, if it is there."""
+    """The content of a file, if it exists."""
     try:
         return path.read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
@@ -300,7 +300,7 @@ def test_it_ends_when_told_to_while_it_restarts_something(up: StartUp) -> None:
 @pytest.mark.long
 @pytest.mark.crash
 @pytest.mark.timeout(600)
-def test_every_message_is_in_one_window_whatever_is_killed(up: StartUp) -> None:
+def test_every_message_is_in_one_window_after_any_kill(up: StartUp) -> None:
     running = up(pipeline=True).wait_until_up()
     windows: dict[str, list[int]] = {}
     enough = threading.Event()
@@ -429,7 +429,7 @@ def test_with_a_database_url_no_postgresql_is_started(up: StartUp, database: str
     assert running.end()[0] == 0
 
 
-def test_with_a_database_that_does_not_answer_it_is_one_sentence(up: StartUp) -> None:
+def test_an_unreachable_database_is_one_sentence(up: StartUp) -> None:
     running = up(database_url=f"postgresql://127.0.0.1:{free_port()}/none")
     _, said = running.process.communicate(timeout=60)
     assert running.process.returncode == 2

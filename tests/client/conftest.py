@@ -38,7 +38,7 @@ def far(proxy: Proxy) -> Iterator[Queen]:
 
 @pytest.fixture
 def api(shared_broker: Broker) -> Iterator[Api]:
-    """The broker's HTTP API, to see what it sees."""
+    """The broker's HTTP API, to check the state of the broker."""
     with Api(shared_broker.url, shared_broker.database_url) as api:
         yield api
 

@@ -1,7 +1,7 @@
 """Programs that consume a stream, to be interrupted and killed.
 
-`python -m tests.client.programs KIND URL STREAM SECONDS` prints a line for each window when it gets it, one
-when it has noticed the first signal, and one when it is done with it, so many seconds after that.
+`python -m tests.client.programs KIND URL STREAM SECONDS` prints a line for each delivered window, one when it
+has noticed the first signal, and one when it is done, SECONDS later.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from queenspark import AsyncQueen, AsyncWindow, Queen, Window
 
 MOST = 60  # seconds until a signal
 
-# A shell lets what it starts in the background ignore interrupts.
+# A shell lets background processes ignore interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

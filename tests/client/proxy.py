@@ -1,4 +1,4 @@
-"""A TCP proxy before a broker that breaks connections, delays and truncates answers as it is told."""
+"""A TCP proxy in front of a broker that breaks connections, delays and truncates responses on demand."""
 
 import select
 import socket
@@ -14,19 +14,19 @@ from tests.broker_process import free_port
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to one request; with none of these it is passed on."""
+    """A fault of one request; without any it is passed on."""
 
     #: The connection ends before the broker gets the request.
     cut_before: bool = False
-    #: The broker carries it out, and the connection ends without an answer.
+    #: The broker carries it out, and the connection ends without a response.
     cut_after: bool = False
-    #: So many bytes of the answer arrive, then the connection ends.
+    #: Number of response bytes that arrive before the connection ends.
     truncate: int | None = None
-    #: So many seconds before the request is passed on.
+    #: Delay of the request in seconds.
     hold: float = 0.0
-    #: So many seconds before the answer is passed on.
+    #: Delay of the response in seconds.
     delay: float = 0.0
-    #: The broker does not get the request; this is the answer.
+    #: The status of a response sent by the proxy instead of the broker.
     status: int | None = None
 
 
@@ -36,7 +36,7 @@ Choose = Callable[[str], Fault | None]
 
 
 class Proxy:
-    """Listens on a port of its own; `fail` and `choose` say what becomes of the requests."""
+    """Listens on its own port; `fail` and `choose` determine the faults."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -154,7 +154,7 @@ class Proxy:
 
 
 def _message(source: socket.socket) -> bytes:
-    """A whole request or answer; empty at the end of the connection."""
+    """A whole request or response; empty at the end of the connection."""
     data = b""
     while b"\r\n\r\n" not in data:
         if not (more := source.recv(65536)):

@@ -51,7 +51,7 @@ async def far(proxy: Proxy) -> AsyncIterator[AsyncQueen]:
         yield queen
 
 
-async def test_push_pop_and_answer(queen: AsyncQueen, queue: str, shared_broker: Broker) -> None:
+async def test_push_pop_and_ack(queen: AsyncQueen, queue: str, shared_broker: Broker) -> None:
     await queen.queue(queue).create(retry_delay=0, lease_time="30s")
     (pushed,) = await queen.queue(queue).partition("p").push({"n": 1}, transaction_id="t")
     assert not pushed.duplicate
@@ -92,7 +92,7 @@ async def test_coroutines_and_plain_functions_are_handlers(queen: AsyncQueen, qu
 async def test_plain_handlers_work_at_once_and_leave_the_threads_of_the_loop_alone(
     queen: AsyncQueen, queue: str
 ) -> None:
-    """More than the pool of the loop has, which is needed to look up the names of hosts for renewals."""
+    """More than the loop's thread pool, which is needed for DNS lookups of renewals."""
     workers = 40
     await queen.queue(queue).push([Outgoing(n, partition=str(n)) for n in range(workers)])
     meeting = threading.Barrier(workers + 1, timeout=30)
@@ -160,7 +160,7 @@ async def test_windows_are_processed_renewed_and_handed_over_once(
     assert stream.empty()
 
 
-async def test_a_network_error_in_the_ack_is_never_answered_with_a_nack(
+async def test_a_network_error_in_the_ack_is_never_followed_by_a_nack(
     far: AsyncQueen, proxy: Proxy, stream: StreamApi
 ) -> None:
     sealed(stream, 1)
@@ -260,13 +260,13 @@ async def test_buffered_pushes_are_flushed_in_order(
     assert stored(api, queue)[-1] == "good"
 
 
-async def test_leaving_the_block_sends_what_is_left(shared_broker: Broker, queue: str, api: Api) -> None:
+async def test_leaving_the_block_flushes(shared_broker: Broker, queue: str, api: Api) -> None:
     async with AsyncQueen(shared_broker.url, linger=60) as queen:
         await queen.queue(queue).buffered().push([1, 2])
     assert stored(api, queue) == [1, 2]
 
 
-async def test_closing_waits_for_what_is_in_hand(shared_broker: Broker, queue: str) -> None:
+async def test_closing_waits_for_deliveries_in_flight(shared_broker: Broker, queue: str) -> None:
     working = asyncio.Event()
     seen: list[Any] = []
 

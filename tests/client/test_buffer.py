@@ -52,13 +52,13 @@ def test_pushes_are_gathered_for_as_long_as_they_may_linger(proxy: Proxy, queue:
     assert stored(api, queue) == [1, 2, 3]
 
 
-def test_leaving_the_block_sends_what_is_left(shared_broker: Broker, queue: str, api: Api) -> None:
+def test_leaving_the_block_flushes(shared_broker: Broker, queue: str, api: Api) -> None:
     with Queen(shared_broker.url, linger=60) as queen:
         queen.queue(queue).buffered().push([1, 2, 3])
     assert stored(api, queue) == [1, 2, 3]
 
 
-def test_the_end_of_the_program_sends_what_is_left(shared_broker: Broker, queue: str, api: Api) -> None:
+def test_the_end_of_the_program_flushes(shared_broker: Broker, queue: str, api: Api) -> None:
     """Also that of a program which forked: the other process leaves the buffer alone."""
     program = f"""
 import os, sys
@@ -136,7 +136,7 @@ def test_pushes_wait_for_room(proxy: Proxy, queue: str, api: Api) -> None:
     assert stored(api, queue) == list(range(11))
 
 
-def test_lost_answers_store_nothing_twice(far: Queen, proxy: Proxy, queue: str, api: Api) -> None:
+def test_lost_responses_store_nothing_twice(far: Queen, proxy: Proxy, queue: str, api: Api) -> None:
     proxy.fail("/push", CUT_AFTER, Fault(truncate=20), CUT_AFTER, CUT_BEFORE, Fault(status=503), CUT_AFTER)
     for number in range(50):
         far.queue(queue).buffered().push(number)
@@ -150,7 +150,7 @@ def test_lost_answers_store_nothing_twice(far: Queen, proxy: Proxy, queue: str, 
     assert found.count("more") == len(found) - 50
 
 
-def test_a_full_queue_takes_what_it_has_room_for(shared_broker: Broker, queue: str, api: Api) -> None:
+def test_a_full_queue_accepts_as_much_as_fits(shared_broker: Broker, queue: str, api: Api) -> None:
     """A request with more than max_size could never succeed."""
     with Queen(shared_broker.url, retries=0) as queen:
         queen.queue(queue).create(max_size=30)

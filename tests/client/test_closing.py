@@ -1,4 +1,4 @@
-"""Closing a client waits for what is in hand, and loses nothing."""
+"""Closing a client waits for deliveries in flight, and loses nothing."""
 
 import threading
 
@@ -14,7 +14,7 @@ from tests.client.conftest import SOON, stored, take
 from tests.wire.api import Api
 
 
-def test_close_waits_for_what_other_threads_have_in_hand(shared_broker: Broker, queue: str) -> None:
+def test_close_waits_for_deliveries_in_flight_in_other_threads(shared_broker: Broker, queue: str) -> None:
     working, go_on = threading.Event(), threading.Event()
 
     def handler(batch: Batch) -> None:

@@ -1,4 +1,4 @@
-"""Consuming a queue: batches, one by one, workers, limits, what a handler may do."""
+"""Consuming a queue: batches, single messages, workers, limits, and operations within a handler."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -86,7 +86,7 @@ def test_a_reason_that_is_no_unicode_is_kept_as_far_as_it_goes(queen: Queen, que
         queen.queue("a\udcff").pop()
 
 
-def test_without_auto_ack_the_handler_answers(queen: Queen, queue: str) -> None:
+def test_without_auto_ack_the_handler_acks(queen: Queen, queue: str) -> None:
     queen.queue(queue).create(lease_time=1)
     queen.queue(queue).push([1, 2, 3])
 
@@ -99,7 +99,7 @@ def test_without_auto_ack_the_handler_answers(queen: Queen, queue: str) -> None:
 
 
 def test_one_worker_works_in_the_thread_of_the_caller(queen: Queen, queue: str) -> None:
-    """So that a handler may use what belongs to its thread."""
+    """So that a handler may use thread-local objects."""
     queen.queue(queue).push([1, 2])
     seen: list[int] = []
     one = queen.queue(queue).limit(1)
@@ -140,7 +140,7 @@ def test_a_limit_is_shared_by_all_workers(queen: Queen, queue: str) -> None:
     assert queen.queue(queue).dead_letters() == []
 
 
-def test_idle_zero_takes_what_is_there(queen: Queen, queue: str) -> None:
+def test_idle_zero_consumes_existing_messages(queen: Queen, queue: str) -> None:
     queen.queue(queue).push([1, 2, 3])
     seen: list[Any] = []
     queen.queue(queue).idle(0).consume(lambda batch: seen.extend(batch.values("data")))
@@ -161,7 +161,7 @@ def test_a_handler_can_stop_its_consumer(queen: Queen, queue: str) -> None:
 
 
 def test_a_handler_that_would_not_run_is_refused(queen: Queen, queue: str, api: Api) -> None:
-    """A coroutine that nobody awaits must not count as done."""
+    """A coroutine that is never awaited must not count as done."""
     queen.queue(queue).create(retry_delay=0, retry_limit=0)
     queen.queue(queue).push(1)
 
@@ -169,7 +169,7 @@ def test_a_handler_that_would_not_run_is_refused(queen: Queen, queue: str, api: 
 
     with pytest.raises(InvalidValue, match="AsyncQueen"):
         queen.queue(queue).consume(handler)
-    queen.queue(queue).limit(1).consume(lambda batch: handler(batch))  # noqa: PLW0108 - so that it looks plain
+    queen.queue(queue).limit(1).consume(lambda batch: handler(batch))  # noqa: PLW0108 - a plain function
     assert "coroutine" in str(queen.queue(queue).dead_letters()[0].error_message)
 
 

@@ -1,4 +1,4 @@
-"""A consumer of windows: takes them, handles them, answers them."""
+"""A consumer of windows: polls, handles and acks them."""
 
 import threading
 import time
@@ -78,7 +78,7 @@ def test_a_released_window_comes_again_at_once_and_has_not_failed(
         again.release()
 
 
-def test_a_lost_lease_cannot_be_answered_or_renewed(consumer: Consumer, stream: StreamApi) -> None:
+def test_a_lost_lease_cannot_be_acked_or_renewed(consumer: Consumer, stream: StreamApi) -> None:
     sealed(stream, 1)
     slow = polled(consumer)
     stream.expire_leases()
@@ -184,7 +184,7 @@ def test_stop_in_a_handler_finishes_its_window_and_takes_no_further_one(
     assert stream.drain() != []
 
 
-def test_without_auto_ack_the_handler_answers(consumer: Consumer, stream: StreamApi) -> None:
+def test_without_auto_ack_the_handler_acks(consumer: Consumer, stream: StreamApi) -> None:
     sealed(stream, 1, key="a")
     sealed(stream, 2, key="b")
 
@@ -236,7 +236,7 @@ def test_the_messages_of_a_window_have_their_headers(consumer: Consumer, stream:
     assert window.values("headers.tenant") == ["north"]
 
 
-def test_a_window_has_what_the_stream_computes(queen: Queen, stream: StreamApi) -> None:
+def test_a_window_has_the_aggregates_of_its_stream(queen: Queen, stream: StreamApi) -> None:
     stream.seal(minute("p", 1, values='{"total": 5, "mean": null}'), minute("q", 1))
     consumer = queen.consumer(stream.name, "g")
     found = {window.key: window.aggregates for _ in range(2) if (window := consumer.poll(messages=False))}

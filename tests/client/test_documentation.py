@@ -39,7 +39,7 @@ CLASSES = [
     client.SqlColumn,
 ]
 SAME = {"index", "count", "as_ack", "lease"}
-"""What every sequence has, and what is there for other parts of the client."""
+"""The members of every sequence, and those for internal use."""
 
 
 def public(kind: type) -> list[str]:

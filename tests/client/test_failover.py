@@ -1,4 +1,4 @@
-"""Several brokers, broken connections, late and truncated answers: what is repeated, and what is not."""
+"""Several brokers, broken connections, late and truncated responses: which requests are retried."""
 
 import random
 import threading
@@ -31,7 +31,7 @@ def test_the_next_broker_is_asked_when_one_is_away(shared_broker: Broker, queue:
         assert queen.queue(queue).batch(9).pop(wait=SOON).values("data") == [0, 1, 2]
 
 
-def test_the_broker_that_answered_last_is_asked_first(shared_broker: Broker, queue: str) -> None:
+def test_the_broker_that_responded_last_is_tried_first(shared_broker: Broker, queue: str) -> None:
     with (
         Proxy(shared_broker.port) as first,
         Proxy(shared_broker.port) as second,
@@ -91,7 +91,7 @@ def test_the_url_may_come_from_the_environment(
         assert "queues" in queen.admin.status()
 
 
-# what is repeated
+# retries
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_the_url_may_come_from_the_environment(
      Fault(status=500), Fault(delay=30), Fault(hold=30)],
     ids=str,
 )  # fmt: skip
-def test_a_push_is_repeated_until_answered_and_stored_once(
+def test_a_push_is_retried_until_it_gets_a_response_and_stored_once(
     far: Queen, proxy: Proxy, queue: str, api: Api, fault: Fault
 ) -> None:
     proxy.fail("/push", fault)
@@ -109,9 +109,7 @@ def test_a_push_is_repeated_until_answered_and_stored_once(
     assert stored(api, queue) == [1, 2]
 
 
-def test_a_pop_whose_answer_got_lost_brings_its_messages_to_the_next(
-    far: Queen, proxy: Proxy, queue: str
-) -> None:
+def test_messages_of_a_pop_with_a_lost_response_go_to_the_next(far: Queen, proxy: Proxy, queue: str) -> None:
     far.queue(queue).push(1)
     proxy.fail("/pop", CUT_BEFORE)
     assert far.queue(queue).pop(wait=SOON).values("data") == [1]
@@ -129,7 +127,7 @@ def test_a_pop_with_auto_ack_is_not_repeated_so_that_a_loss_is_known(
     assert far.queue(queue).pop(wait=SOON, auto_ack=True).values("data") == [2]
 
 
-def test_an_ack_whose_answer_got_lost_is_repeated(far: Queen, proxy: Proxy, queue: str) -> None:
+def test_an_ack_with_a_lost_response_is_retried(far: Queen, proxy: Proxy, queue: str) -> None:
     far.queue(queue).push(1)
     batch = far.queue(queue).pop(wait=SOON)
     proxy.fail("/ack", CUT_AFTER, Fault(truncate=3))
@@ -152,7 +150,7 @@ def test_after_the_retries_the_error_says_whether_it_may_have_happened(far: Quee
 
 
 @pytest.mark.parametrize(("status", "kind"), [(503, Unavailable), (429, QueueFull)])
-def test_a_broker_that_cannot_answer_now_is_asked_again_but_not_for_ever(
+def test_an_unavailable_broker_is_retried_but_not_forever(
     far: Queen, proxy: Proxy, queue: str, status: int, kind: type[QueenError]
 ) -> None:
     proxy.fail("/push", *[Fault(status=status)] * 4)
@@ -161,7 +159,7 @@ def test_a_broker_that_cannot_answer_now_is_asked_again_but_not_for_ever(
     assert proxy.count("/push") == 4
 
 
-def test_a_late_answer_is_not_waited_for_longer_than_the_timeout(proxy: Proxy, queue: str) -> None:
+def test_a_late_response_is_not_awaited_beyond_the_timeout(proxy: Proxy, queue: str) -> None:
     with Queen(proxy.url, timeout="300ms", retries=0) as queen:
         proxy.fail("/push", Fault(delay=30))
         began = time.monotonic()
@@ -170,7 +168,7 @@ def test_a_late_answer_is_not_waited_for_longer_than_the_timeout(proxy: Proxy, q
         assert time.monotonic() - began < 5
 
 
-def test_an_answer_of_something_else_is_told(proxy: Proxy, queue: str) -> None:
+def test_a_response_of_another_server_is_reported(proxy: Proxy, queue: str) -> None:
     with Queen(proxy.url) as queen:
         proxy.fail("/push", Fault(status=200))
         with pytest.raises(QueenError, match="is not a Queenspark broker"):

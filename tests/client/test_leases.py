@@ -1,4 +1,4 @@
-"""Leases in hand are renewed, and an answer that does not get through never becomes another one."""
+"""Held leases are renewed, and an ack that does not get through never becomes a nack."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from tests.wire.deadline import eventually
 
 
 def test_18_a_lease_is_renewed_at_a_third_of_its_time(queen: Queen, stream: StreamApi) -> None:
-    """The handler takes longer than two leases; the window is delivered once, and to nobody else."""
+    """The handler takes longer than two leases; the window is delivered once, and to no other consumer."""
     lease(stream, 1500)
     id_ = sealed(stream, 1)
     seen: list[str] = []
@@ -59,7 +59,7 @@ def test_18_a_slow_renewal_is_not_the_end_of_other_leases(proxy: Proxy, stream: 
     assert [event.kind for event in events if event.kind in ("done", "lost")] == ["done", "done"]
 
 
-def test_19_the_broker_answers_a_poll_before_the_client_gives_up(stream: StreamApi, proxy: Proxy) -> None:
+def test_19_a_poll_ends_before_the_client_times_out(stream: StreamApi, proxy: Proxy) -> None:
     with Queen(proxy.url, timeout=1, retries=0) as queen:
         began = time.monotonic()
         assert queen.consumer(stream.name, "g").poll(wait=1.5) is None
@@ -82,7 +82,7 @@ ACK_FAULTS = pytest.mark.parametrize(
 
 
 @ACK_FAULTS
-def test_19_a_network_error_in_the_ack_is_never_answered_with_a_nack(
+def test_19_a_network_error_in_the_ack_is_never_followed_by_a_nack(
     far: Queen, proxy: Proxy, stream: StreamApi, faults: list[Fault]
 ) -> None:
     sealed(stream, 1)
@@ -128,7 +128,7 @@ def test_19_nor_a_message(far: Queen, proxy: Proxy, queue: str, api: Api) -> Non
     assert far.queue(queue).dead_letters() == []
 
 
-def test_an_answer_is_tried_for_as_long_as_the_lease_lasts(
+def test_an_ack_is_retried_for_as_long_as_the_lease_lasts(
     far: Queen, proxy: Proxy, stream: StreamApi
 ) -> None:
     lease(stream, 1500)
@@ -150,10 +150,10 @@ def test_an_answer_is_tried_for_as_long_as_the_lease_lasts(
     assert stream.poll()["retryCount"] == 0
 
 
-def test_a_broker_that_never_takes_an_answer_does_not_hold_the_consumer_for_ever(
+def test_a_broker_that_never_accepts_an_ack_does_not_block_the_consumer_forever(
     far: Queen, proxy: Proxy, stream: StreamApi
 ) -> None:
-    """Although it goes on renewing the lease."""
+    """Although it keeps renewing the lease."""
     lease(stream, 1000)
     sealed(stream, 1)
     events: list[Event] = []

@@ -103,7 +103,7 @@ def test_without_numbers_a_sum_is_zero_and_the_rest_is_none() -> None:
         assert list(answer.values()) == [None] * 6
 
 
-def test_several_paths_are_answered_at_once_and_nothing_else() -> None:
+def test_several_paths_are_aggregated_at_once_and_nothing_else() -> None:
     found = messages({"a": 1, "b": 10}, {"a": 2, "b": 20})
     assert found.aggregate(sum=["data.a", "data.b"]) == {"sum": {"data.a": 3, "data.b": 30}}
     assert found.aggregate() == {}

@@ -18,7 +18,7 @@ KEYS = [f"k{number:02}" for number in range(60)]
 
 
 def warmed_up(stream: StreamApi, count: int) -> list[str]:
-    """Seal windows of so many keys; their keys."""
+    """Seal windows of this many keys; return the keys."""
     stream.seal(*(minute(key, 1) for key in KEYS[:count]))
     return KEYS[:count]
 
@@ -76,7 +76,7 @@ def test_a_slow_handler_keeps_no_window_from_an_idle_worker(queen: Queen, stream
     assert sorted(first + others) == KEYS[:40]
 
 
-def test_a_free_worker_of_the_same_process_takes_what_waits(queen: Queen, stream: StreamApi) -> None:
+def test_an_idle_worker_of_the_same_process_takes_waiting_deliveries(queen: Queen, stream: StreamApi) -> None:
     warmed_up(stream, 30)
     release = threading.Event()
     seen: list[str] = []
@@ -140,7 +140,7 @@ def test_a_failing_handler_nacks_only_its_own_window(queen: Queen, stream: Strea
 
 
 def test_windows_that_wait_for_their_turn_keep_their_leases(queen: Queen, stream: StreamApi) -> None:
-    """Two workers with long windows: each lease is renewed, also while an answer waits to be sent."""
+    """Two workers with long windows: each lease is renewed, also while an ack waits to be sent."""
     lease(stream, 1500)
     for key in "abcd":
         sealed(stream, 1, key=key)

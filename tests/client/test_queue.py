@@ -22,7 +22,7 @@ from tests.wire.api import Api
 from tests.wire.deadline import eventually
 
 
-def test_options_are_stored_whatever_form_their_durations_have(queen: Queen, queue: str) -> None:
+def test_options_accept_every_form_of_duration(queen: Queen, queue: str) -> None:
     options = queen.queue(queue).namespace("shop").task("mail").create(
         lease_time="1m30s", retry_limit=5, retry_delay=timedelta(milliseconds=250), ttl=3600, max_size=10,
         priority=7, delayed_processing="2s", window_buffer=1.0, retention="1d", completed_retention="12h",
@@ -141,7 +141,7 @@ def test_a_pop_that_finds_nothing_is_an_empty_batch(queen: Queen, queue: str) ->
     batch.ack()
 
 
-def test_each_group_has_its_own_place(queen: Queen, queue: str) -> None:
+def test_each_group_has_its_own_cursor(queen: Queen, queue: str) -> None:
     queen.queue(queue).push([1, 2])
     for group in ("a", "b"):
         batch = take(queen, queue, group=group)
@@ -185,7 +185,7 @@ def test_a_released_batch_comes_again_at_once_and_has_not_failed(queen: Queen, q
     assert [(message.data, message.retries) for message in again] == [(2, 0), (3, 0)]
 
 
-def test_an_answer_after_the_lease_is_refused(queen: Queen, queue: str) -> None:
+def test_an_ack_after_the_lease_is_rejected(queen: Queen, queue: str) -> None:
     queen.queue(queue).create(lease_time=1)
     queen.queue(queue).push(1)
     (slow,) = take(queen, queue)
@@ -206,7 +206,7 @@ def test_a_renewed_lease_lasts(queen: Queen, queue: str) -> None:
     batch.ack()
 
 
-def test_with_auto_ack_nothing_is_left_to_answer(queen: Queen, queue: str) -> None:
+def test_with_auto_ack_nothing_is_left_to_ack(queen: Queen, queue: str) -> None:
     queen.queue(queue).push([1, 2])
     batch = queen.queue(queue).batch(9).pop(wait=SOON, auto_ack=True)
     assert batch.values("data") == [1, 2]

@@ -33,7 +33,7 @@ class Program:
         assert self.process.stdout.readline().startswith(text)
 
     def end(self) -> tuple[int, str]:
-        """Its exit code and the rest of what it said."""
+        """Its exit code and the rest of its output."""
         out, _ = self.process.communicate(timeout=30)
         return self.process.returncode, out
 
@@ -147,7 +147,7 @@ def test_a_broker_that_comes_back_is_used_again(far: Queen, proxy: Proxy, stream
 def test_a_kill_amid_windows_that_were_fetched_ahead_loses_none(
     programs: list[Program], queen: Queen, shared_broker: Broker, stream: StreamApi
 ) -> None:
-    """What it had not acked comes again; what it had acked was handled, and does not."""
+    """Unacked windows are redelivered; acked ones are not."""
     keys = [f"k{number:03}" for number in range(120)]
     stream.seal(*(minute(key, 1) for key in keys))
     programs.append(Program("quick", shared_broker.url, stream.name, 0.003))

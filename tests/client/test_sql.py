@@ -1,4 +1,4 @@
-"""SQL through the client: results of statements, rows of a SELECT as they come, errors with their place."""
+"""SQL through the client: results of statements, streamed rows of a SELECT, errors with their position."""
 
 import asyncio
 import signal
@@ -23,7 +23,7 @@ from tests.wire.sql import Sql
 
 @pytest.fixture
 def sql(api: Api) -> Sql:
-    """The broker's SQL, and what the pipeline does."""
+    """The broker's SQL, and a stand-in for the pipeline."""
     return Sql(api)
 
 
@@ -122,7 +122,7 @@ def test_a_select_ends_at_its_limit_and_after_its_timeout(queen: Queen, sql: Sql
     ended(sql)
 
 
-def test_a_wrong_statement_names_its_place(queen: Queen, clicks: str) -> None:
+def test_an_invalid_statement_has_a_position(queen: Queen, clicks: str) -> None:
     with pytest.raises(SqlError, match=r"did you mean page\?") as caught:
         queen.sql(f"SELECT\n  pgae FROM {clicks}")
     assert (caught.value.line, caught.value.column, caught.value.code) == (2, 3, "sql_error")

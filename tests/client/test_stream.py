@@ -1,4 +1,4 @@
-"""A stream through the client: every setting, and what the broker makes of it."""
+"""A stream through the client: every setting, and its effect in the broker."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -66,7 +66,7 @@ def test_a_stream_has_the_defaults_of_the_broker(plain: Stream, queue: str) -> N
         (lambda s: s.start(datetime(2026, 1, 31, tzinfo=UTC)), {"version": 1}),
     ],
 )  # fmt: skip
-def test_a_setting_is_what_the_broker_shows(plain: Stream, set_to: Any, wanted: dict[str, Any]) -> None:
+def test_a_setting_is_shown_by_the_broker(plain: Stream, set_to: Any, wanted: dict[str, Any]) -> None:
     shown = set_to(plain).define().describe()
     assert {name: shown[name] for name in wanted} == wanted
 
@@ -109,7 +109,7 @@ def test_what_the_broker_refuses_is_told_in_its_words(plain: Stream, queue: str)
         plain.sliding_time(10, 60).define()
 
 
-def test_a_definition_is_repeated_when_its_answer_got_lost_but_a_reset_is_not(
+def test_a_definition_is_retried_when_its_response_is_lost_but_a_reset_is_not(
     far: Queen, proxy: Proxy, queue: str
 ) -> None:
     far.queue(queue).create()

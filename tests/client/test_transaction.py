@@ -1,4 +1,4 @@
-"""Acks and pushes together or not at all, whatever becomes of the answers."""
+"""Acks and pushes are atomic, even when responses are lost."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_a_refused_transaction_changes_nothing(queen: Queen, queue: str, out: st
 
 
 @pytest.mark.parametrize("fault", [CUT_AFTER, Fault(truncate=0), Fault(truncate=30), Fault(delay=30)])
-def test_a_lost_answer_is_asked_for_again_and_it_happened_once(
+def test_a_lost_response_is_retried_and_the_transaction_happens_once(
     far: Queen, proxy: Proxy, queue: str, out: str, api: Api, fault: Fault
 ) -> None:
     far.queue(queue).push(1)
@@ -64,7 +64,7 @@ def test_a_lost_request_is_sent_again(far: Queen, proxy: Proxy, queue: str, out:
     assert stored(api, out) == ["result"]
 
 
-def test_commit_may_be_called_again_when_no_broker_answered(
+def test_commit_may_be_called_again_when_no_broker_responded(
     far: Queen, proxy: Proxy, queue: str, out: str, api: Api
 ) -> None:
     far.queue(queue).push(1)
@@ -86,7 +86,7 @@ def test_pushes_alone_are_stored_once_too(far: Queen, proxy: Proxy, out: str, ap
 def test_what_was_acked_before_refuses_the_transaction(
     far: Queen, proxy: Proxy, queue: str, out: str, api: Api
 ) -> None:
-    """Otherwise the pushes would be missing, and nobody would know."""
+    """Otherwise the pushes would be silently missing."""
     far.queue(queue).push([1, 2])
     batch = far.queue(queue).batch(2).pop(wait=SOON)
     batch[0].ack()
@@ -117,7 +117,7 @@ def test_an_ack_in_doubt_is_no_proof_that_a_transaction_happened(
     assert stored(api, out) == []
 
 
-def test_when_the_lease_went_with_the_answer_nobody_claims_to_know(
+def test_a_lost_response_and_an_expired_lease_are_in_doubt(
     far: Queen, proxy: Proxy, queue: str, out: str
 ) -> None:
     far.queue(queue).push(1)

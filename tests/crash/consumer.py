@@ -1,4 +1,4 @@
-"""A consumer that pops and acks, whatever happens to the broker meanwhile."""
+"""A consumer that pops and acks through all failures of the broker."""
 
 import asyncio
 from typing import Any
@@ -14,7 +14,7 @@ PATIENCE = httpx2.Timeout(15.0)
 
 
 class Consumer:
-    """Consumes for a group and writes down what it saw."""
+    """Consumes for a group and records its deliveries."""
 
     def __init__(self, url: str, queue: str, group: str, ledger: Ledger) -> None:
         self._url = url

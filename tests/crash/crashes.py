@@ -1,4 +1,4 @@
-"""The crashes of a run: who is killed when, told by how far the producers are."""
+"""The schedule of kills in a run, driven by the progress of the producers."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What producers were told and what consumers saw, written down to be compared."""
+"""A record of acknowledged pushes and deliveries, for comparison."""
 
 import asyncio
 from collections import defaultdict
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Ledger:
-    """Pushes, deliveries and acks as the clients know them; notes what must never happen."""
+    """Pushes, deliveries and acks as seen by the clients; records violations."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -20,14 +20,14 @@ class Ledger:
         self._awaited: list[tuple[int, asyncio.Event]] = []
 
     def push(self, transaction_id: str, message_id: str) -> None:
-        """A push was answered: the message is in the log under that id."""
+        """Record an acknowledged push: the message is in the log under that id."""
         self.pushed[transaction_id] = message_id
         for count, event in self._awaited:
             if len(self.pushed) >= count:
                 event.set()
 
     async def until_pushed(self, count: int) -> None:
-        """Wait until that many pushes were answered."""
+        """Wait until that many pushes are acknowledged."""
         event = asyncio.Event()
         self._awaited.append((count, event))
         await event.wait()
@@ -43,11 +43,11 @@ class Ledger:
                 self.changed_id.append(name)
 
     def ack(self, results: Iterable[dict[str, Any]]) -> None:
-        """Acks were answered."""
+        """Record accepted acks."""
         self.acked.update(result["transactionId"] for result in results if result["success"])
 
     def lose_answer(self, messages: Iterable[dict[str, Any]]) -> None:
-        """Acks were sent and no answer came: they hold or they do not."""
+        """Record acks without a response: they may or may not count."""
         self.unsure.update(message["transactionId"] for message in messages)
 
     @property

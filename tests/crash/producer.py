@@ -1,4 +1,4 @@
-"""A producer that does not give up: each batch is sent again until it is answered."""
+"""A persistent producer: each batch is retried until it is acknowledged."""
 
 import asyncio
 from collections import Counter

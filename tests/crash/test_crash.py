@@ -19,7 +19,7 @@ from tests.crash.producer import Producer
 PRODUCERS = 8
 CONSUMERS = 4
 LEASE_SECONDS = 1
-"""Short, so that what a killed broker had leased is soon delivered to others."""
+"""Short, so that leases of a killed broker soon expire."""
 
 QUEUE = "crashes"
 

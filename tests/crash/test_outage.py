@@ -1,4 +1,4 @@
-"""PostgreSQL gone for a while: the broker says so, and goes on by itself when it is back."""
+"""A PostgreSQL outage: the broker reports it, and recovers by itself."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -40,7 +40,7 @@ def test_health_is_503_without_a_database_and_200_when_it_is_back(
     assert own.process.poll() is None
 
 
-def test_a_push_without_a_database_is_answered_5xx_and_works_when_it_is_back(
+def test_a_push_without_a_database_is_5xx_and_works_when_it_is_back(
     durable_postgres: EmbeddedPostgres, own: Broker, api: Api
 ) -> None:
     api.push("q", "before")

@@ -1,1 +1,1 @@
-"""The examples: each is run as a reader runs it, and prints what it should."""
+"""The examples: each is run as a reader runs it, and prints the expected output."""

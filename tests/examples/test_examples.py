@@ -1,4 +1,4 @@
-"""Every example is run as a reader runs it, a few of them side by side, and prints exactly what it should."""
+"""Every example is run as a reader runs it, a few at a time, and prints exactly the expected output."""
 
 import ast
 import re
@@ -22,7 +22,7 @@ MOST_LINES = 70
 
 pytestmark = pytest.mark.timeout(600)
 
-#: What each example prints.
+#: The expected output of each example.
 PRINTED = {
     "01_quick_start": """
         alice signed in
@@ -213,7 +213,7 @@ LONG = ("25_pyspark",)
 
 
 def run(name: str, system: System, folder: Path) -> str:
-    """What an example prints."""
+    """The output of an example."""
     environment = clean_environment(
         url=system.api.url, database_url=system.database_url, data_dir=folder, spark_master="local[1]"
     )
@@ -273,14 +273,14 @@ def test_every_example_is_listed() -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_an_example_is_short_and_says_what_it_shows(name: str) -> None:
+def test_an_example_is_short_and_has_a_summary(name: str) -> None:
     text = FILES[name].read_text()
     assert len(text.splitlines()) <= MOST_LINES
     assert "rints" in (ast.get_docstring(ast.parse(text)) or "")
 
 
 def test_no_two_examples_use_the_same_queue_or_stream() -> None:
-    """They run side by side, and each begins by deleting what it uses."""
+    """They run side by side, and each begins by deleting its own objects."""
     owners: dict[tuple[str, str], str] = {}
     for name, path in FILES.items():
         for call in ast.walk(ast.parse(path.read_text())):

@@ -1,4 +1,4 @@
-"""Rows over files are those of Spark's batch answer: the records of the queue's test, read from files."""
+"""Rows over files equal Spark's batch result: the records of the queue's test, read from files."""
 
 import msgspec
 import polars as pl

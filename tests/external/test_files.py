@@ -1,4 +1,4 @@
-"""Jobs over files, without Spark: formats, windows, the end, and whatever can be wrong with a file."""
+"""Jobs over files, without Spark: formats, windows, the end, and all kinds of bad files."""
 
 import gzip
 import os
@@ -47,7 +47,7 @@ def minutes(found: list[dict[str, object]]) -> Totals:
 
 
 def expected(count: int, without: frozenset[int] = frozenset()) -> Totals:
-    """The totals of so many clicks."""
+    """The totals of this many clicks."""
     totals: dict[tuple[object, object], list[int]] = {}
     for n in range(count):
         if n not in without:
@@ -166,7 +166,7 @@ def test_new_files_are_read_when_they_have_settled(files: Files) -> None:
     with growing.open("a") as file:
         file.write('{"k": "k0", "n": 150, "at": null}\n')
     query.restart()
-    while len(files.data("t")) < 151:  # a file is taken when a second look finds it as it was
+    while len(files.data("t")) < 151:  # a file is read once a second check finds it unchanged
         query.drain()
     query.close()
     assert [row["n"] for row in files.data("t")] == list(range(151))
@@ -196,7 +196,7 @@ def test_silence_closes_windows_and_a_backlog_does_not(files: Files, monkeypatch
     assert minutes(files.data("t")) == expected(90)
 
 
-def test_bad_lines_are_dead_records_with_their_place(files: Files) -> None:
+def test_bad_lines_are_dead_records_with_their_position(files: Files) -> None:
     path = files.write(
         "a.json", clicks(1)[0], "{not json", "", "[1]", {"k": "a", "n": "x", "at": 0}, clicks(1)[0]
     )
@@ -238,7 +238,7 @@ def test_decimals_of_csv_keep_all_digits_or_are_dead(files: Files) -> None:
     assert files.job("t")["dead"] == 2
 
 
-def test_truncated_files_give_what_they_have_and_a_dead_record(files: Files) -> None:
+def test_truncated_files_give_their_complete_lines_and_a_dead_record(files: Files) -> None:
     text = files.write("a.json", *clicks(20_000))
     data = gzip.compress(text.read_bytes())
     text.unlink()
@@ -332,7 +332,7 @@ def test_patterns_and_folders(files: Files, tmp_path: Path) -> None:
     assert names == ["2026/01/a.json", "2026/02/b.json"]
 
 
-def test_start_leaves_out_what_is_there(files: Files) -> None:
+def test_start_skips_existing_files(files: Files) -> None:
     files.write("a.json", *clicks(10))
     os.utime(files.folder / "a.json", (10**9, 10**9))
     files.write("b.json", *clicks(10, 10))
@@ -398,7 +398,7 @@ def test_one_job_too_many_is_refused(files: Files, module_broker: StartBroker) -
         assert "jobs over external sources and sinks are there already" in refused
         assert own.name("t") in refused
         assert "QUEENSPARK_EXTERNAL_JOBS" in own.refused("select n from {s}")
-        own.run_job("t")  # a finished job is in nobody's way
+        own.run_job("t")  # a finished job blocks no others
         own.run("create stream {u} as select n from {s}; drop stream {u}")
 
 

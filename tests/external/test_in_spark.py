@@ -80,7 +80,7 @@ def test_a_query_over_files_goes_straight_to_files(system: System, tmp_path: Pat
 @pytest.mark.long  # test_files.py has a small version
 @pytest.mark.crash
 @pytest.mark.timeout(900)
-def test_every_row_once_whatever_is_killed(victim: System, tmp_path: Path, full_size: bool) -> None:
+def test_every_row_once_after_any_kill(victim: System, tmp_path: Path, full_size: bool) -> None:
     at = f"connector = 'files', path = '{tmp_path}"
     kills, count = (8, 60_000) if full_size else (1, 9_000)
     chance = random.Random(7)

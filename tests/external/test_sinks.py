@@ -195,7 +195,7 @@ def test_retention_waits_for_the_sink(files: Files) -> None:
     running = query(files, max_rows=40)
     running.batch()
     running.batch()
-    running.restart()  # tells how far it has come at the next look
+    running.restart()  # reports its progress at the next check
     running.batch()
     between = needs()
     running.drain()

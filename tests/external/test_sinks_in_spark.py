@@ -1,4 +1,4 @@
-"""Sinks of streams in Spark: files exactly once, whatever is killed, paused or replaced."""
+"""Sinks of streams in Spark: files exactly once, through kills, pauses and replacements."""
 
 import random
 import shutil
@@ -70,7 +70,7 @@ def json_lines(folder: Path) -> list[int]:
 
 
 @pytest.mark.timeout(900)
-def test_every_row_once_whatever_is_killed(victim: System, tmp_path: Path, full_size: bool) -> None:
+def test_every_row_once_after_any_kill(victim: System, tmp_path: Path, full_size: bool) -> None:
     kills, count = (8, 60_000) if full_size else (1, 6_000)
     chance = random.Random(11)
     sql = Sql(victim.api)
@@ -105,7 +105,7 @@ def test_every_row_once_whatever_is_killed(victim: System, tmp_path: Path, full_
             "running", "own query", count // 1000, None,
         )  # fmt: skip
 
-    # Paused, it writes nothing; then it goes on. Replaced, it writes all of it to another folder.
+    # Paused, it writes nothing; then it continues. Replaced, it writes everything to another folder.
     sql("pause job by_key")
     push(victim, count, 2000)
     wanted = fitting(count + 2000)

@@ -1,4 +1,4 @@
-"""The definition of a stream: every field has its place on every side, and its units fit."""
+"""The definition of a stream: every field has a name in every interface, and its units fit."""
 
 import msgspec
 import pytest
@@ -45,7 +45,7 @@ def test_times_are_milliseconds_on_the_wire_and_microseconds_in_the_spec() -> No
     }  # fmt: skip
 
 
-def test_what_is_shown_is_what_was_asked_for() -> None:
+def test_a_definition_is_shown_as_requested() -> None:
     spec = WindowSpec(**to_spec(DEFINITION))
     stream = msgspec.convert(
         {

@@ -1,4 +1,4 @@
-"""Many jobs with different statements, and what each of them gives, computed record by record."""
+"""Many jobs with different statements, and their expected rows, computed record by record."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable

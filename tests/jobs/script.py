@@ -1,4 +1,4 @@
-"""Runs SQL scripts with their own names on one broker: blocks of statements, and what each one gives."""
+"""Runs SQL scripts with their own names on one broker: blocks of statements, and their results."""
 
 import re
 import threading
@@ -27,7 +27,7 @@ Object = dict[str, Any]
 
 
 class Block(NamedTuple):
-    """Statements of a page, and what the page says that they give."""
+    """Statements of a page, and their documented results."""
 
     line: int
     sql: str
@@ -36,7 +36,7 @@ class Block(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a block gave: the lines of an error or answer, the rows of a SELECT, or the job with the rows."""
+    """The result of a block: the lines of an error or table, the rows of a SELECT, or a job with rows."""
 
     lines: list[str] | None = None
     rows: list[Object] | None = None
@@ -178,7 +178,7 @@ def _replaced(result: dict[str, Any]) -> str:
 
 
 def _lines(result: dict[str, Any]) -> Iterator[str]:
-    """An answer as lines: a table with its head, or the plan."""
+    """A result as lines: a table with its head, or the plan."""
     if result["kind"] != "explain":
         yield "  ".join(column["name"] for column in result["columns"])
     for row in result["rows"]:

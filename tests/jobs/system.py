@@ -80,7 +80,7 @@ class Jobs:
         ]
 
     def data(self, name: str) -> list[dict[str, Any]]:
-        """What the rows of a job say, in the order of the log."""
+        """The payloads of a job's rows, in log order."""
         return [row.data for row in self.rows(name)]
 
     def dead(self, name: str) -> list[dict[str, Any]]:

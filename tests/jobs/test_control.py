@@ -54,7 +54,7 @@ def everything(jobs: Jobs, *names: str) -> dict[str, list[tuple[str, str, str]]]
 
 
 def expected(jobs: Jobs, *batches: list[dict[str, object]]) -> dict[str, list[tuple[str, str, str]]]:
-    """What the jobs give when nothing happens to them."""
+    """The rows of the jobs in an undisturbed run."""
     jobs.begin()
     create(jobs)
     for batch in batches:
@@ -236,7 +236,7 @@ def test_a_job_that_counts_from_now_on_has_whole_windows(jobs: Jobs) -> None:
         last = {(row.partition, row.headers["_event_time"]): row.data["c"] for row in rows}
         return sum(last.values())
 
-    # What the old version has open is sealed in its time.
+    # The open windows of the old version are sealed in time.
     deadline = time.monotonic() + 60
     while counted() < 60 and time.monotonic() < deadline:
         jobs.drain()

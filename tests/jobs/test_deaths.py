@@ -18,7 +18,7 @@ _DIED = "Python worker exited unexpectedly (crashed)"
 
 
 def die_within_step(url: str, stream: tuple[int, int]) -> None:
-    """What a worker does whose job kills it."""
+    """A worker killed by its job."""
     with Steps(url).noted(stream):
         os.kill(os.getpid(), signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""Every example of the pages about SQL gives what the pages say."""
+"""Every example of the SQL pages gives the documented result."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ Place = tuple[str, int]
 
 
 class Played(NamedTuple):
-    """The pages, run from the first block to the last: what each block gave, by page and line."""
+    """The pages, run from the first block to the last: the result of each block, by page and line."""
 
     script: Script
     outcomes: dict[Place, Outcome]
@@ -65,7 +65,7 @@ def played(script: Script) -> Played:
 @pytest.mark.parametrize(
     ("page", "block"), [pytest.param(page, block, id=f"{page}:{block.line}") for page, block in BLOCKS]
 )
-def test_a_block_gives_what_follows_it(played: Played, page: str, block: Block) -> None:
+def test_a_block_prints_the_documented_output(played: Played, page: str, block: Block) -> None:
     outcome = played.outcomes[page, block.line]
     if block.kind == "json":
         played.script.check(outcome, objects(block.expected))

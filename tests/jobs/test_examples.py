@@ -44,7 +44,7 @@ def test_an_example_gives_its_rows(script: Script, name: str) -> None:
         script.check(Outcome(job=job), objects(rows))
 
 
-def test_an_example_begins_with_what_it_shows() -> None:
+def test_an_example_begins_with_a_summary() -> None:
     assert [name for name, text in FILES.items() if not text.startswith("-- ")] == []
 
 

@@ -28,7 +28,7 @@ def running(module_broker: StartBroker) -> Iterator[Jobs]:
 
 @pytest.fixture
 def jobs(running: Jobs) -> Jobs:
-    """Jobs with names of their own, and a queue with two orders, of which one counts."""
+    """Jobs with unique names, and a queue with two orders, one of which passes the filter."""
     running.begin()
     running.push("orders", [{"country": "DE", "amount": 1, "at": "2026-01-31T12:00:10Z"}])
     running.push("orders", [{"country": "FR", "amount": 5, "at": "2026-01-31T12:00:20Z"}])
@@ -43,7 +43,7 @@ def codes(jobs: Jobs, name: str = "counts") -> list[str]:
     return [reason["code"] for reason in explain(jobs, name)["reasons"]]
 
 
-def test_a_job_that_nobody_has_is_404(jobs: Jobs) -> None:
+def test_a_missing_job_is_404(jobs: Jobs) -> None:
     assert jobs.api.get("/api/v1/jobs/none/explain").status_code == 404
 
 

@@ -1,4 +1,4 @@
-"""What /metrics/prometheus says of jobs."""
+"""The metrics of jobs in /metrics/prometheus."""
 
 from prometheus_client.parser import text_string_to_metric_families
 

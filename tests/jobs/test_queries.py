@@ -1,4 +1,4 @@
-"""What each kind of query yields, from a push to the rows in its queue."""
+"""The results of each kind of query, from a push to the rows in its queue."""
 
 import pytest
 

@@ -111,7 +111,7 @@ class KafkaBroker:
         self._end(signal.SIGTERM)
 
     def log(self) -> str:
-        """What it has written to its log."""
+        """The content of its log."""
         return self._log.read_text(errors="replace")
 
     def _end(self, number: signal.Signals) -> None:
@@ -152,7 +152,7 @@ class MockCluster:
 
 
 def reachable(brokers: str) -> bool:
-    """Whether a client gets an answer within a second."""
+    """Whether a client gets a response within a second."""
     client = AdminClient({"bootstrap.servers": brokers, "log_level": 0, "reconnect.backoff.max.ms": 200})
     try:
         return bool(client.list_topics(timeout=1).brokers)

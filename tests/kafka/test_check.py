@@ -1,4 +1,4 @@
-"""CREATE says what is wrong with a topic, and never shows a secret."""
+"""CREATE reports problems with a topic, and never shows a secret."""
 
 from tests.kafka.topics import Topics
 

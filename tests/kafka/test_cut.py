@@ -1,4 +1,4 @@
-"""Batches of a topic: whatever their size, the merged log is read in one order, and all of it."""
+"""Batches of a topic: with any batch size, the merged log is read completely and in one order."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ stamps = st.lists(st.lists(st.integers(0, 60), max_size=12), min_size=1, max_siz
 
 
 @given(stamps, st.integers(1, 20))
-def test_a_backlog_has_one_order_whatever_the_size_of_batches(partitions: Timestamps, rows: int) -> None:
+def test_a_backlog_has_one_order_for_any_batch_size(partitions: Timestamps, rows: int) -> None:
     whole = places(Topic(partitions), 1000, now=100)
     assert places(Topic(partitions), rows, now=100) == whole
     assert [(time, *rest) for time, *rest in whole] == sorted(whole)
@@ -74,7 +74,7 @@ def test_a_backlog_has_one_order_whatever_the_size_of_batches(partitions: Timest
 
 
 @given(stamps, st.integers(1, 20), st.integers(0, 60))
-def test_records_from_the_future_hold_nobody_up(partitions: Timestamps, rows: int, now: int) -> None:
+def test_records_from_the_future_delay_no_others(partitions: Timestamps, rows: int, now: int) -> None:
     found = places(Topic(partitions), rows, now)
     assert {each[1:] for each in found} == {each[1:] for each in places(Topic(partitions), 1000, now)}
     assert len(found) == sum(map(len, partitions))
@@ -92,7 +92,7 @@ def test_partitions_are_read_up_to_the_same_time() -> None:
     assert first.offsets[1] == bisect_left(quick, first.time)
 
 
-def test_a_partition_without_records_holds_nobody_up() -> None:
+def test_an_empty_partition_delays_no_others() -> None:
     (_, only), *more = batches(Topic([[], [1, 2, 3]]), 10, now=5000)
     assert (only, more) == (Cut((0, 3), 5000, False), [])
 

@@ -54,7 +54,7 @@ def ids(topics: Topics, name: str) -> list[Any]:
     return [row.data["n"] for row in topics.rows(name)]
 
 
-def test_rows_are_there_once_whoever_is_killed(victim: Victim) -> None:
+def test_every_row_once_after_any_kill(victim: Victim) -> None:
     partitions = 10 if victim.kafka.is_real else 4
     victim.create(partitions=partitions)
     records = clicks(3000, partitions)

@@ -1,4 +1,4 @@
-"""Jobs over topics of Kafka, without Spark: columns, order, transactions, whatever happens to a topic."""
+"""Jobs over Kafka topics, without Spark: columns, order, transactions, and changes of a topic."""
 
 import random
 from typing import Any
@@ -98,7 +98,7 @@ def test_text_and_raw_values_are_one_column(topics: Topics, format_: str, values
 
 
 @pytest.mark.parametrize("late", ["process", "drop"])
-def test_ten_partitions_give_the_same_rows_whatever_the_batches(topics: Topics, late: str) -> None:
+def test_ten_partitions_give_the_same_rows_in_any_batches(topics: Topics, late: str) -> None:
     partitions = 10 if topics.kafka.is_real else 4
     topics.create(partitions=partitions)
     records = clicks(400, partitions)

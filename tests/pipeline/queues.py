@@ -16,7 +16,7 @@ KEY = bytes(range(32))
 
 
 class Queues:
-    """Pushes to the queues of a database and looks into them."""
+    """Pushes to the queues of a database and reads them."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -50,7 +50,7 @@ class Queues:
         self.with_store(lambda store: store.pusher.push(items))
 
     def fill(self, queue: str, count: int) -> None:
-        """Push so many messages quickly, with their number as payload."""
+        """Push this many messages quickly, with their number as payload."""
         self.configure(queue)
         self.run(
             "INSERT INTO queenspark.partitions (queue_id, name)"
@@ -75,7 +75,7 @@ class Queues:
             return cursor.fetchall() if cursor.description else []
 
     def payloads(self, queue: str) -> list[Any]:
-        """What is in a queue, in the order of the log."""
+        """The content of a queue, in log order."""
         rows = self.run(
             "SELECT m.payload FROM queenspark.messages m JOIN queenspark.queues q ON q.id = m.queue_id"
             " WHERE q.name = %s ORDER BY m.txid, m.id",

@@ -22,7 +22,7 @@ from queenspark.sql.types import SqlType
 
 
 class Answer(NamedTuple):
-    """What an expression gives for each row of a frame."""
+    """The values of an expression for each row of a frame."""
 
     type: str
     values: list[Any]
@@ -37,7 +37,7 @@ class Judge:
         self._process = ProcessPoolExecutor(1, mp_context=spawn, initializer=_start, initargs=(folder,))
 
     def ask(self, expressions: list[str], frame: pl.DataFrame) -> list[Answer | str]:
-        """The answers; for an expression that Spark refuses, its message."""
+        """Spark's values; for a rejected expression, its message."""
         return self._process.submit(_ask, expressions, frame).result()
 
     def aggregate_types(self, calls: list[str], frame: pl.DataFrame) -> list[str]:
@@ -142,7 +142,7 @@ def spark_name(kind: SqlType) -> str:
 
 
 def differences(text: str, frame: pl.DataFrame, mine: Answer, spark: Answer) -> list[str]:
-    """Where two answers differ."""
+    """The differences between two results."""
     if mine.type != spark.type:
         return [f"{text}: type {mine.type}, Spark has {spark.type}"]
     found = []

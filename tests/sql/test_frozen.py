@@ -1,4 +1,4 @@
-"""A kept query gives the plan that it had, whatever has become of its relation."""
+"""A stored query keeps its plan, independent of later changes to its relation."""
 
 import msgspec
 import pytest

@@ -15,7 +15,7 @@ def test_a_statement_has_one_canonical_form(text: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(("marked", "expected"), pairs("errors.sql"))
-def test_an_error_says_where_and_what(marked: str, expected: str) -> None:
+def test_an_error_has_a_position_and_a_message(marked: str, expected: str) -> None:
     text = marked.replace("^", "", 1)
     before = marked[: marked.index("^")]
     with pytest.raises(SqlError) as caught:

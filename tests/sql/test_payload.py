@@ -89,7 +89,7 @@ def test_values_keep_all_digits(text: str, kind: SqlType, value: Any) -> None:
         ('"yesterday"', TIMESTAMP, "a is 'yesterday', not a TIMESTAMP; write it in ISO 8601"),
     ],
 )
-def test_a_value_that_does_not_fit_says_what_would(text: str, kind: SqlType, reason: str) -> None:
+def test_a_value_of_the_wrong_type_names_the_type_that_fits(text: str, kind: SqlType, reason: str) -> None:
     assert _one(text, kind) == (None, reason)
 
 

@@ -143,7 +143,7 @@ def test_a_job_over_rows_of_another_waits_for_them() -> None:
     assert not plan(f"select count(*) from dropped window tumbling(1m) with ({options})").warnings
 
 
-def test_equal_aggregates_are_one_whatever_they_are_called() -> None:
+def test_equal_aggregates_are_shared_under_any_name() -> None:
     found = plan(
         "select sum(o.amount) as a, SUM(Amount) + 1 as b from orders o "
         "group by City having sum(amount) > 1 and b < 5"

@@ -27,5 +27,5 @@ async def store(database: str) -> AsyncIterator[Store]:
 
 @pytest.fixture
 def desk(store: Store) -> Desk:
-    """Short words for what the tests do all the time."""
+    """Shorthands for common operations."""
     return Desk(store)

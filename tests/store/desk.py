@@ -1,4 +1,4 @@
-"""Short words for what the tests of the store do all the time."""
+"""Shorthands for common operations of the store's tests."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -55,7 +55,7 @@ class Desk:
         return await self.store.deliverer.pop(queue, group, batch=batch, **more)
 
     async def pop_each(self, number: int, group: str = "g", queue: str = "q") -> list[Batch]:
-        """Pop one message under each of so many leases, in the order of their names."""
+        """Pop one message under each of this many leases, ordered by name."""
         wishes = [WindowPop(queue, group, 60_000)] * number
         batches = await self.store.deliverer.pop_windows(wishes)
         return sorted((batch for batch in batches if batch is not None), key=names)
@@ -73,7 +73,7 @@ class Desk:
         group: str = "g",
         lease_id: UUID | None = None,
     ) -> list[Acked]:
-        """Answer some messages of a batch (all without `ids`)."""
+        """Ack some messages of a batch (all without `ids`)."""
         chosen = [message for message in batch.messages if ids is None or message.transaction_id in ids]
         statuses = [status] * len(chosen) if isinstance(status, str) else status
         return await self.store.deliverer.ack(
@@ -91,7 +91,7 @@ class Desk:
         )
 
     async def outcomes(self, batch: Batch, *args: Any, **more: Any) -> list[str]:
-        """Answer, and say what became of it."""
+        """Ack, and return the outcomes."""
         return [answer.outcome for answer in await self.ack(batch, *args, **more)]
 
     def run(self, statement: str, *params: Any) -> list[tuple[Any, ...]]:

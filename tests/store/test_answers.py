@@ -1,4 +1,4 @@
-"""Answers cost what they show: how much they read does not depend on how many messages there are."""
+"""Lists cost as much as they show: their reads do not depend on the number of messages."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.anyio
 QUEUES = 1000
 PARTITIONS = 10  # of each queue
 
-#: Groups have answered nothing of a third of the queues, half of another third, and all of the rest.
-#: What they have not answered is discovered in every second queue.
+#: Groups have acked nothing of a third of the queues, half of another third, and all of the rest. The unacked
+#: messages are discovered in every second queue.
 FILL = """
     INSERT INTO queenspark.queues (name, namespace)
         SELECT 'q' || n, 'ns' || n % 10 FROM generate_series(1, {queues}) n;
@@ -56,7 +56,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 def fill(connection: Connection, messages: int) -> None:
-    """A log of so many messages."""
+    """A log of this many messages."""
     # Transaction ids of the made-up messages must lie below the horizon.
     connection.execute("UPDATE queenspark.system SET generation = 1")
     sizes = {"queues": QUEUES, "partitions": PARTITIONS, "messages": messages}
@@ -66,7 +66,7 @@ def fill(connection: Connection, messages: int) -> None:
 
 @asynccontextmanager
 async def counted(server: PostgresServer, messages: int) -> AsyncIterator[Store]:
-    """A store over such a log, with everything counted."""
+    """A store over a log of this size, with everything counted."""
     with server.database() as url:
         with connect(url) as connection:
             fill(connection, messages)
@@ -89,7 +89,7 @@ GROUPS = {"name": None, "queue": None, "queue_ids": None, "min_lag_seconds": Non
 IDS = {"ids": list(range(1, 101)), "exact": 1000}
 
 ANSWERS: dict[str, tuple[str, dict[str, Any], int]] = {
-    # what is asked: the statement, its parameters, how many pages it may read
+    # the statement, its parameters, and the maximum number of pages it may read
     "the totals": ("totals", {}, 6 * QUEUES),
     "how old the counts are": ("counting", {}, 5),
     "a page of the queues": ("list_queues", {**ALL, **PAGE.params()}, 6 * QUEUES),
@@ -139,7 +139,7 @@ async def test_answers_read_as_much_of_a_large_log_as_of_a_small_one(
             with connect(store.database.url) as connection:
                 for what, (name, params, _) in ANSWERS.items():
                     read.setdefault(what, []).append(pages(connection, name, params))
-            # What they say is true.
+            # Their numbers are correct.
             totals = await store.counts.totals()
             assert (totals["queues"], totals["messages"]) == (QUEUES, messages)
             rows, total = await store.groups.page(EVERYTHING)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 LONG = 20.0
 
 
-async def test_what_is_appended_is_stored_and_wakes_who_waits(desk: Desk, database: str) -> None:
+async def test_appended_messages_are_stored_and_wake_parked_polls(desk: Desk, database: str) -> None:
     with LogReader(database) as reader:
         reader.listen()
         pushed = await desk.store.appender().append([item("q", "a"), item("other", "b")])

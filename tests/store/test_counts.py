@@ -1,4 +1,4 @@
-"""Counts of the log: whatever happens to it, they become the truth, and cost what has changed."""
+"""Counts of the log: after any operation they become exact, and cost as much as the change."""
 
 import asyncio
 import random
@@ -17,7 +17,7 @@ TRUE_MESSAGES = """
     SELECT q.name, (SELECT count(*) FROM queenspark.messages m WHERE m.queue_id = q.id)
     FROM queenspark.queues q
 """
-#: What a group was handed and has not answered, and every message that lies ahead of it.
+#: The delivered and unacked messages of a group, and every message ahead of it.
 TRUE_LAG = """
     SELECT q.name, g.name, (
         SELECT coalesce(sum(cardinality(p.pending)), 0) FROM queenspark.places p WHERE p.group_id = g.id
@@ -45,7 +45,7 @@ async def count(store: Store) -> None:
 
 
 async def compare(desk: Desk) -> None:
-    """Counts are what is there."""
+    """Counts equal the content of the log."""
     await count(desk.store)
     with desk.connect() as connection:
         for true, counted in ((TRUE_MESSAGES, COUNTED_MESSAGES), (TRUE_LAG, COUNTED_LAG)):
@@ -58,7 +58,7 @@ async def row_of(desk: Desk, group: str = "g") -> dict[str, Any]:
     return rows[0]
 
 
-async def test_counts_follow_whatever_happens(desk: Desk) -> None:
+async def test_counts_follow_every_operation(desk: Desk) -> None:
     await compare(desk)
     await desk.push(*[f"a{n}" for n in range(300)], partition="a")
     await desk.push(*[f"b{n}" for n in range(250)], partition="b")
@@ -89,7 +89,7 @@ async def test_counts_follow_whatever_happens(desk: Desk) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_counts_follow_any_order_of_work(desk: Desk, seed: int) -> None:
-    """Batches are large, so that what lies ahead of places is stored and not counted each time."""
+    """Batches are large, so that messages ahead of places are stored and not counted each time."""
     rng = random.Random(seed)
     number = 0
     for queue in ("q", "r"):
@@ -195,8 +195,8 @@ async def test_small_numbers_are_exact_at_once_and_large_ones_as_of_the_last_rou
     assert (await row_of(desk))["lag"] == 1502
 
 
-async def test_counts_start_over_when_nobody_has_counted_for_an_hour(desk: Desk) -> None:
-    """Nobody notes deletions then: notes would pile up when only older versions run."""
+async def test_counts_start_over_after_an_hour_without_counting(desk: Desk) -> None:
+    """Deletions are not recorded then: records would pile up while only older versions run."""
     await desk.push(*[f"a{n}" for n in range(10)])
     await compare(desk)
     desk.run("UPDATE queenspark.counting SET counted_at = counted_at - interval '2 hours' RETURNING 1")

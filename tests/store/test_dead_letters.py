@@ -115,7 +115,7 @@ async def test_one_put_back_is_dead_again_when_its_group_is_restarted(desk: Desk
     assert names(await desk.pop()) == ["a"]
 
 
-async def test_one_put_back_that_is_answered_with_retry_comes_again(desk: Desk) -> None:
+async def test_a_returned_dead_letter_acked_with_retry_is_redelivered(desk: Desk) -> None:
     await bury(desk, "a")
     await desk.store.dead_letters.put_back(Filter(queue="q"))
     batch = await desk.pop()

@@ -92,7 +92,7 @@ LOCK_GROUP = "SELECT 1 FROM queenspark.groups FOR NO KEY UPDATE"
 
 
 async def test_a_pop_that_lost_a_place_does_not_wait_for_the_group(desk: Desk) -> None:
-    """Whoever discovers holds the group and waits for places."""
+    """Discovery holds the group and waits for places."""
     await desk.push("a")
     desk.run("SELECT discover((SELECT ensure_group(1, 'g', 'all', NULL)))")
     with gated(desk) as popping, desk.connect() as discovering:
@@ -133,7 +133,7 @@ async def test_a_pop_that_waits_for_the_group_holds_no_place(desk: Desk) -> None
 
 
 async def test_a_pop_that_ends_as_a_deadlock_is_repeated(desk: Desk) -> None:
-    """Nothing was handed out, so nobody needs to know."""
+    """Nothing was delivered, so the failure is invisible."""
     await desk.push("a")
     desk.run(
         """

@@ -1,4 +1,4 @@
-"""Leases and answers. The letters are the known holes of other queues."""
+"""Leases and acks. The letters are known bugs of other queues."""
 
 import asyncio
 from uuid import uuid4
@@ -97,7 +97,7 @@ async def test_repeating_an_ack_is_harmless(desk: Desk) -> None:
     assert await desk.pop() is None
 
 
-async def test_f_refused_answers_look_refused(desk: Desk) -> None:
+async def test_f_rejected_acks_are_reported(desk: Desk) -> None:
     await desk.push("a")
     batch = await desk.pop()
     assert batch is not None
@@ -282,7 +282,7 @@ async def test_window_buffer_hides_a_partition_until_pushes_pause(desk: Desk) ->
     assert await desk.popped() == ["a", "b"]
 
 
-async def test_ttl_drops_what_is_too_old(desk: Desk) -> None:
+async def test_ttl_drops_expired_messages(desk: Desk) -> None:
     await desk.configure(ttl=60)
     await desk.push("old")
     desk.age(61)
@@ -332,7 +332,7 @@ async def test_a_lease_goes_on_without_a_message_that_was_deleted(desk: Desk) ->
     assert names(await desk.pop()) == ["c"], "nothing of the lease is left to answer"
 
 
-async def test_a_message_that_was_never_handed_out_cannot_be_answered(desk: Desk) -> None:
+async def test_a_message_that_was_never_delivered_cannot_be_acked(desk: Desk) -> None:
     await desk.push("a", "b")
     batch = await desk.pop(1)
     assert batch is not None
@@ -356,7 +356,7 @@ async def test_many_expired_messages_are_stepped_over_in_portions(desk: Desk) ->
     assert await desk.popped() == ["young"]
 
 
-async def test_the_next_look_of_one_partition_knows_only_that_partition(desk: Desk) -> None:
+async def test_the_next_check_of_one_partition_covers_only_that_partition(desk: Desk) -> None:
     await desk.push("a1", partition="a")
     await desk.push("b1", partition="b")
     batch = await desk.pop(partition="b")

@@ -25,7 +25,7 @@ async def test_mode_new_begins_at_the_first_contact(desk: Desk) -> None:
     assert sorted(await desk.popped(partitions=5)) == ["after", "elsewhere"]
 
 
-async def test_a_start_time_skips_what_is_older(desk: Desk) -> None:
+async def test_a_start_time_skips_older_messages(desk: Desk) -> None:
     await desk.push("old")
     desk.age(3600)
     await desk.push("young")
@@ -64,7 +64,7 @@ async def test_seek_to_a_time_delivers_from_there(desk: Desk) -> None:
 
 
 @pytest.mark.every_postgres
-async def test_seek_to_a_time_uses_looks_and_gives_the_same_without(desk: Desk) -> None:
+async def test_seek_to_a_time_uses_samples_and_gives_the_same_without(desk: Desk) -> None:
     times = []
     for n in range(5):
         await desk.store.clock.sample()
@@ -101,7 +101,7 @@ async def test_seek_of_a_queue_that_does_not_exist_says_so(desk: Desk) -> None:
     assert not await desk.store.groups.seek("q", "g", "end", partition="nowhere")
 
 
-async def test_a_deleted_group_begins_anew(desk: Desk, database: str) -> None:
+async def test_a_deleted_group_starts_over(desk: Desk, database: str) -> None:
     await desk.push("a")
     assert await desk.popped() == ["a"]
     other = Store(database, pool_size=2)
@@ -128,7 +128,7 @@ async def test_the_start_can_be_changed_for_partitions_not_yet_read(desk: Desk) 
 
 
 @pytest.mark.every_postgres
-async def test_lag_counts_what_is_not_answered(desk: Desk) -> None:
+async def test_lag_counts_unacked_messages(desk: Desk) -> None:
     async def lag() -> tuple[int, int]:
         (row,), _ = await desk.store.groups.page(Page())
         return row["lag"], row["processing"]

@@ -1,4 +1,4 @@
-"""Jobs in the store: their queues, temporary ones, and what retention keeps for them."""
+"""Jobs in the store: their queues, temporary ones, and the retention held for them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -53,7 +53,7 @@ async def create(desk: Desk, *args: Any, **more: Any) -> Job:
 
 
 def state(job: Job, desk: Desk, position: tuple[int, int], *behind: int) -> str:
-    """What the pipeline notes: it has read up to a position, and holds a job at another one."""
+    """The pipeline's progress: it has read up to a position, and holds a job at another one."""
     ((seq,),) = desk.run("SELECT max(seq) FROM queenspark.definitions")
     held = {f"{job.id}:{job.version}": [*behind, 0]} if behind else {}
     noted = {"txid": position[0], "id": position[1], "seq": seq, "behind": held}
@@ -213,7 +213,7 @@ async def test_what_a_job_has_not_read_stays(desk: Desk) -> None:
     assert left(desk) == ["c"]
 
 
-async def test_a_held_job_keeps_what_it_has_yet_to_read_within_the_limit(desk: Desk) -> None:
+async def test_a_held_job_keeps_its_unread_messages_within_the_limit(desk: Desk) -> None:
     at = await old_messages(desk, "a", "b", "c")
     job = await create(desk)
     pipeline = Pipeline(desk.store.database.url)
@@ -227,7 +227,7 @@ async def test_a_held_job_keeps_what_it_has_yet_to_read_within_the_limit(desk: D
     assert left(desk) == []
 
 
-async def test_rows_that_nobody_has_consumed_keep_no_source(desk: Desk) -> None:
+async def test_unconsumed_rows_keep_no_source_messages(desk: Desk) -> None:
     at = await old_messages(desk, "a", "b")
     job = await create(desk)
     await desk.pop(queue="j")

@@ -1,4 +1,4 @@
-"""Answers to a large batch cost what the batch holds, whatever they say."""
+"""Acks of a large batch cost as much as the batch, for any status."""
 
 from collections.abc import Iterator
 from itertools import cycle
@@ -36,7 +36,7 @@ def cpu_seconds(connection: Connection) -> float:
 
 
 async def cost(desk: Desk, answering: Connection, count: int) -> float:
-    """The least CPU time of three mixed acks of so many messages."""
+    """The minimum CPU time of three mixed acks of this many messages."""
     group = f"g{count}"
     await desk.push(*(f"{group}-{n}" for n in range(count)), partition=group)
     desk.run("ANALYZE queenspark.messages")  # as autovacuum does; the servers of the tests have none
@@ -60,15 +60,15 @@ async def cost(desk: Desk, answering: Connection, count: int) -> float:
     return min(costs)
 
 
-async def test_a_mixed_ack_costs_what_it_answers(desk: Desk, answering: Connection) -> None:
+async def test_a_mixed_ack_costs_as_much_as_its_messages(desk: Desk, answering: Connection) -> None:
     """Five times the messages are about five times the work; a loop over arrays would make it 25 times."""
     await cost(desk, answering, 100)  # plans are made
     small, large = await cost(desk, answering, 2000), await cost(desk, answering, 10_000)
     assert large < 12 * small
 
 
-async def test_a_message_is_answered_once_in_a_request(desk: Desk) -> None:
-    """What comes first counts."""
+async def test_a_message_is_acked_once_per_request(desk: Desk) -> None:
+    """The first one counts."""
     await desk.push("a", "b")
     batch = await desk.pop()
     assert batch is not None

@@ -1,4 +1,4 @@
-"""Messages whose transaction commits late: nobody may skip them, and no watermark may pass them."""
+"""Messages whose transaction commits late: no reader may skip them, and no watermark may pass them."""
 
 from datetime import datetime
 from typing import Any

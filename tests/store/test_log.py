@@ -65,7 +65,7 @@ async def test_messages_come_with_all_their_columns(desk: Desk, reader: LogReade
     assert frame["created_us"].to_list()[0] == created
 
 
-async def test_without_payload_only_what_windows_need_is_read(desk: Desk, reader: LogReader) -> None:
+async def test_without_payload_only_columns_for_windows_are_read(desk: Desk, reader: LogReader) -> None:
     await desk.push("a")
     frame = read(reader, ["q"], BEGIN, reader.frontier(), payload=False)
     assert frame.columns == ["txid", "id", "queue_id", "partition", "created_us"]
@@ -147,7 +147,7 @@ async def test_a_new_generation_sorts_after_the_old_one(desk: Desk, reader: LogR
     assert transactions(read(reader, ["q"], before, after)) == ["new"]
 
 
-async def test_the_frontier_lies_between_what_was_and_what_comes(desk: Desk, reader: LogReader) -> None:
+async def test_the_frontier_is_between_past_and_future_messages(desk: Desk, reader: LogReader) -> None:
     await desk.push("before")
     frontier = reader.frontier()
     await desk.push("after")

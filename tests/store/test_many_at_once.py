@@ -1,4 +1,4 @@
-"""One message under each of many leases, and answers to many places: all at once, as if one by one."""
+"""One message under each of many leases, and acks of many places: all at once, as if one by one."""
 
 import asyncio
 from uuid import uuid4
@@ -12,7 +12,7 @@ from tests.store.desk import Desk, item, names
 pytestmark = [pytest.mark.anyio, pytest.mark.every_postgres]
 
 
-async def test_a_place_that_is_done_goes_on_with_what_comes_next(desk: Desk) -> None:
+async def test_a_completed_place_continues_with_the_next_messages(desk: Desk) -> None:
     await desk.push("a1", "a2", partition="a")
     await desk.push("b1", partition="b")
     for expected in (["a1", "b1"], ["a2"], []):
@@ -39,7 +39,7 @@ async def test_what_was_put_back_or_failed_comes_first_and_by_itself(desk: Desk)
     assert desk.run("SELECT count(*) FROM queenspark.attempts") == [(0,)]
 
 
-async def test_answers_to_several_places_are_judged_one_by_one(desk: Desk) -> None:
+async def test_acks_of_several_places_are_independent(desk: Desk) -> None:
     await desk.configure(retryDelay=0)
     for partition in "abcd":
         await desk.push(f"{partition}1", f"{partition}2", partition=partition)
@@ -58,8 +58,8 @@ async def test_answers_to_several_places_are_judged_one_by_one(desk: Desk) -> No
     assert sorted(name for batch in batches for name in names(batch)) == ["a2", "b1", "c1", "d2"]
 
 
-async def test_answers_lock_their_places_in_one_order_whatever_they_say(desk: Desk) -> None:
-    """Who holds a later place and waits for an earlier one can meet somebody who does the opposite."""
+async def test_acks_lock_their_places_in_one_order_for_any_status(desk: Desk) -> None:
+    """Locking in different orders would deadlock."""
     await desk.push("a1", partition="a")
     await desk.push("b1", partition="b")
     first, second = await desk.pop_each(2)
@@ -82,7 +82,7 @@ async def test_answers_lock_their_places_in_one_order_whatever_they_say(desk: De
     assert [each.outcome for each in await answer] == ["retry", "completed"]
 
 
-async def test_very_many_places_are_answered_at_once(desk: Desk) -> None:
+async def test_very_many_places_are_acked_at_once(desk: Desk) -> None:
     count = 3000
     items = [item("q", f"m{n}", f"p{n}") for n in range(count)]
     await desk.store.pusher.push(items)

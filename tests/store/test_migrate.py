@@ -1,4 +1,4 @@
-"""Migrations: once each, the sum is the schema, and a restored log goes on in a new generation."""
+"""Migrations: once each, the sum is the schema, and a restored log continues in a new generation."""
 
 import asyncio
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ CATALOG = {
 
 
 def catalog(url: str) -> dict[str, set[tuple[Any, ...]]]:
-    """What the schema of a database is made of."""
+    """The objects of a database's schema."""
     with psycopg.connect(url) as connection:
         return {name: set(connection.execute(query).fetchall()) for name, query in CATALOG.items()}
 
@@ -99,7 +99,7 @@ def test_functions_of_other_versions_stay_until_these_may_no_longer_run(database
 def test_a_migration_waits_briefly_for_a_lock_and_is_tried_again(
     empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever waits for a table's lock makes everybody wait who comes after it."""
+    """A statement that waits for a table lock blocks all later ones."""
     migrate(empty_database)
     monkeypatch.setattr("queenspark.store.migrate.LOCK_SECONDS", 0.05)
     change = Migration("9999_test", "ALTER TABLE queenspark.places ADD COLUMN test integer", 0, True)
@@ -131,7 +131,7 @@ def test_a_migration_that_never_gets_its_lock_says_why(
 
 
 def test_an_index_is_built_while_others_wait_to_migrate(empty_database: str) -> None:
-    """Those who wait for their turn must not hold a snapshot that the build would wait for."""
+    """Waiting processes must not hold a snapshot that the index build would wait for."""
     migrate(empty_database)
     index = Migration(
         "9999_test",
@@ -193,7 +193,7 @@ def test_an_unreachable_database_is_one_clear_error() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_restored_log_goes_on_above_what_it_had(desk: Desk) -> None:
+async def test_a_restored_log_continues_above_its_last_position(desk: Desk) -> None:
     """A dump restored elsewhere: the log has higher transaction ids than the server hands out."""
     await desk.push("a", "b")
     batch = await desk.pop(1)

@@ -1,4 +1,4 @@
-"""Places: who holds a lease, and what is always true of them."""
+"""Places: lease holders, and invariants."""
 
 from typing import Any
 

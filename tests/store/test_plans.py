@@ -55,7 +55,7 @@ def large(request: pytest.FixtureRequest) -> Iterator[Connection]:
 
 
 class Read(NamedTuple):
-    """What a transaction read of the large tables."""
+    """The reads of a transaction on the large tables."""
 
     whole_tables: int
     rows: int
@@ -72,7 +72,7 @@ COUNTS = """
 
 
 def run(connection: Connection, statement: str, *params: Any) -> tuple[list[tuple[Any, ...]], Read]:
-    """A statement's rows, and what it read; undone afterwards."""
+    """A statement's rows and reads; rolled back afterwards."""
     with connection.transaction(force_rollback=True):
         before = connection.execute(COUNTS).fetchone() or (0, 0)
         rows = connection.execute(statement, params).fetchall()
@@ -113,7 +113,7 @@ def test_a_pop_that_finds_nothing_reads_next_to_nothing(large: Connection) -> No
     assert read.rows <= 10
 
 
-def test_discovery_reads_what_is_new(large: Connection) -> None:
+def test_discovery_reads_new_messages_only(large: Connection) -> None:
     with large.transaction(force_rollback=True):
         large.execute("UPDATE queenspark.groups SET seen_txid = 9900, seen_id = 0 WHERE id = 1")
         ((count,),), read = run(large, "SELECT discover(1)")
@@ -148,7 +148,7 @@ def test_an_ack_reads_its_messages_by_index(large: Connection) -> None:
     assert read.rows <= 30
 
 
-def test_answers_to_several_places_read_their_messages_by_index(large: Connection) -> None:
+def test_acks_of_several_places_read_their_messages_by_index(large: Connection) -> None:
     with large.transaction(force_rollback=True):
         taken = large.execute(f"SELECT * FROM pop(1, 1, 1, {LEASES}, false)").fetchall()
         rows, read = run(
@@ -164,7 +164,7 @@ def test_answers_to_several_places_read_their_messages_by_index(large: Connectio
     assert read.rows <= 60
 
 
-def test_a_seek_to_a_time_reads_from_the_look_before_it(large: Connection) -> None:
+def test_a_seek_to_a_time_reads_from_the_sample_before_it(large: Connection) -> None:
     with large.transaction(force_rollback=True):
         large.execute(
             "INSERT INTO queenspark.looks SELECT created_at, txid, txid, created_at FROM queenspark.messages"
@@ -178,7 +178,7 @@ def test_a_seek_to_a_time_reads_from_the_look_before_it(large: Connection) -> No
 
 
 def test_a_push_reads_its_own_partitions(large: Connection) -> None:
-    """The guard of a push costs what it pushes to, not what there is."""
+    """The guard of a push costs as much as its targets, independent of the total."""
     statement = query("push") % {
         "ids": "'1 2'", "partition_ids": "'7 8'", "queue_ids": "'1 1'", "transaction_ids": "E'x\\x01y'",
         "trace_ids": "E'\\x01'", "payloads": "E'1\\x012'", "encrypted": "'{}'", "partitions": "'{7,8}'",
@@ -239,7 +239,7 @@ def test_the_records_of_a_window_are_read_by_index(
 @pytest.mark.parametrize(
     ("state", "count"), [(None, 20), ("waiting", 20), ("leased", 0), ("retrying", 0), ("dead", 0)]
 )
-def test_a_page_of_active_windows_costs_what_it_shows(
+def test_a_page_of_active_windows_costs_as_much_as_it_shows(
     large: Connection, state: str | None, count: int
 ) -> None:
     with large.transaction(force_rollback=True):
@@ -250,7 +250,7 @@ def test_a_page_of_active_windows_costs_what_it_shows(
         rows, read = run(large, "SELECT * FROM active_windows(1, %s, 20)", state)
     assert len(rows) == count
     assert read.whole_tables == 0
-    assert read.buffers < 200  # not rows: those count what other tests have undone
+    assert read.buffers < 200  # not rows: those include rolled-back rows of other tests
 
 
 def test_a_scan_of_the_log_reads_each_message_once(large: Connection) -> None:

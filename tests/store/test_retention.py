@@ -1,4 +1,4 @@
-"""Retention: what goes, and what must stay."""
+"""Retention: removable and protected messages."""
 
 import pytest
 
@@ -44,7 +44,7 @@ async def test_expired_messages_go(desk: Desk) -> None:
 
 
 @pytest.mark.every_postgres
-async def test_completed_messages_go_when_every_group_has_answered(desk: Desk) -> None:
+async def test_completed_messages_are_removed_when_every_group_has_acked(desk: Desk) -> None:
     await desk.configure(completedRetentionSeconds=10)
     await desk.push("a", "b", "c")
     desk.age(11)
@@ -109,7 +109,7 @@ async def test_only_one_sweeper_works_at_a_time(desk: Desk) -> None:
 
 
 @pytest.mark.every_postgres
-async def test_old_looks_are_thinned_and_those_from_before_the_log_go(desk: Desk) -> None:
+async def test_old_samples_are_thinned_and_those_before_the_log_removed(desk: Desk) -> None:
     await desk.push("first")
     desk.run("UPDATE queenspark.messages SET txid = 60")
     desk.run(

@@ -1,7 +1,7 @@
 """Any order of push, pop, ack, nack, expire, extend, seek, dead-letter and delete, against a small model.
 
-The model knows, for each group and partition, which messages are unanswered. Whatever is handed out must be
-the first unanswered ones, in order; whoever asks while there is something to hand out must get something.
+The model tracks the unacked messages of each group and partition. A pop must deliver the first unacked ones,
+in order, and must not be empty while there are any.
 """
 
 import asyncio
@@ -262,7 +262,7 @@ class Queues(RuleBasedStateMachine):
                 assert rest[partition] == place.returned + place.open
 
     def _next(self, group: str, partition: str) -> list[str]:
-        """What a pop of that place may hand out: what was put back, by itself, else what is unanswered."""
+        """The messages that a pop of that place may deliver: returned ones, else unacked ones."""
         place = self.places[group, partition]
         return place.returned or place.open
 

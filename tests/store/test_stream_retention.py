@@ -1,4 +1,4 @@
-"""Retention waits for streams: for what is open or unread, and for windows that nobody has answered yet."""
+"""Retention waits for streams: for open or unread messages, and for unacked windows."""
 
 import json
 from typing import Any
@@ -73,7 +73,7 @@ async def test_what_an_open_window_needs_stays(desk: Desk, pipeline: Pipeline) -
     assert left(desk) == []
 
 
-async def test_a_stream_that_is_behind_keeps_what_it_has_yet_to_read(desk: Desk, pipeline: Pipeline) -> None:
+async def test_a_stream_that_is_behind_keeps_its_unread_messages(desk: Desk, pipeline: Pipeline) -> None:
     at = await old_messages(desk, "a", "b", "c")
     stream = await define(desk)
     behind = {f"{stream.id}:1": [*at["b"], 0]}
@@ -101,14 +101,14 @@ async def test_a_stream_that_begins_later_keeps_nothing_from_before(desk: Desk) 
 
 
 @pytest.mark.every_postgres
-async def test_windows_that_a_group_has_not_answered_keep_their_messages(
+async def test_unacked_windows_keep_their_messages(
     desk: Desk, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("queenspark.store.sweeper._NOTES", 10**9)  # each run makes a note
     at = await old_messages(desk, "a", "b", "c")
     stream = await define(desk)
     quick = Sweeper(desk.store.database, hold_seconds=3600)
-    # A first run notes what is open; then windows are sealed, and a group has not answered the second.
+    # A first run records the open windows; then windows are sealed, and a group has not acked the second.
     pipeline.push(state=reads(stream, desk, at["b"]), stats=opened(stream, at["b"]))
     assert await quick.run() == 1
     pipeline.batch += 1
@@ -272,7 +272,7 @@ async def test_windows_on_a_grid_need_no_list_of_dropped_records(desk: Desk, pip
 
 @pytest.mark.parametrize("age", ["retention_seconds", "completed_retention_seconds"])
 async def test_the_last_window_of_each_key_stays(desk: Desk, pipeline: Pipeline, age: str) -> None:
-    """It says where the key's count windows go on if the pipeline has to begin again."""
+    """It determines where the key's count windows continue after a restart of the pipeline."""
     await desk.push("a")
     stream = await define(desk)
     windows = [minute("a", 1), minute("b", 1), minute("b", 2), minute("c", 1)]

@@ -1,4 +1,4 @@
-"""Definitions of streams: what a change keeps, where a version begins, and what is known as of a moment."""
+"""Definitions of streams: effects of a change, the start of a version, and definitions as of a seq."""
 
 import asyncio
 import threading
@@ -241,7 +241,7 @@ async def test_sessions_begin_at_once(desk: Desk) -> None:
     assert positions(found[2])["q"] > (head(desk), 2**62)
 
 
-async def test_reset_reads_history_again_and_ends_what_was(desk: Desk) -> None:
+async def test_reset_reads_history_again_and_ends_earlier_versions(desk: Desk) -> None:
     await desk.push("m")
     await define(desk, start="latest")
     await define(desk, spec=SHAPES[0]["spec"], start="latest")
@@ -341,7 +341,7 @@ async def test_seek_goes_to_the_first_window_that_ends_after_the_time(desk: Desk
     assert sorted(await popped(desk, stream)) == ["a1", "a2", "a3", "b5", "c1"]
     await seek(desk, stream, 10_000)
     assert await popped(desk, stream) == []
-    # What comes later and ends before it is skipped, of known keys and of new ones.
+    # Later windows that end before it are skipped, of known keys and of new ones.
     pipeline.seal(stream.id, stream.queue_id, minute("c", 2), minute("new", 2))
     assert await popped(desk, stream) == []
     pipeline.seal(stream.id, stream.queue_id, minute("c", 200), minute("new", 3), minute("new", 200))

@@ -1,4 +1,4 @@
-"""Pushes and answers that happen together or not at all."""
+"""Atomic pushes and acks."""
 
 from uuid import uuid4
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 
 
 def acks(batch: Batch, status: str = "completed") -> list[Ack]:
-    """An answer to each message of a batch."""
+    """An ack for each message of a batch."""
     return [
         Ack(message.partition_id, message.transaction_id, "g", batch.lease_id, status, "why")
         for message in batch.messages
@@ -53,7 +53,7 @@ async def test_required_leases_must_live(desk: Desk) -> None:
     assert await desk.popped(queue="out") == []
 
 
-async def test_one_refused_answer_undoes_the_accepted_ones(desk: Desk) -> None:
+async def test_one_rejected_ack_rolls_back_the_accepted_ones(desk: Desk) -> None:
     await desk.push("a", "b")
     batch = await desk.pop()
     assert batch is not None
@@ -65,7 +65,7 @@ async def test_one_refused_answer_undoes_the_accepted_ones(desk: Desk) -> None:
     assert names(await desk.pop()) == ["a", "b"]
 
 
-async def test_a_failed_answer_in_a_transaction_is_a_dead_letter_at_once(desk: Desk) -> None:
+async def test_a_nack_in_a_transaction_is_a_dead_letter_at_once(desk: Desk) -> None:
     await desk.push("in")
     batch = await desk.pop()
     assert batch is not None

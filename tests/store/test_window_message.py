@@ -17,7 +17,7 @@ def written(window: Sealed = WINDOW) -> str:
     return str(rows.select(payload(rows.columns)).item())
 
 
-def test_what_is_written_is_what_is_read() -> None:
+def test_a_message_survives_a_round_trip() -> None:
     message = decode(written())
     assert (message.id, message.stream, message.version, message.key) == ("7:k:0:60000:v3", 7, 3, "k")
     assert (message.start, message.end, message.count, message.revision) == (0, MINUTE, 9, 2)
@@ -45,7 +45,7 @@ def test_messages_of_other_versions_say_the_same_of_a_window() -> None:
 
 
 @pytest.mark.anyio
-async def test_sql_reads_what_python_writes(desk: Desk) -> None:
+async def test_sql_reads_messages_written_by_python(desk: Desk) -> None:
     with desk.connect() as connection:
         connection.execute(f"SET search_path = {functions(desk)}")
         found = connection.execute("SELECT * FROM window_sources(%s)", (written(),)).fetchall()

@@ -1,4 +1,4 @@
-"""The window sink: every window once, whatever is tried again, and nothing from a leader that was."""
+"""The window sink: every window once, through all retries, and nothing from a former leader."""
 
 import json
 import time
@@ -54,7 +54,7 @@ async def test_windows_go_into_the_log_in_row_order(desk: Desk, queue_id: int, p
     ]  # fmt: skip
 
 
-async def test_a_window_message_says_what_is_in_it(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
+async def test_a_window_message_describes_its_content(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
     key = 'ü"\\,\n\t\\.'
     sealed = Sealed(
         key, -1, MINUTE + 1, [(3, (5, 6), (7, 8)), (4, (1, 2), (3, 4))], 9, 2, 3, ["x", "y"], ":5-6"
@@ -148,7 +148,7 @@ async def test_a_window_that_is_there_already_is_not_pushed_again(
     assert len(windows(desk)) == 3
 
 
-async def test_a_run_that_begins_again_leaves_out_what_the_one_before_has_pushed(
+async def test_a_restarted_run_skips_output_of_the_previous_run(
     desk: Desk, queue_id: int, pipeline: Pipeline
 ) -> None:
     desk.run(
@@ -192,7 +192,7 @@ async def test_a_pipeline_goes_on_with_the_checkpoint_of_an_older_version(
     ]
 
 
-async def test_a_run_that_begins_again_leaves_out_what_an_older_version_has_pushed(
+async def test_a_restarted_run_skips_output_of_an_older_release(
     desk: Desk, queue_id: int, pipeline: Pipeline
 ) -> None:
     desk.run(
@@ -364,7 +364,7 @@ async def test_parts_of_another_size_push_everything_once(
     ]
 
 
-async def test_rows_of_a_large_batch_are_what_was_given(
+async def test_rows_of_a_large_batch_are_stored_unchanged(
     desk: Desk, queue_id: int, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Quotes, commas, line ends, and no headers at all, through every way of writing."""

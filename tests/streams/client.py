@@ -1,6 +1,6 @@
-"""Steps of a person with the published client of that time, which still knows streams.
+"""User steps with the published client of that time, which still supports streams.
 
-`python -m tests.streams.client STEP URL STREAM …` prints what the step brought, as one line of JSON.
+`python -m tests.streams.client STEP URL STREAM …` prints the result of the step, as one line of JSON.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ async def define(client: Any, stream: str, namespace: str, queue: str) -> Any:
 
 
 async def consume(client: Any, stream: str, group: str, count: str, failing: str) -> Any:
-    """Process so many windows; the first attempt at the failing key raises."""
+    """Process this many windows; the first attempt at the failing key raises."""
     consumer = client.consumer(stream, group)
     consumer._poll_timeout = 5000
     seen: list[Any] = []

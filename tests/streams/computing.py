@@ -16,7 +16,7 @@ MINUTE_MS = 60_000
 
 
 def at(second: float, **more: Any) -> Json:
-    """A record with a time, so many seconds after noon."""
+    """A record with a time, this many seconds after noon."""
     return {**more, "at": 1_769_860_800_000 + round(second * 1000)}
 
 
@@ -83,7 +83,7 @@ class Computing:
         return found
 
     def shown(self, *path: str) -> Json:
-        """What the broker shows of the stream."""
+        """The stream as shown by the broker."""
         return self.api.read("/".join(["/api/v1/resources/streams", self.stream, *path]))
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from tests.wire.document import Document
 
 @pytest.fixture
 def api(shared_broker: Broker) -> Iterator[Api]:
-    """The API of the shared broker; every answer is compared with the OpenAPI document."""
+    """The API of the shared broker; every response is compared with the OpenAPI document."""
     with Api(shared_broker.url, shared_broker.database_url) as api:
         api.http.event_hooks = {"response": [Document(api.read("/openapi.json")).check]}
         yield api

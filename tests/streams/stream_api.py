@@ -17,7 +17,7 @@ LONG_ENOUGH_MS = 10_000
 
 
 class Pushed:
-    """A message of a source queue, with its place in the log."""
+    """A message of a source queue, with its position in the log."""
 
     def __init__(self, queue_id: int, partition: str, position: Position, created_us: int, data: Any) -> None:
         self.queue_id = queue_id
@@ -180,5 +180,5 @@ def short(window: Json) -> str:
 
 
 def data_of(window: Json) -> list[Any]:
-    """What the messages of a window carry."""
+    """The payloads of a window."""
     return [message["data"] for message in window["messages"]]

@@ -69,7 +69,7 @@ def test_sliding_windows(computing: Computing) -> None:
     }
 
 
-def test_sessions_leave_out_what_was_dropped(computing: Computing) -> None:
+def test_sessions_exclude_dropped_records(computing: Computing) -> None:
     computing.push(rec(0, "ann", 1), rec(5, "bob", 50), rec(9, "ann", 2))
     computing.define(**KEY, aggregates=SUM, window_type="session", window_gap_ms=10_000, late="drop")
     # 40 closes the session of 0 and 9; 8 is late then, and so is 39.5 after 60.
@@ -260,7 +260,7 @@ def test_pages_of_a_window(computing: Computing) -> None:
     ]  # fmt: skip
 
 
-def test_windows_that_nobody_has_answered_show_their_aggregates(computing: Computing) -> None:
+def test_unacked_windows_show_their_aggregates(computing: Computing) -> None:
     computing.push(rec(0, "ann", 1), rec(61, "ann", 2))
     computing.define(**KEY, aggregates=SUM, window_duration_ms=MINUTE_MS)
     computing.drain()
@@ -299,7 +299,7 @@ def test_a_stream_that_fails_says_why_and_goes_on_when_it_is_defined_again(
     assert by_key(computing.windows()) == {"ann": [({"total": 3}, [1, 2])]}
 
 
-def test_a_definition_shows_what_it_computes(computing: Computing) -> None:
+def test_a_definition_shows_its_expressions(computing: Computing) -> None:
     computing.push(rec(0, "ann", 1))
     assert computing.define(**KEY, aggregates=SUM, having="total > 1")["version"] == 1
     shown = computing.shown()

@@ -153,7 +153,7 @@ def test_12_a_key_is_a_partition_name_over_all_sources(stream: StreamApi, api: A
     assert window["id"].startswith(f"{stream.id}:k:")
 
 
-def test_13_what_is_empty_is_skipped(stream: StreamApi) -> None:
+def test_13_empty_windows_are_skipped(stream: StreamApi) -> None:
     stream.define(partitioned=True)
     stream.seal(minute("k", 1), minute("k", 100_000))
     assert stream.drain() == ["k1", "k100000"]
@@ -201,7 +201,7 @@ def test_15_one_window_of_a_key_is_in_flight_and_keys_scale_out(stream: StreamAp
     assert stream.drain() == ["a2"]
 
 
-def test_15_windows_that_were_taken_together_are_answered_together(stream: StreamApi, api: Api) -> None:
+def test_15_windows_polled_together_are_acked_together(stream: StreamApi, api: Api) -> None:
     stream.define(partitioned=True)
     stream.seal(minute("a", 1), minute("b", 1), minute("c", 1), minute("a", 2))
     windows = answered(stream.try_poll(maxWindows=3), 200)["windows"]
@@ -251,7 +251,7 @@ def test_17_renewing_never_shortens_a_lease(stream: StreamApi) -> None:
         assert expected - 20 < left.total_seconds() <= expected + 1
 
 
-def test_20_each_parked_poll_is_answered_or_keeps_waiting(stream: StreamApi, shared_broker: Broker) -> None:
+def test_20_each_parked_poll_gets_a_window_or_keeps_waiting(stream: StreamApi, shared_broker: Broker) -> None:
     stream.define(partitioned=True)
 
     def take(_: int) -> Any:
@@ -371,7 +371,7 @@ def test_26_ack_and_push_in_one_transaction_happen_once(stream: StreamApi, api: 
         push_operation(results, window["id"]), ack_operation(window, consumerGroup=window["consumerGroup"]),
     ]  # fmt: skip
     assert api.transaction(operations, [window["leaseId"]])["success"]
-    # Whoever tries it again, under a lease that has ended, changes nothing.
+    # A retry under an expired lease changes nothing.
     again = api.transaction(operations, [window["leaseId"]])
     assert not again["success"]
     assert payloads_of(api.drain(results, 1)) == [window["id"]]

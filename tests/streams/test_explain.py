@@ -80,7 +80,7 @@ def at(text: str | None) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def test_a_stream_that_nobody_has_is_404(stream: Stream) -> None:
+def test_a_missing_stream_is_404(stream: Stream) -> None:
     assert stream.api.get("/api/v1/resources/streams/none/explain").status_code == 404
 
 
@@ -281,7 +281,7 @@ def test_an_open_transaction_holds_safe_time_back(stream: Stream) -> None:
         assert at(answer["next"]["sealedAtAbout"]) < datetime.now(UTC)
 
 
-def test_safe_time_is_behind_and_nobody_holds_it(stream: Stream) -> None:
+def test_safe_time_is_behind_without_a_holder(stream: Stream) -> None:
     stream.define(window_duration_ms=1, window_grace_period_ms=1000)
     stream.push(1)
     stream.read()

@@ -13,7 +13,7 @@ NOON = 1_769_860_800_000  # 2026-01-31T12:00:00Z
 GLOBAL = "__GLOBAL__"
 
 
-def test_a_window_by_ingest_time_has_what_was_created_in_it(stream: StreamApi) -> None:
+def test_a_window_by_ingest_time_has_the_records_created_in_it(stream: StreamApi) -> None:
     stream.define(partitioned=True)
     before, *inside, after = stream.push("before", 1, 2, "after")
     window = stream.over(inside)
@@ -23,7 +23,7 @@ def test_a_window_by_ingest_time_has_what_was_created_in_it(stream: StreamApi) -
     assert data_of(stream.poll()) == [1, 2]
 
 
-def test_a_window_has_what_the_wire_promises(stream: StreamApi) -> None:
+def test_a_window_has_the_documented_fields(stream: StreamApi) -> None:
     stream.define(partitioned=True)
     (record,) = stream.push({"a": [1, None]})
     stream.seal(stream.over([record], replaces=["x"], revision=2))
@@ -37,7 +37,7 @@ def test_a_window_has_what_the_wire_promises(stream: StreamApi) -> None:
     assert (window["replaces"], window["leaseTimeoutMs"]) == (["x"], 60_000)
 
 
-def test_a_window_by_event_time_has_what_happened_in_it(stream: StreamApi) -> None:
+def test_a_window_by_event_time_has_the_records_with_times_in_it(stream: StreamApi) -> None:
     stream.define(partitioned=True, event_time="data.at")
     times = [NOON, NOON - 1, "2026-01-31T12:00:59.999999Z", NOON + 60_000, None, "x", NOON + 5.5]
     records = stream.push(*({"at": time, "n": n} for n, time in enumerate(times)))
@@ -60,7 +60,7 @@ def test_pages_of_a_window_by_event_time_have_no_holes(stream: StreamApi, api: A
     assert [data["n"] for data in found] == [0, 2, 4, 6, 8, 10]
 
 
-def test_a_count_window_has_what_lies_between_its_positions(stream: StreamApi) -> None:
+def test_a_count_window_has_the_records_between_its_positions(stream: StreamApi) -> None:
     stream.define(partitioned=True, window_type="count", window_size_count=3)
     records = stream.push(0, 1, 2, 3)
     stream.push("another key", partition="x")
@@ -69,7 +69,7 @@ def test_a_count_window_has_what_lies_between_its_positions(stream: StreamApi) -
     assert data_of(stream.poll()) == [1, 2, 3]
 
 
-def test_a_count_window_by_event_time_leaves_out_what_has_none(stream: StreamApi) -> None:
+def test_a_count_window_by_event_time_excludes_records_without_one(stream: StreamApi) -> None:
     stream.define(partitioned=True, window_type="count", window_size_count=2, event_time="at")
     records = stream.push({"at": NOON}, {"at": "never"}, {"at": NOON - 99_999})
     stream.seal(stream.over(records, start_us=NOON * 1000, end_us=NOON * 1000))
@@ -77,7 +77,7 @@ def test_a_count_window_by_event_time_leaves_out_what_has_none(stream: StreamApi
 
 
 def session_without_its_second_record(stream: StreamApi) -> Json:
-    """Seal a session of which the second record was dropped; return that record's entry in the late log."""
+    """Seal a session with its second record dropped; return that record's entry in the late log."""
     stream.define(partitioned=True, window_type="session", window_gap_ms=60_000, event_time="at", late="drop")
     records = stream.push({"at": NOON}, {"at": NOON + 1}, {"at": NOON + 2})
     txid, id_ = records[1].position
@@ -89,7 +89,7 @@ def session_without_its_second_record(stream: StreamApi) -> Json:
     return late
 
 
-def test_a_session_leaves_out_what_was_dropped_as_late(stream: StreamApi) -> None:
+def test_a_session_excludes_records_dropped_as_late(stream: StreamApi) -> None:
     session_without_its_second_record(stream)
     assert [data["at"] for data in data_of(stream.poll())] == [NOON, NOON + 2]
     assert data_of(stream.poll("g2", maxMessages=1)) == [{"at": NOON}]
@@ -102,7 +102,7 @@ def test_a_session_leaves_out_dropped_records_that_the_late_log_no_longer_lists(
     assert [data["at"] for data in data_of(stream.poll("replay"))] == [NOON, NOON + 2]
 
 
-def test_a_session_leaves_out_what_a_pipeline_of_an_older_version_dropped(stream: StreamApi) -> None:
+def test_a_session_excludes_records_dropped_by_an_older_pipeline(stream: StreamApi) -> None:
     """It notes a dropped record in the late log only."""
     session_without_its_second_record(stream)
     stream.run("DELETE FROM queenspark.stream_dropped WHERE stream_id = %s", stream.id)
@@ -211,7 +211,7 @@ def test_a_window_can_be_polled_without_its_messages(stream: StreamApi, api: Api
 
 
 def test_without_messages_the_log_is_not_read(stream: StreamApi) -> None:
-    """Nobody has the key of these records, so reading them fails."""
+    """The key of these records is unknown, so reading them fails."""
     stream.define(partitioned=True)
     records = stream.push(1)
     stream.seal(stream.over(records))

@@ -1,4 +1,4 @@
-"""What /metrics/prometheus says of streams and of the pipeline."""
+"""The metrics of streams and the pipeline in /metrics/prometheus."""
 
 import time
 

@@ -14,7 +14,7 @@ CLIENT = Path(sys.prefix) / "queen-0.14"
 
 
 def client(step: str, stream: StreamApi, *arguments: str) -> Any:
-    """Run one step with the client; what it printed last."""
+    """Run one step with the client; return its last output."""
     command = [sys.executable, "-m", "tests.streams.client", step, stream.api.url, stream.name, *arguments]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(CLIENT), str(ROOT)))}
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The stream endpoints: what is refused and how, waiting, leases, resources, names that are taken."""
+"""The stream endpoints: rejections, waiting, leases, resources, name conflicts."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -100,7 +100,7 @@ def test_what_can_be_defined(stream: StreamApi, fields: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("missing", ["streamName", "consumerGroup"])
-def test_a_poll_says_what_is_missing(stream: StreamApi, api: Api, missing: str) -> None:
+def test_a_poll_names_the_missing_field(stream: StreamApi, api: Api, missing: str) -> None:
     body = {"streamName": stream.name, "consumerGroup": "g"}
     del body[missing]
     assert refused(api.post("/api/v1/stream/poll", body), 400) == f"{missing} is required"
@@ -139,7 +139,7 @@ def test_an_ordinary_lease_is_no_lease_of_a_window(stream: StreamApi, api: Api) 
 
 
 @pytest.mark.parametrize("missing", ["streamName", "consumerGroup", "timestamp"])
-def test_a_seek_without_what_it_needs(stream: StreamApi, api: Api, missing: str) -> None:
+def test_a_seek_without_required_fields(stream: StreamApi, api: Api, missing: str) -> None:
     body = {"streamName": stream.name, "consumerGroup": "g", "timestamp": "2026-01-31T12:00:00Z"}
     assert refused(api.post("/api/v1/stream/seek", body), 404) == "Stream not found"
     for wrong in ({**body, missing: ""}, {key: body[key] for key in body if key != missing}):
@@ -156,13 +156,13 @@ def test_a_poll_waits_for_a_window(stream: StreamApi) -> None:
         assert time.monotonic() - began < 2
 
 
-def test_a_poll_is_answered_before_the_client_gives_up(stream: StreamApi) -> None:
+def test_a_poll_ends_before_the_client_times_out(stream: StreamApi) -> None:
     assert [patience(timeout, 60) for timeout in (0, 1000, 30_000, 120_000)] == [0, 0.9, 29, 60]
     stream.define()
     assert stream.try_poll(timeout=50).status_code == 204
 
 
-def test_a_poll_gets_what_an_ack_at_another_broker_set_free(
+def test_a_poll_gets_a_window_released_by_an_ack_at_another_broker(
     stream: StreamApi, shared_broker: Broker, broker: StartBroker
 ) -> None:
     stream.define(partitioned=True)
@@ -177,7 +177,7 @@ def test_a_poll_gets_what_an_ack_at_another_broker_set_free(
             "dlq": False,
         }
         assert short(polled.result()) == "k2"
-        # What is redefined or deleted here is known there.
+        # Streams redefined or deleted here are known there.
         answered(api.post("/api/v1/stream/define", stream.request(partitioned=True, namespace="b")), 201)
         deadline = time.monotonic() + 5
         while stream.try_poll().status_code != 400 and time.monotonic() < deadline:
@@ -228,7 +228,7 @@ def test_window_queues_are_listed_only_when_asked_for(stream: StreamApi, api: Ap
     assert api.read(f"/api/v1/resources/queues/{quote(window_queue, safe='')}")["name"] == window_queue
 
 
-def test_streams_are_listed_with_what_they_are(stream: StreamApi, api: Api) -> None:
+def test_streams_are_listed_with_their_definitions(stream: StreamApi, api: Api) -> None:
     stream.define(partitioned=True, window_grace_period_ms=5000)
     stream.seal(minute("k", 1))
     stream.poll("readers")
@@ -255,7 +255,7 @@ def test_a_stream_shows_the_lag_of_its_groups(stream: StreamApi) -> None:
     assert group["lastAckedAt"] is not None
 
 
-def test_a_stream_shows_what_the_pipeline_says(stream: StreamApi, api: Api) -> None:
+def test_a_stream_shows_the_report_of_the_pipeline(stream: StreamApi, api: Api) -> None:
     stream.define()
     (record,) = stream.push(1)
     stats = {

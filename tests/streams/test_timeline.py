@@ -16,7 +16,7 @@ EPOCH = {"from": "1970-01-01T00:00:00Z"}
 
 
 _fresh = count(200)
-"""Questions that differ: the same one gets the same answer for a second."""
+"""Different queries: the same one gets a cached response for a second."""
 
 
 def shown(stream: StreamApi, **query: Any) -> Json:

@@ -1,6 +1,6 @@
-"""Steps of a person with the published client of that time: push, define a stream, and take its windows.
+"""User steps with the published client of that time: push, define a stream, and consume its windows.
 
-`python -m tests.system.client STEP URL STREAM …` prints what the step brought, as one line of JSON.
+`python -m tests.system.client STEP URL STREAM …` prints the result of the step, as one line of JSON.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ async def push(client: Any, _: str, count: str, *queues: str) -> Any:
 
 
 async def consume(client: Any, stream: str, group: str, consumers: str, count: str) -> Any:
-    """Several consumers of a group process windows until so many messages came; who got which."""
+    """Several consumers of a group process windows up to a number of messages; return their shares."""
     workers = [client.consumer(stream, group) for _ in range(int(consumers))]
     taken: list[dict[str, Any]] = []
 

@@ -40,7 +40,7 @@ def parameters(item: pytest.Function) -> dict[str, Any]:
 
 
 def runs_together(item: pytest.Item) -> bool:
-    """Whether a test is marked `together`; such tests have no fixture but `system`."""
+    """Whether a test is marked `together`; these tests have no fixture but `system`."""
     if item.get_closest_marker("together") is None:
         return False
     assert isinstance(item, pytest.Function)

@@ -1,4 +1,4 @@
-"""Producers and consumers that keep on working, whatever happens to the pipeline."""
+"""Producers and consumers that keep working through all failures of the pipeline."""
 
 import random
 import threading
@@ -32,7 +32,7 @@ def event_us(payload: Any) -> int | None:
 
 
 def repeated(send: Callable[[], Any]) -> Any:
-    """The answer to a request, which is sent again while the broker asks for that."""
+    """The response to a request, retried while the broker asks for that."""
     for _ in range(RETRIES):
         response = send()
         if response.status_code != 503 or not response.json()["retryable"]:
@@ -62,7 +62,7 @@ class Threads:
         self._threads[-1].start()
 
     def check(self) -> None:
-        """Raise what a thread has failed with."""
+        """Raise the error of a thread."""
         if self._failures:
             raise self._failures[0]
 
@@ -80,9 +80,9 @@ class Threads:
 
 
 class Producers(Threads):
-    """Several producers with so many messages to push, about so many a second, in batches of all sizes.
+    """Several producers, with a number of messages, a rate per second, and batches of all sizes.
 
-    With `allow` they push at that pace only as many as they are allowed to, and the others drop by drop.
+    With `allow` they push at that rate only as many as they are allowed to, and the others at a trickle.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Producers(Threads):
             self.run(self._produce, random.Random(f"{seed} {number}"))
 
     def allow(self, messages: int) -> None:
-        """Let them push so many of the messages that are left; then only drop by drop."""
+        """Let them push this many of the remaining messages; then only a trickle."""
         self._brisk = messages
 
     @property
@@ -123,7 +123,7 @@ class Producers(Threads):
         return self._brisk
 
     def finish(self) -> None:
-        """Push what is left without pauses."""
+        """Push the remaining messages without pauses."""
         self._brisk, self._pause = self._left, 0
         while self._left:
             self.check()
@@ -168,7 +168,7 @@ class Consumers(Threads):
         self._taken: dict[tuple[str, str], list[tuple[str, int, int, int]]] = {}
 
     def consume(self, stream: Stream, group: str, consumers: int = 1) -> None:
-        """Let so many consumers take the windows of a stream."""
+        """Start this many consumers of a stream's windows."""
         self._taken[stream.name, group] = []
         for _ in range(consumers):
             self.run(self._consume, stream.name, group)
@@ -200,7 +200,7 @@ def _once(send: Callable[[], Any]) -> Any:
 
 
 def expected_taken(rows: Sequence[Row]) -> Counter[tuple[str, int, int, int]]:
-    """What a group has to get."""
+    """The expected windows of a group."""
     return Counter((row.window_id, row.revision, row.count, int(row.aggregates["n"] or 0)) for row in rows)
 
 

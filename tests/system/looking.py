@@ -1,4 +1,4 @@
-"""What the tests look at in a running system, and wait for."""
+"""Observations of a running system, and waits for them."""
 
 import time
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ def wait_until(system: System, time_us: int) -> None:
 
 
 def all_data(windows: Iterable[Json]) -> list[Any]:
-    """What the messages of all windows carry, sorted."""
+    """The payloads of all windows, sorted."""
     return sorted((data for window in windows for data in data_of(window)), key=str)
 
 

@@ -117,6 +117,6 @@ class PipelineProcess:
                 raise
 
     def log(self) -> str:
-        """The end of what it logged."""
+        """The end of its log."""
         lines = self.log_file.read_text(errors="replace").splitlines()
         return "\n".join(lines[-LOG_LINES:])

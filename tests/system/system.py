@@ -56,7 +56,7 @@ class Stream:
 
 
 class System:
-    """What users see of a running system."""
+    """The user's view of a running system."""
 
     def __init__(self, api: Api, database_url: str, pipeline: PipelineProcess) -> None:
         self.api = api
@@ -164,12 +164,12 @@ class System:
         return None if response.status_code == 204 else answered(response, 200)["window"]
 
     def ack(self, window: Json, *, success: bool = True) -> None:
-        """Answer a window."""
+        """Ack a window."""
         body = {"windowId": window["id"], "leaseId": window["leaseId"], "success": success}
         assert answered(self.api.post("/api/v1/stream/ack", body), 200)["acked"]
 
     def drain(self, stream: Stream, count: int, group: str = "g", within: float = 60.0) -> list[Json]:
-        """Take and ack windows until there were so many."""
+        """Poll and ack windows up to this many."""
         windows: list[Json] = []
         deadline = time.monotonic() + within
         while len(windows) < count and time.monotonic() < deadline:
@@ -180,14 +180,14 @@ class System:
         return windows
 
     def take_all(self, stream: Stream, count: int, group: str = "g") -> list[Json]:
-        """Take and ack so many windows; there must be no more."""
+        """Poll and ack this many windows; there must be no more."""
         windows = self.drain(stream, count, group)
         assert len(windows) == count
         assert self.poll(stream, group, timeout=500) is None
         return windows
 
     def wait_for(self, stream: Stream, count: int, within: float = 60.0) -> list[Json]:
-        """Wait until so many windows are sealed."""
+        """Wait until this many windows are sealed."""
         deadline = time.monotonic() + within
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             while _count_sealed(connection, stream) < count and time.monotonic() < deadline:

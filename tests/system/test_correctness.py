@@ -218,7 +218,7 @@ def test_24_retention_waits_for_windows(system: System) -> None:
     if not system.sealed(stream):
         assert message_count(system, queue) == 2
     (sealed,) = system.wait_for(stream, 1)
-    # It is sealed, and the group has not answered it.
+    # It is sealed, and the group has not acked it.
     wait_until(system, max(sealed["end"], first.created_us) + 2_500_000)
     assert message_count(system, queue) == 2
     assert progress(system, stream)["retention"]["heldSeconds"] > 0

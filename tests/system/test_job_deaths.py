@@ -1,4 +1,4 @@
-"""A job that kills the workers of Spark: it is disabled, and the others go on."""
+"""A job that kills the workers of Spark: it is disabled, and the others continue."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Rows of jobs, exactly once, whoever is killed, beside a job that always fails."""
+"""Rows of jobs, exactly once, through all kills, alongside a job that always fails."""
 
 import json
 import random
@@ -59,7 +59,7 @@ def create(sql: Sql, prefix: str) -> None:
 
 
 def rows(system: System, name: str) -> list[tuple[str, str, str]]:
-    """The rows of a job: partition, payload, revision; with what is there twice."""
+    """The rows of a job: partition, payload, revision; including duplicates."""
     found = system.run(
         "SELECT p.name, m.payload, coalesce(m.headers::jsonb ->> '_revision', '') FROM queenspark.messages m"
         " JOIN queenspark.queues q ON q.id = m.queue_id JOIN queenspark.partitions p ON p.id = m.partition_id"
@@ -78,7 +78,7 @@ def rows(system: System, name: str) -> list[tuple[str, str, str]]:
 
 
 def payload(row: tuple[str, str, str]) -> Json:
-    """What a row says."""
+    """The content of a row."""
     found: Json = json.loads(row[1])
     return found
 
@@ -92,7 +92,7 @@ def clicks(chance: random.Random, first: int, count: int) -> list[Json]:
 
 
 @pytest.mark.timeout(1800)
-def test_every_row_once_whatever_is_killed(victim: System) -> None:
+def test_every_row_once_after_any_kill(victim: System) -> None:
     """Rows are those of the same jobs that read the same records when all is quiet."""
     chance = random.Random(SEED)
     kills = [

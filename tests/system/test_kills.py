@@ -1,4 +1,4 @@
-"""Exactly once, whoever is killed and whatever is lost of Spark's own state."""
+"""Exactly once, through all kills and losses of Spark's own state."""
 
 import json
 import random
@@ -108,7 +108,7 @@ def kill_half_pushed(system: System) -> None:
             time.sleep(0.3)
     else:
         raise AssertionError(f"no batch was ever pushed by half:\n{system.pipeline.log()}")
-    # What the killed process had sent last may still be under way in PostgreSQL.
+    # The last statements of the killed process may still be running in PostgreSQL.
     time.sleep(0.2)
     found = batches(system)
     assert found[0] == found[1] + 1, found
@@ -172,8 +172,8 @@ FULL = [
 
 
 @pytest.mark.timeout(1800)
-def test_every_window_once_whatever_is_killed(victim: System, full_size: bool) -> None:
-    """Windows, their messages and what each group gets are what they would be without a crash."""
+def test_every_window_once_after_any_kill(victim: System, full_size: bool) -> None:
+    """Windows, their messages and the deliveries of each group equal those of a run without a crash."""
     chance = random.Random(SEED)
     kills, messages, keys, scale = (FULL, 100_000, 2_000, 15) if full_size else (SMALL, 1_200, 50, 1)
     # However slow the machine is, there must be messages left at the last kill, or no windows are pushed.
@@ -206,7 +206,7 @@ def test_every_window_once_whatever_is_killed(victim: System, full_size: bool) -
             )
 
         wait_until(everything_taken, within=600 if full_size else 120, every=0.5)
-        time.sleep(1)  # what is there twice comes now
+        time.sleep(1)  # duplicates would arrive now
     for stream in streams:
         assert as_rows(victim.sealed(stream)) == oracle_rows(expected[stream.name]), stream.defined
         assert consumers.taken(stream, "a") == expected_taken(expected[stream.name]), stream.defined
@@ -219,7 +219,7 @@ def test_every_window_once_whatever_is_killed(victim: System, full_size: bool) -
 
 
 def held(system: System, streams: list[Stream]) -> dict[str, Json]:
-    """What keeps retention from deleting anything."""
+    """The reasons that keep retention from deleting anything."""
     found = {stream.name: system.api.read(f"/api/v1/resources/streams/{stream.name}") for stream in streams}
     return {name: stream["progress"]["retention"] for name, stream in found.items()}
 
@@ -227,7 +227,7 @@ def held(system: System, streams: list[Stream]) -> dict[str, Json]:
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_what_retention_removed_does_not_come_again(victim: System) -> None:
-    """With the checkpoint gone, and windows and messages that were answered gone too, nothing comes twice.
+    """With the checkpoint and all acked windows and messages gone, nothing is delivered twice.
 
     A window that was open then is sealed although nothing is pushed any more.
     """
@@ -304,14 +304,14 @@ def test_what_retention_removed_does_not_come_again(victim: System) -> None:
             if number % 10 == 9:  # before they are removed in their turn
                 note_records()
         all_taken(streams)
-        time.sleep(1)  # what is there twice comes now
+        time.sleep(1)  # duplicates would arrive now
     for stream in [*streams, silent]:
         assert consumers.taken(stream, "a") == expected_taken(expected(stream)), stream.defined
     assert left < before / 2, "retention has removed hardly anything"
 
 
 def test_signals_to_all_of_its_processes_end_a_pipeline_well(victim: System) -> None:
-    """As a service manager sends them, or a terminal that goes; twice, from somebody impatient."""
+    """As sent by a service manager, or a closing terminal; twice, from an impatient user."""
     pipeline = victim.pipeline
     begin = pipeline.log_file.stat().st_size
     pipeline.wait_until_leading()

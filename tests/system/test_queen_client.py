@@ -22,7 +22,7 @@ pytestmark = pytest.mark.together
 
 
 def client(system: System, step: str, stream: str, *arguments: str) -> Any:
-    """Run one step with the client; what it printed last."""
+    """Run one step with the client; return its last output."""
     command = [sys.executable, "-m", "tests.system.client", step, system.api.url, stream, *arguments]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(CLIENT), str(ROOT)))}
     done = subprocess.run(

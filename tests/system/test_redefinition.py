@@ -1,4 +1,4 @@
-"""Streams that are defined anew: 7 and 22 of the known holes, resets, and where a stream starts."""
+"""Redefined streams: 7 and 22 of the known holes, resets, and where a stream starts."""
 
 import time
 from collections import Counter
@@ -145,7 +145,7 @@ def test_07_a_longer_grace_applies_at_once(system: System) -> None:
     again = system.redefine(stream, window_grace_period_ms=0)
     (window,) = system.take_all(again, 1)
     assert (window["version"], window["revision"], data_of(window)) == (1, 1, [1])
-    # And back: what is open then waits for as long as it says now.
+    # And back: open windows wait for as long as the new definition says.
     system.api.push(stream.queues[0], 2, partition="k")
     system.redefine(stream, window_grace_period_ms=60_000)
     time.sleep(2)
@@ -195,7 +195,7 @@ def test_22_a_stream_of_the_same_name_elsewhere_has_its_own_windows(system: Syst
 
 
 def test_24_retention_goes_on_after_a_redefinition(system: System) -> None:
-    """What only a version that has ended would have had a window for is not needed."""
+    """Records that only a version that has ended would have used are not needed."""
     old, new = redefined(system, TUMBLING, LONGER, before=0.5, after=1.0)
     queue = old.queues[0]
     drained(system, new)
@@ -217,13 +217,13 @@ def test_a_reset_reads_the_history_again(system: System) -> None:
     assert all_data(second) == all_data(first) == list(range(6))
     assert {window["version"] for window in second} == {2}
     assert not {window["id"] for window in first} & {window["id"] for window in second}
-    # And it goes on, with the new version alone.
+    # And it continues, with the new version alone.
     system.api.push(stream.queues[0], "new", partition="k0")
     (window,) = system.take_all(again, 1)
     assert (data_of(window), window["version"]) == (["new"], 2)
 
 
-def test_a_reset_ends_what_is_open(system: System) -> None:
+def test_a_reset_ends_open_windows(system: System) -> None:
     stream = system.define("tumbling", window_duration_ms=1000, grace_ms=60_000)
     system.api.push(stream.queues[0], 1, partition="k")
     eventually(lambda: progress(system, stream)["openWindows"] == 1, within=60)

@@ -86,7 +86,7 @@ def resident(pid: int) -> int:
 
 
 def sealed_windows(system: System) -> pl.DataFrame:
-    """What the window queues have."""
+    """The content of the window queues."""
     rows = system.run(
         "SELECT s.id, p ->> 'key', (p ->> 'start')::bigint, (p ->> 'end')::bigint, (p ->> 'count')::bigint,"
         " (p #>> '{sources,0,1}')::bigint, (p #>> '{sources,0,2}')::bigint,"
@@ -127,7 +127,7 @@ def on_grid(seconds: int) -> pl.Expr:
 
 
 def grouped(log: pl.DataFrame, seconds: int) -> pl.DataFrame:
-    """Windows of so many seconds by their start."""
+    """Windows of this many seconds by their start."""
     windows = log.group_by("queue", "key", "start").agg(*ends())
     return windows.with_columns(end=pl.col("start") + seconds * SECOND)
 

@@ -25,7 +25,7 @@ KEY = base64.b64encode(b"a planted key of thirty-two byte").decode()
 
 
 def with_password(url: str) -> str:
-    """The URL of a database with a password, which the tests' server does not look at."""
+    """The URL of a database with a password, which the tests' server ignores."""
     parts = psycopg.conninfo.conninfo_to_dict(url)
     socket, user = parts.get("host"), parts.get("user")
     return f"postgresql://{user}:{PASSWORD}@/{parts['dbname']}?host={socket}&port={parts.get('port', 5432)}"
@@ -75,7 +75,7 @@ def seen(system_postgres: PostgresServer, tmp_path: Path) -> Iterator[dict[str, 
 
 
 def use(api: Api) -> dict[str, str]:
-    """What the API answers while a job over an encrypted queue runs, and when something is wrong."""
+    """The API's responses while a job over an encrypted queue runs, and when something is wrong."""
     api.configure("secret", encryptionEnabled=True)
     api.push("secret", {"n": 1})
     Sql(api)(

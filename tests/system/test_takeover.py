@@ -33,7 +33,7 @@ class Pair:
         self._pushed = 0
 
     def ready(self) -> tuple[PipelineProcess, PipelineProcess]:
-        """Who leads and who stands by; whoever is missing is started."""
+        """The leader and the standbys; missing ones are started."""
         leader = self.leader(of=2)
         (other,) = [each for each in self._pipelines if each is not leader]
         assert wait_until(lambda: "ready to take over" in other.log(), within=60), other.log()
@@ -41,7 +41,7 @@ class Pair:
         return leader, other
 
     def leader(self, of: int = 1) -> PipelineProcess:
-        """Who leads, of so many at least."""
+        """The leader, among at least this many pipelines."""
         self._pipelines = [each for each in self._pipelines if each.process.poll() is None]
         while len(self._pipelines) < of:
             folder = self._folder / f"pipeline-{time.monotonic_ns()}"
@@ -72,7 +72,7 @@ class Pair:
         return time.monotonic() - begin
 
     def logs(self) -> str:
-        """What the pipelines logged."""
+        """The logs of the pipelines."""
         return "\n\n".join(each.log() for each in self._pipelines)
 
     def check(self) -> None:
@@ -81,7 +81,7 @@ class Pair:
         assert as_rows(self.system.wait_for(self.stream, len(expected))) == oracle_rows(expected)
 
     def end(self) -> None:
-        """Kill whoever is left."""
+        """Kill the remaining ones."""
         for each in self._pipelines:
             each.kill()
 
@@ -138,7 +138,7 @@ def test_a_leader_that_is_stopped_hands_over_at_once(pair: Pair) -> None:
 
 
 def test_a_standby_takes_over_from_a_killed_leader(pair: Pair, full_size: bool) -> None:
-    """What is pushed after the kill is delivered within 15 seconds; twice that on a busy machine."""
+    """Messages pushed after the kill are delivered within 15 seconds; twice that on a busy machine."""
     leader, standby = pair.ready()
     leader.kill()
     took = pair.seal()
@@ -149,7 +149,7 @@ def test_a_standby_takes_over_from_a_killed_leader(pair: Pair, full_size: bool) 
 
 
 def test_without_its_jvm_the_process_ends_and_says_so(pair: Pair) -> None:
-    """Whoever watches over it can start it again."""
+    """A service manager can restart it."""
     leader = pair.leader()
     pair.seal()
     assert leader.kill_java() == 1

@@ -1,4 +1,4 @@
-"""The version before runs beside this one, on one database, while messages and windows flow."""
+"""The previous version runs alongside this one, on one database, while messages and windows flow."""
 
 import io
 import subprocess
@@ -20,7 +20,7 @@ from tests.wire.api import Api
 
 pytestmark = [pytest.mark.crash, pytest.mark.long]
 
-#: The last commit whose brokers and pipelines may run beside this version's.
+#: The last commit whose brokers and pipelines may run alongside this version's.
 BEFORE = "d94de2fefea3078ce8c62daa2f648e780d0f795e"
 MESSAGES = 6_000
 SEED = 11
@@ -92,7 +92,7 @@ def test_nothing_is_lost_or_doubled_while_versions_run_side_by_side(
             )
 
         wait_until(everything_taken, within=120, every=0.5)
-        time.sleep(1)  # what is there twice comes now
+        time.sleep(1)  # duplicates would arrive now
         for consumers in everybody:
             consumers.check()
         for stream in streams:
@@ -130,7 +130,7 @@ def produce(running: ExitStack, url: str, number: int) -> Producers:
 
 
 def progress(system: System, producers: Producers, messages: int) -> None:
-    """Let so many messages be pushed, and windows of them."""
+    """Push this many messages, with windows over them."""
     before = batches(system)
     producers.allow(messages)
     assert wait_until(lambda: producers.allowed <= 0, within=60)

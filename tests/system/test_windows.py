@@ -1,4 +1,4 @@
-"""What comes out of the whole system is what the oracle says."""
+"""The output of the whole system equals the oracle's."""
 
 import random
 import time
@@ -82,7 +82,7 @@ def test_the_last_window_is_delivered_although_nothing_follows(system: System) -
 
 @pytest.mark.together
 def test_consumers_of_several_groups_share_windows(system: System) -> None:
-    """Each group gets each window once, whoever of its consumers takes it."""
+    """Each group gets each window once, whichever of its consumers polls it."""
     stream = system.define("tumbling", grace_ms=0, window_duration_ms=300)
     for number in range(20):
         system.api.push(stream.queues[0], number, partition=f"k{number % 4}")

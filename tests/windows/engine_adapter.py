@@ -41,7 +41,7 @@ ROW_FIELDS = [field.name for field in fields(Row) if field.name != "aggregates"]
 
 
 def window_spec(spec: Spec) -> WindowSpec:
-    """The engine's spec; what stands at its default is left to the engine's default."""
+    """The engine's spec; default values are left to the engine."""
     given = {
         field.name: getattr(spec, field.name)
         for field in fields(Spec)
@@ -102,7 +102,7 @@ def bucket(record: Record, buckets: int) -> int:
 
 
 def _through_bytes(before: State | None, after: State) -> State:
-    """The state as it comes back from its bytes, and from what has changed."""
+    """The state after a round trip through its bytes and deltas."""
     whole = State.from_bytes(after.to_bytes())
     if before is None:
         return whole
@@ -120,7 +120,7 @@ def engine_answer(
     round_trip: bool = False,
     buckets: int = 1,
 ) -> Answer:
-    """What the engine says, fed batch by batch with a state per bucket."""
+    """The engine's output, fed batch by batch with a state per bucket."""
     runner = engine(specs)
     given = Answer()
     states: list[State | None] = [None] * buckets
@@ -157,11 +157,11 @@ def rows(frames: Iterable[pl.DataFrame]) -> list[Row]:
     return found
 
 
-# Comparing answers
+# Comparing outputs
 
 
 def differences(expected: Answer, actual: Answer, specs: Mapping[Identity, Spec]) -> list[str]:
-    """What is not the same, in words; the order in which rows came is not compared."""
+    """The differences, as text; the order of rows is not compared."""
     found = [
         f"{what}: expected {wanted}, got {got}"
         for what, wanted, got in (

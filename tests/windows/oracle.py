@@ -59,7 +59,7 @@ Event = Record | Tick
 
 
 class Aggregate(NamedTuple):
-    """What is computed over the records of a window; the names are those of the engine's `Aggregate`."""
+    """An aggregate over the records of a window; the names are those of the engine's `Aggregate`."""
 
     function: str
     column: str | None
@@ -74,7 +74,7 @@ class Aggregate(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """What a stream asks for, unchecked; the names are those of the engine's `WindowSpec`."""
+    """The requested windows of a stream, unchecked; the names are those of the engine's `WindowSpec`."""
 
     kind: Literal["tumbling", "sliding", "session", "count", "rows", "group"]
     duration_us: int | None = None
@@ -146,7 +146,7 @@ class Answer:
 
 
 def answer(specs: Mapping[Identity, Spec], events: Iterable[Event]) -> Answer:
-    """What the engine has to say to these records and ticks."""
+    """The expected output of the engine for these records and ticks."""
     given = Answer()
     streams = {identity: KINDS[spec.kind](identity, spec, given) for identity, spec in specs.items()}
     for event in events:
@@ -160,11 +160,11 @@ def answer(specs: Mapping[Identity, Spec], events: Iterable[Event]) -> Answer:
     return given
 
 
-# What all kinds share
+# Common to all kinds
 
 
 class Stream:
-    """One stream: takes records and ticks, writes into the answer."""
+    """One stream: processes records and ticks, writes to the output."""
 
     def __init__(self, identity: Identity, spec: Spec, given: Answer) -> None:
         self.identity, self.spec, self.given = identity, spec, given
@@ -325,7 +325,7 @@ class Clocked(Stream):
             del self.keys[name]
 
     def close(self, name: str, key: Key, closed: float) -> None:
-        """Move C, seal what it passes, forget what lies far behind it."""
+        """Advance C, seal the windows it passes, expire the keys far behind it."""
         if self.spec.emission == "final":
             passed = [window for window in key.open() if window.end <= closed]
             empty = self.empty_windows(key, closed)
@@ -547,7 +547,7 @@ KINDS: dict[str, type[Stream]] = {
 
 # Aggregates
 
-FAILED = "failed"  # what stands for the reason of a failure
+FAILED = "failed"  # stands for the reason of a failure
 
 
 class Overflow(Exception):
@@ -680,7 +680,7 @@ def within(value: int, most: int) -> int:
 
 
 def rounded(value: Fraction, digits: int, scale: int) -> Decimal:
-    """A decimal with so many digits, of which `scale` are behind the point; rounded half up."""
+    """A decimal with this many digits, `scale` of them after the point; rounded half up."""
     number = math.floor(abs(value) * 10**scale + Fraction(1, 2))
     within(number, 10**digits - 1)
     with localcontext(prec=60):

@@ -105,7 +105,7 @@ def specs(
     late: LatePolicy | None = None,
     clock: Clock | None = None,
 ) -> Spec:
-    """A spec; what is not given is drawn."""
+    """A spec; missing values are drawn."""
     kind = kind or draw(st.sampled_from(("tumbling", "sliding", "session", "count", "rows", "group")))
     emits: Emission = "changes" if kind == "rows" else draw(st.sampled_from(EMISSIONS))
     emits = emission or emits
@@ -145,7 +145,7 @@ def specs(
 
 @dataclass(frozen=True)
 class TickStep:
-    """Time goes on and safe time follows, some way behind."""
+    """Time advances and safe time follows, some way behind."""
 
     forward_ms: int
     behind_ms: int
@@ -153,7 +153,7 @@ class TickStep:
 
 @dataclass(frozen=True)
 class RecordStep:
-    """Time goes on and a message is written, for one stream or two."""
+    """Time advances and a message is written, for one stream or two."""
 
     forward_ms: int
     created_ms: int  # how long before now; the clocks of writers differ

@@ -1,4 +1,4 @@
-"""The engine and the oracle agree row for row, whatever comes in and however it is cut."""
+"""The engine and the oracle agree row for row, for any input and any split into batches."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -110,7 +110,7 @@ def test_ticks_that_lie(clock: Clock, full_size: bool) -> None:
 
 
 def test_same_input_cut_differently(full_size: bool) -> None:
-    """Batches, buckets and round trips of the state through bytes leave no trace in what is emitted."""
+    """Batches, buckets and round trips of the state through bytes leave no trace in the output."""
 
     def property_(input_: Input, cuts: frozenset[int], buckets: int) -> None:
         whole = engine_answer(input_.specs, input_.events)

@@ -58,7 +58,7 @@ def batches(log: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, int]]:
 
 
 def emitted(spec: WindowSpec, log: pl.DataFrame) -> pl.DataFrame:
-    """What the engine says, through bytes between any two batches."""
+    """The engine's output, with the state serialised between batches."""
     engine = Engine({(1, 1): spec})
     state: State | None = None
     rows = []

@@ -1,4 +1,4 @@
-"""Event times out of payloads: what is a time, what is none, and that it is exact."""
+"""Event times from payloads: valid times, invalid ones, and exactness."""
 
 import json
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""Specs with nothing to do are left out of a step, and nobody can tell."""
+"""Idle specs are skipped in a step, without visible effect."""
 
 from collections.abc import Iterator, Sequence
 from math import isfinite
@@ -53,7 +53,7 @@ def emitted(result: Result) -> list[str]:
 
 
 def both(input_: Input, cuts: Sequence[int], *, round_trip: bool) -> Iterator[tuple[Result, Result]]:
-    """Step by step: what comes out when every spec is worked on, and when idle ones are left out."""
+    """Step by step: the output with all specs, and with idle ones skipped."""
     runner = engine(input_.specs)
     every: State | None = None
     lazy: State | None = None
@@ -90,7 +90,7 @@ def check(input_: Input, cuts: Sequence[int], *, round_trip: bool) -> None:
         for name, total in late.items():
             total.update(getattr(skipped.report, name))
             assert total == getattr(stepped.report, name)
-    # The last step works on every spec, so that what could be forgotten is forgotten.
+    # The last step works on every spec, so that everything due to expire has expired.
     assert contents(stepped.state) == contents(skipped.state)
 
 
@@ -150,7 +150,7 @@ def test_what_can_be_forgotten_is_forgotten_in_the_end(spec: WindowSpec) -> None
     assert [name for name in tables if name in left and not left[name].is_empty()] == []
 
 
-def test_an_idle_spec_keeps_its_tables_and_what_is_known_about_them() -> None:
+def test_an_idle_spec_keeps_its_tables_and_summary() -> None:
     specs = {(n, 1): WindowSpec(kind="tumbling", duration_us=n * MINUTE) for n in (10, 20)}
     runner = Engine(specs)
     before = runner.advance(None, [record(10, 0), record(20, 0)], 0).state

@@ -1,6 +1,6 @@
 """Inputs on which another engine was measured to be wrong in most of its windows: here all are right.
 
-The exact answers are computed from the whole input at once, without the oracle.
+The exact results are computed from the whole input at once, without the oracle.
 """
 
 from collections import Counter, defaultdict
@@ -38,7 +38,7 @@ def amount(record: Record) -> int:
 
 
 def run(spec: Spec, records: list[Record], batch: int = 1_000) -> Answer:
-    """The engine's answer, in batches, with a tick at the end that lies behind every window."""
+    """The engine's output, in batches, with a tick at the end that is after every window."""
     end = max(max(record.created_us, record.event_us or 0) for record in records) + 3_600 * SECOND
     events: list[Event] = [*records, Tick(end)]
     return engine_answer({(1, 1): spec}, events, cuts=range(0, len(events), batch), round_trip=True)
@@ -56,7 +56,7 @@ def aligned(duration: int, slide: int) -> Callable[[Record], list[Window]]:
 
 
 def exact(records: list[Record], windows: Callable[[Record], list[Window]]) -> Totals:
-    """The right answer."""
+    """The correct result."""
     count: Counter[Window] = Counter()
     total: Counter[Window] = Counter()
     for record in records:
@@ -71,7 +71,7 @@ def totals(row: Row) -> tuple[Window, tuple[int, int]]:
 
 
 def last_revisions(rows: list[Row]) -> Totals:
-    """What a consumer holds that replaces a window by its next revision."""
+    """The view of a consumer that replaces a window by its next revision."""
     return dict(map(totals, sorted(rows, key=lambda row: row.revision)))
 
 
@@ -82,7 +82,7 @@ def assert_each_window_once(given: Answer, expected: Totals) -> None:
 
 
 def disordered(seconds: int) -> list[Record]:
-    """Ten records a second for ten minutes, each up to so many seconds late."""
+    """Ten records a second for ten minutes, each up to this many seconds late."""
     random = Random(seconds)
     return log(("a", n * SECOND // 10 - random.randrange(seconds * SECOND)) for n in range(6_000))
 

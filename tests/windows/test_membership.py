@@ -43,7 +43,7 @@ def chosen(rows: list[dict[str, Any]], expression: pl.Expr) -> list[bool]:
         ((6, 0, 100), False),
     ],
 )
-def test_a_version_has_what_lies_between_its_ends(message: tuple[int, int, int], is_member: bool) -> None:
+def test_a_version_has_the_records_between_its_ends(message: tuple[int, int, int], is_member: bool) -> None:
     row = dict(zip(("txid", "id", "created_us"), message, strict=True))
     ends = {"after_txid": 5, "after_id": 1, "until_txid": 9, "until_id": 9, "before_us": 100}
     assert chosen([{**row, **ends}], is_in_version()) == [is_member]
@@ -108,26 +108,26 @@ def test_times_are_aligned_down_to_the_grid() -> None:
     assert aligned(SESSION, 9 * MINUTE + 1) == 9 * MINUTE + 1
 
 
-def test_windows_by_ingest_time_have_what_was_created_in_them() -> None:
+def test_windows_by_ingest_time_have_the_records_created_in_them() -> None:
     members = Members.of(TUMBLING, None, True, "k", (0, MINUTE))
     assert (members.partition, members.created, members.leaves_out) == ("k", (0, MINUTE), False)
     assert members.contain([(1, 1)], ["{}"], ()) == [True]
 
 
-def test_windows_by_event_time_have_what_happened_in_them() -> None:
+def test_windows_by_event_time_have_the_records_with_times_in_them() -> None:
     members = Members.of(TUMBLING, "at", False, "__GLOBAL__", (1_000_000, 2_000_000))
     assert (members.partition, members.created) == (None, None)
     payloads = ['{"at": 999}', '{"at": 1000}', '{"at": 1999}', '{"at": 2000}', "{}"]
     assert members.contain([(1, n) for n in range(5)], payloads, ()) == [False, True, True, False, False]
 
 
-def test_count_windows_have_what_has_a_time_at_all() -> None:
+def test_count_windows_have_all_records_with_a_time() -> None:
     members = Members.of(COUNT, "at", True, "k", (0, 0))
     assert members.contain([(1, 1), (1, 2)], ['{"at": 5}', "{}"], ()) == [True, False]
     assert Members.of(COUNT, None, True, "k", (0, 0)).created is None
 
 
-def test_sessions_leave_out_what_was_dropped() -> None:
+def test_sessions_exclude_dropped_records() -> None:
     members = Members.of(SESSION, None, True, "k", (0, MINUTE))
     assert members.leaves_out
     assert members.contain([(1, 1), (1, 2)], ["{}", "{}"], {(1, 2)}) == [True, False]

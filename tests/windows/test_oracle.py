@@ -1,4 +1,4 @@
-"""The oracle itself, judged by answers that were written down by hand; times are in seconds here."""
+"""The oracle itself, against results written by hand; times are in seconds here."""
 
 import math
 from collections.abc import Sequence
@@ -321,7 +321,7 @@ def test_a_record_without_a_time_is_dead_and_moves_no_clock() -> None:
     assert not given.late
 
 
-def test_sessions_list_what_they_replace() -> None:
+def test_sessions_list_the_ids_they_replace() -> None:
     asked = spec("session", gap=10, clock="event")
     events = [("a", 0, 0), ("a", 0, 19), ("a", 0, 40), ("a", 0, 9), ("a", 0, 33), ("a", 0, 100)]
     given = run(asked, *events)
@@ -349,7 +349,7 @@ def test_changes_of_a_session_name_the_sessions_that_went_into_it() -> None:
     assert [row.replaces for row in given.rows] == [(), (), ("1:a:0:10000", "1:a:15000:25000"), ()]
 
 
-def test_ids_hold_milliseconds_what_is_beyond_version_and_position() -> None:
+def test_ids_hold_milliseconds_the_rest_version_and_position() -> None:
     specs = {
         (7, 1): Spec(kind="tumbling", duration_us=1_500),
         (7, 3): Spec(kind="rows", size=2, emission="changes"),
@@ -436,7 +436,7 @@ def over(each: Aggregate, column: list[Value], order: Sequence[Value] = ()) -> V
 
 
 def test_aggregates_with_options() -> None:
-    """These are Spark's answers too."""
+    """These are Spark's results too."""
     assert over(Aggregate("first", "n", "n", ignore_nulls=True), [None, 4, 5]) == 4
     assert over(Aggregate("last", "n", "n", ignore_nulls=True), [4, 5, None]) == 5
     assert over(Aggregate("count", "n", "n", distinct=True), [NAN, NAN, 0.0, -0.0, None]) == 2
@@ -468,7 +468,7 @@ def test_sums_and_averages_that_do_not_fit() -> None:
 
 @settings(deadline=None)
 @given(input_=inputs(), kept=st.frozensets(st.integers(0, 60)))
-def test_true_ticks_never_change_what_is_emitted(input_: Input, kept: frozenset[int]) -> None:
+def test_true_ticks_never_change_the_output(input_: Input, kept: frozenset[int]) -> None:
     """Only when: the last tick seals the same windows, whichever ticks came before it."""
     last = len(input_.events) - 1
     fewer = [

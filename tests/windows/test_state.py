@@ -1,4 +1,4 @@
-"""The state goes through bytes, and states of older layouts go on as if nothing had happened."""
+"""The state survives a round trip through bytes, and states of older layouts are upgraded."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def batch(number: int) -> pl.DataFrame:
 
 
 def emitted(state: State) -> list[str]:
-    """What comes out of the second batch and the silence after it."""
+    """The output of the second batch and the silence after it."""
     result = Engine(SPECS).advance(state, batch(1), 500_000)
     return sorted(str(row) for frame in result.rows for row in frame.iter_rows(named=True))
 
@@ -69,7 +69,7 @@ def many(first: int, count: int, clock: str = "ingest") -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("kind", ["tumbling", "session", "count"])
-def test_a_change_is_as_large_as_what_it_touches(kind: str) -> None:
+def test_a_delta_is_as_large_as_the_change(kind: str) -> None:
     sizes = {"tumbling": {"duration_us": 10**12}, "session": {"gap_us": 10**12}, "count": {"size": 5}}
     engine = Engine({(1, 1): WindowSpec(kind=kind, **sizes[kind])})  # type: ignore[arg-type]
     before = engine.advance(None, many(0, 50_000), 0).state
@@ -129,7 +129,7 @@ def test_what_a_stream_left_behind_goes_with_it() -> None:
 
 
 def test_the_next_close_of_empty_windows_is_when_a_tick_gives_one_out() -> None:
-    """Also with event time, where silence has to be long enough: otherwise somebody would ask in vain."""
+    """Also with event time, if the silence is long enough: otherwise the check would be in vain."""
     for more in ({}, {"clock": "event", "idle_us": 300_000, "grace_us": 5_000}):
         spec = WindowSpec(kind="tumbling", duration_us=50_000, emit_empty=True, **more)  # type: ignore[arg-type]
         engine = Engine({(1, 1): spec})
@@ -155,7 +155,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tick_without_records_needs_no_columns(kind: str) -> None:
-    """The types of the inputs are those of the spec, whatever the batch has."""
+    """The types of the inputs are those of the spec, for any batch."""
     spec = WindowSpec(kind=kind, aggregates=AGGREGATES, **KINDS[kind])  # type: ignore[arg-type]
     engine = Engine({(1, 1): spec})
     nothing = batch(0).drop("amount").clear()
@@ -182,7 +182,7 @@ def test_aggregates_in_another_order_find_their_parts() -> None:
 
 
 def test_frames_of_several_streams_have_their_own_inputs() -> None:
-    """Each frame needs only what the specs of its own streams read."""
+    """Each frame needs only the inputs of its own streams' specs."""
     specs = {
         (1, 1): WindowSpec(kind="group", emission="changes", aggregates=AGGREGATES[:1]),
         (2, 1): WindowSpec(kind="group", emission="changes"),

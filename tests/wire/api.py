@@ -1,4 +1,4 @@
-"""The HTTP contract as Python calls, answers given back as the broker sent them."""
+"""The HTTP contract as Python calls, with responses as the broker sent them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
@@ -13,7 +13,7 @@ Json = dict[str, Any]
 Message = dict[str, Any]
 
 LONG_ENOUGH_MS = 10_000
-"""How long a pop that must deliver may wait; it answers as soon as there is something."""
+"""How long a pop that must deliver may wait; it returns as soon as there is something."""
 
 
 def name_in_path(name: str) -> str:
@@ -102,13 +102,13 @@ class Api:
         return response.status_code == 204
 
     def ack(self, message: Message, status: str = "completed", /, **fields: Any) -> Json:
-        """Answer one message under its own lease."""
+        """Ack one message under its own lease."""
         return answered(self.post("/api/v1/ack", answer_to(message, status, **fields)), 200)
 
     def ack_batch(
         self, answers: Sequence[tuple[Message, str]], group: str | None = None, **fields: Any
     ) -> list[Json]:
-        """Answer several messages in one request."""
+        """Ack several messages in one request."""
         body = {
             "consumerGroup": group,
             "acknowledgments": [answer_to(message, status, **fields) for message, status in answers],
@@ -119,7 +119,7 @@ class Api:
         return results
 
     def complete(self, messages: Iterable[Message], group: str | None = None) -> None:
-        """Complete the messages; every single answer must be a success."""
+        """Complete the messages; every single ack must succeed."""
         results = self.ack_batch([(message, "completed") for message in messages], group)
         assert all(result["success"] for result in results), results
 
@@ -176,5 +176,5 @@ def push_operation(queue: str, *payloads: Any, partition: str = "Default") -> Js
 
 
 def payloads_of(messages: Iterable[Message]) -> list[Any]:
-    """What the messages carry, in their order."""
+    """The payloads of messages, in order."""
     return [message["data"] for message in messages]

@@ -1,4 +1,4 @@
-"""What the tests over HTTP share: an API of a broker that all use, and a queue of one's own."""
+"""Shared fixtures of the HTTP tests: the API of a shared broker, and a queue per test."""
 
 from collections.abc import Iterator
 from uuid import uuid4
@@ -13,9 +13,9 @@ from tests.wire.sql import Sql
 
 @pytest.fixture(scope="session")
 def api(shared_broker: Broker) -> Iterator[Api]:
-    """The API of a broker that other tests use too: keep to queues and groups of your own.
+    """The API of a shared broker: use your own queues and groups only.
 
-    Every answer is compared with the OpenAPI document.
+    Every response is compared with the OpenAPI document.
     """
     with Api(shared_broker.url, shared_broker.database_url) as api:
         api.http.event_hooks = {"response": [Document(api.read("/openapi.json")).check]}

@@ -7,11 +7,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 INTERVAL = 0.01
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 
 def eventually(look: Callable[[], T], within: float = 10.0) -> T:
-    """The first truthy thing that `look` sees; fails when there is none in time."""
+    """The first truthy result of `look`; fails if there is none in time."""
     end = time.monotonic() + within
     while True:
         seen = look()

@@ -1,4 +1,4 @@
-"""The OpenAPI document as a judge of real answers."""
+"""The OpenAPI document as a judge of real responses."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ class Field(NamedTuple):
 
 
 class Document:
-    """Compares answers with the document, taken literally: an object has no fields beside those it lists."""
+    """Compares responses with the document, taken literally: an object has only the listed fields."""
 
     def __init__(self, document: Schema) -> None:
         self._components: Schema = _closed(document["components"]["schemas"])
@@ -36,7 +36,7 @@ class Document:
         self.seen_fields: set[Field] = set()
 
     def check(self, response: httpx2.Response) -> None:
-        """Fail when an answer is not what the document says."""
+        """Fail if a response differs from the document."""
         if response.headers.get("content-type") != "application/x-ndjson":  # which has no end yet
             response.read()
         request = response.request
@@ -70,7 +70,7 @@ class Document:
             self.seen_fields |= set(self._fields_in(schema, value))
 
     def statuses(self) -> set[tuple[str, str]]:
-        """Every answer of every operation, errors in general aside."""
+        """Every response of every operation, except general errors."""
         return {
             (operation["operationId"], status)
             for _, _, operation in self._operations
@@ -79,7 +79,7 @@ class Document:
         }
 
     def fields(self) -> set[Field]:
-        """Every field of the answers that the document describes."""
+        """Every field of the documented responses."""
         found: set[Field] = set()
         for _, _, operation in self._operations:
             for response in operation["responses"].values():
@@ -121,7 +121,7 @@ class Document:
 
 
 def _closed(value: Any) -> Any:
-    """A schema whose objects have no fields beside those that they list."""
+    """A schema whose objects have only the listed fields."""
     if isinstance(value, dict):
         closed = {key: _closed(part) for key, part in value.items()}
         if isinstance(value.get("properties"), dict):

@@ -1,4 +1,4 @@
-"""Whether somebody in the database waits for a lock that the test holds."""
+"""Whether a session in the database waits for a lock that the test holds."""
 
 import psycopg
 

@@ -7,7 +7,7 @@ from typing import Self
 
 
 class RawConnection:
-    """One TCP connection that sends a request and may be closed before the answer comes."""
+    """One TCP connection that sends a request and may be closed before the response arrives."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
@@ -21,11 +21,11 @@ class RawConnection:
         self.close()
 
     def get(self, path: str) -> None:
-        """Send a GET; nobody waits for its answer."""
+        """Send a GET without waiting for its response."""
         self._socket.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
 
     def post(self, path: str, body: object) -> None:
-        """Send a POST; nobody waits for its answer."""
+        """Send a POST without waiting for its response."""
         text = json.dumps(body)
         head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(text)}\r\n\r\n"
         self._socket.sendall((head + text).encode())
@@ -35,14 +35,14 @@ class RawConnection:
         self._socket.sendall(text)
 
     def status(self) -> int:
-        """Wait for an answer and read its status."""
+        """Wait for a response and read its status."""
         received = b""
         while b"\r\n" not in received:
             received += self._socket.recv(4096)
         return int(received.split(b" ", 2)[1])
 
     def answer(self) -> tuple[int, dict[str, str], bytes]:
-        """Wait for an answer and read all of it: status, headers with names in lower case, body."""
+        """Wait for a response and read all of it: status, headers with names in lower case, body."""
         received = b""
         while b"\r\n\r\n" not in received:
             received += self._some()
@@ -66,7 +66,7 @@ class RawConnection:
             return True
 
     def answered(self) -> bool:
-        """Whether a first byte of an answer is there."""
+        """Whether a first byte of a response has arrived."""
         self._socket.setblocking(False)
         try:
             return bool(self._socket.recv(1, socket.MSG_PEEK))

@@ -1,4 +1,4 @@
-"""SQL over HTTP as Python calls, and what the pipeline writes about jobs."""
+"""SQL over HTTP as Python calls, and the pipeline's writes about jobs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,12 +28,12 @@ class Sql:
         return self.api.post("/api/v1/sql", {"sql": sql, **more})
 
     def __call__(self, sql: str, **more: Any) -> list[Json]:
-        """Statements that must succeed: their answers."""
+        """Run statements that must succeed; return their results."""
         results: list[Json] = answered(self.post(sql, **more), 200)["results"]
         return results
 
     def one(self, sql: str, **more: Any) -> Json:
-        """The answer of one statement."""
+        """The result of one statement."""
         (result,) = self(sql, **more)
         return result
 
@@ -44,7 +44,7 @@ class Sql:
         return error["error"], error["line"], error["column"]
 
     def table(self, sql: str) -> list[Json]:
-        """The rows of an answer, each by the names of the columns."""
+        """The rows of a result, each by column name."""
         result = self.one(sql)
         names = [column["name"] for column in result["columns"]]
         return [dict(zip(names, row, strict=True)) for row in result["rows"]]
@@ -53,7 +53,7 @@ class Sql:
         """A job over HTTP."""
         return self.api.read(f"/api/v1/jobs/{name}")
 
-    # What the pipeline reads and writes
+    # The pipeline's reads and writes
 
     def run(self, statement: str, *params: Any) -> list[tuple[Any, ...]]:
         """A statement of the test's own to the database."""

@@ -1,4 +1,4 @@
-"""The seam before every handler: it sees the request and its route, and what it refuses does not happen."""
+"""The seam before every handler: it sees the request and its route, and a rejected request has no effect."""
 
 import asyncio
 import re
@@ -36,12 +36,12 @@ async def send(app: App, method: str, path: str, **more: object) -> httpx2.Respo
 
 
 def broker() -> Broker:
-    """A broker that was never started: whoever gets as far as its store fails."""
+    """A broker that was never started: any access to its store fails."""
     return Broker(Settings(database_url="postgresql://nobody@localhost:1/nowhere"))
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
-def test_a_refusal_is_the_answer_of_every_route(route: Route) -> None:
+def test_a_rejected_caller_gets_the_error_on_every_route(route: Route) -> None:
     seen = []
 
     async def refuse(call: Call, wanted: Route) -> Caller:
@@ -65,7 +65,7 @@ def test_a_refusal_of_get_is_one_of_head() -> None:
 
 
 def whoami(admit: Admit) -> App:
-    """An application that answers with who is calling, and one of the headers."""
+    """An application that responds with the caller, and one of the headers."""
 
     async def answer(_: Broker, call: Call) -> Response:
         return json({"name": call.caller.name, "role": call.caller.role, "x": call.headers.get("x-y")})

@@ -1,4 +1,4 @@
-"""Every route answers what the OpenAPI document says: no field is missing, wrong or undocumented."""
+"""Every route responds as documented by OpenAPI: no field is missing, wrong or undocumented."""
 
 import json
 import re
@@ -28,7 +28,7 @@ EPOCH = "2026-01-01T00:00:00Z"
 
 @pytest.fixture(scope="module")
 def checked(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Document]:
-    """The document, after it has seen an answer of everything."""
+    """The document, after it has seen a response of everything."""
     log_file = tmp_path_factory.mktemp("answers") / "broker.log"
     with postgres_18.database() as url:
         started = Broker(url, log_file)
@@ -188,7 +188,7 @@ def _exercise(stream: StreamApi) -> None:
 
 
 def _timeline(stream: StreamApi) -> None:
-    """Windows of every look, and one with its messages."""
+    """Windows of every state, and one with its messages."""
     shown = stream.resource("timeline", **{"from": "1970-01-01T00:00:00Z"})
     assert shown["open"]
     window = next(each for each in shown["windows"] if each["count"] == 3)
@@ -292,7 +292,7 @@ def _status_with_a_held_horizon(api: Api) -> None:
             assert time.monotonic() < deadline
 
 
-def test_every_answer_of_every_route_was_checked(checked: Document) -> None:
+def test_every_response_of_every_route_was_checked(checked: Document) -> None:
     without_a_database = {("get_health", "503")}
     assert checked.statuses() - checked.seen_statuses == without_a_database
 
@@ -303,7 +303,7 @@ def test_every_documented_field_is_sent(checked: Document) -> None:
     assert unseen == set()
 
 
-def test_a_broker_without_its_database_answers_as_documented(
+def test_a_broker_without_its_database_responds_as_documented(
     broker: StartBroker, durable_postgres: EmbeddedPostgres
 ) -> None:
     with Api(broker(database_url=durable_postgres.url).url) as api:
@@ -316,7 +316,7 @@ def test_a_broker_without_its_database_answers_as_documented(
     assert ("get_health", "503") in document.seen_statuses
 
 
-def test_every_route_has_a_schema_for_each_answer(api: Api) -> None:
+def test_every_route_has_a_schema_for_each_response(api: Api) -> None:
     paths = api.read("/openapi.json")["paths"]
     for route in routes():
         operation: dict[str, Any] = paths[re.sub(r":(\w+)", r"{\1}", route.path)][route.method.lower()]

@@ -1,4 +1,4 @@
-"""What needs attention, the last hour, and the system, as brokers tell them."""
+"""Problems that need attention, the last hour, and the system, as shown by brokers."""
 
 import psycopg
 import pytest
@@ -23,7 +23,7 @@ def run(api: Api, statement: str) -> None:
         connection.execute(statement)
 
 
-def test_it_says_what_is_wrong_and_nothing_while_all_is_well(api: Api) -> None:
+def test_it_lists_problems_and_nothing_while_healthy(api: Api) -> None:
     with api:
         api.push("orders", {"amount": 1})
         assert codes(api) == {}
@@ -61,7 +61,7 @@ def test_a_transaction_that_holds_the_log_back_is_named(api: Api) -> None:
         assert "has held the log back for 1" in found["text"]
 
 
-def test_the_last_hour_counts_what_all_brokers_did(api: Api, broker: StartBroker, database: str) -> None:
+def test_the_last_hour_sums_all_brokers(api: Api, broker: StartBroker, database: str) -> None:
     with api, Api(broker(database_url=database).url, database) as other:
         for each in (api, other):
             each.push("q", *range(50))

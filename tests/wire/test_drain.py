@@ -1,4 +1,4 @@
-"""A broker that is told to stop answers what is in flight, and then ends."""
+"""A broker that is stopped finishes requests in flight, and then ends."""
 
 import socket
 import time
@@ -24,7 +24,9 @@ def listening(broker: Broker) -> bool:
         return probe.connect_ex(("127.0.0.1", broker.port)) == 0
 
 
-def test_a_push_in_flight_is_answered_and_stored(broker: StartBroker, database: str, queue: str) -> None:
+def test_a_push_in_flight_is_stored_and_gets_its_response(
+    broker: StartBroker, database: str, queue: str
+) -> None:
     stopping = broker()
     with (
         Api(stopping.url) as api,
@@ -45,7 +47,7 @@ def test_a_push_in_flight_is_answered_and_stored(broker: StartBroker, database: 
         assert payloads_of(api.drain(queue, 2)) == ["before", "in flight"]
 
 
-def test_parked_polls_are_answered_with_204_at_once(broker: StartBroker, queue: str) -> None:
+def test_parked_polls_get_204_at_once(broker: StartBroker, queue: str) -> None:
     stopping = broker()
     with Api(stopping.url) as api, ThreadPoolExecutor(3) as threads:
         parked = [threads.submit(api.pop, queue, wait="true", timeout=50_000) for _ in range(3)]
@@ -56,7 +58,7 @@ def test_parked_polls_are_answered_with_204_at_once(broker: StartBroker, queue: 
         assert time.monotonic() - started < SOON
 
 
-def test_every_push_that_was_answered_is_in_the_log(broker: StartBroker, queue: str) -> None:
+def test_every_acknowledged_push_is_in_the_log(broker: StartBroker, queue: str) -> None:
     stopping = broker()
     answered: list[int] = []
 
@@ -84,7 +86,7 @@ def test_every_push_that_was_answered_is_in_the_log(broker: StartBroker, queue: 
 
 
 def everything(api: Api, queue: str) -> list[int]:
-    """What the log of the queue holds."""
+    """The content of the queue's log."""
     payloads: list[int] = []
     query: dict[str, Any] = {"batch": 1000, "partitions": 10, "consumerGroup": "audit", "autoAck": "true"}
     while (response := api.pop(queue, wait="true", timeout=300, **query)).status_code == 200:

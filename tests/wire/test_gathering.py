@@ -1,4 +1,4 @@
-"""Requests that arrive together go to the database together, and are answered each by itself."""
+"""Concurrent requests go to the database together, and get separate responses."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor

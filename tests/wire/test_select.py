@@ -211,7 +211,7 @@ def test_a_query_whose_source_is_dropped_ends(sql: Sql, orders: str, tag: str) -
         assert last["code"] == "dropped"
 
 
-def test_a_select_that_cannot_be_is_an_answer_of_its_own(sql: Sql, orders: str) -> None:
+def test_an_invalid_select_is_an_error_response(sql: Sql, orders: str) -> None:
     message, line, column = sql.refused(f"SELECT no,\n COUNT(*) FROM {orders} GROUP BY nothing")
     assert message.startswith("nothing is not in the newest messages")
     assert (line, column) == (2, len(f" COUNT(*) FROM {orders} GROUP BY n"))

@@ -1,4 +1,4 @@
-"""SQL statements over HTTP: what each one does, and what is refused, with line and column."""
+"""SQL statements over HTTP: the effect of each one, and rejections with line and column."""
 
 import base64
 
@@ -160,7 +160,7 @@ def test_statements_are_applied_all_or_none(sql: Sql, orders: str, tag: str) -> 
     assert sql.api.get(f"/api/v1/resources/queues/one_{tag}").status_code == 404
 
 
-def test_later_statements_see_what_earlier_ones_made(sql: Sql, tag: str) -> None:
+def test_later_statements_see_objects_of_earlier_ones(sql: Sql, tag: str) -> None:
     results = sql(
         f"CREATE STREAM s_{tag} (country STRING, amount BIGINT) WITH (queue = 'q_{tag}');"
         f"INSERT INTO s_{tag} VALUES ('DE', 1 + 1), ('it''s', NULL);"
@@ -210,7 +210,7 @@ def test_a_select_stands_alone(sql: Sql, orders: str) -> None:
     assert (message, line, column) == ("a SELECT stands alone; send it in a request of its own", 2, 1)
 
 
-# What can be read
+# Readable relations
 
 
 def test_an_undeclared_queue_is_sampled(sql: Sql, tag: str) -> None:

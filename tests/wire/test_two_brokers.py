@@ -15,7 +15,7 @@ from tests.wire.api import Api, answered, payloads_of
 from tests.wire.deadline import eventually
 
 AT_ONCE = 1.5
-"""Seconds; less than the time after which parked polls look again by themselves."""
+"""Seconds; less than the poll interval of parked polls."""
 
 
 @dataclass
@@ -126,8 +126,8 @@ def test_partitions_are_shared_between_consumers_on_both(pair: Pair, queue: str)
     assert sorted(chain.from_iterable(delivered)) == list(range(20))
 
 
-def test_consumers_who_read_while_others_push_miss_nothing(pair: Pair, queue: str) -> None:
-    """Each partition gets one message only: whoever overlooks it never gets a second chance."""
+def test_consumers_miss_nothing_during_concurrent_pushes(pair: Pair, queue: str) -> None:
+    """Each partition gets one message only: a missed one gets no second chance."""
     brokers = (pair.one, pair.other)
     delivered: list[int] = []
     latest = time.monotonic() + 30

@@ -52,7 +52,7 @@ async def attention(broker: Broker, call: Call) -> Response:
     caller = call.caller
     # Shared by all callers with the same visibility.
     name = f"attention {caller.role} {caller.scopes} {sorted(caller.rights)}"
-    return json(await broker.glances.get(name, lambda: _attention(broker, caller)))
+    return json(await broker.cache.get(name, lambda: _attention(broker, caller)))
 
 
 async def _attention(broker: Broker, caller: Caller) -> dict[str, Any]:
@@ -215,7 +215,7 @@ ROUTES = [
         "GET",
         "/api/v1/attention",
         attention,
-        "What the caller should look at",
+        "Problems that need attention",
         Right.KNOWN,
         {200: AttentionList},
     ),

@@ -27,11 +27,11 @@ from .bus import Bus
 from .errors import ApiError
 from .followers import Followers
 from .gather import Gatherer
-from .glances import Glances
 from .http import Call, Route
 from .leases import Leases
 from .metrics import Metrics
 from .parking import Parking
+from .result_cache import ResultCache
 from .sampling import Sampling
 from .times import iso
 
@@ -69,7 +69,7 @@ class Broker:
         self.metrics.pool_size.set(settings.pool_size)
         self.sampling = Sampling(self.metrics)
         self.name = f"{socket.gethostname()}:{settings.port}:{os.getpid()}"
-        self.glances = Glances()
+        self.cache = ResultCache()
         self.leases = Leases()
         self.parking = Parking(self.give_back, self._in_scope)
         self.pushes = Gatherer(self.store.pusher.push, settings.push_lanes, _MOST_PUSHED)
@@ -265,7 +265,7 @@ class Broker:
             counted_at = await self.counted_at()
             return {**await self.store.counts.totals(), "countedAt": counted_at}
 
-        found: dict[str, Any] = await self.glances.get("totals", read)
+        found: dict[str, Any] = await self.cache.get("totals", read)
         return found
 
     async def _fall_back(self) -> None:

@@ -23,5 +23,5 @@ async def me(broker: Broker, call: Call) -> Response:
 
 
 ROUTES = [
-    Route("GET", "/api/v1/me", me, "Who the caller is, and what they may do", Right.KNOWN, {200: Me}),
+    Route("GET", "/api/v1/me", me, "The identity and rights of the caller", Right.KNOWN, {200: Me}),
 ]

@@ -21,9 +21,7 @@ class Metrics:
         self.pops = self._counter("popped_messages", "Messages handed out")
         self.windows_delivered = self._counter("delivered_windows", "Windows handed out")
         self.pop_requests = self._counter("pop_requests", "Pop requests")
-        self.acks = Counter(
-            "queenspark_acks", "Answers of consumers by outcome", ["outcome"], registry=self.registry
-        )
+        self.acks = Counter("queenspark_acks", "Acks by outcome", ["outcome"], registry=self.registry)
         self.lease_expiries = self._counter("lease_expiries", "Leases that expired and were handed out again")
         self.removed = self._counter("swept_messages", "Messages removed by retention")
         self.push_seconds = Histogram(

@@ -220,7 +220,7 @@ async def _stats(broker: Broker) -> dict[str, Any]:
 
 async def stream_stats(broker: Broker) -> dict[str, Any]:
     """Counts over all streams, and the reports of the pipeline, at most a second old."""
-    found: dict[str, Any] = await broker.glances.get("streams", lambda: _stats(broker))
+    found: dict[str, Any] = await broker.cache.get("streams", lambda: _stats(broker))
     return found
 
 

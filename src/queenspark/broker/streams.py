@@ -321,7 +321,7 @@ ROUTES = [
         "POST",
         f"{_STREAM}/ack",
         ack,
-        "Answer a window",
+        "Ack a window",
         Right.STREAM_CONSUME,
         {200: WindowAcked},
         body=WindowAckRequest,

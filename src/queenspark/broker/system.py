@@ -59,11 +59,11 @@ async def prometheus(broker: Broker, _: Call) -> Response:
         _gauges(broker)
         return broker.metrics.text()
 
-    body: bytes = await broker.glances.get("prometheus", text)
+    body: bytes = await broker.cache.get("prometheus", text)
     return Response(200, body, b"text/plain; version=0.0.4; charset=utf-8")
 
 
-async def _glance(broker: Broker) -> dict[str, Any]:
+async def _summary(broker: Broker) -> dict[str, Any]:
     totals = await broker.totals()
     return {
         "version": __version__,
@@ -85,7 +85,7 @@ async def _glance(broker: Broker) -> dict[str, Any]:
 async def status(broker: Broker, _: Call) -> Response:
     """Return a summary of the system."""
     return json({
-        **await broker.glances.get("status", lambda: _glance(broker)),
+        **await broker.cache.get("status", lambda: _summary(broker)),
         "maintenance": {"push": broker.modes.push, "pop": broker.modes.pop},
         "parkedPolls": len(broker.parking),
     })  # fmt: skip
@@ -119,7 +119,7 @@ async def _lags(broker: Broker, query: GroupsQuery) -> dict[str, Any]:
 
 async def analytics(broker: Broker, call: Call) -> Response:
     """Return the lag of a page of groups, and this broker's counters."""
-    shown = await broker.glances.get(f"lags {call.query}", lambda: _lags(broker, call.query))
+    shown = await broker.cache.get(f"lags {call.query}", lambda: _lags(broker, call.query))
     return json({**shown, "metrics": broker.metrics.values()})
 
 
@@ -244,7 +244,7 @@ ROUTES = [
         "GET",
         "/api/v1/system/maintenance/pop",
         get_pop_maintenance,
-        "Whether pops answer with nothing",
+        "Whether pop maintenance is on",
         Right.SYSTEM_READ,
         {200: Maintenance},
     ),

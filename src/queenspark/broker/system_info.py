@@ -48,7 +48,7 @@ async def dashboard(broker: Broker, call: Call) -> Response:
 async def series(broker: Broker, call: Call) -> Response:
     """Return rates and gauges of all brokers in five-second steps, oldest first."""
     seconds: int = call.query.seconds
-    return json(await broker.glances.get(f"series {seconds}", lambda: _series(broker, seconds)))
+    return json(await broker.cache.get(f"series {seconds}", lambda: _series(broker, seconds)))
 
 
 async def _series(broker: Broker, seconds: int) -> dict[str, Any]:
@@ -69,7 +69,7 @@ async def _series(broker: Broker, seconds: int) -> dict[str, Any]:
 
 async def system(broker: Broker, _: Call) -> Response:
     """Return brokers, pipelines, PostgreSQL, and the settings of this broker."""
-    found = await broker.glances.get("system", lambda: _system(broker))
+    found = await broker.cache.get("system", lambda: _system(broker))
     return json({**found, "settings": _settings(broker)})
 
 

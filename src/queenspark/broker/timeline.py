@@ -64,7 +64,7 @@ async def timeline(broker: Broker, call: Call) -> Response:
     stream = await stream_of(broker, call)
     query: TimelineQuery = call.query
     name = f"timeline {stream.id} {msgspec.json.encode(query).decode()}"
-    return json(await broker.glances.get(name, lambda: _timeline(broker, stream, query)))
+    return json(await broker.cache.get(name, lambda: _timeline(broker, stream, query)))
 
 
 async def _timeline(broker: Broker, stream: Stream, query: TimelineQuery) -> dict[str, Any]:

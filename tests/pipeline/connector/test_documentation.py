@@ -1,4 +1,4 @@
-"""The page about Spark: its examples are one program, which runs and prints what the page says."""
+"""The page about Spark: its examples form one program, which prints the documented output."""
 
 import os
 import re
@@ -21,7 +21,7 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.mark.long
-def test_the_examples_print_what_the_page_says(queues: Queues, tmp_path: Path) -> None:
+def test_the_examples_print_the_documented_output(queues: Queues, tmp_path: Path) -> None:
     settings = {"QUEENSPARK_DATABASE_URL": queues.url, "QUEENSPARK_SPARK_MASTER": "local[2]"}
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(blocks("python"))],

@@ -22,7 +22,7 @@ def writer(frame: DataFrame, queues: Queues, **options: str) -> DataFrameWriter:
 
 
 def copy(spark: SparkSession, queues: Queues, checkpoint: Path) -> None:
-    """Copy queue `in` to queue `out` with a streaming query, up to what there is now."""
+    """Copy queue `in` to queue `out` with a streaming query, up to the current end."""
     frame = queues.stream(spark, ["in"], maxRowsPerTrigger="4").select("partition", "data")
     query = (
         frame.writeStream.format("queen")
@@ -34,7 +34,7 @@ def copy(spark: SparkSession, queues: Queues, checkpoint: Path) -> None:
 
 
 def forget_commits(checkpoint: Path, first: int) -> None:
-    """What a crash leaves behind that comes after the push and before Spark's commit of a batch."""
+    """The state after a crash between the push and Spark's commit of a batch."""
     for file in (checkpoint / "commits").iterdir():
         number = file.name.strip(".").partition(".")[0]
         if number.isdigit() and int(number) >= first:
@@ -71,7 +71,7 @@ def test_json_text_stays_as_it_is_and_the_partition_may_be_left_out(
     assert queues.run("SELECT name FROM queenspark.partitions") == [("Default",)]
 
 
-def test_what_is_written_can_be_popped_and_wakes_who_waits(spark: SparkSession, queues: Queues) -> None:
+def test_written_messages_can_be_popped_and_wake_parked_polls(spark: SparkSession, queues: Queues) -> None:
     with LogReader(queues.url) as log:
         log.wait(0.01, {"out"})
         writer(spark.sql("SELECT map('n', 1) AS data"), queues).save()

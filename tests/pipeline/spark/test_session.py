@@ -1,4 +1,4 @@
-"""The session is set up from the settings, keeps to this machine, and says what is wrong."""
+"""The session is configured from the settings, stays on this machine, and reports errors."""
 
 import subprocess
 import sys
@@ -95,7 +95,7 @@ except SparkNotStarted as error:
 
 
 def start(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Start Spark in a process of its own, beside another Spark, with nothing but these settings."""
+    """Start Spark in a separate process, alongside another Spark, with only these settings."""
     variables = {f"QUEENSPARK_{name.upper()}": value for name, value in settings.items()}
     return subprocess.run(
         [sys.executable, "-c", START],

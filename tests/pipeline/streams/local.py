@@ -22,7 +22,7 @@ from queenspark.store.definitions import Definition
 
 
 class Store:
-    """What Spark offers to a processor, in memory. A batch that fails is taken back."""
+    """Spark's state handle for a processor, in memory. A failed batch is rolled back."""
 
     def __init__(self) -> None:
         self.value: tuple[Any, ...] | None = None
@@ -77,14 +77,14 @@ class LocalQuery:
         self.offset = self._reader.initialOffset()
 
     def restart(self) -> None:
-        """A new process: only what Spark keeps is left."""
+        """Simulate a new process: only Spark's state remains."""
         bucket_state._remembered.clear()
         if self._reader is not None:
             self._reader.stop()
         self._reader = self._reader_again()
 
     def batch(self, *, fails_after: int | None = None) -> bool:
-        """Run the next batch, if there is one; it fails after so many buckets, and can be run again."""
+        """Run the next batch, if there is one; optionally fail after this many buckets, for a rerun."""
         end = self._reader.latestOffset(self.offset, self._limit)
         if end == self.offset:
             return False

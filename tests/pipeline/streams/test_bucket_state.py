@@ -38,7 +38,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 @settings(deadline=None, max_examples=60)
-def test_what_was_saved_is_loaded_whatever_failed_and_whoever_asks(
+def test_saved_state_is_loaded_after_any_failure_in_any_process(
     steps: list[tuple[int, int, bool, str]],
 ) -> None:
     store = Store()

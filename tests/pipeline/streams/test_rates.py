@@ -1,4 +1,4 @@
-"""Rates of streams: what arrives against what is processed."""
+"""Rates of streams: arrivals versus processed records."""
 
 import logging
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ class Measuring:
         self.stream.seal(stats=[row])
 
     def stored(self) -> Rates:
-        """What the brokers read."""
+        """The rates as read by the brokers."""
         columns = ", ".join(Rates._fields)
         statement = f"SELECT {columns} FROM queenspark.stream_rates WHERE stream_id = %s"
         ((*row,),) = self.stream.run(statement, self.stream.id)
@@ -54,7 +54,7 @@ def measuring(broker: StartBroker) -> Iterator[Measuring]:
 
 def test_backpressure_rises_above_1_and_falls_again(measuring: Measuring) -> None:
     measuring.push(7)
-    measuring.rates.measure()  # what is there already has not arrived since
+    measuring.rates.measure()  # existing messages do not count as arrivals
     assert measuring.stored() == Rates()
     measuring.push(100)
     measuring.process(50)

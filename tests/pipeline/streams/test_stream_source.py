@@ -1,4 +1,4 @@
-"""What the source of the streams query asks the database for, and when."""
+"""The database queries of the streams query's source, and their timing."""
 
 import threading
 from collections.abc import Iterator

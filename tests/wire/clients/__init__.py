@@ -1,5 +1,5 @@
-"""What the published Queen clients are used for, as scenarios that run with either release.
+"""The uses of the published Queen clients, as scenarios that run with either release.
 
-A scenario is a public coroutine function of one of the modules here: it gets a client and a name that
-nobody else uses, and its own name is its promise. `tests/wire/test_queen_client.py` runs them all.
+A scenario is a public coroutine function of one of the modules here: it gets a client and a unique name, and
+its own name is its promise. `tests/wire/test_queen_client.py` runs them all.
 """

@@ -1,4 +1,4 @@
-"""The admin calls: each answers, and what must be in it is."""
+"""The admin calls: each responds with the expected content."""
 
 import asyncio
 

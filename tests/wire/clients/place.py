@@ -1,4 +1,4 @@
-"""A group's place: where it starts, where it is put, how it ends."""
+"""A group's cursor: where it starts, seeks, and its end."""
 
 from datetime import UTC, datetime
 

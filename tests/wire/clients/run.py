@@ -1,7 +1,7 @@
-"""Runs scenarios with whatever release of the client can be imported.
+"""Runs scenarios with the installed release of the client.
 
-`python -m tests.wire.clients.run URL` says which release it is; then it reads a scenario and a queue from
-each line of its input, as JSON, and answers with a line: how the scenario failed, or null.
+`python -m tests.wire.clients.run URL` prints the release; then it reads a scenario and a queue from each line
+of its input, as JSON, and writes a line for each: how the scenario failed, or null.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ def failure(url: str, scenario: str, name: str) -> str | None:
 
 
 def answer(text: str | None) -> None:
-    """Write a line that is ours, whatever else the client prints."""
+    """Write a line of ours, despite other output of the client."""
     sys.stdout.write(f"\n{ANSWER}{json.dumps(text)}\n")
     sys.stdout.flush()
 

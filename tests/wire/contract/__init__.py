@@ -1,1 +1,1 @@
-"""The contract call by call: statuses, messages, field names and what each option does."""
+"""The contract call by call: statuses, messages, field names and the effect of each option."""

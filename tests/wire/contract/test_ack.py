@@ -7,7 +7,7 @@ import pytest
 from tests.wire.api import Api, answer_to, answered, payloads_of, refused
 
 
-def test_an_ack_answers_an_object(api: Api, queue: str) -> None:
+def test_an_ack_returns_an_object(api: Api, queue: str) -> None:
     api.push(queue, 1)
     message = api.take(queue, consumerGroup="g")[0]
     answer = api.ack(message, consumerGroup="g")
@@ -28,7 +28,7 @@ def test_the_lease_is_released_by_the_last_ack_of_its_batch(api: Api, queue: str
     assert payloads_of(api.take(queue)) == [4]
 
 
-def test_a_batch_of_acks_answers_an_array_in_order(api: Api, queue: str) -> None:
+def test_a_batch_of_acks_returns_an_array_in_order(api: Api, queue: str) -> None:
     api.push(queue, 1, 2)
     messages = api.take(queue, batch=2)
     answers = api.ack_batch([(message, "completed") for message in messages])
@@ -39,7 +39,7 @@ def test_a_batch_of_acks_answers_an_array_in_order(api: Api, queue: str) -> None
     assert answers[-1]["leaseReleased"] is True
 
 
-def test_an_empty_batch_of_acks_answers_an_empty_array(api: Api) -> None:
+def test_an_empty_batch_of_acks_returns_an_empty_array(api: Api) -> None:
     assert api.ack_batch([]) == []
 
 
@@ -51,7 +51,7 @@ def test_what_was_acked_is_not_delivered_again(api: Api, queue: str, group: str 
     assert payloads_of(api.take(queue, batch=10, **named)) == [2]
 
 
-def test_an_ack_without_a_lease_id_answers_the_live_lease(api: Api, queue: str) -> None:
+def test_an_ack_without_a_lease_id_applies_to_the_live_lease(api: Api, queue: str) -> None:
     api.push(queue, 1, 2)
     message = api.take(queue)[0]
     bare = {"transactionId": message["transactionId"], "partitionId": message["partitionId"]}

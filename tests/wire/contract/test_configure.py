@@ -31,7 +31,7 @@ def test_a_queue_is_created_with_every_option_at_its_default(api: Api, queue: st
     assert {"deadLetterQueue", "dlqAfterMaxRetries"} <= answer["options"].keys()
 
 
-def test_the_answer_tells_the_options_as_stored(api: Api, queue: str) -> None:
+def test_the_response_has_the_stored_options(api: Api, queue: str) -> None:
     sent = {"leaseTime": 60, "retryLimit": 7, "retryDelay": 50, "maxSize": 9, "priority": 4, "ttl": 120}
     answer = api.configure(queue, namespace="billing", task="invoice", **sent)
     assert answer["namespace"] == "billing"

@@ -42,7 +42,7 @@ def permissions(response: httpx2.Response) -> list[str]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_no_origin_may_read_the_answers_by_default(api: Api, path: str) -> None:
+def test_no_origin_may_read_responses_by_default(api: Api, path: str) -> None:
     response = api.http.get(path, headers={"Origin": HOME})
     assert permissions(response) == []
     assert "vary" not in response.headers
@@ -54,7 +54,7 @@ def test_a_preflight_gets_no_permission_by_default(api: Api) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("origin", [HOME, "http://localhost:8080"])
-def test_an_origin_of_the_setting_may_read_the_answers(some: Api, path: str, origin: str) -> None:
+def test_an_origin_of_the_setting_may_read_responses(some: Api, path: str, origin: str) -> None:
     response = some.http.get(path, headers={"Origin": origin})
     assert response.headers["access-control-allow-origin"] == origin
     assert response.headers["access-control-expose-headers"] == "retry-after"
@@ -70,7 +70,7 @@ def test_other_origins_may_not(some: Api, origin: str) -> None:
     assert permissions(some.http.options("/api/v1/push", headers={"Origin": origin, **PREFLIGHT})) == []
 
 
-def test_an_answer_without_an_origin_varies_by_it(some: Api) -> None:
+def test_a_response_without_an_origin_varies_by_it(some: Api) -> None:
     response = some.http.get("/health")
     assert permissions(response) == []
     assert response.headers["vary"].lower() == "origin"
@@ -99,7 +99,7 @@ def test_a_star_lets_every_origin_in(every: Api, path: str) -> None:
     assert response.headers["access-control-allow-origin"] == "*"
 
 
-def test_a_star_answers_every_preflight(every: Api) -> None:
+def test_a_star_allows_every_preflight(every: Api) -> None:
     response = every.http.options("/api/v1/push", headers={"Origin": OTHER, **PREFLIGHT})
     assert response.status_code == 204
     assert response.headers["access-control-allow-origin"] == "*"

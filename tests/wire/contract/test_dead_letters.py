@@ -1,4 +1,4 @@
-"""Dead letters: listing, looking, putting back, deleting."""
+"""Dead letters: list, inspect, return, delete."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,11 +1,11 @@
-"""Headers that every answer has in common."""
+"""Headers common to all responses."""
 
 import pytest
 
 from tests.wire.api import Api
 
 
-def test_an_answer_with_a_body_is_json(api: Api, queue: str) -> None:
+def test_a_response_with_a_body_is_json(api: Api, queue: str) -> None:
     pushed = api.push_items([{"queue": queue, "payload": 1}])
     popped = api.pop(queue, wait="true", timeout=5000)
     missing = api.get("/no/such/path")

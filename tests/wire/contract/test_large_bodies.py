@@ -1,4 +1,4 @@
-"""A body that is too large, or that nobody wants: its sender gets to read the answer, within bounds."""
+"""A body that is too large or unused: its sender gets to read the response, within bounds."""
 
 import json
 import urllib.error
@@ -37,7 +37,7 @@ def head(path: str, *headers: str) -> bytes:
 
 @pytest.mark.parametrize("connection", ["keep-alive", "close"])
 @pytest.mark.parametrize(("path", "status"), [("/api/v1/push", 413), ("/nothing", 404), ("/health", 405)])
-def test_a_sender_of_known_length_sends_all_and_reads_the_answer(
+def test_a_sender_of_known_length_sends_all_and_reads_the_response(
     small: Broker, connection: str, path: str, status: int
 ) -> None:
     with RawConnection(small.port) as raw:
@@ -52,7 +52,7 @@ def test_a_sender_of_known_length_sends_all_and_reads_the_answer(
 
 @pytest.mark.parametrize("connection", ["keep-alive", "close"])
 @pytest.mark.parametrize(("path", "status"), [("/api/v1/push", 413), ("/nothing", 404), ("/health", 405)])
-def test_a_sender_of_chunks_sends_all_and_reads_the_answer(
+def test_a_sender_of_chunks_sends_all_and_reads_the_response(
     small: Broker, connection: str, path: str, status: int
 ) -> None:
     with RawConnection(small.port) as raw:
@@ -67,7 +67,7 @@ def test_a_sender_of_chunks_sends_all_and_reads_the_answer(
 
 
 @pytest.mark.parametrize("framing", [f"Content-Length: {LARGE}", "Transfer-Encoding: chunked"])
-def test_the_answer_comes_while_the_sender_is_still_sending(small: Broker, framing: str) -> None:
+def test_the_response_arrives_while_the_sender_is_still_sending(small: Broker, framing: str) -> None:
     with RawConnection(small.port) as raw:
         raw.send(head("/api/v1/push", framing) + CHUNK)
         code, _, body = raw.answer()
@@ -99,7 +99,7 @@ def test_a_sender_that_never_ends_is_cut_off(small: Broker) -> None:
     assert LARGE < sent < 128 * MIB
 
 
-def test_a_connection_is_kept_after_a_small_body_that_nobody_wants(small: Broker) -> None:
+def test_a_connection_is_kept_after_a_small_unused_body(small: Broker) -> None:
     with RawConnection(small.port) as raw:
         for status in (404, 405):
             raw.send(head("/nothing" if status == 404 else "/health", "Content-Length: 5") + b"hello")
@@ -110,7 +110,7 @@ def test_a_connection_is_kept_after_a_small_body_that_nobody_wants(small: Broker
         assert raw.status() == 200
 
 
-def test_a_client_of_the_standard_library_reads_the_answer(small: Broker) -> None:
+def test_a_client_of_the_standard_library_reads_the_response(small: Broker) -> None:
     """It asks for the end of the connection, and sends all before it reads."""
     request = urllib.request.Request(f"{small.url}/api/v1/push", data=b" " * LARGE)
     with pytest.raises(urllib.error.HTTPError) as refusal:
@@ -120,7 +120,7 @@ def test_a_client_of_the_standard_library_reads_the_answer(small: Broker) -> Non
         assert str(LIMIT) in json.load(answer)["error"]
 
 
-def test_the_client_reads_the_answer(small: Broker, queue: str) -> None:
+def test_the_client_reads_the_response(small: Broker, queue: str) -> None:
     with Queen(small.url) as client:
         with pytest.raises(TooLarge, match=str(LIMIT)):
             client.queue(queue).push("x" * LARGE)

@@ -85,7 +85,7 @@ def test_an_extension_that_makes_no_sense_is_refused_by_name(api: Api, queue: st
     assert "seconds" in refused(api.post(f"/api/v1/lease/{lease}/extend", {"seconds": seconds}), 400)
 
 
-def test_an_expired_lease_that_nobody_took_over_cannot_be_extended(api: Api, queue: str) -> None:
+def test_an_expired_lease_cannot_be_extended_even_if_not_taken_over(api: Api, queue: str) -> None:
     api.configure(queue, leaseTime=1)
     api.push(queue, 1)
     lease = api.take(queue)[0]["leaseId"]

@@ -1,4 +1,4 @@
-"""Limits: each has its status and an answer that says what is too much."""
+"""Limits: each has its status and a response that names the limit."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -107,7 +107,7 @@ def test_a_group_name_of_bad_length_or_characters_is_refused(api: Api, queue: st
     assert "consumergroup" in refused(api.pop(queue, consumerGroup=name), 400).lower()
 
 
-def test_a_broker_whose_connections_are_all_busy_answers_503_and_when_to_retry(
+def test_a_broker_with_all_connections_busy_returns_503_with_retry_after(
     broker: StartBroker, database: str, queue: str
 ) -> None:
     with (

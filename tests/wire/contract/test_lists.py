@@ -40,7 +40,7 @@ def test_a_list_without_a_limit_is_whole(api: Api, three: str) -> None:
     assert len(found["queues"]) == min(1000, found["total"])
 
 
-def test_a_search_looks_for_a_part_of_the_name_in_any_case(api: Api, three: str) -> None:
+def test_a_search_matches_a_part_of_the_name_in_any_case(api: Api, three: str) -> None:
     assert sorted(queues(api, three)) == ["-A", "-C", "-b"]
     (found,) = api.read("/api/v1/resources/queues", search=f"{three[2:]}-B".upper())["queues"]
     assert found["name"] == f"{three}-b"
@@ -116,7 +116,7 @@ def test_namespaces_are_paged_and_summed(api: Api, three: str) -> None:
     eventually(summed, within=30)
 
 
-def test_the_status_counts_what_is_in_the_log(api: Api, queue: str) -> None:
+def test_the_status_counts_the_messages_in_the_log(api: Api, queue: str) -> None:
     before = api.read("/api/v1/status")["messages"]["total"]
     api.push(queue, *range(50))
     eventually(lambda: api.read("/api/v1/status")["messages"]["total"] >= before + 50, within=30)

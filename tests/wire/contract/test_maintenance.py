@@ -1,4 +1,4 @@
-"""Maintenance: pushes are staged, pops answer nothing, and nothing is lost."""
+"""Maintenance: pushes are staged, pops return nothing, and nothing is lost."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ POP = "/api/v1/system/maintenance/pop"
 
 @pytest.fixture(scope="module")
 def maintained(module_broker: StartBroker) -> Iterator[Api]:
-    """The API of a broker for the tests here: maintenance concerns everybody."""
+    """The API of a dedicated broker: maintenance affects all clients."""
     with Api(module_broker().url) as api:
         yield api
 
@@ -94,7 +94,7 @@ def test_bad_pushes_are_refused_during_push_maintenance_too(own: Api, queue: str
     refused(own.push_items([{"queue": queue, "payload": 1, "partition": 7}]), 400)
 
 
-def test_pops_answer_204_during_pop_maintenance(own: Api, queue: str) -> None:
+def test_pops_return_204_during_pop_maintenance(own: Api, queue: str) -> None:
     own.push(queue, 1)
     switch(own, POP, enabled=True)
     assert own.pop(queue, wait="true", timeout=200).status_code == 204

@@ -1,4 +1,4 @@
-"""Headers of messages on the wire: pushed, popped, looked at, and what is refused."""
+"""Message headers on the wire: pushed, popped, browsed, and rejected."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def test_a_message_comes_with_the_headers_that_it_was_pushed_with(api: Api, queu
 
 
 @pytest.mark.parametrize("none", [None, {}])
-def test_a_message_without_headers_has_no_such_field(api: Api, queue: str, none: Any) -> None:
+def test_a_message_without_headers_has_no_headers_field(api: Api, queue: str, none: Any) -> None:
     pushed(api, queue, none)
     api.push(queue, "without")
     for message in api.drain(queue, 2):

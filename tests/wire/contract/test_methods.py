@@ -1,4 +1,4 @@
-"""Methods: HEAD and OPTIONS on every path, and what a path does not take."""
+"""Methods: HEAD and OPTIONS on every path, and unsupported methods."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_head_is_get_without_the_body(api: Api, path: str) -> None:
     assert head.content == b""
 
 
-def test_head_of_what_takes_no_get_is_405(api: Api) -> None:
+def test_head_of_a_route_without_get_is_405(api: Api) -> None:
     assert api.http.head("/api/v1/push").status_code == 405
 
 

@@ -1,4 +1,4 @@
-"""Queue options: each does what its name says."""
+"""Queue options: each has the effect that its name promises."""
 
 import time
 

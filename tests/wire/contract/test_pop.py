@@ -1,4 +1,4 @@
-"""Popping: the answer's shape, batches, partitions, groups, waiting and priority."""
+"""Popping: the shape of the response, batches, partitions, groups, waiting and priority."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +10,7 @@ from tests.wire.api import Api, answered, payloads_of, refused
 from tests.wire.deadline import eventually
 
 
-def test_a_pop_answers_an_object_with_its_messages(api: Api, queue: str) -> None:
+def test_a_pop_returns_an_object_with_its_messages(api: Api, queue: str) -> None:
     item = {"queue": queue, "partition": "p", "payload": {"n": 1}, "transactionId": "t1"}
     pushed = api.push_items([item]).json()[0]
     answer = answered(api.pop(queue, wait="true", timeout=5000, consumerGroup="g"), 200)
@@ -164,7 +164,7 @@ def test_a_long_poll_of_a_queue_that_does_not_exist_yet_wakes_on_its_first_push(
         assert payloads_of(answered(parked.result(), 200)["messages"]) == ["first"]
 
 
-def test_every_parked_poll_of_a_group_is_answered_or_keeps_waiting(api: Api, queue: str) -> None:
+def test_every_parked_poll_of_a_group_gets_a_response_or_keeps_waiting(api: Api, queue: str) -> None:
     with ThreadPoolExecutor(5) as threads:
         parked = [
             threads.submit(api.pop, queue, wait="true", timeout=20_000, consumerGroup="g") for _ in range(5)

@@ -1,4 +1,4 @@
-"""Pushing: answers in order, dedup, atomic requests, and what is refused."""
+"""Pushing: results in order, deduplication, atomic requests, and rejections."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from tests.wire.api import Api, answered, payloads_of, refused
 
 
-def test_a_push_is_answered_201_with_a_result_per_item_in_order(api: Api, queue: str) -> None:
+def test_a_push_returns_201_with_a_result_per_item_in_order(api: Api, queue: str) -> None:
     items = [
         {"queue": queue, "partition": f"p{i % 2}", "payload": i, "transactionId": f"t{i}"} for i in range(5)
     ]
@@ -24,7 +24,7 @@ def test_a_push_is_answered_201_with_a_result_per_item_in_order(api: Api, queue:
     assert all("trace_id" in result for result in results)
 
 
-def test_an_empty_push_is_answered_with_an_empty_array(api: Api) -> None:
+def test_an_empty_push_returns_an_empty_array(api: Api) -> None:
     response = api.push_items([])
     assert (response.status_code, response.json()) == (201, [])
 
@@ -152,7 +152,7 @@ def test_unknown_fields_of_an_item_are_ignored(api: Api, queue: str) -> None:
     assert payloads_of(api.take(queue)) == [1]
 
 
-def test_concurrent_pushes_lose_nothing_and_a_bad_one_harms_nobody(api: Api, queue: str) -> None:
+def test_concurrent_pushes_lose_nothing_and_a_bad_one_fails_alone(api: Api, queue: str) -> None:
     def push(number: int) -> int:
         partition: object = 7 if number % 10 == 0 else f"p{number % 4}"
         return api.push_items([{"queue": queue, "partition": partition, "payload": number}]).status_code

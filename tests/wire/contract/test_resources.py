@@ -1,4 +1,4 @@
-"""What operators look at: resources, status, health and metrics."""
+"""The operators' view: resources, status, health and metrics."""
 
 import pytest
 
@@ -63,7 +63,7 @@ def test_the_overview_counts_queues_and_messages(api: Api, queue: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/api/v1/status", "/api/v1/status/queues", "/api/v1/status/analytics", "/api/v1/consumer-groups"]
 )
-def test_status_pages_answer(api: Api, queue: str, path: str) -> None:
+def test_status_pages_respond(api: Api, queue: str, path: str) -> None:
     api.push(queue, 1)
     assert api.get(path).status_code == 200
 
@@ -85,7 +85,7 @@ def test_metrics_are_json(api: Api) -> None:
     assert api.read("/metrics")
 
 
-def test_prometheus_counts_what_happened(api: Api, queue: str) -> None:
+def test_prometheus_counts_every_operation(api: Api, queue: str) -> None:
     api.push(queue, 1)
     api.drain(queue, 1)
     text = api.get("/metrics/prometheus").text

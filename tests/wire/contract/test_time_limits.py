@@ -1,4 +1,4 @@
-"""ttl and retention: what vanishes, when, and what never does.
+"""ttl and retention: which messages are removed, when, and which never are.
 
 Messages are made old by changing their time of creation in the database.
 """
@@ -75,7 +75,7 @@ def test_a_message_that_waited_too_long_is_a_dead_letter(
     assert payloads_of(own.dead_letters(queue)) == ["waited too long"]
 
 
-def test_retention_deletes_what_is_older(own: Api, queue: str, connection: psycopg.Connection) -> None:
+def test_retention_deletes_older_messages(own: Api, queue: str, connection: psycopg.Connection) -> None:
     own.configure(queue, retentionEnabled=True, retentionSeconds=3600)
     own.push(queue, "too old")
     age(connection, 3700)
@@ -136,7 +136,7 @@ def test_a_transaction_id_is_free_again_after_retention(
 def test_one_slow_run_of_retention_does_not_put_off_the_next(
     own: Api, queue: str, connection: psycopg.Connection, module_database: str
 ) -> None:
-    """It waited for somebody else; that is no reason to do it more rarely."""
+    """It waited for another session; that is no reason to run less often."""
     own.configure(queue, retentionEnabled=True, retentionSeconds=60)
     with psycopg.connect(module_database) as blocker:
         blocker.execute("LOCK TABLE queenspark.deleted_queues IN ACCESS EXCLUSIVE MODE")
@@ -147,7 +147,7 @@ def test_one_slow_run_of_retention_does_not_put_off_the_next(
     eventually(lambda: count(connection) == 0, within=10)
 
 
-def test_one_slow_look_does_not_hold_safe_time_back(
+def test_one_slow_sample_does_not_hold_safe_time_back(
     own: Api, connection: psycopg.Connection, module_database: str
 ) -> None:
     with psycopg.connect(module_database) as blocker:

@@ -1,4 +1,4 @@
-"""Traces: what consumers note about a message, found by message and by name."""
+"""Traces: notes of consumers on a message, found by message and by name."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What wakes a parked poll: everything that gives it something to deliver."""
+"""Wake-ups of a parked poll: every operation that gives it something to deliver."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,7 +13,7 @@ from tests.wire.deadline import eventually
 
 PATIENCE_MS = 20_000
 AT_ONCE = 1.5
-"""Seconds; less than the time after which parked polls look again by themselves."""
+"""Seconds; less than the poll interval of parked polls."""
 
 Park = Callable[..., "Future[httpx2.Response]"]
 
@@ -37,7 +37,7 @@ def woken(future: "Future[httpx2.Response]") -> list[Any]:
     return payloads_of(answered(future.result(AT_ONCE), 200)["messages"])
 
 
-def test_an_ack_wakes_who_waits_for_the_rest_of_the_partition(api: Api, queue: str, park: Park) -> None:
+def test_an_ack_wakes_polls_for_the_rest_of_the_partition(api: Api, queue: str, park: Park) -> None:
     api.push(queue, 1, 2)
     message = api.take(queue, consumerGroup="g")[0]
     poll = park(queue)
@@ -45,7 +45,7 @@ def test_an_ack_wakes_who_waits_for_the_rest_of_the_partition(api: Api, queue: s
     assert woken(poll) == [2]
 
 
-def test_a_failure_wakes_who_waits_when_there_is_no_delay(api: Api, queue: str, park: Park) -> None:
+def test_a_failure_wakes_polls_at_once_without_a_delay(api: Api, queue: str, park: Park) -> None:
     api.configure(queue, retryDelay=0)
     api.push(queue, 1)
     message = api.take(queue, consumerGroup="g")[0]
@@ -54,7 +54,7 @@ def test_a_failure_wakes_who_waits_when_there_is_no_delay(api: Api, queue: str, 
     assert woken(poll) == [1]
 
 
-def test_a_failure_wakes_who_waits_after_its_delay(api: Api, queue: str, park: Park) -> None:
+def test_a_failure_wakes_polls_after_its_delay(api: Api, queue: str, park: Park) -> None:
     api.configure(queue, retryDelay=300)
     api.push(queue, 1)
     message = api.take(queue, consumerGroup="g")[0]
@@ -63,7 +63,7 @@ def test_a_failure_wakes_who_waits_after_its_delay(api: Api, queue: str, park: P
     assert woken(poll) == [1]
 
 
-def test_a_seek_wakes_who_waits(api: Api, queue: str, park: Park) -> None:
+def test_a_seek_wakes_polls(api: Api, queue: str, park: Park) -> None:
     api.push(queue, 1)
     api.drain(queue, 1, consumerGroup="g")
     poll = park(queue)
@@ -71,7 +71,7 @@ def test_a_seek_wakes_who_waits(api: Api, queue: str, park: Park) -> None:
     assert woken(poll) == [1]
 
 
-def test_a_dead_letter_put_back_wakes_who_waits(api: Api, queue: str, park: Park) -> None:
+def test_a_returned_dead_letter_wakes_polls(api: Api, queue: str, park: Park) -> None:
     api.push(queue, 1)
     api.ack(api.take(queue, consumerGroup="g")[0], "dlq", consumerGroup="g")
     poll = park(queue)
@@ -80,14 +80,14 @@ def test_a_dead_letter_put_back_wakes_who_waits(api: Api, queue: str, park: Park
     assert woken(poll) == [1]
 
 
-def test_a_transaction_wakes_who_waits_for_what_it_pushed(api: Api, queue: str, park: Park) -> None:
+def test_a_transaction_wakes_polls_for_its_messages(api: Api, queue: str, park: Park) -> None:
     poll = park(queue)
     operation = {"type": "push", "items": [{"queue": queue, "payload": 1}]}
     assert api.transaction([operation])["success"] is True
     assert woken(poll) == [1]
 
 
-def test_a_queue_that_is_deleted_and_made_again_wakes_who_waits(api: Api, queue: str, park: Park) -> None:
+def test_a_recreated_queue_wakes_polls(api: Api, queue: str, park: Park) -> None:
     api.push(queue, "old")
     api.drain(queue, 1, consumerGroup="g")
     poll = park(queue)
@@ -96,7 +96,7 @@ def test_a_queue_that_is_deleted_and_made_again_wakes_who_waits(api: Api, queue:
     assert woken(poll) == ["new"]
 
 
-def test_a_group_that_is_deleted_wakes_who_waits(api: Api, queue: str, park: Park) -> None:
+def test_a_deleted_group_wakes_polls(api: Api, queue: str, park: Park) -> None:
     group = f"g-{queue}"
     api.push(queue, "again")
     api.drain(queue, 1, consumerGroup=group)
@@ -105,7 +105,7 @@ def test_a_group_that_is_deleted_wakes_who_waits(api: Api, queue: str, park: Par
     assert woken(poll) == ["again"]
 
 
-def test_who_waits_for_what_is_new_gets_the_message_that_made_the_queue(
+def test_a_poll_for_new_messages_gets_the_message_that_created_the_queue(
     api: Api, queue: str, park: Park
 ) -> None:
     poll = park(queue, subscriptionMode="new")
@@ -113,7 +113,7 @@ def test_who_waits_for_what_is_new_gets_the_message_that_made_the_queue(
     assert woken(poll) == ["first ever"]
 
 
-def test_a_push_to_another_queue_of_the_task_wakes_who_waits_for_the_task(
+def test_a_push_to_another_queue_of_the_task_wakes_polls_of_the_task(
     api: Api, queue: str, park: Park
 ) -> None:
     api.configure(f"{queue}-1", task=queue)
@@ -142,7 +142,7 @@ def test_a_poll_for_one_partition_is_not_satisfied_by_another(api: Api, queue: s
         assert payloads_of(poll.result(AT_ONCE)) == ["here"]
 
 
-def test_the_end_of_push_maintenance_wakes_who_waits(broker: StartBroker, queue: str) -> None:
+def test_the_end_of_push_maintenance_wakes_polls(broker: StartBroker, queue: str) -> None:
     with Api(broker().url) as own, ThreadPoolExecutor(1) as threads:
         own.post("/api/v1/system/maintenance", {"enabled": True})
         own.push(queue, "staged")

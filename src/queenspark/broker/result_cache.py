@@ -11,31 +11,31 @@ KEPT_SECONDS = 1.0
 _MOST = 100  # cached results
 
 
-class _Glance(NamedTuple):
+class _Entry(NamedTuple):
     until: float
     result: asyncio.Future[Any]
 
 
-class Glances:
+class ResultCache:
     """Computes each result once per second, for all callers."""
 
     def __init__(self) -> None:
-        self._glances: dict[str, _Glance] = {}
+        self._entries: dict[str, _Entry] = {}
 
     async def get(self, name: str, make: Callable[[], Awaitable[Any]]) -> Any:
         """Return the result of this name; concurrent callers share one computation."""
-        known = self._glances.get(name)
+        known = self._entries.get(name)
         if known is None or known.until < time.monotonic():
-            if len(self._glances) >= _MOST:
-                self._glances.clear()
-            known = _Glance(time.monotonic() + KEPT_SECONDS, asyncio.ensure_future(make()))
+            if len(self._entries) >= _MOST:
+                self._entries.clear()
+            known = _Entry(time.monotonic() + KEPT_SECONDS, asyncio.ensure_future(make()))
             known.result.add_done_callback(_note_failure)
-            self._glances[name] = known
+            self._entries[name] = known
         try:
             # A cancelled caller must not cancel the shared computation.
             return await asyncio.shield(known.result)
         except Exception:
-            self._glances.pop(name, None)
+            self._entries.pop(name, None)
             raise
 
 
