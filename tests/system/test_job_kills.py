@@ -3,8 +3,9 @@
 import json
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
@@ -43,6 +44,7 @@ STATEMENTS = {
     " with (keep = '1d')",
 }
 FAILING = "create stream failing as select user, n from clicks"
+Row = tuple[str, str, str]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,7 @@ def create(sql: Sql, prefix: str) -> None:
         sql.one(f"create stream {prefix}{name} as {query.replace('from totals', f'from {prefix}totals')}")
 
 
-def rows(system: System, name: str) -> list[tuple[str, str, str]]:
+def rows(system: System, name: str) -> list[Row]:
     """The rows of a job: partition, payload, revision; including duplicates."""
     found = system.run(
         "SELECT p.name, m.payload, coalesce(m.headers::jsonb ->> '_revision', '') FROM queenspark.messages m"
@@ -69,7 +71,7 @@ def rows(system: System, name: str) -> list[tuple[str, str, str]]:
     if not name.endswith("chained"):
         return sorted(found)
     # Rows of different keys come in any order: batches decide how often a window is revised, not its result.
-    last: dict[str, tuple[int, tuple[str, str, str]]] = {}
+    last: dict[str, tuple[int, Row]] = {}
     for row in found:
         revision, at = int(row[2]), payload(row)["at"]
         if revision > last.get(at, (0, row))[0]:
@@ -77,7 +79,13 @@ def rows(system: System, name: str) -> list[tuple[str, str, str]]:
     return sorted(row for _, row in last.values())
 
 
-def payload(row: tuple[str, str, str]) -> Json:
+def difference(expected: list[Row], found: list[Row]) -> tuple[list[Row], list[Row]]:
+    """Missing rows, and unexpected ones."""
+    missing, extra = Counter(expected) - Counter(found), Counter(found) - Counter(expected)
+    return sorted(missing.elements()), sorted(extra.elements())
+
+
+def payload(row: Row) -> Json:
     """The content of a row."""
     found: Json = json.loads(row[1])
     return found
@@ -118,6 +126,11 @@ def test_every_row_once_after_any_kill(victim: System) -> None:
             pushed += 50
             time.sleep(0.05)
 
+    def push_until(is_over: Event, least: int) -> None:
+        first = pushed
+        while pushed < first + least or (not is_over.is_set() and pushed < first + 6_000):
+            push(50)
+
     for kill in kills:
         victim.pipeline.wait_until_leading()
         before = batches(victim)
@@ -129,10 +142,14 @@ def test_every_row_once_after_any_kill(victim: System) -> None:
 
         if kill in (kill_half_pushed, kill_uncommitted):
             # There must be something to push while they wait for it.
-            thread = Thread(target=push, args=(600 + push_more,))
+            is_killed = Event()
+            thread = Thread(target=push_until, args=(is_killed, 600 + push_more))
             thread.start()
-            kill(victim)
-            thread.join()
+            try:
+                kill(victim)
+            finally:
+                is_killed.set()
+                thread.join()
         else:
             kill(victim)
         victim.pipeline.start()
@@ -157,7 +174,7 @@ def test_every_row_once_after_any_kill(victim: System) -> None:
         )
 
     assert wait_until(is_done, within=180, every=0.5), victim.pipeline.log()
-    ends = [{"user": f"u{n}", "n": 0, "at": BEGIN_MS + 10_000_000} for n in range(20)]
+    ends = [{"user": f"u{n}", "n": 0, "at": BEGIN_MS + 100_000_000} for n in range(20)]
     victim.api.push("clicks-queue", *ends)
     wait_until(lambda: len(rows(victim, "calm_visits")) == len(rows(victim, "visits")), within=30)
 
@@ -166,7 +183,8 @@ def test_every_row_once_after_any_kill(victim: System) -> None:
 
     wait_until(same, within=60, every=1.0)
     for name in STATEMENTS:
-        assert rows(victim, name) == rows(victim, f"calm_{name}"), name
+        missing, extra = difference(rows(victim, f"calm_{name}"), rows(victim, name))
+        assert not missing and not extra, (name, missing, extra, sql.job(name), victim.pipeline.log()[-4000:])
         assert rows(victim, name), name
     values = sorted(row["n"] for row in map(payload, rows(victim, "kept")))
     assert values == sorted([*range(0, pushed, 3), *([0] * 20)])

@@ -101,7 +101,7 @@ def kill_half_pushed(system: System) -> None:
                 found = batches(system)
                 return len(found) == 2 and found[0] > found[1]
 
-            if wait_until(is_half_pushed, within=15, every=0.02):
+            if wait_until(is_half_pushed, within=60, every=0.02):
                 system.pipeline.kill()
                 break
             connection.rollback()
