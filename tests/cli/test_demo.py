@@ -97,7 +97,7 @@ WHEN = [
     "at once",
     "while PostgreSQL is made",
     pytest.param("with Spark", marks=pytest.mark.long),
-    "with Spark, impatiently",
+    pytest.param("with Spark, impatiently", marks=pytest.mark.long),
 ]
 
 

@@ -220,7 +220,9 @@ def test_an_import_is_continued_with_the_same_options(
     assert (result.code, "was begun with --partition-by k" in result.err) == (2, True)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)]
+)
 def test_it_resumes_without_loss_or_duplicates(
     shared_broker: Broker, queenspark: Command, queue: str, messages: Messages, tmp_path: Path,
     how: signal.Signals, state: Path,

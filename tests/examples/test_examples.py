@@ -208,8 +208,8 @@ REPEATED = ("15_two_stages",)
 REPEATED_AT_FULL_SIZE = (
     "01_quick_start", "14_fraud_alerts", "15_two_stages", "17_late_sensor_data", "23_dead_letters",
 )  # fmt: skip
-#: Starts a Spark of its own; what it uses is tested in tests/pipeline/connector.
-LONG = ("25_pyspark",)
+#: A Spark of its own, and further queries over files beside that of `29_csv_totals`.
+LONG = ("25_pyspark", "30_watched_folder", "31_parquet_by_hour", "32_one_billion_rows")
 
 
 def run(name: str, system: System, folder: Path) -> str:

@@ -127,7 +127,7 @@ def server(request: pytest.FixtureRequest) -> PostgresServer:
 @pytest.fixture(scope="module")
 def sizes(full_size: bool) -> tuple[int, int]:
     """Messages of a small and of a large log."""
-    return (100_000, 5_000_000) if full_size else (40_000, 200_000)
+    return (100_000, 5_000_000) if full_size else (20_000, 100_000)
 
 
 async def test_answers_read_as_much_of_a_large_log_as_of_a_small_one(

@@ -9,7 +9,7 @@ from queenspark.store.log import LogReader
 from queenspark.store.position import BEGIN
 from tests.store.desk import Desk, item, names
 
-pytestmark = [pytest.mark.anyio, pytest.mark.every_postgres]
+pytestmark = pytest.mark.anyio
 
 HEADERS = {"tenant": "north", "odd": '\x01\x00\u2028 "quoted" ü'}
 

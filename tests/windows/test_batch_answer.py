@@ -1,4 +1,4 @@
-"""A million records, fed batch by batch, end in the same totals as one group-by over all of them."""
+"""Records fed batch by batch, at full size a million, end in the totals of one group-by over all of them."""
 
 from collections.abc import Iterator
 
@@ -8,6 +8,7 @@ import pytest
 from queenspark.windows import Aggregate, Engine, State, WindowSpec
 
 RECORDS = 1_000_000
+SMALL = 200_000
 KEYS = 1_000
 BATCH = 50_000
 SECOND = 1_000_000
@@ -30,9 +31,9 @@ WINDOW = ["key", "start_us", "end_us"]
 
 
 @pytest.fixture(scope="module")
-def log() -> pl.DataFrame:
-    """A thousand keys for about ten minutes, up to five seconds out of order."""
-    numbers = pl.DataFrame({"n": pl.int_range(RECORDS, eager=True)})
+def log(full_size: bool) -> pl.DataFrame:
+    """A thousand keys for two minutes, at full size for ten, up to five seconds out of order."""
+    numbers = pl.DataFrame({"n": pl.int_range(RECORDS if full_size else SMALL, eager=True)})
     noise = pl.col("n").hash(seed=7)
     return numbers.select(
         stream=pl.lit(1, pl.Int64),

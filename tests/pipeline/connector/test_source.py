@@ -82,6 +82,17 @@ def test_a_batch_has_every_message_with_its_columns(spark: SparkSession, queues:
     assert sorted(row.us for row in times) == sorted(round(at.timestamp() * 1_000_000) for *_, at in stored)
 
 
+def test_parts_have_every_message_once(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "SPLIT_ROWS", 100)
+    queues.fill("q", 250)
+    reader = QueueBatchReader(options(queues))
+    parts = reader.partitions()
+    assert len(parts) == 3
+    found = [int(text) for part in parts for batch in reader.read(part) for text in batch["data"].to_pylist()]
+    assert sorted(found) == list(range(1, 251))
+
+
+@pytest.mark.long  # what is new here is Spark
 def test_a_large_queue_is_read_in_parallel_parts(spark: SparkSession, queues: Queues) -> None:
     count = 2 * SPLIT_ROWS + 1000
     queues.fill("large", count)
