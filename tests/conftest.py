@@ -25,7 +25,7 @@ StartBroker = Callable[..., Broker]
 
 #: Tests that share what is dear to start, and stay in one worker: a system, a Spark session, a dashboard.
 SHARING = {
-    "system": ("tests/system/", "tests/examples/", "tests/chaos/"),
+    "system": ("tests/system/", "tests/examples/", "tests/chaos/", "tests/backup/"),
     "spark": (
         "tests/pipeline/",
         "tests/external/test_in_spark.py",

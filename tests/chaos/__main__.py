@@ -16,7 +16,7 @@ SEED = 15
 def main(
     minutes: Annotated[float, typer.Option(help="How long faults happen.")] = 10.0,
     seed: Annotated[int, typer.Option(help="The same seed gives the same faults at the same times.")] = SEED,
-    rate: Annotated[float, typer.Option(help="Messages a second.")] = 150.0,
+    rate: Annotated[float, typer.Option(help="Messages a second.")] = 100.0,
     report: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Save the report here.")
     ] = None,

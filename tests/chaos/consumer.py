@@ -61,13 +61,13 @@ class Consumer:
             "consumerGroup": group,
             "acknowledgments": [{**_answer(message), "status": "completed"} for message in messages],
         }
-        response = endpoint.once("POST", "/api/v1/ack/batch", json=body)
         lease = messages[0]["leaseId"]
-        if response is None:
-            ledger.write("unsure", [message["transactionId"] for message in messages], lease)
-            return
-        done = [each["transactionId"] for each in response.json() if each["success"]]
-        ledger.write("acked", time.monotonic(), done, lease)
+        # Before they are sent: whoever is killed then does not know whether they were taken.
+        ledger.write("acking", [message["transactionId"] for message in messages], lease)
+        response = endpoint.once("POST", "/api/v1/ack/batch", json=body)
+        if response is not None:
+            done = [each["transactionId"] for each in response.json() if each["success"]]
+            ledger.write("acked", time.monotonic(), done, lease)
 
     def _relay(self, ledger: Ledger, endpoint: Endpoint, group: str, queue: str) -> None:
         """Move messages to another queue under new ids: nothing but the lease keeps them single."""
@@ -84,12 +84,11 @@ class Consumer:
             for message in messages
         ]  # fmt: skip
         body = {"requiredLeases": [lease], "operations": [*acks, {"type": "push", "items": items}]}
-        answer = endpoint.until_answered("POST", "/api/v1/transaction", json=body).json()
         ids = [message["transactionId"] for message in messages]
+        ledger.write("acking", ids, lease)
+        answer = endpoint.until_answered("POST", "/api/v1/transaction", json=body).json()
         if answer["success"]:
             ledger.write("acked", time.monotonic(), ids, lease)
-        else:
-            ledger.write("unsure", ids, lease)
 
     def _pop(self, ledger: Ledger, endpoint: Endpoint, group: str, queue: str) -> list[Json]:
         query = {
@@ -119,13 +118,12 @@ class Consumer:
             ledger.write("got", sent, now, [seen], window["leaseId"])
         acks = [{**_answer(window), "status": "completed"} for window in windows]
         sent_acks = {"consumerGroup": group, "acknowledgments": acks}
+        ledger.write("acking", [_identity(window) for window in windows], "")
         answer = endpoint.once("POST", "/api/v1/ack/batch", json=sent_acks)
-        results = [None] * len(windows) if answer is None else answer.json()
-        for window, result in zip(windows, results, strict=True):
-            if result is None:
-                ledger.write("unsure", [_identity(window)], window["leaseId"])
-            elif result["success"]:
-                ledger.write("acked", time.monotonic(), [_identity(window)], window["leaseId"])
+        if answer is not None:
+            for window, result in zip(windows, answer.json(), strict=True):
+                if result["success"]:
+                    ledger.write("acked", time.monotonic(), [_identity(window)], window["leaseId"])
 
 
 def _identity(window: Json) -> str:

@@ -6,9 +6,9 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from tests.chaos.fleet import Fleet, Pipeline, kill, kill_one
@@ -17,19 +17,22 @@ from tests.chaos.plan import Fault
 from tests.processes import descendants, gone, program_of
 from tests.system.pipeline_process import send
 
-AT_ONCE = 3
+AT_ONCE = 4
+EARLY = 0.3
+"""How often pipelines are hit again before they have done anything."""
 CLOCK_ERRORS_MS = (-200_000, -30_000, -5_000, 0, 3_000, 40_000)
 T = TypeVar("T")
 
 
 class Faults:
-    """Carries out a plan; up to three faults at a time, one for each victim."""
+    """Carries out a plan; up to four faults at a time, one for each victim."""
 
     def __init__(self, fleet: Fleet, log: Callable[[str], None]) -> None:
         self._fleet = fleet
         self._log = log
         self._locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
+        self._last_batch: str | None = None
         #: Faults that happened, by kind.
         self.happened: Counter[str] = Counter()
         #: Those that could not be, with the reason.
@@ -101,19 +104,33 @@ class Faults:
     def _leader(self) -> Pipeline:
         return self._fleet.leader() or self._fleet.pipelines[0]
 
-    def _kill_pipeline(self, fault: Fault) -> None:
+    @contextmanager
+    def _pipelines(self, fault: Fault) -> Iterator[bool]:
+        """The pipelines, alone; mostly not before they have pushed a batch since the last fault of theirs."""
         with self._alone("pipelines"):
-            kill(self._leader(), fault.seconds)
-        self._count(fault)
+            last = self._fleet.last_batch()
+            is_due = last is not None and last != self._last_batch
+            if is_due or fault.choice < EARLY:
+                self._count(fault)
+                yield True
+                self._last_batch = last
+            else:
+                self._skip(f"{fault.kind}: no batch was pushed since the last fault of the pipelines")
+                yield False
+
+    def _kill_pipeline(self, fault: Fault) -> None:
+        with self._pipelines(fault) as due:
+            if due:
+                kill(self._leader(), fault.seconds)
 
     def _kill_driver(self, fault: Fault) -> None:
         """The JVM and the workers have to notice."""
-        with self._alone("pipelines"):
+        with self._pipelines(fault) as due:
             leader = self._leader()
-            if not leader.is_running():
+            if not due or not leader.is_running():
                 return
             pids = leader.pids()
-            leader.due_at = time.monotonic() + fault.seconds
+            leader.due_at = time.monotonic() + 60
             kill_one(leader.own.process.pid)
             leader.own.process.wait()
             deadline = time.monotonic() + 30
@@ -122,23 +139,21 @@ class Faults:
             if left:
                 self._skip("processes of a killed driver were still there after 30 s")
                 send(signal.SIGKILL, left)
-        self._count(fault)
+            leader.due_at = time.monotonic() + fault.seconds
 
     def _kill_jvm(self, fault: Fault) -> None:
-        with self._alone("pipelines"):
-            leader = self._leader()
-            leader.due_at = time.monotonic() + fault.seconds
-            with suppress(RuntimeError):
+        with self._pipelines(fault) as due, suppress(RuntimeError):
+            if due:
+                leader = self._leader()
+                leader.due_at = time.monotonic() + fault.seconds
                 kill_one(leader.own.java)
-                self._count(fault)
 
     def _kill_python_workers(self, fault: Fault) -> None:
-        with self._alone("pipelines"), suppress(RuntimeError):
-            workers = [pid for pid in descendants(self._leader().own.java) if "python" in program_of(pid)]
-            for pid in workers:
-                kill_one(pid)
-            if workers:
-                self._count(fault)
+        with self._pipelines(fault) as due, suppress(RuntimeError):
+            if due:
+                java = self._leader().own.java
+                for pid in [pid for pid in descendants(java) if "python" in program_of(pid)]:
+                    kill_one(pid)
 
     def _kill_standby(self, fault: Fault) -> None:
         with self._alone("pipelines"):
@@ -149,20 +164,21 @@ class Faults:
 
     def _freeze_leader(self, fault: Fault) -> None:
         """A standby takes over; when the former leader thaws, it may push nothing more."""
-        with self._alone("pipelines"):
-            _freeze(self._leader().pids(), fault.seconds)
-        self._count(fault)
+        with self._pipelines(fault) as due:
+            if due:
+                _freeze(self._leader().pids(), fault.seconds)
 
     def _stop_leader(self, fault: Fault) -> None:
-        with self._alone("pipelines"):
+        with self._pipelines(fault) as due:
             leader = self._leader()
-            leader.due_at = time.monotonic() + fault.seconds
-            if leader.is_running():
+            if due and leader.is_running():
+                leader.due_at = time.monotonic() + fault.seconds
                 kill_one(leader.own.process.pid, signal.SIGTERM)
-        self._count(fault)
 
     def _lose_checkpoint(self, fault: Fault) -> None:
-        with self._alone("pipelines"):
+        with self._pipelines(fault) as due:
+            if not due:
+                return
             for pipeline in self._fleet.pipelines:
                 # None may start before the checkpoint is gone.
                 pipeline.due_at = time.monotonic() + 60
@@ -174,7 +190,6 @@ class Faults:
             shutil.rmtree(self._fleet.folder / "checkpoint", ignore_errors=True)
             for pipeline in self._fleet.pipelines:
                 pipeline.due_at = time.monotonic() + fault.seconds
-        self._count(fault)
 
     # PostgreSQL
 

@@ -235,6 +235,13 @@ class Fleet:
             ).fetchone()
         return row is not None and f":{pipeline.own.process.pid}:" in row[0]
 
+    def last_batch(self) -> str | None:
+        """When the last batch was pushed, as far as anybody can tell now."""
+        with suppress(psycopg.Error), psycopg.connect(self.database_url, connect_timeout=3) as connection:
+            row = connection.execute("SELECT max(updated_at)::text FROM queenspark.progress").fetchone()
+            return row[0] if row is not None else None
+        return None
+
     def heal(self) -> None:
         """End every fault that lasts."""
         for link in self.links:

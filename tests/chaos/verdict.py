@@ -102,7 +102,7 @@ class Delivered:
     extras: dict[str, Any] = field(default_factory=dict)
     times: int = 0
     acked: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    unsure: set[str] = field(default_factory=set)
+    tried: set[str] = field(default_factory=set)
     came_again: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
@@ -121,8 +121,8 @@ def delivered(folder: Path, group: str, source: str, kind: str) -> Delivered:
                 for identity in line[2]:
                     found.acked[identity].add(line[3])
                     acked_at[identity] = min(line[1], acked_at.get(identity, line[1]))
-            elif line[0] == "unsure":
-                found.unsure.update(line[1])
+            elif line[0] == "acking":
+                found.tried.update(line[1])
             else:
                 found.failed.append(f"{file.name}: {line}")
     for _, (_, sent, _, items, _) in sorted(events, key=lambda event: event[0]):
@@ -139,9 +139,18 @@ def delivered(folder: Path, group: str, source: str, kind: str) -> Delivered:
 
 
 def is_complete(folder: Path, group: str, source: str, kind: str, count: int) -> bool:
-    """Whether a group has got and answered so many, as far as anybody knows."""
+    """Whether a group has got so many."""
     found = delivered(folder, group, source, kind)
-    return len(found.acked.keys() | found.unsure) >= count or bool(found.failed)
+    return len(found.extras) >= count or bool(found.failed)
+
+
+def unanswered(system: System) -> list[tuple[str, str, int]]:
+    """Groups with something that was handed out and is not answered: group, queue, partitions."""
+    return system.run(
+        "SELECT g.name, q.name, count(*) FROM queenspark.places p"
+        " JOIN queenspark.groups g ON g.id = p.group_id"
+        " JOIN queenspark.queues q ON q.id = g.queue_id WHERE p.pending <> '{}' GROUP BY g.name, q.name"
+    )
 
 
 def judge_group(
@@ -152,7 +161,7 @@ def judge_group(
     what = f"group {group} of {source}"
     everything = {identity for some in wanted.values() for identity in some}
     verdict.same(f"{what}, delivered", Counter(found.extras.keys()), Counter(everything))
-    verdict.same(f"{what}, answered", Counter(found.acked.keys() | found.unsure), Counter(everything))
+    verdict.same(f"{what}, acknowledged", Counter(found.acked.keys() | found.tried), Counter(everything))
     verdict.true(f"{what}: answered under two leases", [k for k, v in found.acked.items() if len(v) > 1])
     verdict.true(f"{what}: came again after it was answered", found.came_again)
     verdict.true(f"{what}: came with other content", found.changed)

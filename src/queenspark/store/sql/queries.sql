@@ -654,8 +654,8 @@ SELECT pg_notify('queenspark', %(message)s)
 SELECT current_setting('server_version')
 
 -- name: share_epoch
--- The leader's epoch; it cannot change before this transaction ends.
-SELECT epoch FROM queenspark.pipeline FOR SHARE
+-- The leader's epoch; it cannot change before this transaction ends. The leader can still renew its lease.
+SELECT epoch FROM queenspark.pipeline FOR KEY SHARE
 
 -- name: progress
 -- As it was written; see progress.py.
@@ -704,7 +704,7 @@ SELECT x.txid, clock_timestamp()::text FROM (SELECT current_txid() AS txid OFFSE
 -- All that a part of a batch has to know, at once: a transaction that has begun holds the horizon back for everybody.
 -- The leader's epoch and these queues cannot change before it ends. The time is taken after the transaction id.
 WITH led AS MATERIALIZED (
-    SELECT epoch FROM queenspark.pipeline FOR SHARE
+    SELECT epoch FROM queenspark.pipeline FOR KEY SHARE
 ), held AS MATERIALIZED (
     SELECT id, name FROM queenspark.queues WHERE id = ANY (%(queue_ids)s) ORDER BY id FOR KEY SHARE
 )
@@ -865,7 +865,7 @@ WHERE f.stream_id = %(stream_id)s AND f.version = %(version)s AND f.number >= %(
 -- name: add_job_files
 -- Numbers follow those that are there; a path that is there keeps its number. Nothing is added unless the epoch is the
 -- leader's, which cannot change before the end of this statement.
-WITH led AS (SELECT p.epoch FROM queenspark.pipeline p WHERE p.epoch = %(epoch)s FOR SHARE), added AS (
+WITH led AS (SELECT p.epoch FROM queenspark.pipeline p WHERE p.epoch = %(epoch)s FOR KEY SHARE), added AS (
     INSERT INTO queenspark.job_files (stream_id, version, number, path, bytes, modified_us)
     SELECT %(stream_id)s, %(version)s, l.next + row_number() OVER (ORDER BY u.n) - 1, u.path, u.bytes, u.modified_us
     FROM led CROSS JOIN unnest(%(paths)s::text[], %(bytes)s::bigint[], %(modified_us)s::bigint[]) WITH ORDINALITY
@@ -1506,14 +1506,21 @@ WHERE s.output = 'rows' AND q.max_size > 0
 -- name: window_queue_ids
 SELECT id, queue_id FROM queenspark.streams
 
+-- name: renew_pipeline
+-- Stay the leader. This waits for no push, however long it takes: FOR KEY SHARE allows updates of other columns.
+UPDATE queenspark.pipeline SET expires_at = clock_timestamp() + make_interval(secs => %(seconds)s)
+WHERE holder = %(holder)s AND expires_at > clock_timestamp() RETURNING epoch
+
 -- name: lead_pipeline
--- Become or stay the leader. A new leader begins a new epoch, which ends the old one's.
-WITH led AS (
-    UPDATE queenspark.pipeline
-    SET epoch = epoch + CASE WHEN holder = %(holder)s AND expires_at > clock_timestamp() THEN 0 ELSE 1 END,
-        holder = %(holder)s, expires_at = clock_timestamp() + make_interval(secs => %(seconds)s)
-    WHERE holder IS NULL OR holder = %(holder)s OR expires_at <= clock_timestamp()
-    RETURNING epoch
+-- Become the leader. A new leader begins a new epoch, which ends the old one's; FOR UPDATE waits for pushes under way.
+WITH free AS MATERIALIZED (
+    SELECT one FROM queenspark.pipeline
+    WHERE holder IS NULL OR holder = %(holder)s OR expires_at <= clock_timestamp() FOR UPDATE
+), led AS (
+    UPDATE queenspark.pipeline p
+    SET epoch = p.epoch + 1, holder = %(holder)s,
+        expires_at = clock_timestamp() + make_interval(secs => %(seconds)s)
+    FROM free WHERE p.one = free.one RETURNING p.epoch
 )
 SELECT coalesce((SELECT epoch FROM led), p.epoch), EXISTS (SELECT 1 FROM led) FROM queenspark.pipeline p
 
