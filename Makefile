@@ -18,7 +18,7 @@ SOURCES := src tests bench tools examples
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test test-long check format bench kafka screenshots lock clean
+.PHONY: help setup demo up test test-long chaos check format bench kafka screenshots lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -36,6 +36,9 @@ test: $(READY) ## run the fast test suite (ARGS="tests/cli -k push")
 
 test-long: $(READY) ## run every test at full size
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --full-size $(ARGS)
+
+chaos: $(READY) ## let faults happen at random and judge the result (ARGS="--minutes 60 --seed 7")
+	@$(BIN)/python -m tests.chaos $(ARGS)
 
 check: $(READY) ## check format, lint, types and import contracts
 	@$(BIN)/python tools/sync_client.py --check

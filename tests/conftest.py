@@ -28,7 +28,13 @@ StartBroker = Callable[..., Broker]
 
 #: Tests that share an expensive fixture and stay in one worker: a system, a Spark session, a dashboard.
 SHARING = {
-    "system": ("tests/system/", "tests/examples/", "tests/external/test_in_spark.py"),
+    "system": (
+        "tests/system/",
+        "tests/examples/",
+        "tests/chaos/",
+        "tests/backup/",
+        "tests/external/test_in_spark.py",
+    ),
     "spark": ("tests/pipeline/", "tests/kafka/", "tests/cli/test_demo.py", "tests/cli/test_up.py"),
     "judge": (
         "tests/sql/test_against_spark.py",

@@ -200,7 +200,10 @@ class PipelineStore(LogReader):
 
     def lead(self, holder: str, seconds: float) -> Leader:
         """Acquire or renew leadership for some seconds, unless another process leads."""
-        ((epoch, is_mine),) = self._rows(query("lead_pipeline"), {"holder": holder, "seconds": seconds})
+        params = {"holder": holder, "seconds": seconds}
+        if renewed := self._rows(query("renew_pipeline"), params):
+            return Leader(renewed[0][0], is_mine=True)
+        ((epoch, is_mine),) = self._rows(query("lead_pipeline"), params)
         return Leader(epoch, is_mine)
 
     def note_process(self, name: str, version: str) -> None:

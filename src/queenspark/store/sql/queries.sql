@@ -655,8 +655,8 @@ SELECT pg_notify('queenspark', %(message)s)
 SELECT current_setting('server_version')
 
 -- name: share_epoch
--- The leader's epoch; it cannot change before this transaction ends.
-SELECT epoch FROM queenspark.pipeline FOR SHARE
+-- The leader's epoch; it cannot change before this transaction ends. The leader can still renew its lease.
+SELECT epoch FROM queenspark.pipeline FOR KEY SHARE
 
 -- name: progress
 -- As written; see progress.py.
@@ -705,7 +705,7 @@ SELECT x.txid, clock_timestamp()::text FROM (SELECT current_txid() AS txid OFFSE
 -- All inputs of a part of a batch, at once: an open transaction holds the horizon back for everyone. The leader's
 -- epoch and these queues cannot change before it ends. The time is taken after the transaction id.
 WITH led AS MATERIALIZED (
-    SELECT epoch FROM queenspark.pipeline FOR SHARE
+    SELECT epoch FROM queenspark.pipeline FOR KEY SHARE
 ), held AS MATERIALIZED (
     SELECT id, name FROM queenspark.queues WHERE id = ANY (%(queue_ids)s) ORDER BY id FOR KEY SHARE
 )
@@ -866,7 +866,7 @@ WHERE f.stream_id = %(stream_id)s AND f.version = %(version)s AND f.number >= %(
 -- name: add_job_files
 -- Numbers continue the existing ones; an existing path keeps its number. Nothing is added unless the epoch is the
 -- leader's, which cannot change before the end of this statement.
-WITH led AS (SELECT p.epoch FROM queenspark.pipeline p WHERE p.epoch = %(epoch)s FOR SHARE), added AS (
+WITH led AS (SELECT p.epoch FROM queenspark.pipeline p WHERE p.epoch = %(epoch)s FOR KEY SHARE), added AS (
     INSERT INTO queenspark.job_files (stream_id, version, number, path, bytes, modified_us)
     SELECT %(stream_id)s, %(version)s, l.next + row_number() OVER (ORDER BY u.n) - 1, u.path, u.bytes, u.modified_us
     FROM led CROSS JOIN unnest(%(paths)s::text[], %(bytes)s::bigint[], %(modified_us)s::bigint[]) WITH ORDINALITY
@@ -1507,14 +1507,21 @@ WHERE s.output = 'rows' AND q.max_size > 0
 -- name: window_queue_ids
 SELECT id, queue_id FROM queenspark.streams
 
+-- name: renew_pipeline
+-- Renew leadership. This waits for no push: FOR KEY SHARE allows updates of other columns.
+UPDATE queenspark.pipeline SET expires_at = clock_timestamp() + make_interval(secs => %(seconds)s)
+WHERE holder = %(holder)s AND expires_at > clock_timestamp() RETURNING epoch
+
 -- name: lead_pipeline
--- Acquire or renew leadership. A new leader starts a new epoch, which ends the old one.
-WITH led AS (
-    UPDATE queenspark.pipeline
-    SET epoch = epoch + CASE WHEN holder = %(holder)s AND expires_at > clock_timestamp() THEN 0 ELSE 1 END,
-        holder = %(holder)s, expires_at = clock_timestamp() + make_interval(secs => %(seconds)s)
-    WHERE holder IS NULL OR holder = %(holder)s OR expires_at <= clock_timestamp()
-    RETURNING epoch
+-- Acquire leadership. A new leader starts a new epoch, which ends the old one; FOR UPDATE waits for pushes in flight.
+WITH free AS MATERIALIZED (
+    SELECT one FROM queenspark.pipeline
+    WHERE holder IS NULL OR holder = %(holder)s OR expires_at <= clock_timestamp() FOR UPDATE
+), led AS (
+    UPDATE queenspark.pipeline p
+    SET epoch = p.epoch + 1, holder = %(holder)s,
+        expires_at = clock_timestamp() + make_interval(secs => %(seconds)s)
+    FROM free WHERE p.one = free.one RETURNING p.epoch
 )
 SELECT coalesce((SELECT epoch FROM led), p.epoch), EXISTS (SELECT 1 FROM led) FROM queenspark.pipeline p
 

@@ -1,0 +1,275 @@
+"""What each kind of fault does to the fleet."""
+
+import random
+import shutil
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+from tests.chaos.fleet import Fleet, Pipeline, kill, kill_one
+from tests.chaos.load import PRODUCERS
+from tests.chaos.plan import Fault
+from tests.processes import descendants, gone, program_of
+from tests.system.pipeline_process import send
+
+AT_ONCE = 4
+EARLY = 0.3
+"""How often pipelines are hit again before they have done anything."""
+CLOCK_ERRORS_MS = (-200_000, -30_000, -5_000, 0, 3_000, 40_000)
+T = TypeVar("T")
+
+
+class Faults:
+    """Carries out a plan; up to four faults at a time, one for each victim."""
+
+    def __init__(self, fleet: Fleet, log: Callable[[str], None]) -> None:
+        self._fleet = fleet
+        self._log = log
+        self._locks: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
+        self._last_batch: str | None = None
+        #: Faults that happened, by kind.
+        self.happened: Counter[str] = Counter()
+        #: Those that could not be, with the reason.
+        self.skipped: Counter[str] = Counter()
+
+    def run(self, plan: Sequence[Fault], check: Callable[[], None]) -> None:
+        """Let all faults happen; `check` raises when the run cannot go on."""
+        began = time.monotonic()
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            started = []
+            for fault in plan:
+                while time.monotonic() < began + fault.at:
+                    check()
+                    time.sleep(0.1)
+                started.append(pool.submit(self._happen, fault))
+        for each in started:
+            each.result()
+        self._fleet.heal()
+
+    def _happen(self, fault: Fault) -> None:
+        act = getattr(self, "_" + fault.kind.lower().replace(" ", "_").replace("-", "_").replace("'", ""))
+        self._log(str(fault))
+        act(fault)
+
+    def _alone(self, victim: str) -> threading.Lock:
+        with self._lock:
+            return self._locks.setdefault(victim, threading.Lock())
+
+    def _count(self, fault: Fault, detail: str = "") -> None:
+        with self._lock:
+            self.happened[f"{fault.kind}{detail}"] += 1
+
+    def _skip(self, reason: str) -> None:
+        with self._lock:
+            self.skipped[reason] += 1
+
+    # Brokers and clients
+
+    def _kill_broker(self, fault: Fault) -> None:
+        kill(_chosen(self._fleet.brokers, fault), fault.seconds)
+        self._count(fault)
+
+    def _stop_broker(self, fault: Fault) -> None:
+        kill(_chosen(self._fleet.brokers, fault), fault.seconds, signal.SIGTERM)
+        self._count(fault)
+
+    def _freeze_broker(self, fault: Fault) -> None:
+        broker = _chosen(self._fleet.brokers, fault)
+        with self._alone(broker.name):
+            _freeze(broker.pids(), fault.seconds)
+        self._count(fault)
+
+    def _kill_consumer(self, fault: Fault) -> None:
+        kill(_chosen(self._fleet.consumers, fault), fault.seconds)
+        self._count(fault)
+
+    def _kill_producer(self, fault: Fault) -> None:
+        kill(_chosen(self._fleet.producers, fault), fault.seconds)
+        self._count(fault)
+
+    def _step_producers_clock(self, fault: Fault) -> None:
+        chance = random.Random(fault.choice)
+        file = self._fleet.folder / f"clock-{chance.choice(PRODUCERS)}"
+        file.write_text(str(chance.choice(CLOCK_ERRORS_MS)))
+        self._count(fault)
+
+    # Pipelines
+
+    def _leader(self) -> Pipeline:
+        return self._fleet.leader() or self._fleet.pipelines[0]
+
+    @contextmanager
+    def _pipelines(self, fault: Fault) -> Iterator[bool]:
+        """The pipelines, alone; mostly not before they have pushed a batch since the last fault of theirs."""
+        with self._alone("pipelines"):
+            last = self._fleet.last_batch()
+            is_due = last is not None and last != self._last_batch
+            if is_due or fault.choice < EARLY:
+                self._count(fault)
+                yield True
+                self._last_batch = last
+            else:
+                self._skip(f"{fault.kind}: no batch was pushed since the last fault of the pipelines")
+                yield False
+
+    def _kill_pipeline(self, fault: Fault) -> None:
+        with self._pipelines(fault) as due:
+            if due:
+                kill(self._leader(), fault.seconds)
+
+    def _kill_driver(self, fault: Fault) -> None:
+        """The JVM and the workers have to notice."""
+        with self._pipelines(fault) as due:
+            leader = self._leader()
+            if not due or not leader.is_running():
+                return
+            pids = leader.pids()
+            leader.due_at = time.monotonic() + 60
+            kill_one(leader.own.process.pid)
+            leader.own.process.wait()
+            deadline = time.monotonic() + 30
+            while (left := [pid for pid in pids if not gone(pid)]) and time.monotonic() < deadline:
+                time.sleep(0.1)
+            if left:
+                self._skip("processes of a killed driver were still there after 30 s")
+                send(signal.SIGKILL, left)
+            leader.due_at = time.monotonic() + fault.seconds
+
+    def _kill_jvm(self, fault: Fault) -> None:
+        with self._pipelines(fault) as due, suppress(RuntimeError):
+            if due:
+                leader = self._leader()
+                leader.due_at = time.monotonic() + fault.seconds
+                kill_one(leader.own.java)
+
+    def _kill_python_workers(self, fault: Fault) -> None:
+        with self._pipelines(fault) as due, suppress(RuntimeError):
+            if due:
+                java = self._leader().own.java
+                for pid in [pid for pid in descendants(java) if "python" in program_of(pid)]:
+                    kill_one(pid)
+
+    def _kill_standby(self, fault: Fault) -> None:
+        with self._alone("pipelines"):
+            leader = self._leader()
+            (standby,) = [each for each in self._fleet.pipelines if each is not leader]
+            kill(standby, fault.seconds)
+        self._count(fault)
+
+    def _freeze_leader(self, fault: Fault) -> None:
+        """A standby takes over; when the former leader thaws, it may push nothing more."""
+        with self._pipelines(fault) as due:
+            if due:
+                _freeze(self._leader().pids(), fault.seconds)
+
+    def _stop_leader(self, fault: Fault) -> None:
+        with self._pipelines(fault) as due:
+            leader = self._leader()
+            if due and leader.is_running():
+                leader.due_at = time.monotonic() + fault.seconds
+                kill_one(leader.own.process.pid, signal.SIGTERM)
+
+    def _lose_checkpoint(self, fault: Fault) -> None:
+        with self._pipelines(fault) as due:
+            if not due:
+                return
+            for pipeline in self._fleet.pipelines:
+                # None may start before the checkpoint is gone.
+                pipeline.due_at = time.monotonic() + 60
+            for pipeline in self._fleet.pipelines:
+                send(signal.SIGKILL, pids := pipeline.pids())
+                while not all(map(gone, pids)):
+                    pipeline.is_running()
+                    time.sleep(0.02)
+            shutil.rmtree(self._fleet.folder / "checkpoint", ignore_errors=True)
+            for pipeline in self._fleet.pipelines:
+                pipeline.due_at = time.monotonic() + fault.seconds
+
+    # PostgreSQL
+
+    def _kill_postgresql(self, fault: Fault) -> None:
+        with self._alone("PostgreSQL"):
+            kill(self._fleet.postgres, fault.seconds)
+        self._count(fault)
+
+    def _kill_postgresql_backend(self, fault: Fault) -> None:
+        """One backend dies, so PostgreSQL ends all of them and recovers."""
+        with self._alone("PostgreSQL"):
+            for postmaster in self._fleet.postgres.pids():
+                kill_one(_chosen(sorted(descendants(postmaster)), fault))
+        self._count(fault)
+
+    def _restart_postgresql(self, fault: Fault) -> None:
+        with self._alone("PostgreSQL"):
+            kill(self._fleet.postgres, fault.seconds, signal.SIGINT)
+        self._count(fault)
+
+    def _fill_disk(self, fault: Fault) -> None:
+        if not self._fleet.disk.is_small:
+            self._skip("the disk of PostgreSQL was not filled: no file system of its own could be mounted")
+            return
+        with self._alone("PostgreSQL"):
+            self._fleet.disk.fill()
+            time.sleep(fault.seconds)
+            self._fleet.disk.empty()
+        self._count(fault)
+
+    # The network
+
+    def _cut_link(self, fault: Fault) -> None:
+        link, do = _chosen(self._fleet.links, fault), self._fleet.network.do
+        with self._alone(link.name):
+            link.is_refusing = fault.seconds > 1
+            do(link.cut)
+            time.sleep(fault.seconds)
+            link.is_refusing = False
+        self._count(fault, f": {_sort(link.name)}")
+
+    def _delay_link(self, fault: Fault) -> None:
+        link = _chosen(self._fleet.links, fault)
+        with self._alone(link.name):
+            link.delay = random.Random(fault.choice).choice((0.01, 0.05, 0.3))
+            time.sleep(fault.seconds)
+            link.delay = 0.0
+        self._count(fault, f": {_sort(link.name)}")
+
+    def _half_close_link(self, fault: Fault) -> None:
+        link, do = _chosen(self._fleet.links, fault), self._fleet.network.do
+        towards_server = random.Random(fault.choice).random() < 0.5
+        with self._alone(link.name):
+            do(lambda: link.half_close(towards_server=towards_server))
+            time.sleep(fault.seconds)
+            do(link.cut)
+        self._count(fault, f": {_sort(link.name)}")
+
+    def _stall_link(self, fault: Fault) -> None:
+        """Nothing passes for a while; then everything does, or the connections break."""
+        link, do = _chosen(self._fleet.links, fault), self._fleet.network.do
+        with self._alone(link.name):
+            do(link.stall)
+            time.sleep(fault.seconds)
+            if random.Random(fault.choice).random() < 0.5:
+                do(link.cut)
+            do(link.heal)
+        self._count(fault, f": {_sort(link.name)}")
+
+
+def _chosen(some: Sequence[T], fault: Fault) -> T:
+    return some[int(fault.choice * len(some))]
+
+
+def _freeze(pids: list[int], seconds: float) -> None:
+    send(signal.SIGSTOP, pids)
+    time.sleep(seconds)
+    send(signal.SIGCONT, pids)
+
+
+def _sort(name: str) -> str:
+    """A link without its number: "broker to PostgreSQL"."""
+    return " ".join(word for word in name.split() if not word.isdigit())

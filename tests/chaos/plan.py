@@ -1,0 +1,64 @@
+"""Which faults happen when: a seed gives the same plan again."""
+
+import random
+from dataclasses import dataclass
+
+FIRST_SECONDS = 10.0
+GAP_SECONDS = (3.0, 9.0)
+
+#: How often each kind is in the deck, and for how long it lasts. All of them come before one comes again.
+KINDS: dict[str, tuple[int, float, float]] = {
+    "kill broker": (3, 0.0, 3.0),
+    "stop broker": (1, 0.0, 1.0),
+    "freeze broker": (1, 3.0, 9.0),
+    "kill consumer": (2, 0.0, 2.0),
+    "kill producer": (2, 0.0, 2.0),
+    "kill pipeline": (1, 0.0, 2.0),
+    "kill driver": (1, 0.0, 2.0),
+    "kill JVM": (1, 0.0, 2.0),
+    "kill Python workers": (2, 0.0, 0.0),
+    "kill standby": (1, 0.0, 2.0),
+    "freeze leader": (1, 8.0, 14.0),
+    "stop leader": (1, 0.0, 1.0),
+    "lose checkpoint": (1, 0.0, 1.0),
+    "kill PostgreSQL": (2, 0.0, 4.0),
+    "kill PostgreSQL backend": (1, 0.0, 0.0),
+    "restart PostgreSQL": (1, 0.0, 1.0),
+    "fill disk": (1, 3.0, 12.0),
+    "cut link": (4, 0.0, 4.0),
+    "delay link": (3, 3.0, 10.0),
+    "half-close link": (4, 2.0, 8.0),
+    "stall link": (3, 2.0, 9.0),
+    "step producer's clock": (3, 0.0, 0.0),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens, when (seconds from the begin), for how long; `choice` picks its victim."""
+
+    at: float
+    kind: str
+    seconds: float
+    choice: float
+
+    def __str__(self) -> str:
+        lasting = f" for {self.seconds:.1f} s" if self.seconds else ""
+        return f"{self.at:7.1f} s  {self.kind}{lasting} ({self.choice:.3f})"
+
+
+def plan(seed: int, seconds: float) -> list[Fault]:
+    """The faults of a run."""
+    chance = random.Random(seed)
+    faults: list[Fault] = []
+    deck: list[str] = []
+    at = FIRST_SECONDS
+    while at < seconds:
+        if not deck:
+            deck = [kind for kind, (count, _, _) in KINDS.items() for _ in range(count)]
+            chance.shuffle(deck)
+        kind = deck.pop()
+        _, shortest, longest = KINDS[kind]
+        faults.append(Fault(at, kind, chance.uniform(shortest, longest), chance.random()))
+        at += chance.uniform(*GAP_SECONDS)
+    return faults

@@ -1,0 +1,83 @@
+"""A producer that writes down each batch before it pushes it: `python -m tests.chaos.producer …`.
+
+When it was killed, it first pushes again what it does not know to be stored.
+"""
+
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.chaos.endpoint import Endpoint
+from tests.chaos.ledger import Ledger
+from tests.chaos.load import PRODUCERS, QUEUES, USERS
+
+SIZES = (1, 5, 14, 60)
+MEAN = sum(SIZES) / len(SIZES)
+DISORDER_MS = (0, 0, 0, 40, -50, -900, -7000)
+BEHIND_SECONDS = 2.0
+
+
+def batch_of(name: str, seed: int, number: int, first: int, keys: int, error_ms: int) -> list[list[Any]]:
+    """Queue, partition, transactionId and payload of each message of a batch."""
+    chance = random.Random(f"{seed} {name} {number}")
+    now = int(time.time() * 1000) + error_ms
+    return [
+        [
+            chance.choice(QUEUES),
+            f"{name} {chance.randrange(keys)}",
+            f"{name} {n}",
+            {
+                "n": n * len(PRODUCERS) + PRODUCERS.index(name),
+                "user": f"u{chance.randrange(USERS)}",
+                "at": now + chance.choice(DISORDER_MS),
+            },
+        ]
+        for n in range(first, first + chance.choice(SIZES))
+    ]
+
+
+def clock_error(file: Path) -> int:
+    """By how many milliseconds this producer's clock is wrong now."""
+    try:
+        return int(file.read_text() or 0)
+    except FileNotFoundError:
+        return 0
+
+
+def produce(name: str, folder: Path, seed: int, per_second: float, keys: int, urls: list[str]) -> None:
+    """Push until a file says stop."""
+    ledger = Ledger(folder / f"producer-{name}.ledger")
+    endpoint = Endpoint(urls)
+    number = first = 0
+    if ledger.last is not None:
+        kind, number, first, *rest = ledger.last
+        if kind == "send":
+            first = push(ledger, endpoint, number, first, rest[0])
+    at = time.monotonic()
+    while not (folder / "stop-producers").exists():
+        number += 1
+        items = batch_of(name, seed, number, first, keys, clock_error(folder / f"clock-{name}"))
+        ledger.write("send", number, first, items)
+        first = push(ledger, endpoint, number, first, items)
+        at = max(at + len(items) / per_second, time.monotonic() - BEHIND_SECONDS)
+        time.sleep(max(0.0, at - time.monotonic()))
+
+
+def push(ledger: Ledger, endpoint: Endpoint, number: int, first: int, items: list[list[Any]]) -> int:
+    """Push a batch until it is answered; the number of the next message."""
+    names = ("queue", "partition", "transactionId", "payload")
+    body = {"items": [dict(zip(names, item, strict=True)) for item in items]}
+    answers = endpoint.until_answered("POST", "/api/v1/push", json=body).json()
+    for item, answer in zip(items, answers, strict=True):
+        if answer["status"] not in ("queued", "duplicate") or answer["transaction_id"] != item[2]:
+            raise RuntimeError(f"{item} was answered with {answer}")
+    following = first + len(items)
+    ledger.write("acked", number, following, [int(answer["message_id"]) for answer in answers])
+    return following
+
+
+if __name__ == "__main__":
+    name, folder, seed, per_second, keys, *urls = sys.argv[1:]
+    produce(name, Path(folder), int(seed), float(per_second), int(keys), urls)
