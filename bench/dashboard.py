@@ -85,7 +85,7 @@ def main() -> None:
                 if statement.strip():
                     connection.execute(statement)
         _say(f"filled: {STREAMS:,} streams, {KEYS:,} keys, {WINDOWS:,} windows")
-        dashboard = Dashboard(broker, scene, Path(made) / "ui.log")
+        dashboard = Dashboard(broker, api, Path(made) / "ui.log")
         running.callback(dashboard.stop)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
