@@ -14,6 +14,7 @@ from tests.system.pipeline_process import PipelineProcess
 from tests.system.system import Stream, System
 from tests.ui.conftest import Dashboard, Viewer
 from tests.wire.api import Api
+from tests.wire.deadline import eventually
 from tests.wire.sql import Sql
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -181,6 +182,7 @@ def test_every_page_is_live_while_data_flows(viewer: Viewer, running: Running) -
             for text in texts:
                 viewer.sees(text)
         _rows_of_a_query(viewer)
+        _a_query_ends_with_its_page(viewer, running)
     finally:
         flow.stop()
 
@@ -192,3 +194,15 @@ def _rows_of_a_query(viewer: Viewer) -> None:
     viewer.click("Run")
     page.get_by_text("3 rows, newest first").wait_for(timeout=WITHIN * 1000)
     assert all(text.isdigit() for text in page.locator(".qs-table tbody td").all_inner_texts())
+
+
+def _a_query_ends_with_its_page(viewer: Viewer, running: Running) -> None:
+    """A SELECT without an end is ended when the page is closed."""
+    page = viewer.open("/sql")
+    page.locator(".cm-content").fill("SELECT n FROM flow")
+    viewer.click("Run")
+    page.get_by_text("rows, newest first").wait_for(timeout=WITHIN * 1000)
+    sql = Sql(running.api)
+    assert sql.temporary_queues()
+    page.close()
+    eventually(lambda: not sql.temporary_queues(), within=WITHIN)

@@ -102,6 +102,7 @@ class _Console:
                     with self.history_box:
                         ui.label("Statements that you run appear here.").classes("soft")
 
+        ui.context.client.on_delete(self._stop)  # a query does not outlive its page
         ui.timer(0.2, self._recall, once=True)
         await self.frame.live("names", lambda _: self._names(), self._show_names, 5.0)
 
@@ -175,6 +176,7 @@ class _Console:
     async def _stop(self) -> None:
         if self.running is not None:
             self.running.cancel()
+            await asyncio.wait([self.running])
 
     async def _run(self) -> None:
         await self._stop()
@@ -210,19 +212,20 @@ class _Console:
         self.result.clear()
         self.stop_button.set_visibility(True)
         try:
-            answer = await self.queen.sql(text)
-            if answer.results:
-                self._show_results(answer.results)
-                return
-            await self._show_rows(answer)
+            found = await self.queen.sql(text)
+            if found.results:
+                self._show_results(found.results)
+            else:
+                await self._show_rows(found)
         except QueenError as error:
             with self.result, box().style("padding: 0 18px 12px"):
                 error_box(_text_of(error))
         except asyncio.CancelledError:
+            if self.result.is_deleted:  # the page was closed
+                return
             with self.result:
                 ui.label("Stopped.").classes("soft").style("padding: 8px 18px")
-        finally:
-            self.stop_button.set_visibility(False)
+        self.stop_button.set_visibility(False)
 
     def _show_results(self, results: list[Any]) -> None:
         with self.result:
@@ -237,32 +240,36 @@ class _Console:
                         for warning in result.warnings:
                             ui.label(warning).classes("soft")
 
-    async def _show_rows(self, answer: Any) -> None:
+    async def _show_rows(self, found: Any) -> None:
         """Show rows as they arrive, newest first, a few times per second."""
-        columns = [column.name for column in answer.columns]
+        columns = [column.name for column in found.columns]
         with self.result:
             count = ui.label("Waiting for rows…").classes("soft").style("padding: 0 18px 8px")
             table = Table([{"name": name, "label": name} for name in columns], empty="No rows yet.")
+        table.show([])
         rows: list[dict[str, Any]] = []
         seen = 0
-        drawn = 0.0
+        drawing: asyncio.TimerHandle | None = None
 
         def draw() -> None:
+            nonlocal drawing
+            drawing = None
             table.show(rows[::-1])
-            count.text = f"{plural(seen, 'row')}, newest first"
+            count.text = f"{plural(seen, 'row')}, newest first" if seen else "No rows."
 
-        async with answer:
-            async for row in answer:
-                seen += 1
-                rows.append({"id": seen, **{name: _text(row[name]) for name in columns}})
-                del rows[:-_MOST_ROWS]
-                now = asyncio.get_running_loop().time()
-                if now - drawn > _SHOW_SECONDS:
-                    drawn = now
+        async with found:
+            try:
+                async for row in found:
+                    seen += 1
+                    rows.append({"id": seen, **{name: _text(row[name]) for name in columns}})
+                    del rows[:-_MOST_ROWS]
+                    # Later, not now: the rows after this one may come at once, or much later.
+                    drawing = drawing or asyncio.get_running_loop().call_later(_SHOW_SECONDS, draw)
+            finally:
+                if drawing is not None:
+                    drawing.cancel()
+                if not table.is_deleted:
                     draw()
-        draw()
-        if not seen:
-            count.text = "No rows."
 
 
 def _table(columns: list[str], rows: list[dict[str, Any]]) -> None:
