@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,15 @@ class Broker:
         """Kill the broker as a crash would."""
         self.process.kill()
         self.process.wait()
+
+    @contextmanager
+    def stuck(self) -> Iterator[None]:
+        """Stop the process for a while: it accepts connections and responds to nothing."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def log(self) -> str:
         """The end of the broker's log."""

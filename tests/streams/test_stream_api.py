@@ -453,3 +453,26 @@ def test_a_seek_of_the_queue_forgets_the_time_of_an_earlier_one(stream: StreamAp
     queue = quote(stream.resource()["windowQueue"], safe="")
     api.post(f"/api/v1/consumer-groups/g/queues/{queue}/seek", {"toBeginning": True})
     assert stream.drain() == ["__GLOBAL__1"]
+
+
+def test_streams_are_sorted_by_lag(stream: StreamApi, api: Api) -> None:
+    stream.define()
+    newer = StreamApi(api, stream.database_url)
+    newer.name = f"{stream.name}-newer"
+    idle = StreamApi(api, stream.database_url)
+    idle.name = f"{stream.name}-idle"
+    try:
+        newer.define()
+        idle.define()
+        stream.push(1)  # nothing reads either stream: the older message is the longer lag
+        newer.push(1)
+
+        def sorted_by(sort: str) -> list[str]:
+            found = api.read("/api/v1/resources/streams", search=stream.name, sort=sort)["streams"]
+            return [each["name"] for each in found]
+
+        assert sorted_by("-lagSeconds") == [stream.name, newer.name, idle.name]
+        assert sorted_by("lagSeconds") == [idle.name, newer.name, stream.name]
+    finally:
+        newer.close()
+        idle.close()

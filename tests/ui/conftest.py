@@ -5,13 +5,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 
 from queenspark.store.migrate import migrate
 from tests.broker_process import Broker, clean_environment, free_port
@@ -21,15 +20,15 @@ from tests.wire.api import Api
 from tests.wire.deadline import eventually
 
 LONG_ENOUGH_MS = 20_000
+NO_BROWSER = "no Chromium is installed: apt-get install chromium"
 
 
 class Dashboard:
-    """`queenspark ui` beside a broker with a small shop."""
+    """`queenspark ui` beside a broker."""
 
-    def __init__(self, broker: Broker, scene: Scene, log_file: Path, **settings: Any) -> None:
+    def __init__(self, broker: Broker, api: Api, log_file: Path, **settings: Any) -> None:
         self.broker = broker
-        self.scene = scene
-        self.api = scene.api
+        self.api = api
         self.log_file = log_file
         port = free_port()
         self.url = f"{'https' if 'ui_tls_key' in settings else 'http'}://127.0.0.1:{port}"
@@ -45,7 +44,8 @@ class Dashboard:
 
     def _answers(self) -> bool:
         try:
-            return httpx2.get(self.url, timeout=5, verify=False).status_code in (200, 303, 503)
+            # No page of the broker's answers: a test may need to see the first one.
+            return httpx2.get(f"{self.url}/login", timeout=5, verify=False).status_code in (200, 303)
         except httpx2.TransportError:
             assert self.process.poll() is None, self.log_file.read_text()
             return False
@@ -62,28 +62,44 @@ def chromium() -> str | None:
 
 
 @pytest.fixture(scope="session")
-def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
-    """The dashboard of a small shop."""
+def shop_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """The broker of a small shop."""
     if chromium() is None:
-        pytest.skip("no Chromium is installed: apt-get install chromium")
-    folder = tmp_path_factory.mktemp("dashboard")
-    with temporary_postgres(durable=False) as postgres, ExitStack() as running:
+        pytest.skip(NO_BROWSER)
+    with temporary_postgres(durable=False) as postgres:
         migrate(postgres.url)
-        broker = Broker(postgres.url, folder / "broker.log", stats_interval_seconds=1)
-        running.callback(broker.stop)
-        api = running.enter_context(Api(broker.url, postgres.url))
-        scene = Scene(api, postgres.url)
-        running.callback(scene.close)
+        log_file = tmp_path_factory.mktemp("shop") / "broker.log"
+        broker = Broker(postgres.url, log_file, stats_interval_seconds=1)
+        yield broker
+        broker.stop()
+
+
+@pytest.fixture(scope="session")
+def scene(shop_broker: Broker) -> Iterator[Scene]:
+    """The small shop."""
+    with Api(shop_broker.url, shop_broker.database_url) as api:
+        scene = Scene(api, shop_broker.database_url)
         scene.fill()
         scene.step()
-        started = Dashboard(broker, scene, folder / "ui.log")
-        running.callback(started.stop)
-        yield started
+        yield scene
+        scene.close()
+
+
+@pytest.fixture(scope="session")
+def dashboard(
+    shop_broker: Broker, scene: Scene, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Dashboard]:
+    """The dashboard of the small shop."""
+    started = Dashboard(shop_broker, scene.api, tmp_path_factory.mktemp("dashboard") / "ui.log")
+    yield started
+    started.stop()
 
 
 @pytest.fixture(scope="package")  # while it runs there is an event loop, and tests elsewhere need their own
-def browser(dashboard: Dashboard) -> Iterator[Browser]:
+def browser() -> Iterator[Browser]:
     """A real browser."""
+    if chromium() is None:
+        pytest.skip(NO_BROWSER)
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         yield started
@@ -135,7 +151,7 @@ class Viewer:
         found: dict[str, int] = json.loads(text or "{}")
         return found
 
-    def wait_for_states(self, is_so: Callable[[dict[str, int]], Any]) -> None:
+    def wait_for_states(self, is_so: Callable[[dict[str, int]], Any], within: float = 20.0) -> None:
         """Wait until the timeline shows certain states."""
         seen: dict[str, int] = {}
 
@@ -145,14 +161,29 @@ class Viewer:
             self.page.wait_for_timeout(50)
             return bool(is_so(seen))
 
-        eventually(look, within=20)
+        eventually(look, within=within)
+
+
+@pytest.fixture(scope="package")
+def shared_context(browser: Browser) -> Iterator[BrowserContext]:
+    """A context whose cache already has the scripts of the dashboard; loading them takes seconds."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    yield context
+    context.close()
 
 
 @pytest.fixture
-def viewer(dashboard: Dashboard, browser: Browser) -> Iterator[Viewer]:
+def context(shared_context: BrowserContext) -> Iterator[BrowserContext]:
+    """The shared context, without pages and cookies of other tests."""
+    yield shared_context
+    for page in shared_context.pages:
+        page.close()
+    shared_context.clear_cookies()
+
+
+@pytest.fixture
+def viewer(dashboard: Dashboard, context: BrowserContext) -> Iterator[Viewer]:
     """A viewer of the test's own; the browser must not see any error."""
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
     viewer = Viewer(dashboard, context.new_page())
     yield viewer
-    context.close()
     assert viewer.troubles == []

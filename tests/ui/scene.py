@@ -164,6 +164,9 @@ class Scene:
                     self.shopping.ack(window, False, error="model server answered with 503")
                 else:
                     self.shopping.ack(window)
+        bought = self.api.pop("purchases", consumerGroup="ledger", batch=100, partitions=20)
+        if bought.status_code == 200:
+            self.api.complete(bought.json()["messages"], "ledger")
         for group, most in (("reports", 12), ("fraud", 6)):
             response = self.shopping.try_poll(group, maxWindows=most, consumerId=f"{group}-worker-1")
             if response.status_code == 200:
@@ -264,13 +267,14 @@ class Scene:
         for step in range(720, -1, -1):
             # A calm wave, as a shop has it.
             wave = 1 + 0.4 * math.sin(step / 40) + 0.15 * math.sin(step / 7)
-            pushed = max(0, int(90 * wave + self.random.gauss(0, 6)))
+            pushed = max(0, int(50 * wave + self.random.gauss(0, 4)))
             rows.append((
                 step * 5, pushed, int(pushed * 1.1), int(pushed * 1.02), int(self.random.random() < 0.05),
                 int(wave * 9), int(sealed) - step * 9, int(18 + 6 * wave), int(60 + 50 * wave),
                 7 if step > 60 else 8, 0.3 + 0.1 * wave, 0.3 + 0.2 * wave, 200 * wave, 0.6 + 0.2 * wave,
             ))  # fmt: skip
         with connect(self.database_url) as connection, connection.cursor() as cursor:
+            cursor.execute("DELETE FROM queenspark.samples")  # of the broker, while the shop was filled
             cursor.executemany(
                 "INSERT INTO queenspark.samples SELECT date_bin('5 seconds', clock_timestamp()"
                 " - %s * interval '1 second', 'epoch'), 'history', %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,"

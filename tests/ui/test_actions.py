@@ -20,7 +20,7 @@ MINUTE_US = 60_000_000
 @pytest.fixture
 def stream(dashboard: Dashboard) -> Iterator[StreamApi]:
     """A stream of the test's own with windows of one key, which its group has not answered."""
-    stream = StreamApi(dashboard.api, dashboard.scene.database_url)
+    stream = StreamApi(dashboard.api, dashboard.broker.database_url)
     stream.define(partitioned=True)
     ((now,),) = stream.run("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
     begin = int(now) // MINUTE_US * MINUTE_US - 3 * MINUTE_US
@@ -71,7 +71,7 @@ class TestStream:
         viewer.click("Seek…")
         page.get_by_label("Time, such as").fill("2100-01-01T00:00:00Z")
         viewer.confirm("To this time")
-        viewer.sees("goes on from 2100-01-01T00:00:00Z")
+        viewer.sees("continues from 2100-01-01T00:00:00Z")
         assert stream.empty()
 
     def test_a_window_is_looked_at_and_sought_to(self, viewer: Viewer, stream: StreamApi) -> None:
@@ -87,6 +87,16 @@ class TestStream:
         drawer.get_by_role("button", name="Seek g to this window").click()
         viewer.confirm("Seek")
         eventually(lambda: states(stream) == ["acked", "acked", "waiting"])
+
+    def test_one_of_many_groups_is_chosen(self, viewer: Viewer, stream: StreamApi) -> None:
+        for number in range(8):
+            window = stream.poll(f"g{number}")
+        stream.ack(window)
+        page = viewer.open(url_of(stream))
+        viewer.wait_for_states(lambda seen: seen.get("leased") == 1)
+        page.locator(".q-select").click()
+        page.get_by_role("option", name="g7").click()
+        viewer.wait_for_states(lambda seen: seen.get("acked") == 1)
 
     def test_a_click_on_a_bar_opens_its_window(self, viewer: Viewer, stream: StreamApi) -> None:
         stream.poll()
@@ -140,6 +150,21 @@ class TestStream:
             viewer.confirm("Redefine")
             page.locator(".q-notification").get_by_text(said).first.wait_for()
         assert stream.resource(namespace="tests")["windowGracePeriodMs"] == 7000
+
+    def test_the_dialog_starts_from_the_whole_current_definition(
+        self, viewer: Viewer, stream: StreamApi
+    ) -> None:
+        stream.define(partitioned=True, ordered=False, late="drop", window_retention_ms=3_600_000)
+        before = stream.resource(namespace="tests")
+        page = viewer.open(url_of(stream))
+        viewer.sees(f"version {before['version']}")
+        viewer.click("Redefine")
+        page.locator(".qs-dialog .cm-content").get_by_text("ordered").wait_for()
+        viewer.confirm("Redefine")
+        viewer.sees(f"Version {before['version']} is current.")
+        after = stream.resource(namespace="tests")
+        names = ("version", "ordered", "late", "windowRetentionMs", "sourceQueues")
+        assert [after[name] for name in names] == [before[name] for name in names]
 
     def test_it_is_deleted(self, viewer: Viewer, stream: StreamApi) -> None:
         page = viewer.open(url_of(stream))
@@ -307,6 +332,26 @@ class TestJobs:
         viewer.sees("big_orders")
         viewer.open("/sql")
         page.get_by_role("button", name="SELECT nothing FROM nowhere").wait_for()
+
+    def test_rows_appear_as_they_are_pushed_until_the_query_is_stopped(
+        self, viewer: Viewer, dashboard: Dashboard
+    ) -> None:
+        sql = Sql(dashboard.api)
+        before = set(sql.temporary_queues())
+        page = viewer.open("/sql")
+        page.locator(".cm-content").fill("SELECT amount AS n, amount * 2 AS doubled FROM purchases")
+        viewer.click("Run")
+        viewer.sees("Waiting for rows…")
+        (rows,) = set(sql.temporary_queues()) - before
+        for number in (101, 102):
+            sql.emit(rows, json.dumps({"n": number, "doubled": 2 * number}))
+            page.get_by_role("cell", name=str(2 * number), exact=True).wait_for()
+        cells = page.locator(".qs-table tbody td")
+        assert cells.all_inner_texts() == ["102", "204", "101", "202"]
+        viewer.sees("2 rows, newest first")
+        viewer.click("Stop")
+        viewer.sees("Stopped.")
+        eventually(lambda: rows not in sql.temporary_queues())
 
     def test_the_editor_completes_names(self, viewer: Viewer) -> None:
         page = viewer.open("/sql")

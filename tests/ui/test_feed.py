@@ -29,7 +29,7 @@ def test_many_viewers_ask_once_and_nobody_asks_when_nobody_looks() -> None:
         assert len(set(map(id, found))) == 1
         assert [await feed.first() for feed in found] == [1] * 10
         for _ in range(10):
-            found[0].look()
+            found[0].watch()
             await asyncio.sleep(0.02)
         assert 2 <= len(asked) <= 6
         feeds.close()
@@ -49,7 +49,7 @@ def test_a_feed_keeps_its_answer_while_the_broker_is_away() -> None:
     async def look() -> None:
         feed = Feeds().get("question", fetch)
         for value, is_gone in ((1, False), (1, True), (2, False)):
-            await feed.again()
+            await feed.refresh()
             assert (feed.value, feed.gone_since is not None) == (value, is_gone)
         assert feed.error is None
 

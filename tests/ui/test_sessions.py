@@ -45,12 +45,12 @@ def test_a_broker_that_may_be_open_is_not_shown(dashboard: Dashboard, tmp_path: 
     original, port = broker.url, free_port()
     broker.url = f"http://127.0.0.1:{port}"  # nobody is there yet
     try:
-        exposed = Dashboard(broker, dashboard.scene, tmp_path / "ui.log", ui_host="0.0.0.0")
+        exposed = Dashboard(broker, dashboard.api, tmp_path / "ui.log", ui_host="0.0.0.0")
     finally:
         broker.url = original
     try:
         answer = httpx2.get(exposed.url, timeout=20)
         assert answer.status_code == 503
-        assert "does not answer" in answer.text
+        assert "does not respond" in answer.text
     finally:
         exposed.stop()

@@ -31,7 +31,7 @@ from .window import shown_time
 _MOST_GROUPS = 10_000  # over all streams of a page
 _SORTS = (
     "namespace", "createdAt", "updatedAt", "watermark", "openWindows", "sealedWindows", "late", "dropped",
-    "dead", "rate",
+    "dead", "rate", "lagSeconds",
 )  # fmt: skip
 
 

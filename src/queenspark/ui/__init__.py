@@ -1,1 +1,1 @@
-"""The dashboard: a process of its own that talks to brokers over HTTP, like any other client."""
+"""The dashboard: a separate process and a client of the HTTP API like any other."""

@@ -1,4 +1,4 @@
-// Lines over the same time, on a canvas; the pointer reads the values.
+// Lines over a common time axis, on a canvas; hovering shows the values.
 export default {
   template: `
     <div class="qs-chart-box" @mousemove="point" @mouseleave="leave">

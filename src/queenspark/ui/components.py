@@ -1,4 +1,4 @@
-"""The dashboard's own elements, drawn in the browser: a timeline, a chart and a table."""
+"""Elements that are drawn in the browser: timeline, chart and table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Cell = dict[str, Any]
 
 
 class Timeline(Element, component="timeline.js"):
-    """Windows as bars: a lane for each key, time to the right."""
+    """Windows as bars on one lane per key."""
 
     def __init__(
         self,
@@ -30,20 +30,20 @@ class Timeline(Element, component="timeline.js"):
         self.on("follow", lambda event: on_follow(event.args))
 
     def show(self, data: dict[str, Any]) -> None:
-        """Draw these windows."""
+        """Show these windows."""
         self.run_method("show", data)
 
     def span(self, seconds: float) -> None:
-        """Show so many seconds."""
+        """Set how many seconds are shown."""
         self.run_method("setSpan", seconds * 1000)
 
     def follow(self, on: bool) -> None:
-        """Move with the clock, or stand still."""
+        """Follow the clock, or freeze."""
         self.run_method("setFollow", on)
 
 
 class Chart(Element, component="chart.js"):
-    """Lines over the same time."""
+    """Lines over a common time axis."""
 
     def __init__(self, lines: Sequence[dict[str, str]], *, unit: str = "", height: int = 148) -> None:
         super().__init__()
@@ -53,20 +53,20 @@ class Chart(Element, component="chart.js"):
         self.props["height"] = height
 
     def show(self, times: list[str], values: list[list[float]]) -> None:
-        """Draw these values, a list for each line."""
+        """Show these values, one list per line."""
         if self.props.get("times") != times:
             self.props["times"] = times
             self.props["values"] = values
 
 
 class Table(Element, component="table.js"):
-    """Rows with links, badges and numbers; the header sorts, if `on_sort` is given."""
+    """Rows with links, badges and numbers. The header sorts if `on_sort` is given."""
 
     def __init__(
         self,
         columns: Sequence[dict[str, Any]],
         *,
-        empty: str = "Nothing here yet.",
+        empty: str = "Nothing yet.",
         on_sort: Callable[[str], Any] | None = None,
         on_action: Callable[[str, Any], Any] | None = None,
         selectable: bool = False,
@@ -74,7 +74,7 @@ class Table(Element, component="table.js"):
         super().__init__()
         self.classes("qs-table")
         self.props["columns"] = list(columns)
-        self.props["rows"] = []
+        self.props["rows"] = None  # until the first response
         self.props["empty"] = empty
         self.props["selectable"] = selectable
         self.selected: list[Any] = []
@@ -88,24 +88,24 @@ class Table(Element, component="table.js"):
         self.selected = list(event.args)
 
     def show(self, rows: list[dict[str, Any]], sort: str | None = None) -> None:
-        """Show these rows. A cell is a text, a number, or an object with `text` and more."""
+        """Show these rows. A cell is a text, a number, or an object made by the functions below."""
         if self.props["rows"] != rows or self.props.get("sort") != sort:
             self.props["rows"] = rows
             self.props["sort"] = sort
 
 
 def link(text: str, href: str, **more: Any) -> Cell:
-    """A cell that leads elsewhere."""
+    """A cell with a link."""
     return {"text": text, "href": href, **more}
 
 
 def badge(text: str, tone: str = "calm", **more: Any) -> Cell:
-    """A cell with a word in a coloured frame."""
+    """A cell with a coloured badge."""
     return {"text": text, "tone": tone, **more}
 
 
 def action(text: str, name: str, *, right: str | None = None, **more: Any) -> Cell:
-    """A cell with a button; for a user who lacks a right only a text, with the reason."""
+    """A cell with a button, or with plain text and the reason if the user lacks the right."""
     if right is not None and not session().can(right):
         return {"text": text, "faint": True, "hint": session().lacks(right)}
     return {"text": text, "action": name, **more}

@@ -1,4 +1,4 @@
-"""The door of the dashboard: who gets to which page, and the security headers of every answer."""
+"""Middleware: checks who may open which page, and adds security headers to every response."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from nicegui import Client
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .login_page import page
+from .login_page import page, waiting_page
 from .session import Session, id_of, sessions
 
-#: The right that each page needs; the others are for everybody who has logged in.
+#: The right that each page requires; pages without one are for everyone who has logged in.
 RIGHTS = {
     "/streams": "stream:read",
     "/stream": "stream:read",
@@ -33,12 +33,12 @@ RIGHTS = {
 _FREE = ("/login", "/favicon.ico")
 _SOCKET = "/_nicegui_ws"
 _OPEN = (
-    "The dashboard listens beyond loopback, but its broker has no access control: everybody could do"
-    " everything. Set QUEENSPARK_ACCESS_CONTROL=true for the broker, or start the dashboard with"
+    "The dashboard listens on a public address, but its broker has no access control: anyone could do"
+    " anything. Set QUEENSPARK_ACCESS_CONTROL=true for the broker, or start the dashboard with"
     " --insecure.\n"
 )
-_AWAY = "The broker does not answer, so it is not known whether it has access control. Try again.\n"
-# A link from another site comes without the cookie (SameSite=Strict); asking again from here brings it along.
+_AWAY = "The broker does not respond, so it is unknown whether it requires a login. Retrying."
+# A link from another site comes without the cookie (SameSite=Strict); a reload from this page sends it.
 _AGAIN = '<!doctype html><meta http-equiv="refresh" content="0"><title>Queenspark</title>'
 
 _HEADERS = {
@@ -48,7 +48,7 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
-# What NiceGUI needs beyond 'self' and the nonce of each answer, and why:
+# NiceGUI needs more than 'self' and the nonce of each response:
 # - script-src 'unsafe-eval': Vue compiles templates in the browser, and evaluates the server's calls;
 # - style-src 'unsafe-inline': Vue and Quasar set style attributes, and NiceGUI adds style elements;
 # - img-src and font-src data:, because Quasar's style sheets carry small images and icons.
@@ -61,13 +61,13 @@ _MOST_HTML = 32 * 1024 * 1024
 
 
 class Door:
-    """ASGI middleware: sends those who have not logged in to the login page, and adds headers."""
+    """ASGI middleware that redirects to the login page and adds headers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
@@ -84,19 +84,18 @@ class Door:
 
 
 async def _refusal(scope: Scope) -> Response | None:
-    """The answer to a request that may not go on."""
+    """Return the response that refuses a request, or None to let it pass."""
     path: str = scope["path"]
     if path in _FREE or path.startswith("/_nicegui/"):
         return None
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     if path.startswith(_SOCKET) and not is_own_origin(headers):
-        return PlainTextResponse("the page of another site may not connect", 403)
+        return PlainTextResponse("pages of other sites may not connect", 403)
     is_closed = await sessions.is_closed()
-    if is_closed is not True:
-        if sessions.configuration.may_be_open:
-            # Everybody's session has no credential: should the broker need one, nothing can be seen.
-            return None
-        return PlainTextResponse(_AWAY if is_closed is None else _OPEN, 503)
+    if is_closed is None:
+        return waiting_page(_AWAY, 503)
+    if not is_closed:
+        return None if sessions.configuration.may_be_open else PlainTextResponse(_OPEN, 503)
     await sessions.sweep()
     cookies = cookies_of(headers)
     session = sessions.find(cookies)
@@ -123,11 +122,11 @@ def _lacking(path: str, session: Session) -> Response | None:
     right = RIGHTS.get(path)
     if right is None or session.can(right):
         return None
-    return page("Not for you", f"{session.lacks(right)}.", 403, back=True)
+    return page("No access", f"{session.lacks(right)}.", 403, back=True)
 
 
 def _is_own_page(scope: Scope, cookies: dict[str, str]) -> bool:
-    """Whether a socket is that of a page of the same session."""
+    """Whether a socket belongs to a page of the same session."""
     given = parse_qs(scope["query_string"].decode("latin-1")).get("client_id", [""])[0]
     client = Client.instances.get(given)
     if client is None or client.request is None:
@@ -136,7 +135,7 @@ def _is_own_page(scope: Scope, cookies: dict[str, str]) -> bool:
 
 
 def cookies_of(headers: dict[str, str]) -> dict[str, str]:
-    """The cookies of a request."""
+    """Return the cookies of a request."""
     try:
         return {name: morsel.value for name, morsel in SimpleCookie(headers.get("cookie", "")).items()}
     except CookieError:
@@ -144,7 +143,7 @@ def cookies_of(headers: dict[str, str]) -> dict[str, str]:
 
 
 def is_own_origin(headers: dict[str, str]) -> bool:
-    """Whether a request comes from a page of the dashboard itself, as browsers say."""
+    """Whether the browser sent a request from a page of the dashboard."""
     if (site := headers.get("sec-fetch-site")) is not None:
         return site == "same-origin"
     origin = headers.get("origin")
@@ -152,7 +151,7 @@ def is_own_origin(headers: dict[str, str]) -> bool:
 
 
 class _Guarded:
-    """Sends an answer with security headers, and pages with the nonce that lets their scripts run."""
+    """Adds security headers to a response, and to a page the nonce that lets its scripts run."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -185,7 +184,7 @@ class _Guarded:
 
     async def _send_page(self, start: Message) -> None:
         nonce = secrets.token_urlsafe(18)
-        # NiceGUI escapes each < of data, so that only its template and our own pages have script elements.
+        # NiceGUI escapes each < in data, so only its template and our own pages have script elements.
         html = self._html.replace(b"<script", f'<script nonce="{nonce}"'.encode())
         headers = [pair for pair in start["headers"] if pair[0].lower() != b"content-length"]
         headers += [

@@ -1,4 +1,4 @@
-"""Feeds: answers of the API that are asked for once, however many people look at them."""
+"""Feeds: API responses that are polled once, however many pages show them."""
 
 from __future__ import annotations
 
@@ -10,76 +10,59 @@ from typing import Any
 from ..client import QueenError, Unavailable, Unreachable
 
 EVERY_SECONDS = 1.0
-_UNWATCHED_SECONDS = 3.0  # after which nobody is taken to look
+_UNWATCHED_SECONDS = 3.0  # polling stops this long after the last page asked for the feed
 _FORGOTTEN_SECONDS = 60.0
+_LONGEST_REST_SECONDS = 10.0
 
 Fetch = Callable[[], Awaitable[Any]]
 OnError = Callable[[QueenError], None]
 
 
 class Feed:
-    """The newest answer to one question, renewed while somebody looks."""
+    """The latest response to one request, polled while a page watches it."""
 
     def __init__(self, fetch: Fetch, every: float, on_error: OnError = lambda _: None) -> None:
         self._on_error = on_error
         self._fetch = fetch
         self._every = every
-        self._looked_at = time.monotonic()
+        self._watched_at = time.monotonic()
         self._task: asyncio.Task[None] | None = None
         self._first = asyncio.Event()
         self.value: Any = None
         self.error: QueenError | None = None
-        #: Since when no broker answers; None while one does.
+        #: When the broker stopped responding; None while it responds.
         self.gone_since: float | None = None
-        #: Rises with every answer that differs from the one before.
+        #: Incremented when the value or the error changes.
         self.version = 0
 
     @property
     def is_forgotten(self) -> bool:
-        """Whether nobody has looked for long."""
-        return time.monotonic() - self._looked_at > _FORGOTTEN_SECONDS
+        """Whether no page has watched it for a minute."""
+        return time.monotonic() - self._watched_at > _FORGOTTEN_SECONDS
 
-    def look(self) -> None:
-        """Say that somebody looks; it is renewed for some seconds from now on."""
-        self._looked_at = time.monotonic()
+    def watch(self) -> None:
+        """Keep polling for a few more seconds."""
+        self._watched_at = time.monotonic()
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._renew())
+            self._task = asyncio.create_task(self._poll())
 
     async def first(self, within: float = 1.0) -> Any:
-        """The answer, when there is one within some seconds."""
-        self.look()
+        """Return the value, waiting for the first response up to `within` seconds; None without one."""
+        self.watch()
         try:
             await asyncio.wait_for(self._first.wait(), within)
         except TimeoutError:
             return None
         return self.value
 
-    async def again(self) -> None:
-        """Ask now, because something was changed."""
-        await self._ask()
-
-    def close(self) -> None:
-        """Stop."""
-        if self._task is not None:
-            self._task.cancel()
-
-    async def _renew(self) -> None:
-        while time.monotonic() - self._looked_at < _UNWATCHED_SECONDS:
-            begun = time.monotonic()
-            await self._ask()
-            took = time.monotonic() - begun
-            # What takes long is asked for less often.
-            await asyncio.sleep(max(0.0, self._every - took, 2 * took))
-
-    async def _ask(self) -> None:
+    async def refresh(self) -> None:
+        """Fetch now, for example after a change."""
         try:
             value = await self._fetch()
         except QueenError as error:
             self._on_error(error)
-            if isinstance(error, Unreachable | Unavailable):
-                self.gone_since = self.gone_since or time.time()
-            else:
-                self.gone_since = None
+            is_gone = isinstance(error, Unreachable | Unavailable)
+            self.gone_since = (self.gone_since or time.time()) if is_gone else None
             if str(error) != str(self.error):
                 self.error = error
                 self.version += 1
@@ -90,25 +73,39 @@ class Feed:
                 self.version += 1
         self._first.set()
 
+    def close(self) -> None:
+        """Stop polling."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _poll(self) -> None:
+        while time.monotonic() - self._watched_at < _UNWATCHED_SECONDS:
+            begun = time.monotonic()
+            await self.refresh()
+            took = time.monotonic() - begun
+            # Expensive requests are sent less often; a broker that was away is asked again soon.
+            rest = 0.0 if self.gone_since is not None else min(2 * took, _LONGEST_REST_SECONDS)
+            await asyncio.sleep(max(self._every - took, rest, 0.1))
+
 
 class Feeds:
-    """The feeds of one session, by the question that they answer."""
+    """The feeds of one session by key."""
 
     def __init__(self, on_error: OnError = lambda _: None) -> None:
         self._on_error = on_error
         self._feeds: dict[Hashable, Feed] = {}
 
-    def get(self, question: Hashable, fetch: Fetch, every: float = EVERY_SECONDS) -> Feed:
-        """The feed of a question; who asks the same gets the same one."""
-        feed = self._feeds.get(question)
+    def get(self, key: Hashable, fetch: Fetch, every: float = EVERY_SECONDS) -> Feed:
+        """Return the feed with this key, made with `fetch` if there is none."""
+        feed = self._feeds.get(key)
         if feed is None:
             for name in [name for name, each in self._feeds.items() if each.is_forgotten]:
                 self._feeds.pop(name).close()
-            feed = self._feeds[question] = Feed(fetch, every, self._on_error)
+            feed = self._feeds[key] = Feed(fetch, every, self._on_error)
         return feed
 
     def close(self) -> None:
-        """Stop all."""
+        """Stop all feeds."""
         for feed in self._feeds.values():
             feed.close()
         self._feeds.clear()

@@ -1,11 +1,11 @@
-"""What every page has: the way to the others, the banner of a broker that is away, and what keeps it live."""
+"""The frame of every page: navigation, errors, and live updates."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Hashable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from nicegui import ui
@@ -19,7 +19,7 @@ from .session import session
 from .words import duration
 
 _FOLDER = Path(__file__).parent
-_FIRST_SECONDS = 0.4  # that a page waits for its answers before it is painted without them
+_FIRST_SECONDS = 0.4  # a page is sent without the responses that take longer
 _PAGES = (
     ("/", "Overview", "space_dashboard"),
     ("/streams", "Streams", "view_timeline"),
@@ -32,31 +32,54 @@ _PAGES = (
     ("/keys", "API keys", "key"),
     ("/audit", "Audit log", "history"),
 )
-_ACCESS = ("/keys", "/audit")  # of no use where everybody may do everything
+_ACCESS = ("/keys", "/audit")  # only with access control
 MARK = (
     '<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.2" stroke-linejoin="round">'
     '<path d="M4 17.5 3 7l5 4 4-7 4 7 5-4-1 10.5z"/><path d="M5 21h14" stroke-linecap="round"/></svg>'
 )
+_IS_DARK = "document.body.classList.contains('body--dark')"
+_SHOW_ITEM = "document.querySelector('.qs-nav .here')?.scrollIntoView({block: 'nearest', inline: 'center'})"
 _VISIBLE = """<script>
 document.addEventListener('visibilitychange', () => emitEvent('visible', !document.hidden));
 </script>"""
 
 
-class _Live(NamedTuple):
-    feed: Callable[[], Feed]
-    render: Callable[[Any], None]
-    state: dict[str, int]
+class Live:
+    """A part of a page that shows a feed; the feed can change while the page is open."""
+
+    def __init__(self, feed: Callable[[], Feed], render: Callable[[Any], None]) -> None:
+        self.feed = feed
+        self._render = render
+        self._shown: tuple[Feed, int] | None = None
+
+    def show(self) -> None:
+        """Render the feed's value if it has changed."""
+        feed = self.feed()
+        if self._shown == (feed, feed.version):
+            return
+        self._shown = (feed, feed.version)
+        if feed.value is not None and feed.error is None:
+            self._render(feed.value)
+
+    async def refresh(self) -> None:
+        """Render what is known, then fetch and render again."""
+        self._shown = None
+        self.show()
+        await self.feed().refresh()
+        self.show()
 
 
 class Frame:
-    """One page in one browser. Fill `body`, and say with `live` what is renewed."""
+    """One page in one browser. Fill `body`, and register with `live` the parts that update."""
 
     def __init__(self, title: str, here: str, about: str = "", crumb: tuple[str, str] | None = None) -> None:
         self.session = session()
-        self._lives: list[_Live] = []
+        self._lives: list[Live] = []
         self._is_visible = True
         self._painted_by = time.monotonic() + _FIRST_SECONDS
         self._has_left = False
+        self._error_text = ""
+        self._editors: list[ui.codemirror] = []
         url = ui.context.client.request.url
         self._here = url.path + (f"?{url.query}" if url.query else "")
         ui.page_title(f"{title} · Queenspark")
@@ -85,6 +108,7 @@ class Frame:
                     self.actions = box("right")
                 self._error = box("qs-errors")
                 self.body = box("qs-body")
+        ui.run_javascript(_SHOW_ITEM)
         ui.on("visible", self._see)
         ui.timer(EVERY_SECONDS, self._tick, immediate=False)
 
@@ -131,10 +155,27 @@ class Frame:
         self._mode = ui.dark_mode(chosen)
 
     async def _toggle(self) -> None:
-        was_dark = await ui.run_javascript("document.body.classList.contains('body--dark')")
+        was_dark = await ui.run_javascript(_IS_DARK)
         self._mode.value = not was_dark
         theme = "light" if was_dark else "dark"
         ui.run_javascript(f"document.cookie = 'theme={theme}; path=/; max-age=31536000; samesite=lax'")
+        self._colour_editors(not was_dark)
+
+    def editor(self, text: str, language: Any, **options: Any) -> ui.codemirror:
+        """A code editor in the page's colours."""
+        made = ui.codemirror(text, language=language, **options)
+        self._editors = [each for each in self._editors if not each.is_deleted] + [made]
+        self._colour_editors(bool(self._mode.value))
+        if self._mode.value is None:  # the browser decides, and can be asked when it is connected
+            ui.timer(0.1, self._ask_colours, once=True)
+        return made
+
+    async def _ask_colours(self) -> None:
+        self._colour_editors(bool(await ui.run_javascript(_IS_DARK)))
+
+    def _colour_editors(self, is_dark: bool) -> None:
+        for each in self._editors:
+            each.theme = "vscodeDark" if is_dark else "vscodeLight"
 
     def _see(self, event: Any) -> None:
         self._is_visible = bool(event.args)
@@ -143,32 +184,32 @@ class Frame:
 
     async def live(
         self,
-        question: Hashable | Callable[[], Hashable],
+        key: Hashable | Callable[[], Hashable],
         fetch: Callable[[Any], Awaitable[Any]],
         render: Callable[[Any], None],
         every: float = EVERY_SECONDS,
-    ) -> Callable[[], Awaitable[None]]:
-        """Show an answer now and whenever it changes; returns how to ask again at once.
+    ) -> Live:
+        """Render a response now and whenever it changes.
 
-        People who ask the same `question`, which `fetch` gets, share the answer. It may be a function, when
-        what the page asks for changes while it is open.
+        Pages with the same `key`, which `fetch` is called with, share one feed. Pass a function if the key
+        changes while the page is open. A response that takes too long is rendered after the first paint, so
+        `render` must not rely on being called before the page is sent.
         """
 
         def feed() -> Feed:
-            asked = question() if callable(question) else question
-            return self.session.feeds.get(asked, lambda: fetch(asked), every)
+            current = key() if callable(key) else key
+            return self.session.feeds.get(current, lambda: fetch(current), every)
 
-        live = _Live(feed, render, {"feed": 0, "version": -1})
+        def render_in_body(value: Any) -> None:
+            with self.body:
+                render(value)
+
+        live = Live(feed, render_in_body)
         self._lives.append(live)
         await feed().first(max(0.0, self._painted_by - time.monotonic()))
-        self._show(live)
+        live.show()
         self._tell()
-
-        async def again() -> None:
-            await feed().again()
-            self._show(live)
-
-        return again
+        return live
 
     def _tick(self) -> None:
         if self.session.ended is not None:
@@ -180,45 +221,38 @@ class Frame:
             return
         self.session.touch()
         for live in self._lives:
-            live.feed().look()
-            self._show(live)
+            live.feed().watch()
+            live.show()
         self._tell()
 
-    def _show(self, live: _Live) -> None:
-        feed = live.feed()
-        if (id(feed), feed.version) == (live.state["feed"], live.state["version"]):
-            return
-        live.state.update(feed=id(feed), version=feed.version)
-        if feed.value is not None and feed.error is None:
-            with self.body:
-                live.render(feed.value)
-
     def _tell(self) -> None:
-        """Say which broker is away, and what it refuses."""
+        """Show whether the broker responds, and the first error."""
         feeds = [live.feed() for live in self._lives]
         gone = [feed.gone_since for feed in feeds if feed.gone_since is not None]
         if gone:
-            text = f"The broker at {self.session.url} does not answer. Trying again, since"
-            self._banner_text.text = f"{text} {duration(time.time() - min(gone))}."
+            self._banner_text.text = (
+                f"The broker at {self.session.url} has not responded for {duration(time.time() - min(gone))}."
+                " Retrying."
+            )
         self._banner.set_visibility(bool(gone))
         errors = [feed.error for feed in feeds if feed.error is not None and feed.gone_since is None]
-        said = str(errors[0]) if errors else ""
-        if said != getattr(self, "_said", ""):
-            self._said = said
+        text = str(errors[0]) if errors else ""
+        if text != self._error_text:
+            self._error_text = text
             self._error.clear()
-            if said:
+            if text:
                 with self._error:
-                    error_box(said)
+                    error_box(text)
 
 
 async def act(work: Awaitable[Any], done: str | Callable[[Any], str]) -> bool:
-    """Do something that somebody asked for, and say how it went."""
+    """Run an action of the user and notify them of the result."""
     try:
-        answer = await work
+        response = await work
     except QueenError as error:
         ui.notify(str(error), type="negative", multi_line=True, timeout=8000, close_button="Close")
         return False
-    ui.notify(done if isinstance(done, str) else done(answer), type="positive")
+    ui.notify(done if isinstance(done, str) else done(response), type="positive")
     return True
 
 

@@ -1,4 +1,4 @@
-"""The login page: HTML without any script."""
+"""The login page: HTML without scripts."""
 
 from __future__ import annotations
 
@@ -18,22 +18,33 @@ _FORM = """<form method="post" action="/login" autocomplete="off">
 <label for="credential">API key or token</label>
 <input id="credential" name="credential" type="password" required autofocus autocomplete="off">
 <button>Log in</button></form>
-<small>The dashboard keeps it in memory only. <code>queenspark keys create</code> makes keys.</small>"""
-_BACK = '<a href="/">To the overview</a>'
+<small>It is kept in memory only. Create a key with <code>queenspark keys create</code>.</small>"""
+_RELOAD = '<meta http-equiv="refresh" content="2">'
+_BACK = '<a href="/">Go to the overview</a>'
 _OUT = '<form method="post" action="/logout"><button class="plain">Log out</button></form>'
 
 
 def page(
     title: str, problem: str = "", status: int = 200, *, after: str = "/", back: bool = False
 ) -> HTMLResponse:
-    """The login page, or with `back` one that only says a sentence. It has no script."""
+    """The login page, or with `back` a page with one sentence."""
+    return _page(
+        title, problem, status, _BACK + _OUT if back else _FORM.format(next=escape(after, quote=True))
+    )
+
+
+def waiting_page(problem: str, status: int = 200) -> HTMLResponse:
+    """A page with one sentence that reloads itself until there is something to show."""
+    return _page("Waiting for the broker", problem, status, "", _RELOAD)
+
+
+def _page(title: str, problem: str, status: int, body: str, head: str = "") -> HTMLResponse:
     nonce = secrets.token_urlsafe(18)
     said = f'<p role="alert">{escape(problem)}</p>' if problem else ""
-    body = _BACK + _OUT if back else _FORM.format(next=escape(after, quote=True))
     return HTMLResponse(
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title} · Queenspark</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<style nonce="{nonce}">{_STYLE}</style></head>'
+        f'{head}<style nonce="{nonce}">{_STYLE}</style></head>'
         f"<body><main><h1>Queenspark</h1><h2>{title}</h2>{said}{body}</main></body></html>",
         status,
         {"content-security-policy": _POLICY.format(nonce=nonce), "cache-control": "no-store"},

@@ -1,15 +1,14 @@
-"""Small things that pages are made of."""
+"""Building blocks of pages: panels, buttons, fields, tiles, lists and links."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 from urllib.parse import urlencode
 
 from nicegui import ui
 from nicegui.element import Element
 
-from ..client import QueenError
 from .components import Table
 from .session import session
 from .words import number
@@ -23,7 +22,7 @@ def box(classes: str = "") -> Element:
 
 
 def panel(title: str = "", *, flush: bool = False, about: str = "") -> Element:
-    """A panel with a title; returns what to fill."""
+    """A panel with a title, to be filled."""
     found = ui.element("section").classes("qs-panel flush" if flush else "qs-panel")
     if title:
         with found, box("qs-title"):
@@ -41,7 +40,7 @@ def button(
     kind: Literal["", "main", "bad", "main bad"] = "",
     right: str | None = None,
 ) -> Element:
-    """A button, disabled for a user who lacks a right, with the reason."""
+    """A button, disabled with a reason if the user lacks the right."""
     made = (
         ui.button(text, on_click=on_click, color=None)
         .props("unelevated no-caps")
@@ -54,7 +53,7 @@ def button(
 
 
 def field(label: str, value: str = "", *, on_change: Callable[[str], Any] | None = None) -> ui.input:
-    """A line to type into; `on_change` hears of it when somebody stops typing."""
+    """A text field. `on_change` is called when the user stops typing."""
     found = ui.input(placeholder=label, value=value).props(
         f'outlined dense debounce=300 aria-label="{label}"'
     )
@@ -65,7 +64,7 @@ def field(label: str, value: str = "", *, on_change: Callable[[str], Any] | None
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> None:
-    """Names and values below each other."""
+    """A list of names and values."""
     with ui.element("dl").classes("qs-facts"):
         for name, value in pairs:
             with ui.element("dt"):
@@ -75,13 +74,13 @@ def facts(pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def code(text: str) -> None:
-    """Text as it is."""
+    """Preformatted text."""
     with ui.element("pre").classes("qs-code mono"):
         ui.label(text)
 
 
 def empty(title: str, text: str, example: str = "") -> None:
-    """What to do next where there is nothing yet."""
+    """An empty state that says what to do next."""
     with box("qs-panel"), box("qs-empty"):
         with ui.element("h2"):
             ui.label(title)
@@ -91,13 +90,13 @@ def empty(title: str, text: str, example: str = "") -> None:
 
 
 def error_box(text: str) -> None:
-    """Why something cannot be shown."""
+    """An error message."""
     with box("qs-error").props('role="alert"'):
         ui.label(text)
 
 
 class Tiles:
-    """A few numbers side by side."""
+    """A row of figures."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._tiles = {}
@@ -112,11 +111,11 @@ class Tiles:
                 self._tiles[name] = (tile, value)
 
     def hide(self) -> None:
-        """Show none of them."""
+        """Hide them all."""
         self._box.set_visibility(False)
 
     def show(self, name: str, value: str, unit: str = "", tone: str = "") -> None:
-        """Show a value."""
+        """Set a value."""
         tile, shown = self._tiles[name]
         shown.set_content(f"<b>{_escaped(value)}<i>{_escaped(unit)}</i></b>")
         tile.classes(replace=f"qs-tile {tone}".strip())
@@ -127,7 +126,7 @@ def _escaped(text: str) -> str:
 
 
 class Segments:
-    """One of a few choices."""
+    """Buttons of which one is chosen."""
 
     def __init__(
         self, choices: dict[Any, str], value: Any, on_change: Callable[[Any], Any], name: str
@@ -139,7 +138,7 @@ class Segments:
         self.offer(choices)
 
     def offer(self, choices: dict[Any, str]) -> None:
-        """Change the choices."""
+        """Replace the choices."""
         if list(self._buttons) == list(choices):
             return
         self._box.clear()
@@ -158,46 +157,15 @@ class Segments:
         return self._on_change(value)
 
     def mark(self, value: Any) -> None:
-        """Show which one is chosen."""
+        """Mark one as chosen without calling `on_change`."""
         self.value = value
         for each, made in self._buttons.items():
             made.classes(add="on") if each == value else made.classes(remove="on")
             made.props(f"aria-pressed={'true' if each == value else 'false'}")
 
 
-def tabs(names: Sequence[str], render: Callable[[str], Any]) -> Callable[[], Any]:
-    """Tabs above a room that `render` fills; returns how to fill it again."""
-    chosen = {"name": names[0]}
-    bar = box("qs-tabs").props('role="tablist"')
-    room = box()
-    buttons: dict[str, Element] = {}
-
-    async def show(name: str) -> None:
-        chosen["name"] = name
-        for each, made in buttons.items():
-            made.classes(add="on") if each == name else made.classes(remove="on")
-            made.props(f"aria-selected={'true' if each == name else 'false'}")
-        room.clear()
-        with room:
-            try:
-                result = render(name)
-                if isinstance(result, Awaitable):
-                    await result
-            except QueenError as error:
-                error_box(str(error))
-
-    with bar:
-        for name in names:
-            buttons[name] = (
-                ui.element("button").props('role="tab"').on("click", lambda _, name=name: show(name))
-            )
-            with buttons[name]:
-                ui.label(name)
-    return lambda: show(chosen["name"])
-
-
 async def confirm(title: str, text: str, verb: str, *, bad: bool = True) -> bool:
-    """Ask before something is changed."""
+    """Ask the user to confirm."""
     with ui.dialog() as dialog, ui.card().classes("qs-dialog"):
         with ui.element("h2"):
             ui.label(title)
@@ -212,7 +180,7 @@ async def confirm(title: str, text: str, verb: str, *, bad: bool = True) -> bool
 
 
 class Listing:
-    """A table with a search field and pages. `load` is called when one of them changes."""
+    """A table with sorting, search and pages. `on_change` is called when one of them changes."""
 
     def __init__(
         self,
@@ -240,7 +208,7 @@ class Listing:
                 button("Next ›", lambda: self._turn(1))
 
     def query(self) -> dict[str, Any]:
-        """As parameters of a list of the API."""
+        """Return the query parameters of the API."""
         return {"limit": self.limit, "offset": self.offset, "sort": self.sort, "search": self.search or None}
 
     def show(self, rows: list[dict[str, Any]], total: int) -> None:
@@ -270,18 +238,18 @@ class Listing:
 
 
 def url(path: str, **query: Any) -> str:
-    """A page of the dashboard."""
+    """Return the URL of a page of the dashboard."""
     given = {name: value for name, value in query.items() if value is not None}
     return f"{path}?{urlencode(given)}" if given else path
 
 
 def stream_url(name: str, namespace: str) -> str:
-    """The page of a stream."""
+    """Return the URL of a stream's page."""
     return url("/stream", namespace=namespace, name=name)
 
 
 def queue_url(queue: str) -> str:
-    """The page of a queue; that of its stream for a window queue."""
+    """Return the URL of a queue's page; for a window queue, that of its stream."""
     if queue.startswith("windows:") and "/" in queue:
         namespace, _, name = queue.removeprefix("windows:").partition("/")
         return stream_url(name, namespace.replace("%2F", "/").replace("%25", "%"))
@@ -289,14 +257,14 @@ def queue_url(queue: str) -> str:
 
 
 def queue_name(queue: str) -> str:
-    """A queue as people call it: a window queue by its stream."""
+    """Return the name to show for a queue; for a window queue, that of its stream."""
     if queue.startswith("windows:") and "/" in queue:
         return queue.rpartition("/")[2]
     return queue
 
 
 def tone_of(state: str) -> str:
-    """The colour of a state."""
+    """Return the tone of a state."""
     return {
         "running": "good",
         "paused": "wait",

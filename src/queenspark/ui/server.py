@@ -1,4 +1,4 @@
-"""Run the dashboard until it is told to stop."""
+"""Run the dashboard."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .frame import MARK
 
 
 class StartError(Exception):
-    """The dashboard cannot start; the message is one sentence for people."""
+    """The dashboard cannot start; the message explains why and what to do."""
 
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -34,7 +34,7 @@ def run(settings: Settings) -> None:
     for noisy in ("httpx", "httpx2", "uvicorn.access"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     host, port = settings.ui_host, settings.ui_port
-    # Every browser has the rights of its own user: those of whoever starts the dashboard are for nobody.
+    # Each browser has the rights of its own user. The credential of this process must not be used.
     for name in ("QUEENSPARK_API_KEY", "QUEENSPARK_TOKEN"):
         os.environ.pop(name, None)
     may_be_open = settings.insecure or host in _LOOPBACK or host.startswith("127.")
@@ -74,19 +74,19 @@ def run(settings: Settings) -> None:
 
 
 def _check_exposure(settings: Settings) -> None:
-    """Refuse to let everybody on the network do everything."""
+    """Refuse to expose a broker without access control to the network."""
     try:
         with Queen(settings.url, timeout=5, retries=0, ca=settings.ca) as queen:
             is_closed = bool(queen.admin.request("GET", "me")["accessControl"])
     except NotAllowed:
         is_closed = True
     except QueenError:
-        return  # no page is shown before it is known
+        return  # no page is shown until the broker has responded
     if not is_closed:
         raise StartError(
-            f"listening on {settings.ui_host} would let everybody who reaches port {settings.ui_port} do"
-            f" everything, because the broker at {settings.url} has no access control: set"
-            " QUEENSPARK_ACCESS_CONTROL=true for it (docs/security.md has the steps), or say --insecure"
+            f"the broker at {settings.url} has no access control, so listening on {settings.ui_host} would"
+            f" let anyone who reaches port {settings.ui_port} do anything: set QUEENSPARK_ACCESS_CONTROL=true"
+            " for the broker (docs/security.md has the steps), or pass --insecure"
         )
 
 
@@ -97,8 +97,8 @@ def _certificate(settings: Settings) -> Certificate | None:
         return Certificate(settings.ui_tls_certificate, settings.ui_tls_key)
     except OSError as error:
         raise StartError(
-            f"the certificate {settings.ui_tls_certificate} with the key {settings.ui_tls_key} cannot be"
-            f" used: {error}"
+            f"cannot use the certificate {settings.ui_tls_certificate} with the key {settings.ui_tls_key}:"
+            f" {error}"
         ) from error
 
 

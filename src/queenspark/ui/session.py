@@ -1,4 +1,4 @@
-"""Where the dashboard's clients are made: the one place that knows which broker, and on whose behalf."""
+"""Sessions: the API clients of logged-in users. Only this module knows the broker and the credentials."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .feed import Feeds
 
 _TIMEOUT_SECONDS = 10.0
 _CHECK_SECONDS = 5.0
+_KNOWN_SECONDS = 2.0  # a page is sent without knowing whether the broker has access control after this long
 _ID_BYTES = 32
 COOKIES = ("queenspark_session", "__Host-queenspark_session")
 """The session cookie without and with TLS; browsers bind the second one to this host and to HTTPS."""
@@ -23,44 +24,44 @@ COOKIES = ("queenspark_session", "__Host-queenspark_session")
 class Session:
     """A client of one broker with the rights of one user, and the feeds that this user's pages share.
 
-    Without a credential it is everybody's session, which can do nothing where the broker needs one.
+    The session without a credential is shared by all browsers; a broker with access control refuses it.
     """
 
     def __init__(self, url: str, ca: Path | None = None, credential: str | None = None) -> None:
         self.url = url
-        # A page that waits for a broker is worse than one that says that it does not answer.
+        # Without retries: a page that reports a broker that is down is better than one that waits for it.
         self.queen = AsyncQueen(url, timeout=_TIMEOUT_SECONDS, retries=0, token=credential, ca=ca)
         self.feeds = Feeds(self._failed)
-        #: Who the user is; None for everybody.
+        #: The user, as the API describes them; None without a credential.
         self.me: dict[str, Any] | None = None
         self.used_at = time.monotonic()
-        #: Why it is over; a name of `login.REASONS`.
+        #: Why it ended, a key of `login.REASONS`; None while it lasts.
         self.ended: str | None = None
 
     def can(self, right: str) -> bool:
-        """Whether the user has a right to anything at all."""
+        """Whether the user has a right on at least one name."""
         return self.me is None or right in self.me["rights"]
 
     def lacks(self, right: str) -> str:
-        """Why something is not offered to the user."""
+        """Explain why an action is not available to the user."""
         name = "nobody" if self.me is None else self.me["name"]
-        return f"{name} lacks the right {right}: ask an administrator for a role or scope with it"
+        return f"{name} lacks the right {right}: ask an administrator for a role or scope that includes it"
 
     def touch(self) -> None:
-        """Note that somebody uses it, and check now and then that the credential is still good."""
+        """Record that the session is in use, and keep checking that the credential is valid."""
         self.used_at = time.monotonic()
         if self.me is not None and self.ended is None:
-            self.feeds.get("me", lambda: self.queen.admin.request("GET", "me"), _CHECK_SECONDS).look()
+            self.feeds.get("me", lambda: self.queen.admin.request("GET", "me"), _CHECK_SECONDS).watch()
 
     async def end(self, reason: str) -> None:
-        """Stop: pages that are still open can do nothing any more."""
+        """End the session; pages that are still open can do nothing more."""
         self.ended = self.ended or reason
         self.feeds.close()
         await self.queen.aclose()
 
     def _failed(self, error: QueenError) -> None:
         if isinstance(error, NotAllowed) and error.status == 401 and self.ended is None:
-            # At once: every further request would count as a failed log-in of this process.
+            # Immediately: each further request would count as a failed log-in of this process.
             self.ended = "refused" if self.me is not None else "closed"
             _ending.add(task := asyncio.get_running_loop().create_task(sessions.refused(self)))
             task.add_done_callback(_ending.discard)
@@ -70,51 +71,52 @@ _ending: set[asyncio.Task[None]] = set()
 
 
 class Configuration(NamedTuple):
-    """The broker, and how long a session lives without use."""
+    """The broker, and how long an unused session lasts."""
 
     url: str = "http://127.0.0.1:6632"
     ca: Path | None = None
     idle_seconds: float = 3600.0
-    #: Whether everybody may use the dashboard of a broker without access control.
+    #: Whether a broker without access control may be shown.
     may_be_open: bool = True
 
 
 class Sessions:
-    """The sessions of all browsers, by the random id in their cookie. Credentials are nowhere but here."""
+    """The sessions of all browsers by the random id in their cookie. Credentials are kept only here."""
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
         self._sessions: dict[str, Session] = {}
         self._everybody: Session | None = None
-        #: Whether the broker needs a credential; None while that is not known.
+        #: Whether the broker requires a credential; None until it has responded.
         self._is_closed: bool | None = None
 
     @property
     def everybody(self) -> Session:
-        """The session of all who have not logged in."""
+        """The session of browsers that have not logged in."""
         if self._everybody is None or self._everybody.ended is not None:
             self._everybody = Session(self.configuration.url, self.configuration.ca)
         return self._everybody
 
     def find(self, cookies: dict[str, str]) -> Session | None:
-        """The session of a browser, if it has one that is not over."""
+        """Return the session of a browser, or None if it has none that lasts."""
         found = self._sessions.get(id_of(cookies))
         return None if found is None or found.ended is not None else found
 
     async def is_closed(self, *, ask: bool = False) -> bool | None:
-        """Whether the broker needs a credential; None when it does not answer."""
+        """Whether the broker requires a credential; None if that is unknown because it does not respond."""
         if self._is_closed is None or ask:
             try:
-                answer = await self.everybody.queen.admin.request("GET", "me")
-                self._is_closed = bool(answer["accessControl"])
+                async with asyncio.timeout(_KNOWN_SECONDS):
+                    response = await self.everybody.queen.admin.request("GET", "me")
+                self._is_closed = bool(response["accessControl"])
             except NotAllowed:
                 self._is_closed = True
-            except QueenError:
+            except (QueenError, TimeoutError):
                 return self._is_closed
         return self._is_closed
 
     async def log_in(self, credential: str) -> str:
-        """A session for a credential; its id. Raises QueenError."""
+        """Start a session for a credential and return its id. Raises QueenError."""
         made = Session(self.configuration.url, self.configuration.ca, credential)
         try:
             made.me = await made.queen.admin.request("GET", "me")
@@ -133,14 +135,14 @@ class Sessions:
             await found.end("out")
 
     async def refused(self, session: Session) -> None:
-        """The broker does not take the credential of a session any more, or takes nobody without one."""
+        """End a session whose credential the broker rejects, or that has none where one is required."""
         if session is self._everybody:
             self._is_closed = True
         await session.end("refused")
         self._drop_ended()
 
     async def sweep(self) -> None:
-        """End the sessions that nobody uses."""
+        """End unused sessions."""
         latest = time.monotonic() - self.configuration.idle_seconds
         for each in list(self._sessions.values()):
             if each.used_at < latest:
@@ -158,7 +160,7 @@ class Sessions:
 
 
 def id_of(cookies: dict[str, str]) -> str:
-    """The id of a browser's session, empty when it has none."""
+    """Return the id of a browser's session, empty if it has none."""
     return next((cookies[name] for name in reversed(COOKIES) if name in cookies), "")
 
 
@@ -166,12 +168,12 @@ sessions = Sessions(Configuration())
 
 
 def configure(configuration: Configuration) -> None:
-    """Choose the broker."""
-    sessions.configuration = configuration  # one process shows one system
+    """Set the broker of this process."""
+    sessions.configuration = configuration
 
 
 def session() -> Session:
-    """The session of whoever looks at the page that is being made."""
+    """Return the session of the browser that the current page is for."""
     return sessions.find(dict(ui.context.client.request.cookies)) or sessions.everybody
 
 

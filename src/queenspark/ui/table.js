@@ -1,4 +1,4 @@
-// A table: cells are texts, numbers, or objects {text, href, tone, sub, hint, bar, action, mono}.
+// A table. Cells are texts, numbers, or objects {text, href, tone, sub, hint, bar, action, mono}; rows are null until loaded.
 export default {
   template: `
     <div class="qs-table-scroll">
@@ -11,7 +11,7 @@ export default {
           </th>
         </tr></thead>
         <tbody>
-          <tr v-for="(row, n) in rows" :key="row.id ?? n" :class="{picked: row.picked}">
+          <tr v-for="(row, n) in rows ?? []" :key="row.id ?? n" :class="{picked: row.picked}">
             <td v-if="selectable" class="narrow"><input type="checkbox" :checked="chosen.has(row.id)" @change="toggle(row.id)" :aria-label="'Select ' + row.id"></td>
             <td v-for="c in columns" :key="c.name" :class="[c.align || 'left', c.class]" :data-label="c.label">
               <template v-for="(cell, m) in cells(row[c.name])" :key="m">
@@ -24,14 +24,14 @@ export default {
               </template>
             </td>
           </tr>
-          <tr v-if="!rows.length" class="empty"><td :colspan="columns.length + (selectable ? 1 : 0)">{{ empty }}</td></tr>
+          <tr v-if="!rows?.length" class="empty"><td :colspan="columns.length + (selectable ? 1 : 0)">{{ rows ? empty : "Loading…" }}</td></tr>
         </tbody>
       </table>
     </div>`,
   props: { columns: Array, rows: Array, sort: String, empty: String, selectable: Boolean },
   data: () => ({ chosen: new Set() }),
   computed: {
-    all() { return this.rows.length > 0 && this.rows.every((row) => this.chosen.has(row.id)); },
+    all() { return this.rows?.length > 0 && this.rows.every((row) => this.chosen.has(row.id)); },
   },
   methods: {
     cells(value) {
@@ -47,7 +47,7 @@ export default {
     },
     toggleAll() {
       const wanted = !this.all;
-      for (const row of this.rows) wanted ? this.chosen.add(row.id) : this.chosen.delete(row.id);
+      for (const row of this.rows ?? []) wanted ? this.chosen.add(row.id) : this.chosen.delete(row.id);
       this.tell();
     },
     clear() { this.chosen = new Set(); this.tell(); },

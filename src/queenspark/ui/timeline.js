@@ -1,11 +1,11 @@
 // Windows as bars on lanes, drawn on a canvas: 30 lanes of 200 windows take a few milliseconds.
 //
-// data: {now, watermark, safe, graceMs, keys, windows: [[lane, start, end, state, count, revision, id]]}
+// data: {now, watermark, graceMs, keys, windows: [[lane, start, end, state, count, revision, id]]}
 // Times are milliseconds. A window that is not sealed has the state "open" and no id.
 const LANE = 30, HEAD = 30, FOOT = 6, ROUND = 4;
 const WORST = ["dead", "retrying", "leased", "waiting", "open", "acked", "skipped"];
 const WORDS = {
-  open: "open", waiting: "sealed, waiting", leased: "leased", acked: "acked", retrying: "failed, coming again",
+  open: "open", waiting: "sealed, waiting", leased: "leased", acked: "acked", retrying: "failed, will be retried",
   dead: "dead letter", skipped: "skipped by this group",
 };
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400].map((s) => s * 1000);
@@ -34,7 +34,7 @@ export default {
   },
   unmounted() { clearInterval(this.beat); this.sizer.disconnect(); this.theme.disconnect(); },
   methods: {
-    // What the server says
+    // Called by the server
     show(data) {
       this.skew = data.now - Date.now();
       this.shown = data;
@@ -65,13 +65,13 @@ export default {
       this.$emit("follow", on);
       this.changed();
     },
-    // Where things are
+    // Layout
     clock() { return Date.now() + this.skew; },
     gutter() { return Math.min(150, Math.max(76, this.$refs.box.clientWidth * 0.14)); },
     x(time) { return this.gutter() + ((time - this.from) / (this.to - this.from)) * (this.$refs.box.clientWidth - this.gutter()); },
     time(x) { return this.from + ((x - this.gutter()) / (this.$refs.box.clientWidth - this.gutter())) * (this.to - this.from); },
     stack(lane) {
-      // Windows that overlap lie one above the other.
+      // Overlapping windows are stacked.
       lane.bars.sort((a, b) => a.start - b.start || a.end - b.end);
       const ends = [];
       for (const bar of lane.bars) {
@@ -95,7 +95,7 @@ export default {
       }
       return null;
     },
-    // What people do
+    // Input
     wheel(event) {
       const box = this.$refs.canvas.getBoundingClientRect(), x = event.clientX - box.left;
       if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
@@ -157,7 +157,7 @@ export default {
       event.preventDefault();
     },
     walk(key) {
-      // From window to window without a pointer: [ and ] within a lane, up and down between lanes.
+      // Keyboard: [ and ] move within a lane, up and down between lanes.
       let n = this.hover?.n ?? 0, lane = this.lanes[n];
       if (!lane) return;
       let k = this.hover ? lane.bars.findIndex((b) => b.start === this.hover.start && b.end === this.hover.end) : lane.bars.length - 1;
@@ -263,7 +263,7 @@ export default {
         }
         case "waiting": fill(c.wait, 0.28); edge(c.wait); ink = c.ink; break;
         case "leased": fill(c.accent, 0.95); hatch(c.panel + "66", 9, (this.clock() / 60) % 9, 2.4); ink = "#1d1b18"; break;
-        case "acked": fill(c.good, 0.82); ink = c.panel; break;
+        case "acked": fill(c.good, 0.82); ink = "#0e2219"; break;
         case "retrying": fill(c.warn, 0.22); hatch(c.warn, 6, 0, 1.6); edge(c.warn); ink = null; break;
         case "dead": {
           fill(c.bad, 0.95);

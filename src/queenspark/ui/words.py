@@ -1,4 +1,4 @@
-"""Numbers and times as people read them."""
+"""Numbers, durations and times as text for people."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def number(value: float | None) -> str:
 
 
 def rate(value: float | None) -> str:
-    """Something a second: 0, 0.4, 12, 1,200."""
+    """A rate per second: 0, 0.4, 12, 1,200."""
     if not value:
         return "0"
     return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
@@ -37,12 +37,12 @@ def duration(seconds: float | None) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    """A duration of milliseconds."""
+    """A duration given in milliseconds."""
     return "–" if value is None else duration(value / 1000)
 
 
 def parsed(text: str | None) -> datetime | None:
-    """A time of the API."""
+    """Parse a time of the API."""
     return None if not text else datetime.fromisoformat(text)
 
 
@@ -56,7 +56,7 @@ def ago(text: str | None) -> str:
 
 
 def clock(text: str | None) -> str:
-    """The time of the day, and the date unless it is today (both in UTC)."""
+    """The time of day in UTC, with the date unless it is today."""
     time = parsed(text)
     if time is None:
         return "–"
@@ -77,12 +77,12 @@ def size(count: float | None) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """A number of things."""
+    """A count with its noun."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def shape(stream: dict[str, Any]) -> str:
-    """The windows of a stream in a few words."""
+    """Describe the windows of a stream."""
     kind = stream["windowType"]
     match kind:
         case "tumbling":

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from functools import partial
 from typing import NamedTuple
 
+from ...failed_logins import FailedLogins
 from ...settings import Settings
 from ...store import Store
 from ...store.api_keys import PREFIX
@@ -16,11 +17,13 @@ from ..errors import ApiError, not_found
 from ..http import NOBODY, Call, Caller, Right, Route
 from ..http.call import forbidden
 from .credential import credential_of, header_of, unauthorized
-from .failures import Failures
 from .known_keys import KnownKey, KnownKeys
 from .tokens import Tokens
 
 _MOST = 10_000  # cached credentials
+FREE_FAILURES = 10
+"""Failed logins of an address before it has to wait; people mistype."""
+
 _MISSING = (
     "this broker needs an API key or a token: send it as `Authorization: Bearer …`;"
     " `queenspark keys create` makes keys"
@@ -42,7 +45,7 @@ class Gate:
     def __init__(self, settings: Settings, store: Store) -> None:
         self.keys = KnownKeys(store.api_keys)
         self.tokens = Tokens(settings) if settings.jwt_enabled else None
-        self._failures = Failures()
+        self._failures = FailedLogins(FREE_FAILURES, longest_seconds=60, forgiven_seconds=300)
         self._known: OrderedDict[tuple[bytes, bytes], _Known] = OrderedDict()
 
     async def admit(self, call: Call, route: Route) -> Caller:
@@ -86,7 +89,13 @@ class Gate:
         )
 
     async def _checked(self, call: Call, credential: str) -> _Known:
-        self._failures.check(call.address)
+        if wait := self._failures.wait_seconds(call.address):
+            raise ApiError(
+                429,
+                f"too many log-ins from {call.address} have failed: try again in {wait} s",
+                "rate_limited",
+                retry_after=wait,
+            )
         try:
             if credential.startswith(f"{PREFIX}_"):
                 key = await self.keys.check(credential)
@@ -97,7 +106,7 @@ class Gate:
             return _Known(None, caller, until, self.tokens.keys.version)
         except ApiError as error:
             if error.status == 401:
-                self._failures.note(call.address)
+                self._failures.add(call.address)
             raise
 
 

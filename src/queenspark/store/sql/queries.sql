@@ -1319,9 +1319,17 @@ LEFT JOIN (
     WHERE %(sort)s IN ('openWindows', 'sealedWindows', 'late', 'dropped', 'dead', 'watermark') GROUP BY a.stream_id
 ) t ON t.stream_id = s.id
 LEFT JOIN queenspark.stream_rates r ON r.stream_id = s.id AND %(sort)s = 'rate'
+LEFT JOIN (
+    SELECT r.stream_id, extract(epoch FROM clock_timestamp() - min(f.created_at)) AS seconds
+    FROM stream_reads() r CROSS JOIN LATERAL (
+        SELECT m.created_at FROM queenspark.messages m
+        WHERE m.queue_id = r.queue_id AND (m.txid, m.id) > (r.read[1], r.read[2])
+        ORDER BY m.txid, m.id LIMIT 1) f
+    WHERE %(sort)s = 'lagSeconds' GROUP BY r.stream_id
+) b ON b.stream_id = s.id
 CROSS JOIN LATERAL (
     SELECT CASE %(sort)s WHEN 'createdAt' THEN s.created_at WHEN 'updatedAt' THEN s.updated_at END AS time,
-           coalesce(t.number, r.processed::numeric, 0) AS number,
+           coalesce(t.number, r.processed::numeric, b.seconds, 0) AS number,
            CASE %(sort)s WHEN 'name' THEN s.name ELSE s.namespace END AS text
 ) k
 WHERE s.output = 'windows' AND (%(namespace)s::text IS NULL OR s.namespace = %(namespace)s)

@@ -1,4 +1,4 @@
-"""The pages, one file each."""
+"""The pages, one module each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from . import audit, dead_letters, groups, jobs, keys, overview, queue, queues, 
 
 
 def register() -> None:
-    """Give every page its path."""
+    """Register the routes of all pages."""
     for module in (
         overview, streams, stream, queues, queue, groups, dead_letters, jobs, sql, system, keys, audit,
     ):  # fmt: skip

@@ -1,4 +1,4 @@
-"""The audit log: administrative acts, the newest first."""
+"""The audit log: administrative actions, newest first."""
 
 from __future__ import annotations
 
@@ -14,37 +14,38 @@ from ..words import clock
 _COLUMNS: list[dict[str, Any]] = [
     {"name": "at", "label": "When (UTC)"},
     {"name": "caller", "label": "Who"},
-    {"name": "action", "label": "What", "class": "mono"},
-    {"name": "subject", "label": "Of what"},
-    {"name": "address", "label": "From where", "class": "mono"},
+    {"name": "action", "label": "Action", "class": "mono"},
+    {"name": "subject", "label": "Subject"},
+    {"name": "address", "label": "Address", "class": "mono"},
     {"name": "status", "label": "Status", "align": "right"},
 ]
 
 
 def register() -> None:
-    """Give the page its path."""
+    """Register the route."""
     ui.page("/audit")(_page)
 
 
 async def _page() -> None:
-    frame = Frame("Audit log", "/audit", "Administrative acts: who, what, when, from where.")
+    frame = Frame("Audit log", "/audit", "Administrative actions: who, what, when, from where.")
     queen = frame.session.queen
     with frame.body:
-        listing = Listing(_COLUMNS, sort="at", empty_text="No act is noted.")
+        listing = Listing(_COLUMNS, sort="at", empty_text="No action matches.")
     with frame.actions:
-        field("Acts of", on_change=listing.find)
+        field("Actions of", on_change=listing.find)
 
-    async def fetch(asked: tuple[Any, ...]) -> Any:
-        _, limit, offset, caller = asked
+    async def fetch(key: tuple[Any, ...]) -> Any:
+        _, limit, offset, caller = key
         query = {"limit": limit, "offset": offset, "caller": caller or None}
         return await queen.admin.request("GET", "audit", query=query)
 
     def show(answer: dict[str, Any]) -> None:
         listing.show([_row(act) for act in answer["acts"]], answer["total"])
 
-    listing.on_change = await frame.live(
+    live = await frame.live(
         lambda: ("audit", listing.limit, listing.offset, listing.search), fetch, show, 2.0
     )
+    listing.on_change = live.refresh
 
 
 def _row(act: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Dead letters: what groups gave up, to be retried or deleted."""
+"""Dead letters: messages and windows that a group gave up on, to retry or delete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..words import ago, number, plural
 
 _ROWS = 50
 _COLUMNS: list[dict[str, Any]] = [
-    {"name": "error", "label": "Why", "class": "wrap"},
+    {"name": "error", "label": "Error", "class": "wrap"},
     {"name": "queue", "label": "Queue or stream"},
     {"name": "group", "label": "Group"},
     {"name": "partition", "label": "Partition or key"},
@@ -26,7 +26,7 @@ _COLUMNS: list[dict[str, Any]] = [
 
 
 def register() -> None:
-    """Give the page its path."""
+    """Register the route."""
     ui.page("/dead-letters")(_page)
 
 
@@ -35,12 +35,10 @@ async def _page(queue: str = "", group: str = "") -> None:
 
 
 class _DeadLettersPage:
-    """The dead letters that a filter chooses."""
+    """The dead letters that match a filter."""
 
     def __init__(self, queue: str, group: str) -> None:
-        self.frame = Frame(
-            "Dead letters", "/dead-letters", "Messages and windows that a group gave up. They are kept."
-        )
+        self.frame = Frame("Dead letters", "/dead-letters", "Messages and windows that a group gave up on.")
         self.queen = self.frame.session.queen
         self.filter = {"queue": queue, "consumerGroup": group, "from": "", "to": ""}
         self.offset = 0
@@ -63,17 +61,17 @@ class _DeadLettersPage:
                 with box("right"):
                     button("Retry", lambda: self._bulk("retry"), kind="main", right="queue:admin")
                     button("Delete", lambda: self._bulk("delete"), kind="bad", right="queue:admin")
-            self.table = Table(_COLUMNS, empty="No dead letters. Nothing was given up.", selectable=True)
+            self.table = Table(_COLUMNS, empty="No dead letters.", selectable=True)
             with box("qs-pager"):
                 button("‹ Newer", lambda: self._turn(-1))
                 button("Older ›", lambda: self._turn(1))
-        self.again = await self.frame.live(self._question, self._fetch, self._show)
+        self.live = await self.frame.live(self._key, self._fetch, self._show)
 
-    def _question(self) -> tuple[Any, ...]:
+    def _key(self) -> tuple[Any, ...]:
         return ("dlq", *self.filter.items(), ("limit", _ROWS), ("offset", self.offset))
 
-    async def _fetch(self, question: tuple[Any, ...]) -> Any:
-        query = {name: value or None if value != 0 else 0 for name, value in question[1:]}
+    async def _fetch(self, key: tuple[Any, ...]) -> Any:
+        query = {name: value or None if value != 0 else 0 for name, value in key[1:]}
         return await self.queen.admin.request("GET", "dlq", query=query)
 
     def _show(self, answer: dict[str, Any]) -> None:
@@ -84,7 +82,7 @@ class _DeadLettersPage:
             [
                 {
                     "id": id_,
-                    "error": letter["errorMessage"] or "no reason was given",
+                    "error": letter["errorMessage"] or "no error was given",
                     "queue": link(queue_name(letter["queue"]), queue_url(letter["queue"])),
                     "group": link(letter["consumerGroup"], url("/group", name=letter["consumerGroup"])),
                     "partition": letter["partition"],
@@ -102,19 +100,21 @@ class _DeadLettersPage:
 
     async def _choose(self, name: str, text: str) -> None:
         self.filter[name], self.offset = text, 0
-        await self.again()
+        await self.live.refresh()
 
     async def _turn(self, by: int) -> None:
         offset = self.offset + by * _ROWS
         if 0 <= offset < max(1, self.total):
             self.offset = offset
-            await self.again()
+            await self.live.refresh()
 
     async def _bulk(self, verb: str) -> None:
-        """Retry or delete those that are selected, or else all that match."""
+        """Retry or delete the selected dead letters, or all that match if none is selected."""
         chosen = [self.rows[id_] for id_ in self.table.selected if id_ in self.rows]
         if not chosen and not (self.filter["queue"] or self.filter["consumerGroup"]):
-            ui.notify("Select dead letters, or give a queue or group to mean all of its own.", type="warning")
+            ui.notify(
+                "Select dead letters, or filter by queue or group to act on all that match.", type="warning"
+            )
             return
         what = plural(len(chosen) or self.total, "dead letter")
         text = (
@@ -138,11 +138,11 @@ class _DeadLettersPage:
                 count += int((await self.queen.admin.request(method, *path, query=query))["count"])
             return count
 
-        done = "will come again" if verb == "retry" else "deleted"
-        if await act(work(), lambda count: f"{plural(count, 'dead letter')} {done}."):
+        done = "Retrying" if verb == "retry" else "Deleted"
+        if await act(work(), lambda count: f"{done} {plural(count, 'dead letter')}."):
             self.table.selected = []
             self.table.run_method("clear")
-            await self.again()
+            await self.live.refresh()
 
 
 def _id(letter: dict[str, Any]) -> str:

@@ -1,15 +1,15 @@
-"""Consumer groups: all of them, and one with the partitions that it reads."""
+"""Consumer groups: the list, and one group with its partitions."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from nicegui import ui
 
 from ..components import Table, action, badge, link
 from ..frame import Frame, act
-from ..parts import Listing, Tiles, box, button, confirm, field, panel, queue_name, queue_url, url
+from ..parts import Listing, Tiles, confirm, field, panel, queue_name, queue_url, url
+from ..seek import ask_position
 from ..words import ago, clock, duration, number
 
 _COLUMNS: list[dict[str, Any]] = [
@@ -25,30 +25,33 @@ _COLUMNS: list[dict[str, Any]] = [
 
 
 def register() -> None:
-    """Give the pages their paths."""
+    """Register the routes."""
     ui.page("/groups")(_list_page)
     ui.page("/group")(_group_page)
 
 
 async def _list_page() -> None:
-    frame = Frame("Groups", "/groups", "Consumers that share the work on a queue or stream.")
+    frame = Frame(
+        "Groups", "/groups", "Consumers that share the messages of a queue or the windows of a stream."
+    )
     queen = frame.session.queen
     with frame.body:
         listing = Listing(
             _COLUMNS,
             sort="-lag",
-            empty_text="No group yet. One begins with the first pop or poll that names it.",
+            empty_text="No groups yet. The first pop or poll that names a group creates it.",
         )
     with frame.actions:
         field("Search groups", on_change=listing.find)
 
-    async def fetch(asked: tuple[Any, ...]) -> Any:
-        return await queen.admin.request("GET", "consumer-groups", query=dict(asked[1:]))
+    async def fetch(key: tuple[Any, ...]) -> Any:
+        return await queen.admin.request("GET", "consumer-groups", query=dict(key[1:]))
 
     def show(answer: dict[str, Any]) -> None:
         listing.show([_row(group) for group in answer["consumerGroups"]], answer["total"])
 
-    listing.on_change = await frame.live(lambda: ("groups", *listing.query().items()), fetch, show)
+    live = await frame.live(lambda: ("groups", *listing.query().items()), fetch, show)
+    listing.on_change = live.refresh
 
 
 def _row(group: dict[str, Any]) -> dict[str, Any]:
@@ -74,42 +77,32 @@ async def _group_page(name: str) -> None:
 
     async def change(verb: str, queue: str) -> None:
         if verb == "delete":
-            text = f"It loses its position on {queue_name(queue)}; a pop makes it again, from its start."
+            text = f"It loses its position on {queue_name(queue)}. The next pop creates it again."
             if await confirm(f"Delete group {name}?", text, "Delete"):
-                await act(queen.admin.delete_group(name, queue=queue), f"{name} is deleted.")
+                await act(queen.admin.delete_group(name, queue=queue), f"Deleted {name}.")
                 ui.navigate.to("/groups")
             return
-        with ui.dialog() as dialog, ui.card().classes("qs-dialog"):
-            with ui.element("h2"):
-                ui.label(f"Seek {name} on {queue_name(queue)}")
-            with ui.element("p"):
-                ui.label("Leases are revoked, and acks from before are refused.")
-            time = field("Time", datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-            with box("row"):
-                button("Cancel", dialog.close)
-                button("To the beginning", lambda: dialog.submit("beginning"))
-                button("To the end", lambda: dialog.submit("end"))
-                button("To this time", lambda: dialog.submit("time"), kind="main")
-        to = await dialog
-        given = time.value
-        dialog.delete()
-        if to is not None:
-            where = given if to == "time" else to
-            await act(queen.queue(queue).group(name).seek(where), f"{name} goes on from {where}.")
-            await again()
+        where = await ask_position(
+            f"Seek {name} on {queue_name(queue)}",
+            "Leases are revoked, and acks of earlier leases are refused.",
+        )
+        if where is not None:
+            await act(queen.queue(queue).group(name).seek(where), f"{name} continues from {where}.")
+            await live.refresh()
 
     with frame.body:
         tiles = Tiles(("Lag", "In flight", "Leases", "Queues and streams"))
-        with panel("Reads", flush=True):
+        with panel("Queues and streams", flush=True):
             reads = Table(
                 [
-                    *({**column, "sort": False} for column in _COLUMNS[1:]),
+                    {"name": "queue", "label": "Name"},
+                    *({**column, "sort": False} for column in _COLUMNS[2:]),
                     {"name": "act", "label": "", "align": "right"},
                 ],
                 on_action=change,
             )
         ui.element("div").style("height: 16px")
-        with panel("Leases and partitions", flush=True, about="those with work in flight first"):
+        with panel("Leases and partitions", flush=True, about="leased ones first"):
             places = Table(
                 [
                     {"name": "partition", "label": "Partition"},
@@ -120,7 +113,7 @@ async def _group_page(name: str) -> None:
                     {"name": "handed", "label": "Handed out", "align": "right"},
                     {"name": "acked", "label": "Last ack", "align": "right"},
                 ],
-                empty="It has not read any partition yet.",
+                empty="The group has not read a partition yet.",
             )
 
     def show(answer: dict[str, Any]) -> None:
@@ -146,7 +139,7 @@ async def _group_page(name: str) -> None:
         rows.sort(key=lambda row: (-row[1]["leased"], -row[1]["handedOut"], row[1]["partition"]))
         places.show([_place(queue, place) for queue, place in rows[:50]])
 
-    again = await frame.live(
+    live = await frame.live(
         ("group", name),
         lambda _: queen.admin.request("GET", "consumer-groups", name, query={"limit": 200}),
         show,
@@ -157,7 +150,7 @@ def _place(queue: str, place: dict[str, Any]) -> dict[str, Any]:
     if place["leased"]:
         state = badge("leased", "accent")
     elif place["handedOut"]:
-        state = badge("coming again", "warn")
+        state = badge("will be retried", "warn")
     elif place["availableAt"]:
         state = badge("has work", "wait")
     else:

@@ -1,7 +1,8 @@
-"""SQL jobs: all of them, and one with its statement, columns and troubles."""
+"""SQL jobs: the list, and one job with its statement, columns and problems."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,12 +21,12 @@ from ..parts import (
     field,
     panel,
     queue_url,
-    tabs,
     tone_of,
     url,
 )
-from ..words import ago, clock, duration, number, rate
-from .stream import explanation
+from ..tabs import Tab, Tabs
+from ..words import clock, duration, number, rate
+from . import explanation, records
 
 _EXAMPLE = "CREATE STREAM pages AS SELECT page, COUNT(*) AS n FROM clicks GROUP BY page;"
 _COLUMNS: list[dict[str, Any]] = [
@@ -42,7 +43,7 @@ _COLUMNS: list[dict[str, Any]] = [
 
 
 def register() -> None:
-    """Give the pages their paths."""
+    """Register the routes."""
     ui.page("/jobs")(_list_page)
     ui.page("/job")(_job_page)
 
@@ -52,25 +53,25 @@ def _full_name(job: dict[str, Any]) -> str:
 
 
 async def _list_page() -> None:
-    frame = Frame("Jobs", "/jobs", "SQL queries that run until they are dropped; their rows are messages.")
+    frame = Frame("Jobs", "/jobs", "Continuous SQL queries; their rows are messages of a queue.")
     queen = frame.session.queen
 
     async def change(verb: str, name: str) -> None:
         await control(frame, name, verb)
-        await again()
+        await live.refresh()
 
     with frame.body:
         listing = Listing(_COLUMNS, sort="name", empty_text="No job matches.", on_action=change)
         nothing = ui.element("div")
         with nothing:
-            empty("There is no job yet", "Write one on the page SQL:", _EXAMPLE)
+            empty("No jobs yet", "Write one on the SQL page:", _EXAMPLE)
     nothing.set_visibility(False)
     with frame.actions:
         field("Search jobs", on_change=listing.find)
         button("New job", lambda: ui.navigate.to("/sql"), kind="main", right="job:admin")
 
-    async def fetch(asked: tuple[Any, ...]) -> Any:
-        return await queen.admin.request("GET", "jobs", query=dict(asked[1:]))
+    async def fetch(key: tuple[Any, ...]) -> Any:
+        return await queen.admin.request("GET", "jobs", query=dict(key[1:]))
 
     def show(answer: dict[str, Any]) -> None:
         listing.show([_row(job) for job in answer["jobs"]], answer["total"])
@@ -78,13 +79,14 @@ async def _list_page() -> None:
         nothing.set_visibility(is_empty)
         listing.panel.set_visibility(not is_empty)
 
-    again = listing.on_change = await frame.live(lambda: ("jobs", *listing.query().items()), fetch, show)
+    live = await frame.live(lambda: ("jobs", *listing.query().items()), fetch, show)
+    listing.on_change = live.refresh
 
 
 async def control(frame: Frame, name: str, verb: str) -> bool:
     """Pause, resume or restart a job."""
-    said = {"pause": "is paused", "resume": "goes on", "restart": "tries again"}[verb]
-    return await act(frame.session.queen.admin.request("POST", "jobs", name, verb), f"{name} {said}.")
+    done = {"pause": "Paused", "resume": "Resumed", "restart": "Restarted"}[verb]
+    return await act(frame.session.queen.admin.request("POST", "jobs", name, verb), f"{done} {name}.")
 
 
 def _verbs(state: str) -> list[str]:
@@ -147,16 +149,17 @@ class _JobPage:
                         [{"name": "name", "label": "Name"}, {"name": "type", "label": "Type"}]
                     )
             ui.element("div").style("height: 20px")
-            self.show_tab = tabs(("Explain", "Dead records", "Late records", "Rows"), self._tab)
-        self.again = await self.frame.live(
-            ("job", self.name), lambda _: self.queen.admin.request("GET", "jobs", self.name), self._show
-        )
-        await self.show_tab()
+            self.tabs = Tabs(self.frame, self._tabs())
+        self.live = await self.frame.live(("job", self.name), lambda _: self._describe(), self._show)
+        await self.tabs.start()
+
+    async def _describe(self) -> Any:
+        return await self.queen.admin.request("GET", "jobs", self.name)
 
     def _show(self, job: dict[str, Any]) -> None:
         before, self.job = self.job, job
         self.frame.about.text = (
-            f"version {job['version']} · rows go to the queue {job['queue']} · {job['rows']}"
+            f"version {job['version']} · writes to the queue {job['queue']} · {job['rows']} rows"
         )
         tone = {"failed": "bad", "paused": "warn"}.get(job["state"], "")
         show = self.tiles.show
@@ -185,46 +188,42 @@ class _JobPage:
 
     async def _control(self, verb: str) -> None:
         await control(self.frame, self.name, verb)
-        await self.again()
+        await self.live.refresh()
 
     async def _drop(self) -> None:
-        text = f"Its rows in the queue {self.job.get('queue', self.name)} go with it."
+        text = f"Its rows in the queue {self.job.get('queue', self.name)} are deleted with it."
         if await confirm(f"Drop the job {self.name}?", text, "Drop") and await act(
-            self.queen.admin.request("DELETE", "jobs", self.name), f"{self.name} is dropped."
+            self.queen.admin.request("DELETE", "jobs", self.name), f"Dropped {self.name}."
         ):
             ui.navigate.to("/jobs")
 
-    async def _tab(self, name: str) -> None:
-        if name == "Explain":
-            explanation(await self.queen.admin.request("GET", "jobs", self.name, "explain"))
-        elif name == "Rows":
-            link_to = queue_url(self.job.get("queue", self.name))
-            ui.link(f"Browse the rows in the queue {self.job.get('queue', self.name)}", link_to).classes(
+    def _tabs(self) -> tuple[Tab, ...]:
+        key = ("job", self.name)
+
+        async def read(kind: str) -> Any:
+            return (await self.queen.admin.request("GET", "jobs", self.name, kind))[kind]
+
+        return (
+            Tab(
+                "Explain",
+                (*key, "explain"),
+                lambda: self.queen.admin.request("GET", "jobs", self.name, "explain"),
+                explanation.build,
+            ),
+            Tab("Dead records", (*key, "dead"), partial(read, "dead"), partial(records.build, "dead")),
+            Tab("Late records", (*key, "late"), partial(read, "late"), partial(records.build, "late")),
+            Tab("Rows", key, self._describe, _build_rows),
+        )
+
+
+def _build_rows() -> Callable[[dict[str, Any]], None]:
+    room = panel()
+
+    def show(job: dict[str, Any]) -> None:
+        room.clear()
+        with room:
+            ui.link(f"Browse the rows in the queue {job['queue']}", queue_url(job["queue"])).classes(
                 "qs-link"
             )
-        else:
-            kind = "dead" if name == "Dead records" else "late"
-            rows = (await self.queen.admin.request("GET", "jobs", self.name, kind))[kind]
-            with panel(flush=True):
-                Table(
-                    [
-                        {"name": "key", "label": "Key"},
-                        {"name": "queue", "label": "Queue"},
-                        {"name": "seen", "label": "Seen", "align": "right"},
-                        {"name": "why", "label": "Reason" if kind == "dead" else "Time", "class": "wrap"},
-                    ],
-                    empty=f"No {kind} records.",
-                ).show(
-                    [
-                        {
-                            "id": number_,
-                            "key": row["key"],
-                            "queue": row["queue"] or "–",
-                            "seen": ago(row["seenAt"]),
-                            "why": row["reason"] or "no usable event time"
-                            if kind == "dead"
-                            else clock(row["time"]),
-                        }
-                        for number_, row in enumerate(rows)
-                    ]
-                )
+
+    return show

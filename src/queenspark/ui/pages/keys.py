@@ -1,4 +1,4 @@
-"""API keys: all of them, a new one, and the end of one."""
+"""API keys: the list, and creating and revoking them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _COLUMNS: list[dict[str, Any]] = [
     {"name": "state", "label": "State"},
     {"name": "used", "label": "Last use", "align": "right"},
     {"name": "expires", "label": "Expires (UTC)", "align": "right"},
-    {"name": "createdAt", "label": "Made", "align": "right", "sort": True},
+    {"name": "createdAt", "label": "Created", "align": "right", "sort": True},
     {"name": "act", "label": "", "align": "right"},
 ]
 _ROLES = {"": "No role", "read-only": "read-only", "read-write": "read-write", "admin": "admin"}
 
 
 def register() -> None:
-    """Give the page its path."""
+    """Register the route."""
     ui.page("/keys")(_page)
 
 
@@ -35,10 +35,10 @@ async def _page() -> None:
     queen = frame.session.queen
 
     async def revoke(_: str, id_: str) -> None:
-        text = f"Whoever uses the key {id_} is refused within five seconds. That cannot be undone."
+        text = f"Requests with the key {id_} are refused within five seconds. This cannot be undone."
         if await confirm("Revoke the key?", text, "Revoke"):
-            await act(queen.admin.request("DELETE", "keys", id_), "The key is revoked.")
-            await again()
+            await act(queen.admin.request("DELETE", "keys", id_), "Revoked the key.")
+            await live.refresh()
 
     async def create() -> None:
         wanted = await _ask()
@@ -49,7 +49,7 @@ async def _page() -> None:
         except QueenError as error:
             ui.notify(str(error), type="negative", multi_line=True, timeout=8000, close_button="Close")
             return
-        await again()
+        await live.refresh()
         await _show_secret(made["name"], made["key"])
 
     with frame.body:
@@ -58,24 +58,25 @@ async def _page() -> None:
         field("Search keys", on_change=listing.find)
         button("New key", create, kind="main")
 
-    async def fetch(asked: tuple[Any, ...]) -> Any:
-        return await queen.admin.request("GET", "keys", query=dict(asked[1:]))
+    async def fetch(key: tuple[Any, ...]) -> Any:
+        return await queen.admin.request("GET", "keys", query=dict(key[1:]))
 
     def show(answer: dict[str, Any]) -> None:
         listing.show([_row(key) for key in answer["keys"]], answer["total"])
 
-    again = listing.on_change = await frame.live(lambda: ("keys", *listing.query().items()), fetch, show, 2.0)
+    live = await frame.live(lambda: ("keys", *listing.query().items()), fetch, show, 2.0)
+    listing.on_change = live.refresh
 
 
 async def _ask() -> dict[str, Any] | None:
-    """A form for a new key; None when it was left."""
+    """Return the key that the user describes; None if they cancel."""
     with ui.dialog() as dialog, ui.card().classes("qs-dialog"):
         with ui.element("h2"):
             ui.label("New API key")
         name = field("Name").classes("wide")
         role = ui.select(_ROLES, value="").props('outlined dense aria-label="Role"').classes("qs-field wide")
         scopes = field("Scopes, such as queue:orders.*:push, stream:shop/*:consume").classes("wide")
-        expires = field("Expires, such as 2027-01-31T00:00:00Z (never, if empty)").classes("wide")
+        expires = field("Expires, such as 2027-01-31T00:00:00Z (empty: never)").classes("wide")
         with box("row"):
             button("Cancel", dialog.close)
             button("Create", lambda: dialog.submit(True), kind="main")
@@ -96,11 +97,11 @@ async def _show_secret(name: str, secret: str) -> None:
         with ui.element("h2"):
             ui.label(f"The key {name}")
         with ui.element("p"):
-            ui.label("Copy it now: it is not shown again.")
+            ui.label("Copy it now. It is not shown again.")
         with ui.element("pre").classes("qs-secret mono"):
             shown = ui.label(secret)
         with box("row"):
-            button("I have it", lambda: dialog.submit(True), kind="main")
+            button("Done", lambda: dialog.submit(True), kind="main")
     await dialog
     shown.text = ""
     dialog.delete()
@@ -109,7 +110,7 @@ async def _show_secret(name: str, secret: str) -> None:
 def _row(key: dict[str, Any]) -> dict[str, Any]:
     expires = parsed(key["expiresAt"])
     is_over = expires is not None and expires <= datetime.now(UTC)
-    state = "revoked" if key["revokedAt"] else "expired" if is_over else "good"
+    state = "revoked" if key["revokedAt"] else "expired" if is_over else "active"
     return {
         "id": key["id"],
         "name": {"text": key["name"], "sub": key["id"]},
@@ -117,9 +118,9 @@ def _row(key: dict[str, Any]) -> dict[str, Any]:
             *([badge(key["role"], "accent")] if key["role"] else []),
             {"text": ", ".join(key["scopes"] or []), "mono": True},
         ],
-        "state": badge(state, {"good": "good", "revoked": "bad"}.get(state, "calm")),
+        "state": badge(state, {"active": "good", "revoked": "bad"}.get(state, "calm")),
         "used": ago(key["lastUsedAt"]),
         "expires": clock(key["expiresAt"]) if key["expiresAt"] else "never",
         "createdAt": {"text": ago(key["createdAt"]), "sub": f"by {key['createdBy']}"},
-        "act": [action("Revoke", "revoke", tone="bad")] if state == "good" else "",
+        "act": [action("Revoke", "revoke", tone="bad")] if state == "active" else "",
     }

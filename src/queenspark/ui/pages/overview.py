@@ -1,4 +1,4 @@
-"""The overview: what happens now, and what needs attention."""
+"""The overview: current rates, and a list of problems."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _SIGNS = {"error": "◆", "warning": "▲", "notice": "●"}
 
 
 def register() -> None:
-    """Give the page its path."""
+    """Register the route."""
     ui.page("/")(_page)
 
 
 async def _page() -> None:
-    frame = Frame("Overview", "/", "Everything that happens, as it happens.")
+    frame = Frame("Overview", "/", "Throughput, lag and problems, live.")
     queen = frame.session.queen
     with frame.body:
         tiles = Tiles(
@@ -46,12 +46,12 @@ async def _page() -> None:
         with box("qs-grid side first-last"):
             with box("qs-grid") as charted:
                 charts = [
-                    _chart("Messages", "a second, the last 15 minutes", _RATES, "/s"),
-                    _chart("Windows", "a second", _WINDOWS, "/s"),
+                    _chart("Messages", "per second, last 15 minutes", _RATES, "/s"),
+                    _chart("Windows", "per second", _WINDOWS, "/s"),
                 ]
                 with box("qs-grid two"):
-                    charts.append(_chart("Waiting", "", _LAG, ""))
-                    charts.append(_chart("Clock", "seconds", _CLOCK, "s"))
+                    charts.append(_chart("Lag", "", _LAG, ""))
+                    charts.append(_chart("Delay", "seconds", _CLOCK, "s"))
             with box("qs-grid"):
                 with panel("Needs attention"):
                     attention = box("qs-attention")
@@ -88,7 +88,7 @@ async def _page() -> None:
                         ui.label(ago(item["since"]) if item["since"] else "")
             if not items:
                 with box("qs-calm"):
-                    ui.label("Nothing: everything is as it should be.")
+                    ui.label("No problems.")
 
     def show_running(found: dict[str, Any]) -> None:
         running.clear()
@@ -97,7 +97,7 @@ async def _page() -> None:
         with running, ui.element("dl").classes("qs-facts"):
             for name, value in (
                 ("Brokers", ", ".join(each["address"] or each["name"] for each in found["brokers"]) or "–"),
-                ("Pipeline", leading[0]["name"].rpartition(":")[0] if leading else "none leads"),
+                ("Pipeline", leading[0]["name"].rpartition(":")[0] if leading else "none is leading"),
                 ("Standbys", str(standing)),
                 (
                     "PostgreSQL",

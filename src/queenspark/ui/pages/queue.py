@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -21,10 +22,10 @@ from ..parts import (
     facts,
     field,
     panel,
-    tabs,
     tone_of,
     url,
 )
+from ..tabs import Tab, Tabs
 from ..words import ago, clock, number
 
 _STATES = {
@@ -39,7 +40,7 @@ _SHORT = 90  # characters of a payload in a row
 
 
 def register() -> None:
-    """Give the page its path."""
+    """Register the route."""
     ui.page("/queue")(_page)
 
 
@@ -58,7 +59,6 @@ class _QueuePage:
         self.partition = ""
         self.since = ""
         self.offset = 0
-        self.detail: dict[str, Any] = {}
         self.messages: dict[str, dict[str, Any]] = {}
 
     async def build(self) -> None:
@@ -70,17 +70,24 @@ class _QueuePage:
             self.tiles = Tiles(("Messages", "Pending", "Leased", "Partitions", "Groups"))
             self._messages_panel()
             ui.element("div").style("height: 20px")
-            self.show_tab = tabs(("Groups", "Partitions", "Options"), self._tab)
+            self.tabs = Tabs(self.frame, self._tabs())
         self._drawer = box("qs-drawer").props('role="dialog" aria-label="Message"')
         self._drawer.set_visibility(False)
         ui.keyboard(on_key=lambda event: self._drawer.set_visibility(False) if event.key.escape else None)
-        self.again = await self.frame.live(
-            ("queue", self.name),
-            lambda _: self.queen.admin.request("GET", "resources", "queues", self.name, query={"limit": 100}),
-            self._show,
+        self.live = await self.frame.live(("queue", self.name), lambda _: self._describe(), self._show)
+        self.live_messages = await self.frame.live(self._key, self._fetch, self._show_messages)
+        await self.tabs.start()
+
+    async def _describe(self) -> Any:
+        return await self.queen.admin.request("GET", "resources", "queues", self.name, query={"limit": 100})
+
+    def _tabs(self) -> tuple[Tab, ...]:
+        key = ("queue", self.name)
+        return (
+            Tab("Groups", key, self._describe, _build_groups),
+            Tab("Partitions", key, self._describe, _build_partitions),
+            Tab("Options", key, self._describe, _build_options),
         )
-        self.again_messages = await self.frame.live(self._question, self._fetch, self._show_messages)
-        await self.show_tab()
 
     def _messages_panel(self) -> None:
         with panel(flush=True):
@@ -88,7 +95,7 @@ class _QueuePage:
                 ui.label("Messages")
                 with box("right"):
                     field("Partition", on_change=self._of_partition).style("width: 130px")
-                    field("Since, such as 2026-01-31", on_change=self._of_time).style("width: 190px")
+                    field("Pushed since, such as 2026-01-31", on_change=self._of_time).style("width: 230px")
                     Segments(_STATES, None, self._of_state, "State")
             self.table = Table(
                 [
@@ -96,21 +103,21 @@ class _QueuePage:
                     {"name": "status", "label": "State"},
                     {"name": "partition", "label": "Partition"},
                     {"name": "created", "label": "Pushed", "align": "right"},
-                    {"name": "look", "label": "", "align": "right"},
+                    {"name": "open", "label": "", "align": "right"},
                 ],
                 empty="No message matches. Push one with the button above, or with `queenspark push`.",
-                on_action=self._look,
+                on_action=self._open,
             )
             with box("qs-pager"):
                 self.where = ui.label()
                 button("‹ Newer", lambda: self._turn(-1))
                 button("Older ›", lambda: self._turn(1))
 
-    def _question(self) -> tuple[Any, ...]:
+    def _key(self) -> tuple[Any, ...]:
         return ("messages", self.name, self.partition, self.state, self.since, self.offset)
 
-    async def _fetch(self, question: tuple[Any, ...]) -> Any:
-        _, name, partition, state, since, offset = question
+    async def _fetch(self, key: tuple[Any, ...]) -> Any:
+        _, name, partition, state, since, offset = key
         query = {
             "queue": name,
             "partition": partition or None,
@@ -136,7 +143,7 @@ class _QueuePage:
                     "status": badge(message["status"].replace("_", " "), tone_of(message["status"])),
                     "partition": message["partition"],
                     "created": ago(message["createdAt"]),
-                    "look": action("Open", "open"),
+                    "open": action("Open", "open"),
                 }
                 for message in found[:_ROWS]
             ]
@@ -144,24 +151,23 @@ class _QueuePage:
 
     async def _of_partition(self, text: str) -> None:
         self.partition, self.offset = text, 0
-        await self.again_messages()
+        await self.live_messages.refresh()
 
     async def _of_time(self, text: str) -> None:
         self.since, self.offset = text, 0
-        await self.again_messages()
+        await self.live_messages.refresh()
 
     async def _of_state(self, state: str | None) -> None:
         self.state, self.offset = state, 0
-        await self.again_messages()
+        await self.live_messages.refresh()
 
     async def _turn(self, by: int) -> None:
         offset = self.offset + by * _ROWS
         if offset >= 0 and (by < 0 or self.has_more):
             self.offset = offset
-            await self.again_messages()
+            await self.live_messages.refresh()
 
     def _show(self, detail: dict[str, Any]) -> None:
-        self.detail = detail
         about = [text for text in (detail["namespace"], detail["task"]) if text]
         self.frame.about.text = " · ".join([*about, f"created {ago(detail['createdAt'])}"])
         counts = detail["messages"]
@@ -171,48 +177,7 @@ class _QueuePage:
         self.tiles.show("Partitions", number(detail["partitionCount"]))
         self.tiles.show("Groups", number(len(detail["consumerGroups"])))
 
-    def _tab(self, name: str) -> None:
-        if name == "Options":
-            with panel():
-                facts([(option, str(value)) for option, value in self.detail.get("options", {}).items()])
-            return
-        with panel(flush=True):
-            if name == "Groups":
-                Table(
-                    [
-                        {"name": "name", "label": "Group"},
-                        {"name": "lag", "label": "Lag", "align": "right"},
-                        {"name": "processing", "label": "Leased", "align": "right"},
-                        {"name": "oldest", "label": "Oldest unacked", "align": "right"},
-                    ],
-                    empty="No group has read this queue yet: queen.queue(name).group(group).consume(…)",
-                ).show(
-                    [
-                        {
-                            "id": group["name"],
-                            "name": link(group["name"], url("/group", name=group["name"])),
-                            "lag": number(group["lag"]),
-                            "processing": number(group["processing"]),
-                            "oldest": ago(group["oldest"]) if group["oldest"] else "–",
-                        }
-                        for group in self.detail.get("consumerGroups", [])
-                    ]
-                )
-            else:
-                Table(
-                    [
-                        {"name": "name", "label": "Partition"},
-                        {"name": "created", "label": "Created", "align": "right"},
-                    ],
-                    empty="No partition yet.",
-                ).show(
-                    [
-                        {"id": each["id"], "name": each["name"], "created": ago(each["createdAt"])}
-                        for each in self.detail.get("partitions", [])
-                    ]
-                )
-
-    async def _look(self, _: str, id_: str) -> None:
+    async def _open(self, _: str, id_: str) -> None:
         message = self.messages.get(id_)
         if message is None:
             return
@@ -252,30 +217,30 @@ class _QueuePage:
                         ui.label(clock(trace["createdAt"]))
                     code(_json(trace["data"], 2))
             if not traces:
-                ui.label("No traces were noted for this message.").classes("soft")
+                ui.label("No traces for this message.").classes("soft")
             with box().style("display: flex; gap: 8px"):
                 if message["status"] == "dead_letter":
                     button(
                         "Retry",
-                        lambda: self._change("POST", (*path, "retry"), "It will come again."),
+                        lambda: self._change("POST", (*path, "retry"), "Retrying the message."),
                         right="queue:admin",
                     )
                 button("Delete message", lambda: self._remove(path), kind="bad", right="queue:admin")
 
     async def _remove(self, path: tuple[str, ...]) -> None:
-        if await confirm("Delete this message?", "It is gone for every group.", "Delete"):
-            await self._change("DELETE", path, "The message is deleted.")
+        if await confirm("Delete this message?", "No group will get it any more.", "Delete"):
+            await self._change("DELETE", path, "Deleted the message.")
 
     async def _change(self, method: str, path: tuple[str, ...], done: str) -> None:
         if await act(self.queen.admin.request(method, "messages", *path), done):
             self._drawer.set_visibility(False)
-            await self.again_messages()
+            await self.live_messages.refresh()
 
     async def _push(self) -> None:
         with ui.dialog() as dialog, ui.card().classes("qs-dialog"):
             with ui.element("h2"):
                 ui.label(f"Push a message to {self.name}")
-            partition = field("Partition (Default)")
+            partition = field("Partition (empty: Default)")
             payload = ui.textarea(value='{"hello": "world"}').props('outlined autogrow aria-label="Payload"')
             payload.classes("qs-field mono")
             with box("row"):
@@ -292,16 +257,77 @@ class _QueuePage:
             ui.notify(f"The payload is not valid JSON: {error}", type="negative")
             return
         queue = self.queen.queue(self.name)
-        if await act((queue.partition(where) if where else queue).push([data]), "The message is pushed."):
-            await self.again_messages()
-            await self.again()
+        if await act((queue.partition(where) if where else queue).push([data]), "Pushed the message."):
+            await self.live_messages.refresh()
+            await self.live.refresh()
 
     async def _delete(self) -> None:
-        text = "Its messages, partitions and groups go with it."
+        text = "Its messages, partitions and groups are deleted with it."
         if await confirm(f"Delete the queue {self.name}?", text, "Delete") and await act(
-            self.queen.queue(self.name).delete(), f"{self.name} is deleted."
+            self.queen.queue(self.name).delete(), f"Deleted {self.name}."
         ):
             ui.navigate.to("/queues")
+
+
+def _build_groups() -> Callable[[dict[str, Any]], None]:
+    with panel(flush=True):
+        table = Table(
+            [
+                {"name": "name", "label": "Group"},
+                {"name": "lag", "label": "Lag", "align": "right"},
+                {"name": "processing", "label": "Leased", "align": "right"},
+                {"name": "oldest", "label": "Oldest unacked", "align": "right"},
+            ],
+            empty="No group has read this queue yet: queen.queue(name).group(group).consume(…)",
+        )
+
+    def show(detail: dict[str, Any]) -> None:
+        table.show(
+            [
+                {
+                    "id": group["name"],
+                    "name": link(group["name"], url("/group", name=group["name"])),
+                    "lag": number(group["lag"]),
+                    "processing": number(group["processing"]),
+                    "oldest": ago(group["oldest"]) if group["oldest"] else "–",
+                }
+                for group in detail["consumerGroups"]
+            ]
+        )
+
+    return show
+
+
+def _build_partitions() -> Callable[[dict[str, Any]], None]:
+    with panel(flush=True):
+        table = Table(
+            [
+                {"name": "name", "label": "Partition"},
+                {"name": "created", "label": "Created", "align": "right"},
+            ],
+            empty="No partitions yet.",
+        )
+
+    def show(detail: dict[str, Any]) -> None:
+        table.show(
+            [
+                {"id": each["id"], "name": each["name"], "created": ago(each["createdAt"])}
+                for each in detail["partitions"]
+            ]
+        )
+
+    return show
+
+
+def _build_options() -> Callable[[dict[str, Any]], None]:
+    room = panel()
+
+    def show(detail: dict[str, Any]) -> None:
+        room.clear()
+        with room:
+            facts([(option, str(value)) for option, value in detail["options"].items()])
+
+    return show
 
 
 def _id(message: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ _COLUMNS: list[dict[str, Any]] = [
 
 
 def register() -> None:
-    """Give the page its path."""
+    """Register the route."""
     ui.page("/queues")(_page)
 
 
@@ -34,13 +34,13 @@ async def _page() -> None:
         listing = Listing(_COLUMNS, sort="name", empty_text="No queue matches.")
         nothing = ui.element("div")
         with nothing:
-            empty("There is no queue yet", "A push makes one:", """queenspark push hello '{"n": 1}'""")
+            empty("No queues yet", "The first push creates one:", """queenspark push hello '{"n": 1}'""")
     nothing.set_visibility(False)
     with frame.actions:
         field("Search queues", on_change=listing.find)
 
-    async def fetch(asked: tuple[Any, ...]) -> Any:
-        return await queen.admin.request("GET", "resources", "queues", query=dict(asked[1:]))
+    async def fetch(key: tuple[Any, ...]) -> Any:
+        return await queen.admin.request("GET", "resources", "queues", query=dict(key[1:]))
 
     def show(answer: dict[str, Any]) -> None:
         listing.show([_row(queue) for queue in answer["queues"]], answer["total"])
@@ -48,7 +48,8 @@ async def _page() -> None:
         nothing.set_visibility(is_empty)
         listing.panel.set_visibility(not is_empty)
 
-    listing.on_change = await frame.live(lambda: ("queues", *listing.query().items()), fetch, show)
+    live = await frame.live(lambda: ("queues", *listing.query().items()), fetch, show)
+    listing.on_change = live.refresh
 
 
 def _row(queue: dict[str, Any]) -> dict[str, Any]:

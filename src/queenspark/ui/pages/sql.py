@@ -1,4 +1,4 @@
-"""The SQL console: an editor, EXPLAIN beside it, rows as they come, and what was run before."""
+"""The SQL console: an editor, query plans, live rows, and a history."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from ..words import plural
 _FIRST = """SELECT * FROM clicks EMIT CHANGES LIMIT 20;"""
 _MOST_ROWS = 200
 _MOST_HISTORY = 30
+_MOST_NAMES = 200
+_MOST_CHIPS = 40
 _SHOW_SECONDS = 0.4
 _KEPT = "queenspark-sql-history"  # in the browser
 _WORDS = [
@@ -47,7 +49,7 @@ _WORDS = [
 
 
 def register() -> None:
-    """Give the page its path."""
+    """Register the route."""
     ui.page("/sql")(_page)
 
 
@@ -59,7 +61,7 @@ class _Console:
     """One console in one browser."""
 
     def __init__(self) -> None:
-        self.frame = Frame("SQL", "/sql", "Ask queues and streams, or make a job that goes on.")
+        self.frame = Frame("SQL", "/sql", "Query queues and streams, or create a continuous job.")
         self.queen = self.frame.session.queen
         self.running: asyncio.Task[None] | None = None
         self.history: list[str] = []
@@ -74,10 +76,9 @@ class _Console:
         with self.frame.body, box("qs-grid side"):
             with box("qs-grid"):
                 with panel("Statements", about="Ctrl-Enter runs them, Ctrl-Space completes"):
-                    self.editor = ui.codemirror(
+                    self.editor = self.frame.editor(
                         _FIRST,
-                        language="PostgreSQL",
-                        theme=_theme(),
+                        "PostgreSQL",
                         line_wrapping=True,
                         keymap={"Mod-Enter": lambda _: self._run()},
                     ).style("height: 200px")
@@ -91,64 +92,66 @@ class _Console:
                 with panel("Plan", about="EXPLAIN"):
                     self.plan = box()
                     with self.plan:
-                        ui.label("Explain shows how a statement would run, without running it.").classes(
+                        ui.label("Explain shows how a statement would run without running it.").classes(
                             "soft"
                         )
-                with panel("Names"):
+                with panel("Queues"):
                     self.names_box = box().style("display: flex; flex-wrap: wrap; gap: 6px")
                 with panel("History"):
                     self.history_box = box().style("display: flex; flex-direction: column; gap: 6px")
                     with self.history_box:
-                        ui.label("Statements that you run are listed here.").classes("soft")
+                        ui.label("Statements that you run appear here.").classes("soft")
 
+        ui.context.client.on_delete(self._stop)  # a query does not outlive its page
         ui.timer(0.2, self._recall, once=True)
-        ui.timer(0.1, self._offer_names, once=True)
+        await self.frame.live("names", lambda _: self._names(), self._show_names, 5.0)
 
-    async def _offer_names(self) -> None:
-        """List the names after the page is painted, and let the editor complete them."""
-        names = await self._names()
+    def _show_names(self, names: list[str]) -> None:
+        """List the queues that can be selected from, and let the editor complete their names."""
+        self.names_box.clear()
         with self.names_box:
-            for name in names:
+            for name in names[:_MOST_CHIPS]:
                 ui.button(name, on_click=partial(self._insert, name), color=None).props(
                     "flat dense no-caps"
                 ).classes("qs-badge plain")
+            if len(names) > _MOST_CHIPS:
+                ui.label("Others are completed in the editor.").classes("soft")
             if not names:
-                ui.label("No queue or job yet. CREATE STREAM, or push a message.").classes("soft")
+                ui.label("No queues yet. Push a message, or CREATE STREAM.").classes("soft")
         if names and self.editor.value == _FIRST:
             self.editor.value = _FIRST.replace("clicks", names[0])
         self._complete(names)
 
     async def _recall(self) -> None:
-        """Bring back what was run in this browser before."""
+        """Load the history of this browser."""
         kept = await ui.run_javascript(f"localStorage.getItem({_KEPT!r})")
         with suppress(msgspec.MsgspecError):
             self.history = msgspec.json.decode(kept or "[]", type=list[str])
             self._show_history()
 
     def _complete(self, names: list[str]) -> None:
-        """Let the editor complete names of queues and words of SQL."""
+        """Let the editor complete queue names and SQL keywords."""
         words = [*({"label": name, "type": "variable"} for name in names), *_WORDS]
         options = msgspec.json.encode(words).decode()
         ui.run_javascript(f"""
             const editor = getElement({self.editor.id});
             await editor.editorPromise;
+            const isFirst = !editor.completions;
+            editor.completions = {options};
+            if (!isFirst) return;
             const {{ EditorState, StateEffect }} = await import("nicegui-codemirror");
             const source = (context) => {{
               const word = context.matchBefore(/[\\w.-]+/);
               if (!word && !context.explicit) return null;
-              return {{ from: word ? word.from : context.pos, options: {options} }};
+              return {{ from: word ? word.from : context.pos, options: editor.completions }};
             }};
             const found = EditorState.languageData.of(() => [{{ autocomplete: source }}]);
             editor.editor.dispatch({{ effects: StateEffect.appendConfig.of(found) }});
         """)
 
     async def _names(self) -> list[str]:
-        """What can be selected from: queues, and the rows of jobs."""
-        try:
-            answer = await self.queen.admin.request("GET", "resources", "queues", query={"limit": 200})
-        except QueenError:
-            return []
-        return [queue["name"] for queue in answer["queues"]]
+        found = await self.queen.admin.request("GET", "resources", "queues", query={"limit": _MOST_NAMES})
+        return [queue["name"] for queue in found["queues"]]
 
     def _insert(self, name: str) -> None:
         self.editor.value = f"{self.editor.value.rstrip()} {name}".strip()
@@ -164,7 +167,7 @@ class _Console:
             answer = await self.queen.sql(text)
         except QueenError as error:
             with self.plan:
-                error_box(_said(error))
+                error_box(_text_of(error))
             return
         with self.plan:
             for result in answer.results:
@@ -173,6 +176,7 @@ class _Console:
     async def _stop(self) -> None:
         if self.running is not None:
             self.running.cancel()
+            await asyncio.wait([self.running])
 
     async def _run(self) -> None:
         await self._stop()
@@ -208,19 +212,20 @@ class _Console:
         self.result.clear()
         self.stop_button.set_visibility(True)
         try:
-            answer = await self.queen.sql(text)
-            if answer.results:
-                self._show_results(answer.results)
-                return
-            await self._show_rows(answer)
+            found = await self.queen.sql(text)
+            if found.results:
+                self._show_results(found.results)
+            else:
+                await self._show_rows(found)
         except QueenError as error:
             with self.result, box().style("padding: 0 18px 12px"):
-                error_box(_said(error))
+                error_box(_text_of(error))
         except asyncio.CancelledError:
+            if self.result.is_deleted:  # the page was closed
+                return
             with self.result:
                 ui.label("Stopped.").classes("soft").style("padding: 8px 18px")
-        finally:
-            self.stop_button.set_visibility(False)
+        self.stop_button.set_visibility(False)
 
     def _show_results(self, results: list[Any]) -> None:
         with self.result:
@@ -228,39 +233,43 @@ class _Console:
                 if result.columns:
                     _table([column.name for column in result.columns], result.rows)
                 else:
-                    said = result.kind.replace("_", " ")
+                    done = result.kind.replace("_", " ")
                     rows = f": {plural(result.count, 'row')}" if result.count is not None else ""
                     with box().style("padding: 0 18px 12px"):
-                        ui.label(f"✓ {said} {result.name or ''}{rows}".strip())
+                        ui.label(f"✓ {done} {result.name or ''}{rows}".strip())
                         for warning in result.warnings:
                             ui.label(warning).classes("soft")
 
-    async def _show_rows(self, answer: Any) -> None:
-        """Rows as they come, the newest first; drawn a few times a second."""
-        columns = [column.name for column in answer.columns]
+    async def _show_rows(self, found: Any) -> None:
+        """Show rows as they arrive, newest first, a few times per second."""
+        columns = [column.name for column in found.columns]
         with self.result:
             count = ui.label("Waiting for rows…").classes("soft").style("padding: 0 18px 8px")
-            table = Table([{"name": name, "label": name} for name in columns], empty="No row yet.")
+            table = Table([{"name": name, "label": name} for name in columns], empty="No rows yet.")
+        table.show([])
         rows: list[dict[str, Any]] = []
         seen = 0
-        drawn = 0.0
+        drawing: asyncio.TimerHandle | None = None
 
         def draw() -> None:
+            nonlocal drawing
+            drawing = None
             table.show(rows[::-1])
-            count.text = f"{plural(seen, 'row')}, the newest first"
+            count.text = f"{plural(seen, 'row')}, newest first" if seen else "No rows."
 
-        async with answer:
-            async for row in answer:
-                seen += 1
-                rows.append({"id": seen, **{name: _text(row[name]) for name in columns}})
-                del rows[:-_MOST_ROWS]
-                now = asyncio.get_running_loop().time()
-                if now - drawn > _SHOW_SECONDS:
-                    drawn = now
+        async with found:
+            try:
+                async for row in found:
+                    seen += 1
+                    rows.append({"id": seen, **{name: _text(row[name]) for name in columns}})
+                    del rows[:-_MOST_ROWS]
+                    # Later, not now: the rows after this one may come at once, or much later.
+                    drawing = drawing or asyncio.get_running_loop().call_later(_SHOW_SECONDS, draw)
+            finally:
+                if drawing is not None:
+                    drawing.cancel()
+                if not table.is_deleted:
                     draw()
-        draw()
-        if not seen:
-            count.text = "No rows."
 
 
 def _table(columns: list[str], rows: list[dict[str, Any]]) -> None:
@@ -275,12 +284,7 @@ def _text(value: Any) -> Any:
     return value if isinstance(value, int | float | str) and not isinstance(value, bool) else str(value)
 
 
-def _said(error: QueenError) -> str:
+def _text_of(error: QueenError) -> str:
     if isinstance(error, SqlError) and error.line is not None:
         return f"Line {error.line}, column {error.column}: {error}"
     return str(error)
-
-
-def _theme() -> Any:
-    request = ui.context.client.request
-    return "vscodeDark" if request and request.cookies.get("theme") == "dark" else "vscodeLight"

@@ -18,7 +18,7 @@ _COLUMNS: list[dict[str, Any]] = [
     {"name": "name", "label": "Stream", "sort": True},
     {"name": "windows", "label": "Windows"},
     {"name": "watermark", "label": "Watermark", "align": "right", "sort": True},
-    {"name": "lag", "label": "Lag", "align": "right"},
+    {"name": "lagSeconds", "label": "Lag", "align": "right", "sort": True},
     {"name": "openWindows", "label": "Open", "align": "right", "sort": True},
     {"name": "sealedWindows", "label": "Sealed", "align": "right", "sort": True},
     {"name": "late", "label": "Late", "align": "right", "sort": True},
@@ -30,7 +30,7 @@ _COLUMNS: list[dict[str, Any]] = [
 
 
 def register() -> None:
-    """Give the page its path."""
+    """Register the route."""
     ui.page("/streams")(_page)
 
 
@@ -41,16 +41,13 @@ async def _page() -> None:
         listing = Listing(_COLUMNS, sort="name", empty_text="No stream matches.")
         nothing = ui.element("div")
         with nothing:
-            empty("There is no stream yet", "Define one over your queues:", _EXAMPLE)
+            empty("No streams yet", "Define one over your queues:", _EXAMPLE)
     nothing.set_visibility(False)
     with frame.actions:
         field("Search streams", on_change=listing.find)
 
-    def question() -> tuple[Any, ...]:
-        return ("streams", *listing.query().items())
-
-    async def fetch(asked: tuple[Any, ...]) -> Any:
-        return await queen.admin.request("GET", "resources", "streams", query=dict(asked[1:]))
+    async def fetch(key: tuple[Any, ...]) -> Any:
+        return await queen.admin.request("GET", "resources", "streams", query=dict(key[1:]))
 
     def show(answer: dict[str, Any]) -> None:
         listing.show([_row(stream) for stream in answer["streams"]], answer["total"])
@@ -58,7 +55,8 @@ async def _page() -> None:
         nothing.set_visibility(is_empty)
         listing.panel.set_visibility(not is_empty)
 
-    listing.on_change = await frame.live(question, fetch, show)
+    live = await frame.live(lambda: ("streams", *listing.query().items()), fetch, show)
+    listing.on_change = live.refresh
 
 
 def _row(stream: dict[str, Any]) -> dict[str, Any]:
@@ -71,7 +69,7 @@ def _row(stream: dict[str, Any]) -> dict[str, Any]:
         ),
         "windows": {"text": shape(stream), "sub": "over " + ", ".join(stream["sourceQueues"])},
         "watermark": clock(progress.get("watermark")),
-        "lag": duration(progress.get("lagSeconds")),
+        "lagSeconds": duration(progress.get("lagSeconds")),
         "openWindows": number(progress.get("openWindows")),
         "sealedWindows": number(progress.get("sealedWindows")),
         "late": number(progress.get("late")),

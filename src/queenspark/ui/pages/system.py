@@ -1,4 +1,4 @@
-"""The system: brokers, pipelines, Spark's batches, PostgreSQL and the settings in force."""
+"""The system: brokers, pipelines, Spark batches, PostgreSQL and settings."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ..parts import Tiles, box, panel
 from ..words import ago, duration, number, size
 
 _BATCHES = (("batch", "accent", "batchSeconds"), ("safe time lag", "wait", "safeTimeLag"))
-_ROWS = (("rows a second", "accent", "batchRowsPerSecond"), ("open windows", "wait", "openWindows"))
+_ROWS = (("rows per second", "accent", "batchRowsPerSecond"), ("open windows", "wait", "openWindows"))
 
 
 def register() -> None:
-    """Give the page its path."""
+    """Register the route."""
     ui.page("/system")(_page)
 
 
 async def _page() -> None:
-    frame = Frame("System", "/system", "Everything that runs, and its settings.")
+    frame = Frame("System", "/system", "Processes, PostgreSQL and settings.")
     queen = frame.session.queen
     with frame.body:
         tiles = Tiles(
@@ -29,14 +29,15 @@ async def _page() -> None:
         )
         with box("qs-grid two"):
             with panel("Brokers", flush=True):
-                brokers = Table(_process_columns("address"), empty="No broker has said that it runs.")
+                brokers = Table(_process_columns("address"), empty="No broker has reported itself.")
             with panel("Pipelines", flush=True):
                 pipelines = Table(
-                    _process_columns("role"), empty="No pipeline runs. Start one with `queenspark pipeline`."
+                    _process_columns("role"),
+                    empty="No pipeline is running. Start one with `queenspark pipeline`.",
                 )
-            with panel("Spark's batches", about="seconds, the last hour"):
+            with panel("Spark batches", about="seconds, last hour"):
                 batches = Chart([{"name": name, "tone": tone} for name, tone, _ in _BATCHES], unit="s")
-            with panel("Work", about="the last hour"):
+            with panel("Work", about="last hour"):
                 work = Chart([{"name": name, "tone": tone} for name, tone, _ in _ROWS])
             with panel("PostgreSQL: connections", flush=True):
                 connections = Table(
@@ -57,14 +58,12 @@ async def _page() -> None:
                     ]
                 )
         ui.element("div").style("height: 16px")
-        with panel(
-            "Settings in force", flush=True, about="of the broker that answered; secrets are not shown"
-        ):
+        with panel("Settings", flush=True, about="of the broker that responded; secrets are hidden"):
             settings = Table(
                 [
                     {"name": "name", "label": "Setting", "class": "mono"},
                     {"name": "value", "label": "Value", "class": "mono"},
-                    {"name": "about", "label": "What it is", "class": "wrap"},
+                    {"name": "about", "label": "Description", "class": "wrap"},
                 ]
             )
 
@@ -73,7 +72,7 @@ async def _page() -> None:
         tiles.show("Brokers", number(len(found["brokers"])))
         leading = sum(each["leading"] for each in found["pipelines"])
         standby = len(found["pipelines"]) - leading
-        tiles.show("Pipelines", number(leading), f"leading, {standby} standing by", "" if leading else "bad")
+        tiles.show("Pipelines", number(leading), f"leading, {standby} on standby", "" if leading else "bad")
         tiles.show("Connections", number(postgres["connections"]), f"of {postgres['maxConnections']}")
         tiles.show("Database", size(postgres["databaseBytes"]))
         oldest = max((each["oldestTransactionSeconds"] or 0 for each in postgres["applications"]), default=0)
@@ -83,7 +82,7 @@ async def _page() -> None:
             [
                 {
                     **_process(each),
-                    "role": badge("leading", "good") if each["leading"] else badge("standing by", "wait"),
+                    "role": badge("leading", "good") if each["leading"] else badge("standby", "wait"),
                 }
                 for each in found["pipelines"]
             ]
@@ -161,4 +160,6 @@ def _process(each: dict[str, Any]) -> dict[str, Any]:
 def _shown(value: Any) -> str:
     if value is None or value == []:
         return "not set"
+    if isinstance(value, bool):
+        return str(value).lower()
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

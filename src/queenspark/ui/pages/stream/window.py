@@ -1,4 +1,4 @@
-"""A window in a drawer beside the timeline: its times, its groups and its messages."""
+"""The drawer beside the timeline: one window with its times, groups and messages."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 from nicegui import ui
 
-from ...client import AsyncStream, QueenError
-from ..frame import Frame, act
-from ..parts import box, button, code, confirm, error_box, facts, tone_of
-from ..words import ago, clock, number, plural
+from ....client import AsyncStream, QueenError
+from ...frame import Frame, act
+from ...parts import box, button, code, confirm, error_box, facts, tone_of
+from ...words import ago, clock, number, plural
 
 _PAGE = 20
 
@@ -29,11 +29,11 @@ class WindowDrawer:
         ui.keyboard(on_key=lambda event: self.close() if event.key.escape else None)
 
     def close(self) -> None:
-        """Put it away."""
+        """Close the drawer."""
         self._box.set_visibility(False)
 
     async def open(self, bar: dict[str, Any], window: dict[str, Any] | None, group: str | None) -> None:
-        """Show the window of a bar; one that is open has no messages to page through yet."""
+        """Show the window of a bar. `window` is None for an open one, which has no messages to list yet."""
         self._box.clear()
         self._box.set_visibility(True)
         with self._box:
@@ -80,7 +80,7 @@ class WindowDrawer:
                 ("Start", _clock_ms(bar["start"])),
                 ("End", _clock_ms(bar["end"])),
                 ("Records so far", number(bar["count"])),
-                ("State", "open: it is sealed when its grace is over"),
+                ("State", "open, sealed when its grace period is over"),
             )
         )
 
@@ -97,7 +97,7 @@ class WindowDrawer:
                 until = clock(state["leaseExpiresAt"])
                 pairs.append(("Leased by", f"{state['leaseHolder'] or 'a consumer'} until {until}"))
             if state["availableAt"]:
-                pairs.append(("Comes again", clock(state["availableAt"])))
+                pairs.append(("Retried at", clock(state["availableAt"])))
             if state["error"]:
                 pairs.append(("Last error", state["error"]))
             if pairs:
@@ -124,10 +124,10 @@ class WindowDrawer:
         }
         if verb == "retry":
             work = self._queen.admin.request("POST", "dlq", "retry", query=query)
-            done = await act(work, "The window will come again.")
+            done = await act(work, "Retrying the window.")
         elif await confirm("Delete this dead window?", f"{group} will never get it again.", "Delete"):
             done = await act(
-                self._queen.admin.request("DELETE", "dlq", query=query), "The dead window is deleted."
+                self._queen.admin.request("DELETE", "dlq", query=query), "Deleted the dead window."
             )
         else:
             return
@@ -136,9 +136,9 @@ class WindowDrawer:
             await self._after()
 
     async def _seek(self, window: dict[str, Any], group: str) -> None:
-        text = "The group gets this window and all later ones again, of every key. Leases are revoked."
+        text = "The group gets this window and all later ones again, for every key. Leases are revoked."
         if await confirm(f"Seek {group} to {clock(window['start'])}?", text, "Seek", bad=False) and await act(
-            self._stream.seek(group, window["start"]), f"{group} goes on from {clock(window['start'])}."
+            self._stream.seek(group, window["start"]), f"{group} continues from {clock(window['start'])}."
         ):
             self.close()
             await self._after()
