@@ -305,8 +305,8 @@ def decode_key(text: str) -> EncryptionKeys:
             )
         if id_ in keys or not _KEY_ID.fullmatch(id_):
             raise SettingsError(
-                f"{variable('encryption_key')} has a duplicate or invalid key id {id_!r}: give each key a unique id"
-                " of letters, digits, - and _, such as 2026-05:…"
+                f"{variable('encryption_key')} has a duplicate or invalid key id {id_!r}: give each key"
+                " a unique id of letters, digits, - and _, such as 2026-05:…"
             )
         keys[id_] = key
     return tuple(keys.items())

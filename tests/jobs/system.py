@@ -66,7 +66,7 @@ class Jobs:
         return self.pipeline.drain()
 
     def rows(self, name: str) -> list[Row]:
-        """The rows of a job, in the order of the log."""
+        """The rows of a job, in log order."""
         with connect(self.database_url) as connection:
             found = connection.execute(_ROWS, (self.name(name),)).fetchall()
         return [
@@ -75,7 +75,7 @@ class Jobs:
         ]
 
     def data(self, name: str) -> list[dict[str, Any]]:
-        """What the rows of a job say, in the order of the log."""
+        """What the rows of a job say, in log order."""
         return [row.data for row in self.rows(name)]
 
     def dead(self, name: str) -> list[dict[str, Any]]:

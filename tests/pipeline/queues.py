@@ -75,7 +75,7 @@ class Queues:
             return cursor.fetchall() if cursor.description else []
 
     def payloads(self, queue: str) -> list[Any]:
-        """What is in a queue, in the order of the log."""
+        """What is in a queue, in log order."""
         rows = self.run(
             "SELECT m.payload FROM queenspark.messages m JOIN queenspark.queues q ON q.id = m.queue_id"
             " WHERE q.name = %s ORDER BY m.txid, m.id",

@@ -187,7 +187,7 @@ def test_a_change_that_breaks_readers_is_refused(sql: Sql, orders: str, tag: str
     assert message.endswith(f"drop {reader} first, or choose another name for this stream")
     assert (line, column) == (1, 1)
     other = windowed(tag, orders, options="late = 'drop'", select="COUNT(*) AS m")
-    assert "would fail: n is no column" in sql.refused(other)[0]
+    assert "would fail: n is not a column" in sql.refused(other)[0]
     other = windowed(tag, orders, options="late = 'drop'", select="AVG(amount) AS n")
     assert "its columns would have other types" in sql.refused(other)[0]
     more = windowed(tag, orders, options="late = 'drop'", select="COUNT(*) AS n, MAX(amount) AS m")
@@ -233,7 +233,7 @@ def test_a_job_without_its_source_has_failed_until_it_is_made_again(sql: Sql, or
     answered(sql.api.delete(f"/api/v1/resources/queues/{orders}"), 200)
     job = sql.job(f"j_{tag}")
     assert (job["state"], job["lastError"]) == (
-        "failed", f"the source {orders} is gone: its queue was deleted",
+        "failed", f"the source {orders} does not exist: its queue was deleted",
     )  # fmt: skip
     sql.api.push(orders, {"country": "DE", "amount": 5})
     assert sql.job(f"j_{tag}")["state"] == "failed"
@@ -463,7 +463,7 @@ def test_functions_are_shown_with_their_signature(sql: Sql) -> None:
     functions = {row["function"]: row for row in sql.table("SHOW FUNCTIONS")}
     assert functions["UPPER"] == {
         "function": "UPPER", "signature": "UPPER(string)", "family": "strings",
-        "description": "The string in capitals.",
+        "description": "The string in upper case.",
     }  # fmt: skip
     assert functions["MEDIAN"]["family"] == "aggregates"
     assert len(functions) > 60
@@ -498,7 +498,7 @@ def test_a_windowed_job_is_explained(sql: Sql, orders: str, tag: str) -> None:
         f"job j_{tag}: inside the one query of the pipeline that serves all streams, because it reads queues",
         f"source: queue {orders}, with types from its newest messages,"
         " from the earliest message that is kept",
-        "records, in the tasks that read the log: decoded are amount BIGINT, country STRING",
+        "records, in the tasks that read the log: decoded columns amount BIGINT, country STRING",
         "  condition: amount > 1; only records that pass move clocks and counts",
         "  key: country",
         "state, in the bucket of the key:",
@@ -510,7 +510,7 @@ def test_a_windowed_job_is_explained(sql: Sql, orders: str, tag: str) -> None:
         "  columns: country STRING, n BIGINT",
         "  emitted: one for each key and window when it is sealed; late records are dropped and counted",
         f"output: queue j_{tag}, partition by the key",
-        "kind: append, every row stands",
+        "kind: append, every row is final",
         "default: grace = '0s'",
         "default: keep = '10m'",
         "default: idle_timeout = '10s'",
@@ -527,7 +527,7 @@ EXPLAINED = [
     ("SELECT * FROM {}", f"{READ} the payload goes through unchanged"),
     (
         "SELECT * FROM {} WHERE amount > 1",
-        f"{READ} the payload goes through unchanged; decoded are amount BIGINT",
+        f"{READ} the payload goes through unchanged; decoded columns amount BIGINT",
     ),
     ("SELECT * FROM {}", "output: the answer, partition of the record"),
     ("SELECT _partition AS p FROM {}", f"{READ} nothing of the payload is decoded"),

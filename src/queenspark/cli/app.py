@@ -27,13 +27,13 @@ from queenspark.cli.windows import windows
 from queenspark.settings import SettingsError
 
 app = typer.Typer(
-    help="Queenspark: queues on PostgreSQL, and windows over them on Spark.",
+    help="Queenspark: message queues on PostgreSQL with windowed streams on Spark.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
-RUN, USE, LOOK = "Run it", "Use it", "Look after it"
+RUN, USE, LOOK = "Run the system", "Produce and consume", "Inspect and administer"
 
 
 @app.callback()
@@ -41,7 +41,7 @@ def trust(
     ca: Annotated[
         str | None,
         typer.Option(
-            "--ca", metavar="FILE", help="Certificates to check the broker against (default: QUEENSPARK_CA)."
+            "--ca", metavar="FILE", help="CA certificates for verifying the broker (default: QUEENSPARK_CA)."
         ),
     ] = None,
 ) -> None:

@@ -16,7 +16,7 @@ from queenspark.client.sync.transport import Transport
 from queenspark.settings import Settings
 
 ANSWER_SECONDS = 30.0
-_WHO = "Say who you are with QUEENSPARK_API_KEY or QUEENSPARK_TOKEN; `queenspark me` shows who you are."
+_WHO = "Set QUEENSPARK_API_KEY or QUEENSPARK_TOKEN; `queenspark me` shows your identity."
 
 Query = Mapping[str, Any]
 
@@ -94,11 +94,11 @@ def failures() -> Iterator[None]:
     except SqlError:
         raise
     except Unreachable as error:
-        raise Failure(f"{_sentence(error)}, or say where it is with --url.", Exit.UNREACHABLE) from None
+        raise Failure(f"{_sentence(error)}, or set the address with --url.", Exit.UNREACHABLE) from None
     except NotAllowed as refused:
-        raise Failure(f"The broker refused: {refused}. {_WHO}") from None
+        raise Failure(f"The broker rejected the request: {refused}. {_WHO}") from None
     except Refused as refused:
-        raise Failure(f"The broker refused: {refused}") from None
+        raise Failure(f"The broker rejected the request: {refused}") from None
     except QueenError as error:
         raise Failure(_sentence(error)) from None
 

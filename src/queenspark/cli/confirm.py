@@ -12,5 +12,5 @@ def confirm(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise Failure(f"{question} Say --yes to do it.", Exit.USAGE)
+        raise Failure(f"{question} Pass --yes to confirm.", Exit.USAGE)
     typer.confirm(question, abort=True, err=True)

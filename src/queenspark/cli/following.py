@@ -27,7 +27,7 @@ def follow(
 ) -> None:
     """Show messages of a queue until Ctrl-C, or `count` of them; `name` is what a person calls the queue.
 
-    It reads as a consumer group of its own, which is deleted at the end.
+    It uses a temporary consumer group.
     """
     group = f"tail-{secrets.token_hex(6)}"
     path = ["pop", "queue", queue] + (["partition", partition] if partition is not None else [])
@@ -41,7 +41,7 @@ def follow(
     with _stopped_by_signals() as stopping, _group_goes_away(broker, group):
         # The first contact fixes the place where the group begins; only then is the queue followed.
         answer = broker.get(*path, query={**query, "batch": min(BATCH, left or BATCH)})
-        say(f"Following {name}; Ctrl-C ends it.")
+        say(f"Following {name}; press Ctrl-C to stop.")
         while not stopping.asked:
             for message in answer["messages"] if answer else []:
                 show(message)
@@ -84,6 +84,6 @@ def _group_goes_away(broker: BrokerApi, group: str) -> Iterator[None]:
         try:
             broker.delete("consumer-groups", group, query={"deleteMetadata": True})
         except Failure as failure:
-            say(f"The consumer group {group} is still there: {failure}")
+            say(f"Could not delete the consumer group {group}: {failure}")
         except KeyboardInterrupt:
-            say(f"The consumer group {group} may still be there.")
+            say(f"The consumer group {group} may not have been deleted.")

@@ -155,7 +155,7 @@ def _refuse_taken_port(host: str, port: int, option: str) -> None:
             probe.listen(1)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            reason = f"Port {port} is taken: choose another one with {option}."
+            reason = f"Port {port} is already in use: choose another one with {option}."
         else:
-            reason = f"{host}, port {port}, cannot be used: {error.strerror}."
+            reason = f"Cannot listen on {host}, port {port}: {error.strerror}."
         raise Failure(reason, Exit.USAGE) from None

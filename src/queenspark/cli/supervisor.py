@@ -86,7 +86,9 @@ class Supervisor:
         watch.failures = watch.failures + 1 if watch.age < child.steady_seconds else 0
         if watch.failures == STARTS and not getattr(child, "is_vital", True):
             watch.is_given_up = True
-            self._say(f"{child.name} failed {STARTS} times in a row and is given up: {_ending(child)}")
+            self._say(
+                f"{child.name} failed {STARTS} times in a row and is not restarted again: {_ending(child)}"
+            )
             return
         if watch.failures == STARTS:
             raise Failure(

@@ -57,7 +57,7 @@ M_co = TypeVar("M_co", bound=Message, covariant=True)
 
 
 class Messages(Sequence[M_co], Generic[M_co]):
-    """Messages in the order of the log."""
+    """Messages in log order."""
 
     def __init__(self, messages: Iterable[M_co]) -> None:
         self._messages = list(messages)

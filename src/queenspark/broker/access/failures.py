@@ -32,7 +32,7 @@ class Failures:
             seconds = math.ceil(wait)
             raise ApiError(
                 429,
-                f"too many log-ins from {address} have failed: try again in {seconds} s",
+                f"too many failed logins from {address}: try again in {seconds} s",
                 "rate_limited",
                 retry_after=seconds,
             )

@@ -92,7 +92,7 @@ class Gate:
                 key = await self.keys.check(credential)
                 return _Known(key, key.caller, 0.0, 0)
             if self.tokens is None:
-                raise unauthorized("the credential is not an API key, and this broker takes no tokens")
+                raise unauthorized("the credential is not an API key, and this broker does not accept tokens")
             caller, until = await self.tokens.check(credential)
             return _Known(None, caller, until, self.tokens.keys.version)
         except ApiError as error:

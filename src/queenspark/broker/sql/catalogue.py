@@ -62,9 +62,7 @@ class BrokerCatalogue:
         """The relation of a name that a query can read, if the caller has a right to it. Raises SqlError."""
         found = await self.visible(name, span, right)
         if found.job is not None and found.job.definition.writes is not None:
-            raise span.error(
-                f"{name} is a sink: its rows are outside; declare a SOURCE over them to read them"
-            )
+            raise span.error(f"{name} is a sink, which cannot be read; declare a SOURCE over its output")
         self._known[name] = found
         return found
 
@@ -74,7 +72,7 @@ class BrokerCatalogue:
         names = () if found is None else found.queues or (own_name(name),)
         if found is None or not all(self._caller.may(right, each) for each in names):
             hint = did_you_mean(name, await self.all_names()) or "; SHOW STREAMS and SHOW QUEUES list them"
-            raise span.error(f"there is no stream, source or queue {name}{hint}")
+            raise span.error(f"no stream, source or queue {name}{hint}")
         return found
 
     async def look_up(self, name: str, span: Span) -> Resolved | None:
@@ -107,7 +105,7 @@ class BrokerCatalogue:
         """Refuse a schema over the rows of a job, which has its own columns."""
         for queue in queues:
             if await self._change.find(*split_name(queue)) is not None:
-                raise span.error(f"the queue {queue} has the rows of a job, with its columns; read {queue}")
+                raise span.error(f"the queue {queue} is the output queue of a job; read {queue}")
 
     async def messages(self, queues: Sequence[str]) -> Relation:
         """The messages of some queues as one relation, with types from a sample of all; Refused without one.
@@ -142,7 +140,7 @@ class BrokerCatalogue:
         paths = await self._sample(ids[name])
         if paths is None:
             raise span.error(
-                f"the queue {name} is empty, so its columns are not known; declare them: "
+                f"the queue {name} is empty, so its columns are unknown; declare them: "
                 f"CREATE STREAM … (column type, …) WITH (queue = '{name}')"
             )
         return Resolved(Relation(name, "queue", None, paths), (name,))

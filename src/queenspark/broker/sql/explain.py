@@ -92,11 +92,11 @@ def _start(plan: Plan) -> str:
 def _decoded(plan: Plan) -> str:
     if plan.rows.whole_payload:
         return "the payload goes through unchanged" + (
-            f"; decoded are {_fields(plan)}" if plan.records.fields else ""
+            f"; decoded columns {_fields(plan)}" if plan.records.fields else ""
         )
     if not plan.records.fields:
         return "nothing of the payload is decoded"
-    return f"decoded are {_fields(plan)}"
+    return f"decoded columns {_fields(plan)}"
 
 
 def _fields(plan: Plan) -> str:
@@ -186,7 +186,7 @@ def _partition(plan: Plan) -> str:
 def _kind(plan: Plan) -> str:
     if plan.updating:
         return "kind: updating, later rows replace earlier ones; GROUP BY, WINDOW and OVER cannot read them"
-    return "kind: append, every row stands"
+    return "kind: append, every row is final"
 
 
 def _defaults(plan: Plan) -> Iterator[str]:

@@ -58,7 +58,7 @@ class Export:
         queue = self._broker.get("resources", "queues", wanted.queue, query={"limit": 1})
         place = output.place or Place(msgspec.to_builtins(wanted), queue["createdAt"])
         if place.created != queue["createdAt"]:
-            raise Failure(f"{wanted.queue} was deleted and created again: --overwrite starts over.")
+            raise Failure(f"{wanted.queue} was deleted and recreated: use --overwrite to start over.")
         output.begin(place)
         with TransferProgress(wanted.queue, None) as progress:
             end: _Position | None = None

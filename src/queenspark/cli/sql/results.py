@@ -16,7 +16,7 @@ _DONE = {
     "declare_stream": ("stream", "defined", "is unchanged"),
     "create_source": ("source", "defined", "is unchanged"),
     "create_sink": ("sink", "defined", "is unchanged"),
-    "pause_job": ("job", "paused", "is paused already"),
+    "pause_job": ("job", "paused", "is already paused"),
     "resume_job": ("job", "resumed", "is not paused"),
     "restart_job": ("job", "restarted", "needs no restart"),
 }
@@ -30,7 +30,7 @@ def print_result(result: SentResult, *, dry_run: bool) -> None:
     elif result.kind == "describe":
         _print_description(result)
     elif result.kind == "select":
-        say("The query is right; it was not run.")
+        say("The query is valid; it was not run.")
     elif result.columns:
         print_rows(result.columns, rows_of(result))
         say(f"{counted(len(result.rows))}.")
@@ -45,14 +45,18 @@ def sentence(result: SentResult, *, dry_run: bool) -> str:
     would = "would be" if dry_run else "is"
     if result.kind == "insert":
         rows = counted(result.count or 0)
-        return f"{rows} would go into {result.name}." if dry_run else f"{rows} inserted into {result.name}."
+        return (
+            f"{rows} would be inserted into {result.name}."
+            if dry_run
+            else f"{rows} inserted into {result.name}."
+        )
     if result.kind.startswith("drop_"):
         what = result.kind.removeprefix("drop_")
         if not result.dropped:
-            return f"There is no {what} {result.name}."
+            return f"The {what} {result.name} does not exist."
         names = ", ".join(result.dropped)
         return f"Dropped: {names}." if not dry_run else f"Would be dropped: {names}."
-    what, done, unchanged = _DONE.get(result.kind, ("statement", "run", "changes nothing"))
+    what, done, unchanged = _DONE.get(result.kind, ("statement", "run", "has no effect"))
     version = "" if result.version is None else f", version {result.version}"
     if result.changed is False:
         return f"The {what} {result.name} {unchanged}{version}."

@@ -89,7 +89,7 @@ def _print_live(lines: Lines, url: str) -> None:
     shown = LiveRows(columns, out())
     count = 0
     try:
-        say("Rows are printed as they come; Ctrl-C ends it.")
+        say("Rows are printed as they arrive; press Ctrl-C to stop.")
         with _hint_after(_PATIENCE, url) as hint:
             found = first[1:]
             while found or (found := lines.more()):

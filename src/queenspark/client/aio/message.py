@@ -105,7 +105,7 @@ def batch_of(transport: AsyncTransport, popped: Popped | None) -> AsyncBatch:
 
 
 def runs_of(popped: AsyncBatch, size: int) -> list[list[AsyncBatch]]:
-    """The messages of each partition as batches of this size, in the order of the log."""
+    """The messages of each partition as batches of this size, in log order."""
     partitions: dict[str, list[AsyncLeasedMessage]] = {}
     for message in popped:
         partitions.setdefault(message.partition_id, []).append(message)

@@ -106,7 +106,7 @@ def batch_of(transport: Transport, popped: Popped | None) -> Batch:
 
 
 def runs_of(popped: Batch, size: int) -> list[list[Batch]]:
-    """The messages of each partition as batches of this size, in the order of the log."""
+    """The messages of each partition as batches of this size, in log order."""
     partitions: dict[str, list[LeasedMessage]] = {}
     for message in popped:
         partitions.setdefault(message.partition_id, []).append(message)
