@@ -32,10 +32,14 @@ OF_ONE = [column for column in COLUMNS if column[0] in ("group", "retries", "fai
 
 Filter = dict[str, Any]
 
-PartitionId = Annotated[str, typer.Argument(metavar="PARTITION_ID", help="As in the list.")]
-TransactionId = Annotated[str, typer.Argument(metavar="TRANSACTION_ID", help="As in the list.")]
-MaybePartitionId = Annotated[str | None, typer.Argument(metavar="PARTITION_ID", help="As in the list.")]
-MaybeTransactionId = Annotated[str | None, typer.Argument(metavar="TRANSACTION_ID", help="As in the list.")]
+PartitionId = Annotated[str, typer.Argument(metavar="PARTITION_ID", help="Partition id, as listed.")]
+TransactionId = Annotated[str, typer.Argument(metavar="TRANSACTION_ID", help="Transaction id, as listed.")]
+MaybePartitionId = Annotated[
+    str | None, typer.Argument(metavar="PARTITION_ID", help="Partition id, as listed.")
+]
+MaybeTransactionId = Annotated[
+    str | None, typer.Argument(metavar="TRANSACTION_ID", help="Transaction id, as listed.")
+]
 OfQueue = Annotated[str | None, typer.Option("--queue", metavar="QUEUE", help="Only this queue.")]
 OfGroup = Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Only this consumer group.")]
 Since = Annotated[

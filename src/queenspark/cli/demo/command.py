@@ -36,8 +36,8 @@ def demo(
 ) -> None:
     """Run a demo for about a minute: the whole system in a temporary folder, with a small shop.
 
-    Producers push clicks and purchases; a stream cuts them into windows for each customer, another one for
-    all of them; two groups take the windows. On a terminal it is a screen, elsewhere it is plain lines.
+    Producers push clicks and purchases; one stream has windows per customer, another one global windows; two
+    groups consume them. On a terminal it shows a live screen, elsewhere it prints plain lines.
     """
     require_server()
     with stopped_by_signals() as stopping:
