@@ -220,7 +220,7 @@ def test_retention_waits_for_the_sink(files: Files) -> None:
             "create sink {o} from {s} with (connector = 'files', path = '{P}', mode = 'once')",
             "has no option mode",
         ),
-        ("create sink {o} from {x} with (connector = 'files', path = '{P}')", "there is no stream"),
+        ("create sink {o} from {x} with (connector = 'files', path = '{P}')", "no stream"),
         ("create sink {o} from {raw} with (connector = 'files', path = '{P}')", "columns of"),
         (
             "create sink {o} from {s} with (connector = 'files', path = '{P}', partition_by = 'kk')",

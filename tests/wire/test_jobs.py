@@ -484,7 +484,7 @@ def test_a_schema_is_described(sql: Sql, orders: str, tag: str) -> None:
         "statement": f"CREATE STREAM s_{tag} (a INT, b ARRAY<STRING>) WITH (queue = '{orders}')",
         "details": {"kind": "schema", "rows": "append", "reads": [orders]},
     }
-    assert sql.refused(f"DESCRIBE no_{tag}")[0].startswith(f"there is no stream, source or queue no_{tag}")
+    assert sql.refused(f"DESCRIBE no_{tag}")[0].startswith(f"no stream, source or queue named no_{tag}")
 
 
 def plan(sql: Sql, statement: str) -> list[str]:

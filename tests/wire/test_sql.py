@@ -255,7 +255,7 @@ def test_an_empty_queue_needs_declared_columns(sql: Sql, tag: str) -> None:
 
 def test_a_misspelt_name_gets_a_hint(sql: Sql, orders: str, tag: str) -> None:
     message, line, column = sql.refused(f"CREATE STREAM j_{tag} AS SELECT country FROM {orders[:-1]}")
-    assert message == f"there is no stream, source or queue {orders[:-1]}; did you mean {orders}?"
+    assert message == f"no stream, source or queue named {orders[:-1]}; did you mean {orders}?"
     assert (line, column) == (1, len(f"CREATE STREAM j_{tag} AS SELECT country FROM o"))
 
 
@@ -264,7 +264,7 @@ def test_window_queues_cannot_be_read(sql: Sql, orders: str, tag: str) -> None:
         "/api/v1/stream/define", {"name": f"w_{tag}", "namespace": "n", "source_queue_names": [orders]}
     )
     message, _, _ = sql.refused(f"EXPLAIN SELECT * FROM `windows:n/w_{tag}`")
-    assert message.startswith(f"there is no stream, source or queue windows:n/w_{tag}")
+    assert message.startswith(f"no stream, source or queue named windows:n/w_{tag}")
 
 
 def test_a_schema_over_several_queues(sql: Sql, tag: str) -> None:

@@ -45,7 +45,7 @@ def trust(
         ),
     ] = None,
 ) -> None:
-    """Whom to trust, for every command."""
+    """Options for every command."""
     if ca is not None:
         os.environ["QUEENSPARK_CA"] = ca
 
@@ -94,6 +94,6 @@ def run() -> None:
         say(str(error))
         sys.exit(Exit.USAGE)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; what is still buffered must not be written at exit.
+        # The reader closed the pipe; do not write buffered output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(Exit.OK)

@@ -8,7 +8,7 @@ from queenspark.cli.exits import Exit, Failure
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Go on only when the person says yes or said `--yes`."""
+    """Ask for confirmation, unless `--yes` was given."""
     if yes:
         return
     if not sys.stdin.isatty():

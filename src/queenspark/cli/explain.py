@@ -6,7 +6,7 @@ from queenspark.cli.output import out, records_of
 
 
 def print_explanation(noun: str, name: str, answer: dict[str, Any]) -> None:
-    """Print a few plain lines: what was sealed, which window is next, and the reasons."""
+    """Print emitted windows, the next window, and the reasons."""
     console = out()
     for line in (_sealed(noun, name, answer["sealed"]), _next(answer["next"])):
         console.print(line, soft_wrap=True)

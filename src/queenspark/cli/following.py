@@ -1,4 +1,4 @@
-"""Following a queue: messages as they arrive, without taking them from anybody."""
+"""Following a queue: messages as they arrive, without consuming them."""
 
 import secrets
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ def follow(
     from_beginning: bool = False,
     count: int | None = None,
 ) -> None:
-    """Show messages of a queue until Ctrl-C, or `count` of them; `name` is what a person calls the queue.
+    """Show messages of a queue until Ctrl-C, or `count` of them; `name` is the display name.
 
     It uses a temporary consumer group.
     """
@@ -39,7 +39,7 @@ def follow(
     }
     left = count
     with _stopped_by_signals() as stopping, _group_goes_away(broker, group):
-        # The first contact fixes the place where the group begins; only then is the queue followed.
+        # The first pop sets the group's starting position.
         answer = broker.get(*path, query={**query, "batch": min(BATCH, left or BATCH)})
         say(f"Following {name}; press Ctrl-C to stop.")
         while not stopping.asked:

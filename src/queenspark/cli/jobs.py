@@ -163,7 +163,7 @@ class _Dropped(msgspec.Struct):
 
 
 def _would_drop(broker: BrokerApi, job: str, cascade: bool) -> list[str]:
-    """Everything that would go; a refusal names those who use it."""
+    """Everything that would be dropped; a rejection names the users."""
     name = ".".join(f"`{part}`" for part in job.split("."))
     try:
         answer = broker.sql(f"DROP STREAM {name}{' CASCADE' if cascade else ''}", dry_run=True)

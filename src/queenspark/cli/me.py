@@ -1,4 +1,4 @@
-"""`queenspark me`: who the broker takes you for."""
+"""`queenspark me`: the caller's identity and rights."""
 
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.options import AsJson, Url

@@ -38,7 +38,7 @@ def pipeline(
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)-7s %(message)s", force=True
     )
-    # What others have to say, with stack traces, is raised too, and told in a sentence.
+    # Errors of other loggers are raised as well, and reported in one sentence.
     logging.getLogger().handlers[0].addFilter(logging.Filter("queenspark"))
     os.umask(0o077)  # the checkpoint is for its owner only
     running = Pipeline(settings, url)

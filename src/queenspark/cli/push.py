@@ -73,7 +73,7 @@ def _header(given: str) -> tuple[str, str]:
 
 
 def _push_all(broker: BrokerApi, items: Iterator[Item], batch_size: int, *, as_json: bool) -> tuple[int, int]:
-    """Push in batches; what comes before a line that is not JSON is pushed. Returns (all, duplicates)."""
+    """Push in batches, up to the first line that is not JSON. Returns (all, duplicates)."""
     pushed = duplicates = 0
     problem: NotJson | None = None
     columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} messages"))

@@ -1,4 +1,4 @@
-"""`queenspark queues`: list, look at, create and delete queues."""
+"""`queenspark queues`: list, inspect, create and delete queues."""
 
 from typing import Annotated, Any
 

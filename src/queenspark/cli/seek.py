@@ -1,4 +1,4 @@
-"""`queenspark seek`: move a consumer group's place in a queue."""
+"""`queenspark seek`: move a consumer group in a queue."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -48,7 +48,7 @@ def seek(
 
 
 def timestamp(text: str) -> str:
-    """A time that a person gave, as the broker takes it."""
+    """A user's time in the format of the broker."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

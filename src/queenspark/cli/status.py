@@ -1,4 +1,4 @@
-"""`queenspark status`: is it well, and what is in it."""
+"""`queenspark status`: health and totals."""
 
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.exits import Failure

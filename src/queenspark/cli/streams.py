@@ -1,4 +1,4 @@
-"""`queenspark streams`: list, look at, explain, define, move and delete streams."""
+"""`queenspark streams`: list, inspect, explain, define, seek and delete streams."""
 
 from typing import Annotated, Any
 
@@ -223,7 +223,7 @@ def _by_name(given: list[str]) -> dict[str, str]:
 
 
 def _in_milliseconds(given: dict[str, Any]) -> dict[str, Any]:
-    """Options with their durations, which people give in seconds, as the wire has them."""
+    """Convert the durations of options from seconds to milliseconds."""
     return {
         name: round(value * 1000) if FIELDS[name].is_duration and value is not None else value
         for name, value in given.items()

@@ -68,7 +68,7 @@ class Supervisor:
         self._pauses = pauses
 
     def check(self) -> None:
-        """Restart what has ended and whose pause is over; raises `Failure` when a child fails every time."""
+        """Restart children whose pause is over; raises `Failure` after too many failed starts."""
         for watch in self._watches:
             if watch.is_given_up:
                 continue
@@ -110,7 +110,7 @@ class Supervisor:
 
 @dataclass
 class _Watch:
-    """What the supervisor knows about one child."""
+    """The supervisor's state of one child."""
 
     child: Child
     started_at: float = field(default_factory=time.monotonic)

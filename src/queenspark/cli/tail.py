@@ -1,4 +1,4 @@
-"""`queenspark tail`: watch messages arrive without taking them from anybody."""
+"""`queenspark tail`: print messages as they arrive, without consuming them."""
 
 from typing import Annotated, Any
 

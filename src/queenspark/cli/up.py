@@ -66,7 +66,7 @@ def up(
 
 
 def _show(system: LocalSystem) -> None:
-    """Say where things are and what to try first."""
+    """Print addresses, folders and first commands."""
     url = system.broker.url
     folder = str(system.settings.data_dir.absolute())
     facts = Table.grid(padding=(0, 2))

@@ -1,4 +1,4 @@
-"""`queenspark windows`: watch the windows of a stream being sealed, without taking them from anybody."""
+"""`queenspark windows`: print windows as they are sealed, without consuming them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""`queenspark demo`: a minute that shows what the system is for."""
+"""`queenspark demo`: a one-minute demonstration of the system."""
 
 from __future__ import annotations
 

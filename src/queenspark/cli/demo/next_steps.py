@@ -1,11 +1,11 @@
-"""What to try after the demo, in a checkout or with an installed package."""
+"""Next steps after the demo, in a checkout or with an installed package."""
 
 from pathlib import Path
 
 import queenspark
 
 Step = tuple[str, str]
-"""A command or a page, and what it is for."""
+"""A command or a page, with its purpose."""
 
 IN_A_CHECKOUT: tuple[Step, ...] = (
     ("make up", "start the same system for your own use"),

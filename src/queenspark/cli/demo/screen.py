@@ -1,4 +1,4 @@
-"""What the demo shows: a calm screen on a terminal, plain lines elsewhere, and a summary at the end."""
+"""Output of the demo: a live screen on a terminal, plain lines elsewhere, and a summary."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Screen(Protocol):
 
 
 class Terminal:
-    """The whole terminal, drawn anew a few times a second."""
+    """The whole terminal, redrawn a few times a second."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -116,7 +116,7 @@ class Lines:
         self.say(f"Watch it live in a browser: {url}")
 
     def show(self, ledger: Ledger, state: str, share: float) -> None:
-        """Print what is new."""
+        """Print new windows and counts."""
         new = len(ledger.delays) - self._shown
         self._shown += new
         for each in reversed(ledger.latest(new) if new else []):
@@ -222,7 +222,7 @@ def _windows(ledger: Ledger, room: int) -> RenderableType:
 
 
 def summary(console: Console, ledger: Ledger) -> None:
-    """What has been seen, and what to try next."""
+    """Print the summary and the next steps."""
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim")
     facts.add_column()

@@ -22,7 +22,7 @@ class Bookmark(msgspec.Struct):
     """Everything up to `offset` is in the queue, or was skipped."""
 
     file: str
-    #: Options that decide what becomes of a record.
+    #: Options that affect the messages.
     options: dict[str, str | None]
     id: str = msgspec.field(default_factory=lambda: secrets.token_hex(8))
     offset: int = 0

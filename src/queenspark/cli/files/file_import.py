@@ -29,7 +29,7 @@ _CONTROL = dict.fromkeys((*range(32), 127))
 
 @dataclass(frozen=True)
 class Target:
-    """What becomes of each record."""
+    """The mapping from records to messages."""
 
     queue: str
     partition: str | None
@@ -68,7 +68,7 @@ def _name(record: Record, path: str, longest: int) -> str:
 
 
 class Imported(msgspec.Struct):
-    """What was done with a file."""
+    """The result for one file."""
 
     file: str
     messages: int = 0
@@ -199,7 +199,7 @@ class FileImport:
             self._keep()
 
     def _interrupted(self, lanes: Lanes, progress: TransferProgress) -> None:
-        """Stop sending, and count what was sent; the error that was the reason comes out of the lanes."""
+        """Stop sending, and count what was sent; the lanes raise the original error."""
         lanes.stop()
         with suppress(Interrupted):
             for done in lanes.flush():

@@ -79,7 +79,7 @@ def import_files(
 
 
 def _check(name: str, kind: str, fields: list[str]) -> None:
-    """What can be said before anything is pushed."""
+    """Checks before anything is pushed."""
     if kind == "text" and fields:
         raise Failure(f"{name} is text, which has no field {fields[0]}: use --partition.", Exit.USAGE)
     if kind == "parquet" and (name == STDIN or name.endswith(".gz")):

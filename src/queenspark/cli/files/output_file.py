@@ -1,4 +1,4 @@
-"""The file that an export writes, with the position in the queue beside it.
+"""The output file of an export, with its position file.
 
 A page is appended and on disk before its position is kept. After a crash the file is cut to the length that
 belongs to the position, so each message is in it once.
@@ -20,7 +20,7 @@ from queenspark.cli.files.bookmark import write_whole
 class Place(msgspec.Struct):
     """The position in a queue that belongs to a length of a file."""
 
-    #: Options that decide what is in the file.
+    #: Options that affect the contents of the file.
     wanted: dict[str, Any]
     #: When the queue was created: another queue of the same name has other positions.
     created: str
@@ -36,16 +36,16 @@ class Output(Protocol):
     place: Place | None
 
     def begin(self, place: Place) -> None:
-        """Get ready to go on from a place."""
+        """Prepare to resume from a position."""
         ...
 
     def append(self, page: bytes, place: Place) -> None:
-        """Write a page; `place` is where the export is after it."""
+        """Write a page; `place` is the position after it."""
         ...
 
 
 class Standard:
-    """Standard output, which keeps no place."""
+    """Standard output, which stores no position."""
 
     place: Place | None = None
 
@@ -88,7 +88,7 @@ class OutputFile:
             self._file.close()
 
     def begin(self, place: Place) -> None:
-        """Cut the file to the length of its place. The position is kept first, so that the file is ours."""
+        """Truncate the file to its stored length. The position is stored first, so that the file is ours."""
         if self.place is None:
             write_whole(self._position, msgspec.json.encode(place))
         try:
@@ -103,7 +103,7 @@ class OutputFile:
             raise Failure(f"Cannot write {self._path}: {error.strerror}.") from None
 
     def append(self, page: bytes, place: Place) -> None:
-        """Write a page, then its place."""
+        """Write a page, then its position."""
         assert self._file is not None
         try:
             # Members of gzip can follow each other, so a file ends well after each page.

@@ -163,7 +163,7 @@ def _too_long(number: int, offset: int) -> BadRecord:
 
 
 def field(record: Record, path: str) -> str:
-    """A field of a record as text; a dot in the path goes one level deeper. ValueError says what is wrong."""
+    """A field of a record as text; a dot in the path goes one level deeper. ValueError has the reason."""
     value = record.fields
     if isinstance(value, dict) and path in value:
         value = value[path]

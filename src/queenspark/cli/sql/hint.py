@@ -1,11 +1,11 @@
-"""Why a SELECT has no rows yet, for the person who waits for them."""
+"""Explains why a SELECT has no rows yet."""
 
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.exits import Failure
 
 
 def no_rows_hint(url: str) -> str:
-    """What the broker at a URL knows about it, on a connection of its own."""
+    """The likely reason, queried on a separate connection."""
     try:
         with BrokerApi(url) as broker:
             pipeline = broker.get("resources", "streams", "stats")["pipeline"]

@@ -1,4 +1,4 @@
-"""The prompt: a statement, what it answers, and the next one."""
+"""The interactive prompt."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ Inspect:
 
 
 def converse(broker: BrokerApi, runner: Runner, **terminal: Any) -> None:
-    """Ask for statements and run them until Ctrl-D; `terminal` is another one than the person's."""
+    """Read and run statements until Ctrl-D; `terminal` replaces the user's terminal in tests."""
     names = Names(broker)
     session: PromptSession[str] = PromptSession(
         [("class:prompt", _PROMPT)],

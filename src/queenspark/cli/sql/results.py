@@ -1,4 +1,4 @@
-"""What statements did, for people: a sentence, or a table."""
+"""Results of statements for display: a sentence or a table."""
 
 import sys
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from queenspark.cli.sql.table import print_rows
 from queenspark.cli.sql.values import Value, value_of
 from queenspark.client.sql_results import SentResult, SqlColumn
 
-# What it is about, what was done to it, and what to say when nothing was.
+# Kind of object, past participle, and the text for "no change".
 _DONE = {
     "create_stream": ("job", "defined", "is unchanged"),
     "declare_stream": ("stream", "defined", "is unchanged"),
@@ -23,7 +23,7 @@ _DONE = {
 
 
 def print_result(result: SentResult, *, dry_run: bool) -> None:
-    """Print what one statement did or asked for."""
+    """Print the result of one statement."""
     if result.kind == "explain":
         for row in rows_of(result):
             out().print(row[0].text, soft_wrap=not sys.stdout.isatty())
@@ -41,7 +41,7 @@ def print_result(result: SentResult, *, dry_run: bool) -> None:
 
 
 def sentence(result: SentResult, *, dry_run: bool) -> str:
-    """What a statement did, in a sentence."""
+    """The result of a statement as a sentence."""
     would = "would be" if dry_run else "is"
     if result.kind == "insert":
         rows = counted(result.count or 0)
