@@ -350,7 +350,7 @@ def test_a_job_is_controlled_like_others(files: Files) -> None:
     assert files.name("t") not in files.wanted()
     files.run("resume job {t}")
     assert files.name("t") in files.wanted()
-    assert "in a Spark query of its own" in str(files.run("explain select n from {s}"))
+    assert "in its own Spark query" in str(files.run("explain select n from {s}"))
     (replaced,) = files.run("create or replace stream {t} as select n + 1 as n from {s}")
     assert (replaced["version"], replaced["how"]) == (2, "by position")
     files.run_job("t")

@@ -140,7 +140,7 @@ def test_it_is_listed_and_described(files: Files) -> None:
     (lines,) = files.run(
         f"explain create sink {{other}} from {{s}} with (connector = 'files', path = '{path}')"
     )
-    assert "in a Spark query of its own, because it writes outside" in lines["rows"][0][0]
+    assert "in its own Spark query, because it writes to an external system" in lines["rows"][0][0]
     assert not path.exists()
 
 
