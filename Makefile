@@ -1,9 +1,9 @@
-# Everything here needs Python 3.11 to 3.13, make and a package index, nothing else.
-# Each target sets up .venv by itself when it is missing or when the requirements changed.
+# Requires only Python 3.11 to 3.13, make and a package index.
+# Each target creates or updates .venv when it is missing or when the requirements have changed.
 
+SUPPORTED := import sys, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
-	$$p -c 'import sys, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null \
-	&& echo $$p && break; done)
+	$$p -c '$(SUPPORTED)' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -23,12 +23,12 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
-setup: $(READY) ## create .venv with everything that the other targets need
+setup: $(READY) ## create .venv with the dependencies of all targets
 
-demo: $(READY) ## see in a minute what it is for (ARGS="--seconds 30")
+demo: $(READY) ## run a one-minute demo (ARGS="--seconds 30")
 	@exec $(BIN)/queenspark demo $(ARGS)
 
-up: $(READY) ## start the queue on this machine (ARGS="--port 7000 --data-dir data")
+up: $(READY) ## start the system on this machine (ARGS="--port 7000 --data-dir data")
 	@exec $(BIN)/queenspark up $(ARGS)
 
 test: $(READY) ## run the fast test suite (ARGS="tests/cli -k push")
@@ -47,20 +47,20 @@ check: $(READY) ## check format, lint, types and import contracts
 	@$(BIN)/mypy $(SOURCES)
 	@$(BIN)/lint-imports
 
-format: $(READY) ## format the code and fix what lint can fix
+format: $(READY) ## format the code, apply lint fixes, regenerate the sync client
 	@$(BIN)/ruff check --fix-only $(SOURCES)
 	@$(BIN)/ruff format $(SOURCES)
 	@$(BIN)/python tools/sync_client.py
 
-bench: $(READY) ## measure this machine
+bench: $(READY) ## benchmark this machine
 	@$(BIN)/python -m bench $(ARGS)
 
-kafka: $(KAFKA)/.ready ## fetch a Kafka broker for the tests into .kafka (needs Java 17 and mvn)
+kafka: $(KAFKA)/.ready ## download a Kafka broker for the tests into .kafka (needs Java 17 and mvn)
 
-screenshots: $(READY) ## take the pictures of the dashboard (ARGS=FOLDER for all of them)
+screenshots: $(READY) ## take the dashboard screenshots (ARGS=FOLDER for all)
 	@$(BIN)/python -m tests.ui.screenshots $(ARGS)
 
-lock: $(READY) ## resolve the dependencies anew and pin them with hashes
+lock: $(READY) ## re-resolve the dependencies and pin them with hashes
 	@$(LOCK) --universal --upgrade --extra server --group dev pyproject.toml -o requirements/dev.txt
 	@echo 'queen-mq==0.14.0' | $(LOCK) --universal --no-deps --no-annotate - -o requirements/queen-0.14.txt
 
@@ -69,8 +69,10 @@ clean: ## remove .venv, caches and build results (never data)
 	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements/dev.txt requirements/queen-0.14.txt pyproject.toml
-	@test -n '$(PYTHON)' || { \
-		echo 'No Python 3.11 to 3.13 with the venv module found; say which one: make PYTHON=/path/to/python3' >&2; exit 1; }
+	@test -n '$(PYTHON)' || { echo 'No Python 3.11, 3.12 or 3.13 with the venv module found.' \
+		'Install one, or pass its path: make PYTHON=/path/to/python3.12' >&2; exit 1; }
+	@$(PYTHON) -c '$(SUPPORTED)' || { echo '$(PYTHON) is not usable: Python 3.11, 3.12 or 3.13 with the' \
+		'venv module is required. Pass the path of one: make PYTHON=/path/to/python3.12' >&2; exit 1; }
 	@test -x $(BIN)/python || { echo 'Creating $(VENV)'; $(PYTHON) -m venv $(VENV); }
 	@echo 'Installing the requirements into $(VENV) (about a minute the first time)'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
@@ -82,8 +84,8 @@ $(READY): requirements/dev.txt requirements/queen-0.14.txt pyproject.toml
 
 $(KAFKA)/.ready: tests/kafka/pom.xml
 	@command -v mvn >/dev/null || { \
-		echo 'Maven (mvn) is not installed; without it the tests of Kafka run against a mock cluster' >&2; exit 1; }
-	@echo 'Fetching Kafka into $(KAFKA) (about 45 MB)'
+		echo 'Maven (mvn) is not installed. Install it, or run the Kafka tests without it, against a mock cluster' >&2; exit 1; }
+	@echo 'Downloading Kafka into $(KAFKA) (about 45 MB)'
 	@rm -rf $(KAFKA)
 	@mvn --batch-mode --quiet --no-transfer-progress --file tests/kafka/pom.xml dependency:copy-dependencies \
 		-DoutputDirectory=$(CURDIR)/$(KAFKA)/libs

@@ -13,7 +13,7 @@ EVENTS = [
 
 
 def show(window: Window) -> None:
-    """Called with each window. When it returns, the window is acked and does not come again."""
+    """Called with each window. When it returns, the window is acked and not redelivered."""
     for message in window.all_messages:
         print(f"{message.data['user']} {message.data['action']}")
     print(f"a window of {window.count} messages")

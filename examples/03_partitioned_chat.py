@@ -28,7 +28,7 @@ with Queen() as queen:
         queue.create()
     stream.sources(QUEUES).partitioned().tumbling_time(3).grace_period(0).define()
 
-    time.sleep(-time.time() % 3)  # until a window begins, so that everything is in one
+    time.sleep(-time.time() % 3)  # align with the start of a window, so that everything is in one
     messages.partition("room-1").push({"user": "alice", "text": "Helo!"})
     messages.partition("room-2").push({"user": "carol", "text": "Anybody here?"})
     reactions.partition("room-1").push({"user": "bob", "emoji": "👋"})

@@ -31,7 +31,7 @@ with Queen() as queen:
         .sources(["api-requests"])
         .tumbling_time("1m")
         .event_time("data.at")
-        .grace_period("30s")  # wait for stragglers
+        .grace_period("30s")  # stay open for late messages
         .idle_timeout(2)
     )
     requests = queen.queue("api-requests")

@@ -1,4 +1,4 @@
-"""Failed log-ins by address: an address that keeps failing has to wait, longer each time."""
+"""Failed logins by address: an address that keeps failing has to wait, longer each time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MOST_ADDRESSES = 10_000
 
 
 class FailedLogins:
-    """Failed log-ins of each address.
+    """Failed logins of each address.
 
     The first `free` failures cost nothing, because people mistype. Each one after them doubles the wait, from
     one second up to `longest_seconds`. After `forgiven_seconds` without a failure an address starts over.

@@ -48,7 +48,7 @@ def test_a_filter_that_matches_nothing_lists_nothing(
     queenspark: Command, queue: str, letters: list[DeadLetter]
 ) -> None:
     for chosen in (["--group", "other"], ["--partition", "other"], ["--until", "2001-01-01T00:00:00Z"]):
-        assert "no dead letters" in queenspark("dlq", "--queue", queue, *chosen).err
+        assert "No dead letters" in queenspark("dlq", "--queue", queue, *chosen).err
 
 
 def test_one_is_shown(queenspark: Command, letters: list[DeadLetter]) -> None:
@@ -59,7 +59,7 @@ def test_one_is_shown(queenspark: Command, letters: list[DeadLetter]) -> None:
 
 def test_one_is_put_back(queenspark: Command, queue: str, letters: list[DeadLetter]) -> None:
     result = queenspark("dlq", "retry", letters[1]["partitionId"], letters[1]["transactionId"])
-    assert (result.code, result.err) == (0, "Put 1 dead letter back.\n")
+    assert (result.code, result.err) == (0, "Retried 1 dead letter.\n")
     (message,) = queenspark("pop", queue, "--group", "g", "--batch", "9", "--json").json_lines()
     assert message["data"] == 2
 
@@ -69,7 +69,7 @@ def test_all_that_match_are_put_back_after_a_yes(
 ) -> None:
     assert queenspark("dlq", "retry", "--queue", queue).code == 2
     result = queenspark("dlq", "retry", "--queue", queue, "--group", "g", "--yes")
-    assert (result.code, result.err) == (0, "Put 3 dead letters back.\n")
+    assert (result.code, result.err) == (0, "Retried 3 dead letters.\n")
     messages = queenspark("pop", queue, "--group", "g", "--batch", "9", "--json").json_lines()
     assert [message["data"] for message in messages] == [1, 2, 3]
 

@@ -122,7 +122,7 @@ def test_a_file_that_is_there_is_not_overwritten(queenspark: Command, filled: st
 
 def test_a_folder_that_is_not_there_is_said(queenspark: Command, filled: str, tmp_path: Path) -> None:
     result = queenspark("export", filled, "--to", str(tmp_path / "no" / "out.jsonl"))
-    assert (result.code, "cannot be written" in result.err) == (1, True)
+    assert (result.code, "Cannot write" in result.err) == (1, True)
 
 
 def test_an_empty_queue_gives_an_empty_file_that_grows(
@@ -203,9 +203,9 @@ def test_it_follows_until_ctrl_c(
     ("arguments", "code", "says"),
     [
         (("no such queue", "--to", "a.jsonl"), 1, "does not exist"),
-        (("q", "--to", "a.bin"), 2, "is not known by its name"),
-        (("q", "--to", "-", "--format", "parquet"), 2, "Parquet is written to a file"),
-        (("q", "--to", "a.jsonl", "--columns", "a"), 2, "--columns is for CSV"),
+        (("q", "--to", "a.bin"), 2, "Cannot tell the format"),
+        (("q", "--to", "-", "--format", "parquet"), 2, "Parquet needs an output file"),
+        (("q", "--to", "a.jsonl", "--columns", "a"), 2, "--columns requires CSV"),
         (("q", "--to", "a.jsonl", "--from", "x"), 2, "is not an ISO time"),
     ],
 )

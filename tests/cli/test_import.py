@@ -283,9 +283,9 @@ def test_a_full_queue_makes_it_wait(
     ("arguments", "says"),
     [
         (("missing.jsonl",), "missing.jsonl does not exist"),
-        ((".",), "is not known by its name"),
+        ((".",), "Cannot tell the format"),
         ((".", "--format", "csv"), "is a folder"),
-        (("a.bin",), "is not known by its name: say --format"),
+        (("a.bin",), "Cannot tell the format from the name a.bin: pass --format"),
         (("-", "--format", "text", "--partition-by", "x"), "has no field x"),
         (("-", "--partition", "a", "--partition-by", "x"), "not both"),
         (("-", "--format", "parquet"), "Parquet is read from a file"),
@@ -303,12 +303,12 @@ def test_a_refused_queue_ends_the_import_at_once(queenspark: Command, tmp_path: 
     file = write(tmp_path / "a.jsonl", *map(str, range(5000)))
     result = queenspark("import", file, "--queue", "q" * 300, "--on-error", "skip")
     assert result.code == 1
-    assert "The broker refused: " in result.err
+    assert "The broker rejected the request: " in result.err
 
 
 def test_a_file_that_is_not_gzip_is_said(queenspark: Command, queue: str, tmp_path: Path) -> None:
     result = queenspark("import", write(tmp_path / "a.jsonl.gz", "1"), "--queue", queue)
-    assert (result.code, "cannot be read" in result.err) == (1, True)
+    assert (result.code, "Cannot read" in result.err) == (1, True)
 
 
 def test_json_is_for_programs(queenspark: Command, queue: str, tmp_path: Path) -> None:

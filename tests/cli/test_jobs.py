@@ -28,7 +28,7 @@ def test_jobs_are_listed(queenspark: Command, sql: Sql, job: str) -> None:
     assert line.endswith("it does not work")
     (shown,) = queenspark("jobs", "list", "--search", job, "--json").json()["jobs"]
     assert shown["state"] == "failed"
-    assert "no such job" in queenspark("jobs", "list", "--search", job, "--namespace", "elsewhere").err
+    assert "No jobs found" in queenspark("jobs", "list", "--search", job, "--namespace", "elsewhere").err
 
 
 def test_a_list_of_jobs_has_pages(queenspark: Command, sql: Sql, job: str) -> None:

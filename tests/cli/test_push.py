@@ -30,7 +30,7 @@ def test_a_push_with_a_known_transaction_id_is_a_duplicate(queenspark: Command, 
     for known in (False, True):
         result = queenspark("push", queue, "1", "--transaction-id", "t")
         assert result.code == 0
-        assert ("known already" in result.err) is known
+        assert ("duplicate" in result.err) is known
     assert popped(queenspark, queue) == [1]
 
 
@@ -72,7 +72,7 @@ def test_a_transaction_id_is_for_a_single_message(queenspark: Command, queue: st
 def test_what_the_broker_refuses_is_said(queenspark: Command) -> None:
     result = queenspark("push", "q" * 10_000, "1")
     assert result.code == 1
-    assert result.err.startswith("The broker refused: ")
+    assert result.err.startswith("The broker rejected the request: ")
 
 
 def test_json_prints_the_result_of_each_message(queenspark: Command, queue: str) -> None:

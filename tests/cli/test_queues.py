@@ -63,7 +63,7 @@ def test_a_queue_is_shown(queenspark: Command, queue: str) -> None:
 def test_an_unknown_queue_is_refused(queenspark: Command, queue: str) -> None:
     result = queenspark("queues", "show", queue)
     assert result.code == 1
-    assert result.err.startswith("The broker refused: ")
+    assert result.err.startswith("The broker rejected the request: ")
 
 
 def test_a_deleted_queue_is_gone(queenspark: Command, queue: str) -> None:

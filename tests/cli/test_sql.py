@@ -49,7 +49,7 @@ def test_statements_are_run_one_after_the_other(queenspark: Command, sql: Sql, c
         f"2 rows inserted into {clicks}.",
         f"The job busy_{clicks} is defined, version 1.",
         f"The job busy_{clicks} is paused, version 1.",
-        f"The job busy_{clicks} is paused already, version 1.",
+        f"The job busy_{clicks} is already paused, version 1.",
         f"Dropped: busy_{clicks}.",
     ]
     assert result.out == ""
@@ -99,7 +99,7 @@ def test_an_error_shows_its_line_with_a_caret(queenspark: Command, clicks: str, 
     assert result.err.splitlines()[-3:] == [
         f"3 |  pgae FROM {clicks};",
         "     ^",
-        f"pgae is no column of {clicks}; did you mean page?",
+        f"pgae is not a column of {clicks}; did you mean page?",
     ]
     alone = queenspark("sql", "-c", f"SELECT pgae FROM {clicks}")
     assert alone.err.splitlines()[:2] == [f"  SELECT pgae FROM {clicks}", " " * 9 + "^"]
@@ -117,7 +117,7 @@ def test_a_dry_run_changes_nothing(queenspark: Command, sql: Sql, clicks: str) -
     text = f"CREATE STREAM busy_{clicks} AS SELECT page FROM {clicks}; INSERT INTO {clicks} VALUES ('a', 1)"
     result = queenspark("sql", "--dry-run", "-c", text)
     assert result.err.splitlines() == [
-        f"The job busy_{clicks} would be defined, version 1.", f"1 row would go into {clicks}.",
+        f"The job busy_{clicks} would be defined, version 1.", f"1 row would be inserted into {clicks}.",
     ]  # fmt: skip
     assert "not run" in queenspark("sql", "--dry-run", "-c", f"SELECT page FROM {clicks}").err
     assert sql.one(f"CREATE STREAM busy_{clicks} AS SELECT page FROM {clicks}")["changed"]
@@ -223,7 +223,7 @@ def test_without_a_pipeline_the_hint_says_so(sql: Sql, shared_broker: Broker) ->
     sql.run(lead.replace("+", "-"))
     eventually(lambda: "no pipeline is leading" in no_rows_hint(shared_broker.url))
     sql.run(lead)
-    eventually(lambda: "nothing matches so far, or the windows" in no_rows_hint(shared_broker.url))
+    eventually(lambda: "no record matches, or no window" in no_rows_hint(shared_broker.url))
     sql.run(report)
     eventually(lambda: no_rows_hint(shared_broker.url).endswith("is restarted: full"))
     sql.run("DELETE FROM queenspark.pipeline_stats")

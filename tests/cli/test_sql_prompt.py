@@ -147,7 +147,7 @@ def test_on_a_terminal_ctrl_c_ends_a_select_and_the_prompt_is_there_again(
 ) -> None:
     terminal.expect("Connected to")
     terminal.type(f"SELECT page FROM {clicks};\r")
-    terminal.expect("Ctrl-C ends it.")
+    terminal.expect("press Ctrl-C to stop.")
     sql.emit(sql.temporary_queues()[0], '{"page": "home"}')
     terminal.expect("home")
     terminal.type("\x03")

@@ -235,7 +235,7 @@ def test_a_taken_port_is_refused_before_anything_is_made(up: StartUp, folder: Pa
         refused = up(port, made=False)
         _, said = refused.process.communicate(timeout=30)
     assert refused.process.returncode == 2
-    assert said == f"Port {port} is taken: choose another one with --port.\n"
+    assert said == f"Port {port} is already in use: choose another one with --port.\n"
     assert not (folder / "data" / "postgres").exists()
 
 

@@ -66,7 +66,7 @@ def sealed(stream: StreamApi, *payloads: Any, key: str = "p", start_us: int | No
 
 
 def stored(api: Api, queue: str) -> list[Any]:
-    """The payloads that a queue holds, in the order of the log."""
+    """The payloads that a queue holds, in log order."""
     found: list[Any] = []
     while page := api.read("/api/v1/messages", queue=queue, limit=1000, offset=len(found))["messages"]:
         found += [message["data"] for message in page]

@@ -95,7 +95,7 @@ def test_an_item_has_its_own_partition_transaction_id_and_trace_id(queen: Queen,
 
 
 def test_a_transaction_id_for_several_messages_is_refused(far: Queen, proxy: Proxy, queue: str) -> None:
-    with pytest.raises(InvalidValue, match="transaction_id is for one message and there are 2"):
+    with pytest.raises(InvalidValue, match="transaction_id requires a single message, not 2"):
         far.queue(queue).push([1, 2], transaction_id="t")
     with pytest.raises(InvalidValue, match="payload cannot be written as JSON"):
         far.queue(queue).push(object())

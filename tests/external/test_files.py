@@ -350,14 +350,14 @@ def test_a_job_is_controlled_like_others(files: Files) -> None:
     assert files.name("t") not in files.wanted()
     files.run("resume job {t}")
     assert files.name("t") in files.wanted()
-    assert "in a Spark query of its own" in str(files.run("explain select n from {s}"))
+    assert "in its own Spark query" in str(files.run("explain select n from {s}"))
     (replaced,) = files.run("create or replace stream {t} as select n + 1 as n from {s}")
     assert (replaced["version"], replaced["how"]) == (2, "by position")
     files.run_job("t")
     assert [row["n"] for row in files.data("t")] == list(range(1, 11))
     files.run("drop source {s} cascade")
     assert files.name("t") not in files.wanted()
-    assert "there is no stream, source or queue" in files.refused("select n from {s}")
+    assert "no stream, source or queue" in files.refused("select n from {s}")
 
 
 def test_a_checkpoint_of_another_database_is_refused(files: Files) -> None:

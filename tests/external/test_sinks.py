@@ -140,7 +140,7 @@ def test_it_is_listed_and_described(files: Files) -> None:
     (lines,) = files.run(
         f"explain create sink {{other}} from {{s}} with (connector = 'files', path = '{path}')"
     )
-    assert "in a Spark query of its own, because it writes outside" in lines["rows"][0][0]
+    assert "in its own Spark query, because it writes to an external system" in lines["rows"][0][0]
     assert not path.exists()
 
 
@@ -220,7 +220,7 @@ def test_retention_waits_for_the_sink(files: Files) -> None:
             "create sink {o} from {s} with (connector = 'files', path = '{P}', mode = 'once')",
             "has no option mode",
         ),
-        ("create sink {o} from {x} with (connector = 'files', path = '{P}')", "there is no stream"),
+        ("create sink {o} from {x} with (connector = 'files', path = '{P}')", "no stream"),
         ("create sink {o} from {raw} with (connector = 'files', path = '{P}')", "columns of"),
         (
             "create sink {o} from {s} with (connector = 'files', path = '{P}', partition_by = 'kk')",

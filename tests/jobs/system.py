@@ -71,7 +71,7 @@ class Jobs:
         return self.pipeline.drain()
 
     def rows(self, name: str) -> list[Row]:
-        """The rows of a job, in the order of the log."""
+        """The rows of a job, in log order."""
         with connect(self.database_url) as connection:
             found = connection.execute(_ROWS, (self.name(name),)).fetchall()
         return [

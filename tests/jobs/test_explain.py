@@ -92,7 +92,7 @@ def test_a_full_output_queue_is_named(jobs: Jobs) -> None:
     jobs.api.configure(jobs.name("all"), maxSize=2)
     reason = explain(jobs, "all")["reasons"][0]
     assert (reason["code"], reason["text"]) == (
-        "output_full", f"the queue {jobs.name('all')} is full: maxSize is 2 and 2 rows wait",
+        "output_full", f"the queue {jobs.name('all')} is full: maxSize is 2 and 2 rows are unconsumed",
     )  # fmt: skip
 
 

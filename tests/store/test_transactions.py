@@ -88,6 +88,6 @@ async def test_a_transaction_that_is_sent_twice_happens_once(desk: Desk) -> None
     await desk.store.transactions.run([item("out")], acks(batch), [batch.lease_id])
     with pytest.raises(TransactionRefused, match="lease has expired"):
         await desk.store.transactions.run([item("out")], acks(batch), [batch.lease_id])
-    with pytest.raises(TransactionRefused, match="answered before"):
+    with pytest.raises(TransactionRefused, match="already acked"):
         await desk.store.transactions.run([item("out")], acks(batch))
     assert len(await desk.popped(queue="out")) == 1

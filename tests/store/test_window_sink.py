@@ -37,7 +37,7 @@ def pipeline(desk: Desk) -> Any:
 
 
 def windows(desk: Desk) -> list[tuple[str, str]]:
-    """Partition and transaction id of every message, in the order of the log."""
+    """Partition and transaction id of every message, in log order."""
     found = desk.run(
         "SELECT t.name, m.transaction_id FROM queenspark.messages m"
         " JOIN queenspark.partitions t ON t.id = m.partition_id ORDER BY m.txid, m.id"

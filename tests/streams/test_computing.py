@@ -474,7 +474,7 @@ REFUSED = [
     ({"aggregates": {"a": "count(*)", "A": "count(*)"}}, "aggregates: two columns are named A"),
     ({"having": "many > 5"}, "having: many is neither in GROUP BY nor in an aggregate"),
     ({"key": ["data.user", "count(*)"]}, "key[1]: the aggregate COUNT is not possible in GROUP BY"),
-    ({"key": ["data.user"], "partitioned": True}, "partitioned and key are both given"),
+    ({"key": ["data.user"], "partitioned": True}, "partitioned and key cannot be combined"),
     ({"window_type": "session", "window_gap_ms": 5, "emit": "changes"}, "emit: SESSION with EMIT CHANGES"),
     ({"window_type": "rows", "window_size_count": 5, "emit": "final"}, "emit must be changes"),
     ({"window_type": "rows"}, "window_size_count is required for rows windows"),

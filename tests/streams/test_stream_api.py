@@ -422,7 +422,7 @@ def test_unknown_streams_are_not_found(api: Api) -> None:
 
 def test_a_lease_of_more_than_a_day_is_refused(stream: StreamApi) -> None:
     error = refused(stream.try_define(window_lease_timeout_ms=86_400_001), 400)
-    assert error.startswith("window_lease_timeout_ms is 86400001, and a lease lasts at most a day")
+    assert error.startswith("window_lease_timeout_ms is 86400001, but a lease lasts at most a day")
 
 
 @pytest.mark.parametrize("partitioned", [False, True])

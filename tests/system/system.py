@@ -103,7 +103,7 @@ class System:
         event_us: Callable[[Any], int | None] | None = None,
         value: Callable[[Any], int] | None = None,
     ) -> list[Record]:
-        """All messages of a stream's queues as the oracle wants them, in the order of the log."""
+        """All messages of a stream's queues as the oracle wants them, in log order."""
         rows = self.run(
             "SELECT m.txid, m.id, m.queue_id, p.name, (extract(epoch FROM m.created_at) * 1000000)::bigint,"
             " m.payload::jsonb FROM queenspark.messages m"
@@ -149,7 +149,7 @@ class System:
         )  # fmt: skip
 
     def sealed(self, stream: Stream) -> list[Json]:
-        """The windows in a stream's window queue, in the order of the log."""
+        """The windows in a stream's window queue, in log order."""
         rows = self.run(
             "SELECT m.payload::jsonb FROM queenspark.messages m"
             " JOIN queenspark.streams s ON s.queue_id = m.queue_id WHERE s.id = %s ORDER BY m.txid, m.id",

@@ -82,7 +82,7 @@ def test_windows_are_followed_until_ctrl_c(system: System) -> None:
     with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert process.stderr.readline() == f"Following {stream.name}; Ctrl-C ends it.\n"
+        assert process.stderr.readline() == f"Following {stream.name}; press Ctrl-C to stop.\n"
         system.api.push(stream.queues[0], 1, 2, partition="k")
         assert process.stdout.readline().rstrip().endswith(": 2 records")
         process.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""The dashboard of a broker with access control: log-in, sessions, rights and headers."""
+"""The dashboard of a broker with access control: login, sessions, rights and headers."""
 
 import re
 import ssl

@@ -58,7 +58,7 @@ def test_a_transaction_that_holds_the_log_back_is_named(api: Api) -> None:
         eventually(lambda: "open_transaction" in codes(api), within=30)
         found = codes(api)["open_transaction"]
         assert found["text"].startswith("A transaction of somebody (pid ")
-        assert "has held the log back for 1" in found["text"]
+        assert "has held back the horizon for 1" in found["text"]
 
 
 def test_the_last_hour_sums_all_brokers(api: Api, broker: StartBroker, database: str) -> None:

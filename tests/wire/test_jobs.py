@@ -187,7 +187,7 @@ def test_a_change_that_breaks_readers_is_refused(sql: Sql, orders: str, tag: str
     assert message.endswith(f"drop {reader} first, or choose another name for this stream")
     assert (line, column) == (1, 1)
     other = windowed(tag, orders, options="late = 'drop'", select="COUNT(*) AS m")
-    assert "would fail: n is no column" in sql.refused(other)[0]
+    assert "would fail: n is not a column" in sql.refused(other)[0]
     other = windowed(tag, orders, options="late = 'drop'", select="AVG(amount) AS n")
     assert "its columns would have other types" in sql.refused(other)[0]
     more = windowed(tag, orders, options="late = 'drop'", select="COUNT(*) AS n, MAX(amount) AS m")
@@ -233,7 +233,7 @@ def test_a_job_without_its_source_has_failed_until_it_is_made_again(sql: Sql, or
     answered(sql.api.delete(f"/api/v1/resources/queues/{orders}"), 200)
     job = sql.job(f"j_{tag}")
     assert (job["state"], job["lastError"]) == (
-        "failed", f"the source {orders} is gone: its queue was deleted",
+        "failed", f"the source {orders} does not exist: its queue was deleted",
     )  # fmt: skip
     sql.api.push(orders, {"country": "DE", "amount": 5})
     assert sql.job(f"j_{tag}")["state"] == "failed"
@@ -463,7 +463,7 @@ def test_functions_are_shown_with_their_signature(sql: Sql) -> None:
     functions = {row["function"]: row for row in sql.table("SHOW FUNCTIONS")}
     assert functions["UPPER"] == {
         "function": "UPPER", "signature": "UPPER(string)", "family": "strings",
-        "description": "The string in capitals.",
+        "description": "The string in upper case.",
     }  # fmt: skip
     assert functions["MEDIAN"]["family"] == "aggregates"
     assert len(functions) > 60
@@ -484,7 +484,7 @@ def test_a_schema_is_described(sql: Sql, orders: str, tag: str) -> None:
         "statement": f"CREATE STREAM s_{tag} (a INT, b ARRAY<STRING>) WITH (queue = '{orders}')",
         "details": {"kind": "schema", "rows": "append", "reads": [orders]},
     }
-    assert sql.refused(f"DESCRIBE no_{tag}")[0].startswith(f"there is no stream, source or queue no_{tag}")
+    assert sql.refused(f"DESCRIBE no_{tag}")[0].startswith(f"no stream, source or queue named no_{tag}")
 
 
 def plan(sql: Sql, statement: str) -> list[str]:
@@ -495,22 +495,21 @@ def plan(sql: Sql, statement: str) -> list[str]:
 def test_a_windowed_job_is_explained(sql: Sql, orders: str, tag: str) -> None:
     text = windowed(tag, orders, "TUMBLING(_created_at, 1m)", "late = 'drop'").replace("OR REPLACE ", "")
     assert plan(sql, text) == [
-        f"job j_{tag}: inside the one query of the pipeline that serves all streams, because it reads queues",
-        f"source: queue {orders}, with types from its newest messages,"
-        " from the earliest message that is kept",
-        "records, in the tasks that read the log: decoded are amount BIGINT, country STRING",
-        "  condition: amount > 1; only records that pass move clocks and counts",
+        f"job j_{tag}: in the pipeline's shared streams query, because it reads queues",
+        f"source: queue {orders}, with types from its newest messages, from the earliest retained message",
+        "records, in the tasks that read the log: decoded columns amount BIGINT, country STRING",
+        "  condition: amount > 1; only matching records advance clocks and counts",
         "  key: country",
         "state, in the bucket of the key:",
         "  windows: tumbling, 1m long",
         "  clock: _created_at, for each key; sealed when a record of the key is 0s past their end,"
-        " or the key was silent for 10s",
+        " or the key is idle for 10s",
         "  aggregates: COUNT(*) BIGINT",
         "rows:",
         "  columns: country STRING, n BIGINT",
-        "  emitted: one for each key and window when it is sealed; late records are dropped and counted",
+        "  emitted: one per key and window when it is sealed; late records are dropped and counted",
         f"output: queue j_{tag}, partition by the key",
-        "kind: append, every row stands",
+        "kind: append, every row is final",
         "default: grace = '0s'",
         "default: keep = '10m'",
         "default: idle_timeout = '10s'",
@@ -527,24 +526,24 @@ EXPLAINED = [
     ("SELECT * FROM {}", f"{READ} the payload goes through unchanged"),
     (
         "SELECT * FROM {} WHERE amount > 1",
-        f"{READ} the payload goes through unchanged; decoded are amount BIGINT",
+        f"{READ} the payload goes through unchanged; decoded columns amount BIGINT",
     ),
-    ("SELECT * FROM {}", "output: the answer, partition of the record"),
+    ("SELECT * FROM {}", "output: the response, partition of the record"),
     ("SELECT _partition AS p FROM {}", f"{READ} nothing of the payload is decoded"),
-    ("SELECT amount FROM {} WITH (partition_by = 'amount')", "output: the answer, partition by amount"),
+    ("SELECT amount FROM {} WITH (partition_by = 'amount')", "output: the response, partition by amount"),
     ("SELECT * FROM {} WITH (start = 'latest')", "with types from its newest messages, from now on"),
     (COUNT, "  key: none, so one key has all records"),
     (COUNT, "  aggregates since the start, kept without limit"),
-    (f"{COUNT} WITH (ttl = '1h')", "  aggregates since the start, kept until the key is silent for 1h"),
-    (COUNT, "  emitted: one for each record, with the aggregates so far"),
+    (f"{COUNT} WITH (ttl = '1h')", "  aggregates since the start, kept until the key is idle for 1h"),
+    (COUNT, "  emitted: one per record, with the current aggregates"),
     ("SELECT LAG(amount) OVER (ROWS WINDOW BUFFER 9 ROWS) AS l FROM {}", "  the last 9 records of each key"),
     (f"{COUNT} WINDOW COUNT(9, 3)", "  windows: 9 records of a key, every 3, kept without limit"),
-    (f"{COUNT} WINDOW COUNT(9)", "  emitted: one for each full window"),
+    (f"{COUNT} WINDOW COUNT(9)", "  emitted: one per full window"),
     (f"{COUNT} WINDOW SLIDING(5m, 1m)", "  windows: sliding, 5m long, every 1m"),
-    (f"{COUNT} WINDOW SESSION(5m)", "  windows: sessions that end after 5m of silence"),
+    (f"{COUNT} WINDOW SESSION(5m)", "  windows: sessions that end after 5m of inactivity"),
     (
         f"{COUNT} WINDOW TUMBLING(5m)",
-        "  clock: the time of the push; sealed 0s after their end, nothing is late",
+        "  clock: push time; sealed 0s after their end, nothing is late",
     ),
     (f"{COUNT} WINDOW TUMBLING(5m) HAVING COUNT(*) > 1", "  having: COUNT(*) > 1"),
     (f"{COUNT} WINDOW TUMBLING(5m)", "kind: updating, later rows replace earlier ones"),

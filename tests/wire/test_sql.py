@@ -77,7 +77,7 @@ def test_dead_letters_do_not_go_to_the_queue_of_a_job(sql: Sql, orders: str, tag
     sql(f"CREATE STREAM {name} AS SELECT country FROM {orders}")
     body = {"queue": orders, "options": {"deadLetterQueue": name}}
     error = refused(sql.api.post("/api/v1/configure", body), 400)
-    assert error == f"deadLetterQueue: {name} has the rows of a job, and only the job pushes to it"
+    assert error == f"deadLetterQueue: {name} is the output queue of a job, which only the job can push to"
     sql.api.configure(orders, deadLetterQueue=f"dlq_{tag}")
     message, _, _ = sql.refused(f"CREATE STREAM dlq_{tag} AS SELECT country FROM {orders}")
     assert message == f"dlq_{tag} is the deadLetterQueue of {orders}; choose another name"
@@ -91,7 +91,10 @@ def test_rows_of_jobs_are_not_encrypted(module_broker: StartBroker, tag: str) ->
         Sql(api)(f"CREATE STREAM j_{tag} AS SELECT a FROM q_{tag}")
         body = {"queue": f"j_{tag}", "options": {"encryptionEnabled": True}}
         error = refused(api.post("/api/v1/configure", body), 400)
-        assert error == f"encryptionEnabled: queue j_{tag} has the rows of a job, which are not encrypted"
+        assert (
+            error
+            == f"encryptionEnabled: queue j_{tag} is the output queue of a job, whose rows are not encrypted"
+        )
 
 
 def test_after_a_drop_the_name_is_free_for_a_queue(sql: Sql, orders: str, tag: str) -> None:
@@ -154,7 +157,7 @@ def test_statements_are_applied_all_or_none(sql: Sql, orders: str, tag: str) -> 
         f"CREATE STREAM two_{tag} AS SELECT country FROM one_{tag};\n"
         f"CREATE STREAM three_{tag} AS SELECT nothing FROM two_{tag}"
     )
-    assert message.startswith(f"nothing is no column of two_{tag}")
+    assert message.startswith(f"nothing is not a column of two_{tag}")
     assert (line, column) == (3, len(f"CREATE STREAM three_{tag} AS SELECT n"))
     assert sql.api.read("/api/v1/jobs", search=tag)["jobs"] == []
     assert sql.api.get(f"/api/v1/resources/queues/one_{tag}").status_code == 404
@@ -199,7 +202,8 @@ def test_an_error_of_a_dry_run_is_the_same(sql: Sql, tag: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "reason"), [({}, "sql is required"), ({"sql": " ; "}, "sql has no statement")]
+    ("body", "reason"),
+    [({}, "sql is required"), ({"sql": " ; "}, "sql is empty: send at least one statement")],
 )
 def test_a_request_without_a_statement(sql: Sql, body: Json, reason: str) -> None:
     assert reason in refused(sql.api.post("/api/v1/sql", body), 400)
@@ -207,7 +211,11 @@ def test_a_request_without_a_statement(sql: Sql, body: Json, reason: str) -> Non
 
 def test_a_select_stands_alone(sql: Sql, orders: str) -> None:
     message, line, column = sql.refused(f"SHOW JOBS;\nSELECT * FROM {orders}")
-    assert (message, line, column) == ("a SELECT stands alone; send it in a request of its own", 2, 1)
+    assert (message, line, column) == (
+        "a SELECT must be the only statement of its request; send it separately",
+        2,
+        1,
+    )
 
 
 # Readable relations
@@ -239,7 +247,7 @@ def test_an_empty_queue_needs_declared_columns(sql: Sql, tag: str) -> None:
     sql.api.configure(f"q_{tag}")
     message, line, column = sql.refused(f"CREATE STREAM j_{tag} AS\nSELECT a FROM q_{tag}")
     assert message == (
-        f"the queue q_{tag} is empty, so its columns are not known; declare them: "
+        f"the queue q_{tag} is empty, so its columns are unknown; declare them: "
         f"CREATE STREAM … (column type, …) WITH (queue = 'q_{tag}')"
     )
     assert (line, column) == (2, 15)
@@ -247,7 +255,7 @@ def test_an_empty_queue_needs_declared_columns(sql: Sql, tag: str) -> None:
 
 def test_a_misspelt_name_gets_a_hint(sql: Sql, orders: str, tag: str) -> None:
     message, line, column = sql.refused(f"CREATE STREAM j_{tag} AS SELECT country FROM {orders[:-1]}")
-    assert message == f"there is no stream, source or queue {orders[:-1]}; did you mean {orders}?"
+    assert message == f"no stream, source or queue named {orders[:-1]}; did you mean {orders}?"
     assert (line, column) == (1, len(f"CREATE STREAM j_{tag} AS SELECT country FROM o"))
 
 
@@ -256,7 +264,7 @@ def test_window_queues_cannot_be_read(sql: Sql, orders: str, tag: str) -> None:
         "/api/v1/stream/define", {"name": f"w_{tag}", "namespace": "n", "source_queue_names": [orders]}
     )
     message, _, _ = sql.refused(f"EXPLAIN SELECT * FROM `windows:n/w_{tag}`")
-    assert message.startswith(f"there is no stream, source or queue windows:n/w_{tag}")
+    assert message.startswith(f"no stream, source or queue named windows:n/w_{tag}")
 
 
 def test_a_schema_over_several_queues(sql: Sql, tag: str) -> None:
@@ -266,7 +274,7 @@ def test_a_schema_over_several_queues(sql: Sql, tag: str) -> None:
     assert [source["queue"] for source in sql.body(f"j_{tag}")["sources"]] == [f"x_{tag}", f"y_{tag}"]
     message, line, column = sql.refused(f"INSERT INTO both_{tag} VALUES (1)")
     assert message == (
-        f"both_{tag} is over several queues: x_{tag}, y_{tag}; insert into a stream over one of them"
+        f"both_{tag} reads several queues: x_{tag}, y_{tag}; insert into a stream over one of them"
     )
     assert (line, column) == (1, 1)
 
@@ -286,7 +294,7 @@ def test_a_schema_may_have_the_name_of_its_queue(sql: Sql, orders: str) -> None:
 def test_a_schema_over_the_rows_of_a_job_is_refused(sql: Sql, orders: str, tag: str) -> None:
     sql(f"CREATE STREAM j_{tag} AS SELECT country FROM {orders}")
     message, line, column = sql.refused(f"CREATE STREAM s_{tag} (a INT) WITH (queue = 'j_{tag}')")
-    assert message == f"the queue j_{tag} has the rows of a job, with its columns; read j_{tag}"
+    assert message == f"the queue j_{tag} is the output queue of a job; read j_{tag}"
     assert (line, column) == (1, len(f"CREATE STREAM s_{tag} (a INT) WITH (q"))
 
 
@@ -400,7 +408,7 @@ def test_inserts_are_checked(sql: Sql, orders: str, tag: str) -> None:
     assert message == "a is a INT, found STRING; use CAST"
     assert (line, column) == (2, 4)
     message, _, _ = sql.refused(f"INSERT INTO {orders} VALUES (1)")
-    assert message == f"{orders} is not a schema over a queue; only those take rows"
+    assert message == f"{orders} is not declared over a queue; INSERT needs a declared stream"
     sql.api.configure(f"q_{tag}", maxSize=1)
     sql.api.push(f"q_{tag}", 1)
     assert sql.post(f"INSERT INTO s_{tag} VALUES (1, 'x')").status_code == 429

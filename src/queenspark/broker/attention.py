@@ -107,7 +107,7 @@ def _maintenance(broker: Broker) -> Iterator[Item]:
             "system",
         )
     if broker.modes.pop:
-        yield Item("warning", "pop_maintenance", "Pop maintenance is on: nothing is handed out.", "system")
+        yield Item("warning", "pop_maintenance", "Pop maintenance is on: nothing is delivered.", "system")
 
 
 def _holder(holder: dict[str, Any] | None, now: datetime, *, named: bool) -> Iterator[Item]:
@@ -118,7 +118,7 @@ def _holder(holder: dict[str, Any] | None, now: datetime, *, named: bool) -> Ite
     yield Item(
         "error" if seconds > 6 * _HELD_SECONDS else "warning",
         "open_transaction",
-        f"A transaction{f' of {who}' if named else ''} has held the log back for {in_words(seconds)}.",
+        f"A transaction{f' of {who}' if named else ''} has held back the horizon for {in_words(seconds)}.",
         "system",
         since=now - timedelta(seconds=seconds),
     )
@@ -138,7 +138,7 @@ async def _jobs(broker: Broker, caller: Caller) -> list[Item]:
         if condition is None:
             continue
         if condition.state == "failed":
-            reason = (condition.last_error or "no reason is known").splitlines()[0]
+            reason = (condition.last_error or "the reason is unknown").splitlines()[0]
             found.append(
                 Item("error", "job_failed", f"Job {name} has failed: {reason}", "job", name, job.namespace)
             )

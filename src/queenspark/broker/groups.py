@@ -167,7 +167,7 @@ async def seek(broker: Broker, call: Call) -> Response:
     time = parse_time("timestamp", request.timestamp)
     wanted = [request.to_end, request.to_beginning, time is not None]
     if sum(wanted) != 1:
-        raise bad_request("give one of toEnd, toBeginning and timestamp")
+        raise bad_request("pass exactly one of toEnd, toBeginning and timestamp")
     to = ("end", "beginning", "time")[wanted.index(True)]
     queue, group, partition = (
         call.path["queue"],

@@ -16,7 +16,7 @@ _JOB = ("namespace", "job_name")  # Prometheus has a label `job` of its own
 
 JOBS = {
     "watermark_seconds": Family(GaugeMetricFamily, "Watermark, as seconds since the epoch", "watermark"),
-    "lag_seconds": Family(GaugeMetricFamily, "Age of the oldest message that was not read yet", "lag"),
+    "lag_seconds": Family(GaugeMetricFamily, "Age of the oldest message that was unread", "lag"),
     "open_windows": Family(GaugeMetricFamily, "Windows that are not sealed yet", "open_windows"),
     "records": Family(CounterMetricFamily, "Records that passed its condition", "records"),
     "rows": Family(CounterMetricFamily, "Rows that it gave out", "windows"),

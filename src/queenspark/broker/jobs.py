@@ -105,7 +105,7 @@ async def delete(broker: Broker, call: Call) -> Response:
             executor = Executor(broker, change, call.caller)
             dropped = await executor.drop(job, cascade=call.query.cascade)
             if not all(call.may(each) for each in dropped):
-                raise Refused(f"{name} is used by others that you have no right to")
+                raise Refused(f"{name} is used by objects that you have no access to")
     except Refused as error:
         raise ApiError(409, str(error).replace("use CASCADE", "pass cascade=true")) from error
     for queue in change.changed_queues:

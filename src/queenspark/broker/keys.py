@@ -60,7 +60,7 @@ def new_key(request: KeyRequest) -> NewKey:
         raise bad_request(str(error)) from None
     expires = parse_time("expiresAt", request.expires_at)
     if expires is not None and expires <= datetime.now(UTC):
-        raise bad_request(f"expiresAt ({request.expires_at}) is over: give a time that is to come")
+        raise bad_request(f"expiresAt ({request.expires_at}) is in the past: use a future time")
     return NewKey(
         name=request.name,
         role=request.role,

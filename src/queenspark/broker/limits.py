@@ -28,7 +28,7 @@ def check_lease(what: str, value: int, unit: Literal["seconds", "milliseconds"])
     if value > most:
         other = "milliseconds" if unit == "seconds" else "seconds"
         raise bad_request(
-            f"{what} is {value}, and a lease lasts at most a day: {most}. It is in {unit}, not in {other}"
+            f"{what} is {value}, but a lease lasts at most a day: {most}. It is in {unit}, not in {other}"
         )
     return value
 
@@ -37,8 +37,8 @@ def check_queue(what: str, name: str) -> str:
     """Check the name of a user's queue (not a window queue); raise 400."""
     if name.startswith(WINDOW_QUEUES):
         raise bad_request(
-            f"{what}: names that begin with {WINDOW_QUEUES} are the window queues of streams;"
-            " choose another, or see /api/v1/stream"
+            f"{what}: names that start with {WINDOW_QUEUES} are reserved for window queues;"
+            " choose another name, or use /api/v1/stream"
         )
     return check_name(what, name)
 

@@ -189,7 +189,7 @@ def _need_filter(call: Call) -> Filter:
     query: DeadLetterQuery = call.query
     if not (query.queue or query.consumer_group or query.partition_id):
         raise bad_request(
-            "refusing to act on all dead letters: give one of queue, consumerGroup and partitionId"
+            "refusing to act on all dead letters: pass at least one of queue, consumerGroup and partitionId"
         )
     call.acted_on = query.queue or query.consumer_group or query.partition_id
     return _filter(call)

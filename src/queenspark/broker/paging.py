@@ -40,7 +40,7 @@ def page_of(query: PageQuery, *sorts: str, visible: list[str] | None) -> Page:
     if sort not in ("name", *sorts):
         raise bad_request(
             f"sort ({query.sort}) must be one of {', '.join(('name', *sorts))},"
-            " or one of them after a minus for descending order"
+            " with a leading minus for descending order"
         )
     search = query.search.replace("\x00", "") if query.search else None
     return Page(query.limit, query.offset, sort, query.sort.startswith("-"), search, visible)

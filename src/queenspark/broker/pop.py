@@ -93,7 +93,7 @@ async def pop_any(broker: Broker, call: Call) -> Response:
     """Pop from any queue of a namespace or task, by priority."""
     query: PopQuery = call.query
     if query.namespace is None and query.task is None:
-        raise bad_request("namespace or task is required: or pop from /api/v1/pop/queue/:queue")
+        raise bad_request("namespace or task is required, or pop from /api/v1/pop/queue/:queue")
     return await _pop(broker, call, None, None)
 
 

@@ -55,7 +55,7 @@ def _position(text: str | None) -> Position | None:
     except ValueError:
         position = Position(-1, -1)
     if not (0 <= position.txid <= LARGEST and 0 <= position.id <= LARGEST):
-        raise bad_request(f"after is {text!r}: give the next of an earlier answer, such as 1234-56000")
+        raise bad_request(f"after is {text!r}: use the next of an earlier response, such as 1234-56000")
     return position
 
 

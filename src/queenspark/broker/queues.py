@@ -63,22 +63,26 @@ def _check_options(broker: Broker, queue: str, options: QueueOptions) -> None:
     check_lease("leaseTime", options.lease_time, "seconds")
     if options.encryption_enabled and not broker.store.cipher.available:
         raise bad_request(
-            "encryptionEnabled needs a key: start the broker with QUEENSPARK_ENCRYPTION_KEY"
+            "encryptionEnabled requires a key: start the broker with QUEENSPARK_ENCRYPTION_KEY"
             " set to 32 bytes in base64"
         )
     if isinstance(options.dead_letter_queue, str):
         check_queue("deadLetterQueue", options.dead_letter_queue)
         if options.dead_letter_queue == queue:
-            raise bad_request("deadLetterQueue must be another queue")
+            raise bad_request("deadLetterQueue must differ from the queue itself")
 
 
 async def _check_jobs(broker: Broker, name: str, options: QueueOptions) -> None:
     """Reject options that queues of jobs cannot have: encryption, or being a dead-letter target."""
     target = options.dead_letter_queue
     if isinstance(target, str) and await _has_rows(broker, target):
-        raise bad_request(f"deadLetterQueue: {target} has the rows of a job, and only the job pushes to it")
+        raise bad_request(
+            f"deadLetterQueue: {target} is the output queue of a job, which only the job can push to"
+        )
     if options.encryption_enabled and await _has_rows(broker, name):
-        raise bad_request(f"encryptionEnabled: queue {name} has the rows of a job, which are not encrypted")
+        raise bad_request(
+            f"encryptionEnabled: queue {name} is the output queue of a job, whose rows are not encrypted"
+        )
 
 
 async def _has_rows(broker: Broker, name: str) -> bool:

@@ -43,9 +43,9 @@ def check_exposure(settings: Settings) -> None:
     ):
         return
     raise StartError(
-        f"listening on {settings.host} without access control would let everybody who reaches port"
-        f" {settings.port} do everything: set QUEENSPARK_ACCESS_CONTROL=true (docs/security.md has the"
-        " steps), or say --insecure"
+        f"listening on {settings.host} without access control would give everyone who can reach"
+        f" port {settings.port} full access: set QUEENSPARK_ACCESS_CONTROL=true (see docs/security.md),"
+        " or pass --insecure"
     )
 
 
@@ -78,7 +78,7 @@ def run(settings: Settings) -> int:
     """Migrate, listen and serve; returns the exit code after SIGINT or SIGTERM."""
     if settings.database_url is None:
         raise StartError(
-            "QUEENSPARK_DATABASE_URL is not set: give the URL of a PostgreSQL, or use `queenspark up`"
+            "QUEENSPARK_DATABASE_URL is not set: set it to a PostgreSQL URL, or use `queenspark up`"
         )
     check_exposure(settings)
     logging.basicConfig(

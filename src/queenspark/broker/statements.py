@@ -39,7 +39,7 @@ async def run(broker: Broker, call: Call) -> Response | Lines:
     request: SqlRequest = call.body
     statements = await asyncio.to_thread(parse, request.sql)
     if not statements:
-        raise bad_request("sql has no statement")
+        raise bad_request("sql is empty: send at least one statement")
     if len(statements) > _MOST_STATEMENTS:
         raise bad_request(
             f"sql has {len(statements)} statements; the limit is {_MOST_STATEMENTS}: send several requests"
@@ -47,7 +47,9 @@ async def run(broker: Broker, call: Call) -> Response | Lines:
     alone = len(statements) == 1
     for statement in statements:
         if isinstance(statement, Select) and not alone:
-            raise statement.span.error("a SELECT stands alone; send it in a request of its own")
+            raise statement.span.error(
+                "a SELECT must be the only statement of its request; send it separately"
+            )
     first = statements[0]
     if isinstance(first, Select) and not request.dry_run:
         return await _select(broker, call, first, request.timeout)

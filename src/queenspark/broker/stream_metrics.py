@@ -28,7 +28,7 @@ class Family(NamedTuple):
 
 STREAMS = {
     "watermark_seconds": Family(GaugeMetricFamily, "Watermark, as seconds since the epoch", "watermark"),
-    "lag_seconds": Family(GaugeMetricFamily, "Age of the oldest record that was not read yet", "lag"),
+    "lag_seconds": Family(GaugeMetricFamily, "Age of the oldest record that was unread", "lag"),
     "open_windows": Family(GaugeMetricFamily, "Windows that are not sealed yet", "open_windows"),
     "records": Family(CounterMetricFamily, "Records that were read", "records"),
     "sealed_windows": Family(CounterMetricFamily, "Windows that were sealed", "windows"),

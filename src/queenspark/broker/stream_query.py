@@ -58,8 +58,8 @@ async def computed(broker: Broker, request: StreamDefinition, caller: Caller) ->
 def _check(request: StreamDefinition) -> None:
     if request.key and request.partitioned:
         raise bad_request(
-            "partitioned and key are both given; leave partitioned out, and name _partition among the"
-            " expressions of key if it is to be a part of it"
+            "partitioned and key cannot be combined: remove partitioned, and add _partition to key"
+            " if it should be part of it"
         )
     most = MOST_ROWS if request.window_type == "rows" else MOST_RECORDS
     if (request.window_size_count or 0) > most:

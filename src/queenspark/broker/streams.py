@@ -50,7 +50,7 @@ async def find_stream(broker: Broker, call: Call, name: str, namespace: str | No
         raise not_found("Stream not found")
     if len(found) > 1:
         names = ", ".join(stream.namespace for stream in found)
-        raise bad_request(f"namespace is required: there is a stream {name} in each of {names}")
+        raise bad_request(f"namespace is required: the stream {name} exists in {names}")
     return found[0]
 
 
@@ -72,7 +72,7 @@ async def poll(broker: Broker, call: Call) -> Response:
     request: PollRequest = call.body
     if not request.messages and request.max_messages is not None:
         raise bad_request(
-            f"maxMessages is {request.max_messages} and messages is false: leave maxMessages out, and page"
+            f"maxMessages is {request.max_messages} and messages is false: remove maxMessages, and page"
             " with /api/v1/stream/window/:leaseId/messages"
         )
     stream = await find_stream(broker, call, request.stream_name, request.namespace)

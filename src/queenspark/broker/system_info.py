@@ -38,7 +38,7 @@ class SeriesQuery(msgspec.Struct):
 async def dashboard(broker: Broker, call: Call) -> Response:
     """Redirect browsers to the dashboard; 404 for other clients."""
     if "text/html" not in call.headers.get("accept", ""):
-        raise not_found(f"there is nothing at {call.url_path}")
+        raise not_found(f"no such route: {call.url_path}")
     path = "" if call.url_path == "/" else call.url_path
     location = broker.settings.ui_url.rstrip("/") + path
     text = f"The dashboard is at {location}\n".encode()

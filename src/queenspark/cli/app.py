@@ -27,13 +27,13 @@ from queenspark.cli.windows import windows
 from queenspark.settings import SettingsError
 
 app = typer.Typer(
-    help="Queenspark: queues on PostgreSQL, and windows over them on Spark.",
+    help="Queenspark: message queues on PostgreSQL with windowed streams on Spark.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
-RUN, USE, LOOK = "Run it", "Use it", "Look after it"
+RUN, USE, LOOK = "Run the system", "Produce and consume", "Inspect and administer"
 
 
 @app.callback()
@@ -41,11 +41,11 @@ def trust(
     ca: Annotated[
         str | None,
         typer.Option(
-            "--ca", metavar="FILE", help="Certificates to check the broker against (default: QUEENSPARK_CA)."
+            "--ca", metavar="FILE", help="CA certificates for verifying the broker (default: QUEENSPARK_CA)."
         ),
     ] = None,
 ) -> None:
-    """Whom to trust, for every command."""
+    """Options for every command."""
     if ca is not None:
         os.environ["QUEENSPARK_CA"] = ca
 
@@ -94,6 +94,6 @@ def run() -> None:
         say(str(error))
         sys.exit(Exit.USAGE)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; what is still buffered must not be written at exit.
+        # The reader closed the pipe; do not write buffered output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(Exit.OK)

@@ -21,20 +21,20 @@ COLUMNS = [
 
 def audit(
     caller: Annotated[
-        str | None, typer.Option("--caller", metavar="NAME", help="Only acts of this caller.")
+        str | None, typer.Option("--caller", metavar="NAME", help="Only operations of this caller.")
     ] = None,
     limit: Limit = 100,
     offset: Offset = 0,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List administrative acts, the newest first: who did what, when and from where."""
+    """List administrative operations, newest first, with caller, time and address."""
     with BrokerApi(url) as broker:
         answer = broker.get("audit", query={"caller": caller, "limit": limit, "offset": offset})
     if as_json:
         return print_json(answer)
     acts = records_of(answer, "acts")
     if not acts:
-        return say("Nothing was done yet.")
+        return say("No administrative operations found.")
     print_table(acts, COLUMNS)
     return say_page(acts, answer, offset)

@@ -16,7 +16,7 @@ from queenspark.client.sync.transport import Transport
 from queenspark.settings import Settings
 
 ANSWER_SECONDS = 30.0
-_WHO = "Say who you are with QUEENSPARK_API_KEY or QUEENSPARK_TOKEN; `queenspark me` shows who you are."
+_WHO = "Set QUEENSPARK_API_KEY or QUEENSPARK_TOKEN; `queenspark me` shows your identity."
 
 Query = Mapping[str, Any]
 
@@ -26,7 +26,7 @@ class _SqlAnswered(msgspec.Struct):
 
 
 class BrokerApi:
-    """The client's way to a broker, without retries; what goes wrong becomes a `Failure` of one sentence."""
+    """The client's transport without retries; errors become a `Failure` with one sentence."""
 
     def __init__(self, url: str | None) -> None:
         self.url = Settings.from_env(url=url).url.rstrip("/")
@@ -36,15 +36,15 @@ class BrokerApi:
             )
 
     def get(self, *path: str, query: Query | None = None, patience: float = 0.0, kind: Any = Any) -> Any:
-        """The answer to a GET, None for 204; `patience` is how long the broker may take on purpose."""
+        """Send a GET; None for 204. `patience` is the time the broker may wait on purpose."""
         return self._call("GET", *path, query=query, patience=patience, kind=kind)
 
     def post(self, *path: str, body: Any = None, query: Query | None = None) -> Any:
-        """The answer to a POST."""
+        """Send a POST."""
         return self._call("POST", *path, query=query, body=body)
 
     def delete(self, *path: str, query: Query | None = None) -> Any:
-        """The answer to a DELETE."""
+        """Send a DELETE."""
         return self._call("DELETE", *path, query=query)
 
     def sql(
@@ -61,7 +61,7 @@ class BrokerApi:
         return answer if isinstance(answer, Lines) else list(answer.results)
 
     def health(self) -> tuple[bool, dict[str, Any]]:
-        """Whether the broker is well, and what it says about it."""
+        """Whether the broker is healthy, and its report."""
         answer = self._call("GET", "health", base=(), but=Unavailable)
         if isinstance(answer, Unavailable):
             return False, answer.answer
@@ -76,7 +76,7 @@ class BrokerApi:
         self._transport.close()
 
     def _call(self, method: str, *path: str, but: type[Refused] | None = None, **more: Any) -> Any:
-        """The broker's answer, or the refusal of the kind `but`."""
+        """The broker's response, or its refusal if it is a `but`."""
         with failures():
             try:
                 return self._transport.call(method, *path, **more)
@@ -88,17 +88,17 @@ class BrokerApi:
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """Make one sentence of what goes wrong; an error of a statement is left to those who have its text."""
+    """Turn errors into a `Failure`; a SqlError passes through to the caller, which has the text."""
     try:
         yield
     except SqlError:
         raise
     except Unreachable as error:
-        raise Failure(f"{_sentence(error)}, or say where it is with --url.", Exit.UNREACHABLE) from None
+        raise Failure(f"{_sentence(error)}, or set the address with --url.", Exit.UNREACHABLE) from None
     except NotAllowed as refused:
-        raise Failure(f"The broker refused: {refused}. {_WHO}") from None
+        raise Failure(f"The broker rejected the request: {refused}. {_WHO}") from None
     except Refused as refused:
-        raise Failure(f"The broker refused: {refused}") from None
+        raise Failure(f"The broker rejected the request: {refused}") from None
     except QueenError as error:
         raise Failure(_sentence(error)) from None
 

@@ -44,10 +44,12 @@ class BrokerProcess(ChildProcess):
         deadline = time.monotonic() + START_SECONDS
         while not self.ready():
             if not self.running:
-                words = self.last_words() or "The broker ended without a word."
+                words = self.last_words() or "The broker exited without a message."
                 raise Failure(f"{words} (log: {self.log_file})", Exit.USAGE)
             if time.monotonic() > deadline:
-                raise Failure(f"The broker did not become healthy; its log: {self.log_file}", Exit.USAGE)
+                raise Failure(
+                    f"The broker did not become healthy; check its log: {self.log_file}", Exit.USAGE
+                )
             time.sleep(CHECK_SECONDS)
 
     def ready(self) -> bool:

@@ -30,7 +30,7 @@ class ChildProcess:
         self._log_start = 0
 
     def keep_temporary_files_in(self, folder: Path) -> None:
-        """Let the process, and what it starts, put temporary files there and nowhere else."""
+        """Set the temporary folder of the process and its children."""
         self._environment["TMPDIR"] = str(folder)
 
     @property
@@ -50,7 +50,7 @@ class ChildProcess:
         return None if self._process is None else self._process.poll()
 
     def spawn(self) -> None:
-        """Start the process, after ending what an earlier one has left."""
+        """Start the process, after killing leftovers of an earlier one."""
         self._clear()
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
         # stdin is how the child notices our end; a session of its own keeps Ctrl-C away from it.
@@ -76,7 +76,7 @@ class ChildProcess:
         self._clear()
 
     def kill(self) -> None:
-        """End the process at once, and what it has started."""
+        """Kill the process and its children."""
         if self._process is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)

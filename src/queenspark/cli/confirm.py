@@ -8,9 +8,9 @@ from queenspark.cli.exits import Exit, Failure
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Go on only when the person says yes or said `--yes`."""
+    """Ask for confirmation, unless `--yes` was given."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise Failure(f"{question} Say --yes to do it.", Exit.USAGE)
+        raise Failure(f"{question} Pass --yes to confirm.", Exit.USAGE)
     typer.confirm(question, abort=True, err=True)

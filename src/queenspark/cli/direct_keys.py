@@ -1,4 +1,4 @@
-"""API keys in the database itself: whoever has its URL may do everything, and makes the first key."""
+"""API keys managed directly in the database, for the first key."""
 
 import asyncio
 import getpass

@@ -12,7 +12,7 @@ from queenspark.cli.options import AsJson, Partition, Url, Yes
 from queenspark.cli.output import print_facts, print_json, print_table, records_of, say
 from queenspark.cli.pop import as_text
 
-app = noun("List, look at, retry and delete dead letters.")
+app = noun("List, inspect, retry and delete dead letters.")
 
 PAGE = 100
 
@@ -32,14 +32,23 @@ OF_ONE = [column for column in COLUMNS if column[0] in ("group", "retries", "fai
 
 Filter = dict[str, Any]
 
-PartitionId = Annotated[str, typer.Argument(metavar="PARTITION_ID", help="As in the list.")]
-TransactionId = Annotated[str, typer.Argument(metavar="TRANSACTION_ID", help="As in the list.")]
-MaybePartitionId = Annotated[str | None, typer.Argument(metavar="PARTITION_ID", help="As in the list.")]
-MaybeTransactionId = Annotated[str | None, typer.Argument(metavar="TRANSACTION_ID", help="As in the list.")]
-OfQueue = Annotated[str | None, typer.Option("--queue", metavar="QUEUE", help="Only those of this queue.")]
-OfGroup = Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Only those of this group.")]
-Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="Only those since this ISO time.")]
-Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only those until this ISO time.")]
+PartitionId = Annotated[str, typer.Argument(metavar="PARTITION_ID", help="Partition id, as listed.")]
+TransactionId = Annotated[str, typer.Argument(metavar="TRANSACTION_ID", help="Transaction id, as listed.")]
+MaybePartitionId = Annotated[
+    str | None, typer.Argument(metavar="PARTITION_ID", help="Partition id, as listed.")
+]
+MaybeTransactionId = Annotated[
+    str | None, typer.Argument(metavar="TRANSACTION_ID", help="Transaction id, as listed.")
+]
+OfQueue = Annotated[str | None, typer.Option("--queue", metavar="QUEUE", help="Only this queue.")]
+OfGroup = Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Only this consumer group.")]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="TIME", help="Only those that failed at or after this ISO time."),
+]
+Until = Annotated[
+    str | None, typer.Option("--until", metavar="TIME", help="Only those that failed before this ISO time.")
+]
 
 
 @app.command("list")
@@ -49,8 +58,8 @@ def list_dead_letters(
     partition: Partition = None,
     since: Since = None,
     until: Until = None,
-    limit: Annotated[int, typer.Option(min=1, help="Most dead letters to show.")] = PAGE,
-    offset: Annotated[int, typer.Option(min=0, help="Dead letters to pass over first.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of dead letters to show.")] = PAGE,
+    offset: Annotated[int, typer.Option(min=0, help="Dead letters to skip.")] = 0,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -62,7 +71,7 @@ def list_dead_letters(
         return print_json(answer)
     letters = records_of(answer, "messages")
     if not letters:
-        return say("There are no dead letters.")
+        return say("No dead letters.")
     print_table([{**letter, "shown": as_text(letter.get("data"))} for letter in letters], COLUMNS)
     return say(f"{len(letters):,} of {answer.get('total', len(letters)):,} dead letters.")
 
@@ -71,7 +80,7 @@ def list_dead_letters(
 def show_dead_letter(
     partition_id: PartitionId, transaction_id: TransactionId, url: Url = None, as_json: AsJson = False
 ) -> None:
-    """Show one message and its dead letters, one for each group that gave up on it."""
+    """Show a message and its dead letters, one per group that gave up on it."""
     with BrokerApi(url) as broker:
         answer = broker.get("messages", partition_id, transaction_id)
     if as_json:
@@ -79,7 +88,7 @@ def show_dead_letter(
     letters = records_of(answer, "deadLetters")
     shown = {name: value for name, value in answer.items() if name not in ("data", "deadLetters")}
     print_facts({**shown, "data": as_text(answer.get("data"))})
-    return print_table(letters, OF_ONE) if letters else say("It is not a dead letter.")
+    return print_table(letters, OF_ONE) if letters else say("This message is not a dead letter.")
 
 
 @app.command("retry")
@@ -94,15 +103,15 @@ def retry_dead_letters(
     yes: Yes = False,
     url: Url = None,
 ) -> None:
-    """Put one dead letter back, or all that a filter matches; their groups get them again."""
+    """Retry one dead letter, or all that match a filter: their groups receive them again."""
     chosen = _filter(queue, group, partition, since, until)
     with BrokerApi(url) as broker:
         if (name := _name(partition_id, transaction_id, chosen)) is not None:
             answer = broker.post("messages", *name, "retry")
         else:
-            confirm(f"Put {_matching(broker, chosen)} back?", yes)
+            confirm(f"Retry {_matching(broker, chosen)}?", yes)
             answer = broker.post("dlq", "retry", query=chosen)
-    say(f"Put {_count(answer['count'])} back.")
+    say(f"Retried {_count(answer['count'])}.")
 
 
 @app.command("delete")
@@ -117,7 +126,7 @@ def delete_dead_letters(
     yes: Yes = False,
     url: Url = None,
 ) -> None:
-    """Delete one dead letter, or all that a filter matches; the log keeps its messages."""
+    """Delete one dead letter, or all that match a filter; the messages stay in the log."""
     chosen = _filter(queue, group, partition, since, until)
     with BrokerApi(url) as broker:
         if (name := _name(partition_id, transaction_id, chosen)) is not None:
@@ -140,7 +149,7 @@ def _name(partition_id: str | None, transaction_id: str | None, chosen: Filter) 
         return partition_id, transaction_id
     if partition_id is not None or not ("queue" in chosen or "consumerGroup" in chosen):
         raise Failure(
-            "Name one by PARTITION_ID and TRANSACTION_ID, or give a filter with --queue or --group.",
+            "Pass PARTITION_ID and TRANSACTION_ID, or a filter with --queue or --group.",
             Exit.USAGE,
         )
     return None
@@ -150,7 +159,7 @@ def _matching(broker: BrokerApi, chosen: Filter) -> str:
     """How many a filter matches, in words."""
     total = broker.get("dlq", query={**chosen, "limit": 1})["total"]
     if not total:
-        raise Failure("There are no such dead letters.", Exit.NOTHING)
+        raise Failure("No dead letters match.", Exit.NOTHING)
     return _count(total)
 
 

@@ -4,13 +4,13 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """What the exit code of a command says."""
+    """Exit codes of commands."""
 
     OK = 0
     REFUSED = 1  # the broker said no, or something failed
     USAGE = 2  # the command was not understood, or the system cannot start like this
     NOTHING = 3  # there is nothing to show
-    UNREACHABLE = 4  # no broker answers
+    UNREACHABLE = 4  # no broker reachable
     PARTLY = 5  # done, except for lines that were skipped
 
 

@@ -6,25 +6,25 @@ from queenspark.cli.output import out, records_of
 
 
 def print_explanation(noun: str, name: str, answer: dict[str, Any]) -> None:
-    """Print a few plain lines: what was sealed, which window is next, and the reasons."""
+    """Print emitted windows, the next window, and the reasons."""
     console = out()
     for line in (_sealed(noun, name, answer["sealed"]), _next(answer["next"])):
         console.print(line, soft_wrap=True)
     for number, reason in enumerate(records_of(answer, "reasons"), start=1):
         since = f" (since {reason['since']})" if reason["since"] is not None else ""
         console.print(f"{number}. {_sentence(reason['text'])}{since}", soft_wrap=True)
-        console.print(f"   What to do: {reason['fix']}.", soft_wrap=True)
+        console.print(f"   Fix: {reason['fix']}.", soft_wrap=True)
 
 
 def _sealed(noun: str, name: str, sealed: dict[str, Any]) -> str:
-    given = f"{sealed['windows']:,} given out" if sealed["windows"] else "nothing given out yet"
+    given = f"{sealed['windows']:,} emitted" if sealed["windows"] else "nothing emitted yet"
     last = f", the last at {sealed['lastAt']}" if sealed["lastAt"] is not None else ""
     return f"The {noun} {name}: {given}{last}; {sealed['openWindows']:,} open."
 
 
 def _next(window: dict[str, Any] | None) -> str:
     if window is None:
-        return "Next window: none is known."
+        return "Next window: none open."
     records = f"{window['records']:,} record{'' if window['records'] == 1 else 's'}"
     if window["end"] is None:
         return f"Next window: key {window['key']}, {records} since {window['start']}."

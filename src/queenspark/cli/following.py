@@ -1,4 +1,4 @@
-"""Following a queue: messages as they arrive, without taking them from anybody."""
+"""Following a queue: messages as they arrive, without consuming them."""
 
 import secrets
 from collections.abc import Callable, Iterator
@@ -25,9 +25,9 @@ def follow(
     from_beginning: bool = False,
     count: int | None = None,
 ) -> None:
-    """Show messages of a queue until Ctrl-C, or `count` of them; `name` is what a person calls the queue.
+    """Show messages of a queue until Ctrl-C, or `count` of them; `name` is the display name.
 
-    It reads as a consumer group of its own, which is deleted at the end.
+    It uses a temporary consumer group.
     """
     group = f"tail-{secrets.token_hex(6)}"
     path = ["pop", "queue", queue] + (["partition", partition] if partition is not None else [])
@@ -39,9 +39,9 @@ def follow(
     }
     left = count
     with _stopped_by_signals() as stopping, _group_goes_away(broker, group):
-        # The first contact fixes the place where the group begins; only then is the queue followed.
+        # The first pop sets the group's starting position.
         answer = broker.get(*path, query={**query, "batch": min(BATCH, left or BATCH)})
-        say(f"Following {name}; Ctrl-C ends it.")
+        say(f"Following {name}; press Ctrl-C to stop.")
         while not stopping.asked:
             for message in answer["messages"] if answer else []:
                 show(message)
@@ -84,6 +84,6 @@ def _group_goes_away(broker: BrokerApi, group: str) -> Iterator[None]:
         try:
             broker.delete("consumer-groups", group, query={"deleteMetadata": True})
         except Failure as failure:
-            say(f"The consumer group {group} is still there: {failure}")
+            say(f"Could not delete the consumer group {group}: {failure}")
         except KeyboardInterrupt:
-            say(f"The consumer group {group} may still be there.")
+            say(f"The consumer group {group} may not have been deleted.")

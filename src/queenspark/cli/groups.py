@@ -10,9 +10,9 @@ from queenspark.cli.noun import noun
 from queenspark.cli.options import AsJson, Limit, Offset, Search, Sort, Url, Yes
 from queenspark.cli.output import print_json, print_table, records_of, say, say_page
 
-app = noun("List, look at and delete consumer groups.")
+app = noun("List, inspect and delete consumer groups.")
 
-GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
+GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the consumer group.")]
 
 COLUMNS = [
     ("group", "name"),
@@ -40,7 +40,7 @@ PLACES = [
 @app.command("list")
 def list_groups(
     behind: Annotated[
-        int | None, typer.Option(metavar="SECONDS", help="Only what is at least this far behind.")
+        int | None, typer.Option(metavar="SECONDS", help="Only groups that are at least this far behind.")
     ] = None,
     search: Search = None,
     sort: Sort = "name",
@@ -49,7 +49,7 @@ def list_groups(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the consumer groups with their lag (also: just `queenspark groups`)."""
+    """List the consumer groups with their lag (default of `queenspark groups`)."""
     query = {"search": search, "sort": sort, "limit": limit, "offset": offset, "minLagSeconds": behind}
     with BrokerApi(url) as broker:
         if behind is None:
@@ -60,16 +60,14 @@ def list_groups(
         return print_json(answer)
     groups = records_of(answer, "consumerGroups")
     if not groups:
-        return say(
-            "There is no consumer group." if behind is None else "No consumer group is that far behind."
-        )
+        return say("No consumer groups." if behind is None else "No consumer group is that far behind.")
     print_table(groups, COLUMNS)
     return say_page(groups, answer, offset)
 
 
 @app.command("show")
 def show_group(group: GroupName, url: Url = None, as_json: AsJson = False) -> None:
-    """Show one group: its queues and partitions, its place and its lag."""
+    """Show a group: queues, partitions, cursors, leases and lag."""
     with BrokerApi(url) as broker:
         answer = broker.get("consumer-groups", group)
     if as_json:
@@ -86,13 +84,13 @@ def show_group(group: GroupName, url: Url = None, as_json: AsJson = False) -> No
 def delete_group(
     group: GroupName,
     queue: Annotated[
-        str | None, typer.Option(metavar="QUEUE", help="Only the group's place in this queue.")
+        str | None, typer.Option(metavar="QUEUE", help="Only the group's cursors in this queue.")
     ] = None,
     yes: Yes = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a group with its places; it starts anew when it is used again."""
+    """Delete a group with its cursors; used again, it starts over."""
     where = f" in the queue {queue}" if queue else ""
     confirm(f"Delete the consumer group {group}{where}?", yes)
     with BrokerApi(url) as broker:
@@ -100,4 +98,4 @@ def delete_group(
         answer = broker.delete(*path, query={"deleteMetadata": True})
     if as_json:
         return print_json(answer)
-    return say(f"The consumer group {group} is deleted{where}.")
+    return say(f"Deleted the consumer group {group}{where}.")

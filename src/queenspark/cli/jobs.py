@@ -15,9 +15,11 @@ from queenspark.cli.output import out, print_facts, print_json, print_table, rec
 from queenspark.client.errors import SqlError
 from queenspark.client.sync.lines import Lines
 
-app = noun("List, look at, explain, pause, resume, restart and drop the jobs of SQL.")
+app = noun("List, inspect, explain, pause, resume, restart and drop SQL jobs.")
 
-JobName = Annotated[str, typer.Argument(metavar="JOB", help="The job's name, NAMESPACE.NAME for most.")]
+JobName = Annotated[
+    str, typer.Argument(metavar="JOB", help="Name of the job; NAMESPACE.NAME outside the namespace default.")
+]
 
 COLUMNS = [
     ("job", "fullName"),
@@ -55,7 +57,7 @@ def list_jobs(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the jobs (also: just `queenspark jobs`)."""
+    """List the jobs (default of `queenspark jobs`)."""
     page = {"search": search, "sort": sort, "limit": limit, "offset": offset}
     with BrokerApi(url) as broker:
         answer = broker.get("jobs", query={"namespace": namespace, **page})
@@ -63,14 +65,14 @@ def list_jobs(
         return print_json(answer)
     jobs = records_of(answer, "jobs")
     if not jobs:
-        return say("There is no such job; create one with `queenspark sql`.")
+        return say("No jobs found; create one with `queenspark sql`.")
     print_table([{**job, "fullName": _full_name(job)} for job in jobs], COLUMNS)
     return say_page(jobs, answer, offset)
 
 
 @app.command("show")
 def show_job(job: JobName, url: Url = None, as_json: AsJson = False) -> None:
-    """Show everything about one job: its statement, its columns, its rate and lag, its last error."""
+    """Show a job: statement, columns, rates, lag and last error."""
     with BrokerApi(url) as broker:
         answer = broker.get("jobs", job)
     if as_json:
@@ -82,7 +84,7 @@ def show_job(job: JobName, url: Url = None, as_json: AsJson = False) -> None:
 
 @app.command("explain")
 def explain_job(job: JobName, url: Url = None, as_json: AsJson = False) -> None:
-    """Say why the next window of a job is not sealed yet, or no row comes; the most likely reason first."""
+    """Explain why a job's next window is not sealed, or why it emits no rows; most likely reason first."""
     with BrokerApi(url) as broker:
         answer = broker.get("jobs", job, "explain")
     return print_json(answer) if as_json else print_explanation("job", job, answer)
@@ -90,19 +92,19 @@ def explain_job(job: JobName, url: Url = None, as_json: AsJson = False) -> None:
 
 @app.command("pause")
 def pause_job(job: JobName, url: Url = None, as_json: AsJson = False) -> None:
-    """Pause a job: it keeps its position, and later gives the same rows."""
+    """Pause a job; it keeps its position, and resuming it loses no rows."""
     _control(job, "pause", url, as_json)
 
 
 @app.command("resume")
 def resume_job(job: JobName, url: Url = None, as_json: AsJson = False) -> None:
-    """Let a paused job go on from where it was."""
+    """Resume a paused job from its position."""
     _control(job, "resume", url, as_json)
 
 
 @app.command("restart")
 def restart_job(job: JobName, url: Url = None, as_json: AsJson = False) -> None:
-    """Let a failed job try again from where it stopped."""
+    """Restart a failed job from its position."""
     _control(job, "restart", url, as_json)
 
 
@@ -116,7 +118,7 @@ def drop_job(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Drop a job with all its rows; refused while others use them, unless with --cascade."""
+    """Drop a job with all its rows; rejected while it has readers, unless --cascade is given."""
     with BrokerApi(url) as broker:
         broker.get("jobs", job)
         others = [name for name in _would_drop(broker, job, cascade) if name != job]
@@ -132,7 +134,7 @@ def drop_job(
 def list_dead(
     job: JobName, limit: Limit = 100, offset: Offset = 0, url: Url = None, as_json: AsJson = False
 ) -> None:
-    """List the records and rows of a job that failed, with the reason, the newest first."""
+    """List the failed records and rows of a job with the reason, newest first."""
     with BrokerApi(url) as broker:
         answer = broker.get("jobs", job, "dead", query={"limit": limit, "offset": offset})
     if as_json:
@@ -141,7 +143,7 @@ def list_dead(
     if not dead:
         return say(f"The job {job} has no dead records{' there' if offset else ''}.")
     print_table(dead, DEAD)
-    return say("See --limit and --offset for more.") if len(dead) == limit else None
+    return say("Use --limit and --offset for more.") if len(dead) == limit else None
 
 
 def _control(job: str, action: str, url: str | None, as_json: bool) -> None:
@@ -161,12 +163,12 @@ class _Dropped(msgspec.Struct):
 
 
 def _would_drop(broker: BrokerApi, job: str, cascade: bool) -> list[str]:
-    """Everything that would go; a refusal names those who use it."""
+    """Everything that would be dropped; a rejection names the users."""
     name = ".".join(f"`{part}`" for part in job.split("."))
     try:
         answer = broker.sql(f"DROP STREAM {name}{' CASCADE' if cascade else ''}", dry_run=True)
     except SqlError as error:
         reason = str(error).replace("use CASCADE", "use --cascade")
-        raise Failure(f"The broker refused: {reason}") from None
+        raise Failure(f"The broker rejected the request: {reason}") from None
     assert not isinstance(answer, Lines), "DROP is no SELECT"
     return [name for result in answer for name in msgspec.json.decode(result, type=_Dropped).dropped]

@@ -15,15 +15,13 @@ from queenspark.cli.output import print_facts, print_json, print_table, records_
 from queenspark.client.duration import seconds
 from queenspark.client.errors import InvalidValue
 
-app = noun("Make, list and revoke API keys.")
+app = noun("Create, list and revoke API keys.")
 
 Direct = Annotated[
     bool,
-    typer.Option(
-        "--direct", help="Go to the database of QUEENSPARK_DATABASE_URL, without a broker; for the first key."
-    ),
+    typer.Option("--direct", help="Connect to QUEENSPARK_DATABASE_URL without a broker; for the first key."),
 ]
-Rate = Annotated[float | None, typer.Option(metavar="N", help="Most of it in a second, on each broker.")]
+Rate = Annotated[float | None, typer.Option(metavar="N", help="Rate limit per second and broker.")]
 
 COLUMNS = [
     ("id", "id"),
@@ -40,18 +38,16 @@ COLUMNS = [
 
 @app.command("create")
 def create_key(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Who or what the key is for.")] = "admin",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the key's owner.")] = "admin",
     role: Annotated[
         str | None, typer.Option("--role", metavar="ROLE", help="read-only, read-write or admin.")
     ] = None,
     scope: Annotated[
         list[str] | None,
-        typer.Option(
-            "--scope", metavar="SCOPE", help="What it may do, such as queue:orders.*:push; may be repeated."
-        ),
+        typer.Option("--scope", metavar="SCOPE", help="Scope, such as queue:orders.*:push; repeatable."),
     ] = None,
     expires: Annotated[
-        str | None, typer.Option("--expires", metavar="TIME", help="How long it is good, such as 90d.")
+        str | None, typer.Option("--expires", metavar="TIME", help="Lifetime, such as 90d.")
     ] = None,
     requests_per_second: Rate = None,
     messages_per_second: Rate = None,
@@ -59,7 +55,7 @@ def create_key(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make an API key and print it. It is shown once and stored as a hash."""
+    """Create an API key and print it. It is shown once; only its hash is stored."""
     body = {
         "name": name,
         "role": role,
@@ -75,7 +71,7 @@ def create_key(
             made = broker.post("keys", body=body)
     if as_json:
         return print_json(made)
-    say(f"The key {made['id']} for {name}; it is not shown again:")
+    say(f"Created the key {made['id']} for {name}. It is not shown again:")
     return typer.echo(made["key"])
 
 
@@ -98,7 +94,7 @@ def list_keys(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the keys, without their secrets (also: just `queenspark keys`)."""
+    """List the keys without their secrets (default of `queenspark keys`)."""
     query = {"search": search, "sort": sort, "limit": limit, "offset": offset}
     if direct:
         answer: Any = list_directly(query)
@@ -109,22 +105,20 @@ def list_keys(
         return print_json(answer)
     keys = records_of(answer, "keys")
     if not keys:
-        return say("There is no such key; make one with `queenspark keys create`.")
+        return say("No keys found; create one with `queenspark keys create`.")
     print_table([{**key, "scopes": ", ".join(key["scopes"] or []) or None} for key in keys], COLUMNS)
     return say_page(keys, answer, offset)
 
 
 @app.command("revoke")
 def revoke_key(
-    key: Annotated[
-        str, typer.Argument(metavar="ID", help="The id of the key, as `queenspark keys` shows it.")
-    ],
+    key: Annotated[str, typer.Argument(metavar="ID", help="Id of the key, as shown by `queenspark keys`.")],
     yes: Yes = False,
     direct: Direct = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Revoke a key: every broker refuses it within five seconds, for good."""
+    """Revoke a key permanently; every broker rejects it within five seconds."""
     confirm(f"Revoke the key {key}?", yes)
     if direct:
         revoked = revoke_directly(key)

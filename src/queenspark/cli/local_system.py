@@ -23,7 +23,7 @@ from queenspark.signals import STOPPING, on_stop
 
 
 class LocalSystem:
-    """What `queenspark up` runs. With a database URL in the settings no PostgreSQL is started."""
+    """The processes of `queenspark up`. With a database URL in the settings no PostgreSQL is started."""
 
     def __init__(self, settings: Settings, *, with_pipeline: bool = True, with_ui: bool = True) -> None:
         os.umask(0o077)  # logs, checkpoint and temporary files are for their owner only; children inherit it
@@ -74,7 +74,7 @@ class LocalSystem:
             _refuse_taken_port(settings.ui_host, settings.ui_port, "--ui-port")
 
     def _empty_temporary_folder(self) -> None:
-        """What was killed last time may have left something. The data folder is ours: nobody needs it."""
+        """Remove leftovers of killed processes; the data folder is locked by us."""
         folder = self.settings.data_dir.absolute() / "tmp"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(exist_ok=True)
@@ -155,7 +155,7 @@ def _refuse_taken_port(host: str, port: int, option: str) -> None:
             probe.listen(1)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            reason = f"Port {port} is taken: choose another one with {option}."
+            reason = f"Port {port} is already in use: choose another one with {option}."
         else:
-            reason = f"{host}, port {port}, cannot be used: {error.strerror}."
+            reason = f"Cannot listen on {host}, port {port}: {error.strerror}."
         raise Failure(reason, Exit.USAGE) from None

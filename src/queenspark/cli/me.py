@@ -1,4 +1,4 @@
-"""`queenspark me`: who the broker takes you for."""
+"""`queenspark me`: the caller's identity and rights."""
 
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.options import AsJson, Url
@@ -6,7 +6,7 @@ from queenspark.cli.output import print_facts, print_json
 
 
 def me(url: Url = None, as_json: AsJson = False) -> None:
-    """Show who the broker takes you for, and what you may do."""
+    """Show your identity and rights on the broker."""
     with BrokerApi(url) as broker:
         answer = broker.get("me")
     if as_json:

@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for programs, sentences on stderr."""
+"""Output of commands: tables or JSON on stdout, sentences on stderr."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,14 +27,14 @@ def err() -> Console:
 
 
 class _Aside(Console):
-    """A console that nobody needs to read: when its other end is gone, the command goes on."""
+    """A console whose broken pipe does not end the command."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
 
 
 def say(sentence: str) -> None:
-    """Tell a person something beside the results, if there is somebody."""
+    """Print a sentence to stderr, if it is open."""
     with suppress(OSError):
         err().print(sentence)
 
@@ -64,7 +64,7 @@ def print_table(records: Iterable[Mapping[str, Any]], columns: Sequence[Column])
 
 
 def print_facts(record: Mapping[str, Any]) -> None:
-    """Print one record as lines of name and value, if it has one; what lies deeper gets a name with dots."""
+    """Print the non-null fields of a record, one per line; nested names are dotted."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -83,7 +83,7 @@ def find(record: Mapping[str, Any], name: str) -> Any:
 
 
 def cell(value: Any) -> str:
-    """A value as a person reads it."""
+    """The display form of a value."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -98,7 +98,7 @@ def cell(value: Any) -> str:
 
 
 def records_of(answer: Any, name: str) -> list[dict[str, Any]]:
-    """The list of records in an answer: under `name`, or the answer itself."""
+    """The list of records in a response: under `name`, or the response itself."""
     found = answer.get(name) if isinstance(answer, dict) else answer
     return [record for record in found if isinstance(record, dict)] if isinstance(found, list) else []
 

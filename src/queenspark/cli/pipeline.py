@@ -18,15 +18,15 @@ def pipeline(
     database_url: DatabaseUrl = None,
     master: Annotated[
         str | None,
-        typer.Option("--master", help="Where Spark runs (default: local[*], this machine)."),
+        typer.Option("--master", help="Spark master (default: local[*], this machine)."),
     ] = None,
     exit_with_parent: Annotated[
         bool, typer.Option("--exit-with-parent", hidden=True, help="Stop when stdin ends.")
     ] = False,
 ) -> None:
-    """Run the pipeline: Spark, which cuts the streams into windows.
+    """Run the pipeline: the Spark process that computes windows and SQL jobs.
 
-    One pipeline leads; further ones stand by and take over when it dies. SIGTERM stops it.
+    One pipeline leads; others stand by and take over when it dies. SIGTERM stops it.
     """
     require_server()
     from queenspark.pipeline.errors import PipelineError
@@ -38,7 +38,7 @@ def pipeline(
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)-7s %(message)s", force=True
     )
-    # What others have to say, with stack traces, is raised too, and told in a sentence.
+    # Errors of other loggers are raised as well, and reported in one sentence.
     logging.getLogger().handlers[0].addFilter(logging.Filter("queenspark"))
     os.umask(0o077)  # the checkpoint is for its owner only
     running = Pipeline(settings, url)

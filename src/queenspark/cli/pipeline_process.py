@@ -10,7 +10,7 @@ class PipelineProcess(ChildProcess):
     """`queenspark pipeline`."""
 
     name = "The pipeline"
-    back = "running again; Spark takes some seconds to start"
+    back = "running again; Spark needs a few seconds to start"
     steady_seconds = 30.0  # Spark takes a while to fail, too
 
     def __init__(self, settings: Settings, database_url: str) -> None:

@@ -24,15 +24,17 @@ def pop(
     queue: QueueName,
     group: Group = None,
     partition: Partition = None,
-    batch: Annotated[int, typer.Option(min=1, help="Most messages to take.")] = 1,
-    wait: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for one.")] = 0,
+    batch: Annotated[int, typer.Option(min=1, help="Maximum number of messages.")] = 1,
+    wait: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for a message.")
+    ] = 0,
     ack: Annotated[
-        bool, typer.Option("--ack/--no-ack", help="Acknowledge what was printed, or keep it leased.")
+        bool, typer.Option("--ack/--no-ack", help="Acknowledge the messages, or leave them leased.")
     ] = True,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Pop messages, print them, and acknowledge them. Exit code 3 when there is none."""
+    """Pop messages, print and acknowledge them. Exit code 3 if there is none."""
     path = ["pop", "queue", queue] + (["partition", partition] if partition is not None else [])
     query: dict[str, Any] = {"batch": batch, "partitions": batch, "consumerGroup": group}
     if wait:
@@ -41,12 +43,12 @@ def pop(
         answer = broker.get(*path, query=query, patience=wait)
         messages: list[dict[str, Any]] = answer["messages"] if answer else []
         if not messages:
-            raise Failure(f"There is nothing to pop from {queue}.", Exit.NOTHING)
+            raise Failure(f"No message available in {queue}.", Exit.NOTHING)
         print_messages(messages, as_json=as_json)
         if ack:
             _acknowledge(broker, messages, group)
         elif not as_json:
-            say(f"Not acknowledged; the lease is {messages[0].get('leaseId')}.")
+            say(f"Not acknowledged; lease {messages[0].get('leaseId')}.")
 
 
 def print_messages(messages: list[dict[str, Any]], *, as_json: bool) -> None:
@@ -82,4 +84,4 @@ def _acknowledge(broker: BrokerApi, messages: list[dict[str, Any]], group: str |
     refused = [answer for answer in broker.post("ack", "batch", body=body) if not answer.get("success")]
     if refused:
         reason = refused[0].get("error") or "no reason given"
-        raise Failure(f"The broker did not take {len(refused)} of {len(messages)} acknowledgments: {reason}.")
+        raise Failure(f"The broker rejected {len(refused)} of {len(messages)} acks: {reason}.")

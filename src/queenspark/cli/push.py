@@ -25,27 +25,25 @@ def push(
     payload: Annotated[
         str | None,
         typer.Argument(
-            metavar="PAYLOAD|-", help="One message as JSON; - or nothing: a message per line of stdin."
+            metavar="PAYLOAD|-", help="A JSON message; - or omitted: one message per line of stdin."
         ),
     ] = None,
     partition: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The partition (default: Default).")
+        str | None, typer.Option(metavar="NAME", help="Partition (default: Default).")
     ] = None,
     transaction_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="Makes the push of a single message repeatable.")
+        str | None, typer.Option(metavar="ID", help="Idempotency key of a single message.")
     ] = None,
     header: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A header of every message; may be given several times."),
+        typer.Option(metavar="NAME=VALUE", help="Header of every message; repeatable."),
     ] = None,
-    text: Annotated[bool, typer.Option("--text", help="Take the payload as text, not as JSON.")] = False,
-    batch_size: Annotated[
-        int, typer.Option(min=1, help="Messages of one request, when they come from stdin.")
-    ] = 500,
+    text: Annotated[bool, typer.Option("--text", help="Push payloads as text, not JSON.")] = False,
+    batch_size: Annotated[int, typer.Option(min=1, help="Messages per request, when reading stdin.")] = 500,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Push a message, or each line of standard input as a message."""
+    """Push one message, or each line of standard input."""
     common: Item = {"queue": queue} if partition is None else {"queue": queue, "partition": partition}
     if header:
         common["headers"] = dict(map(_header, header))
@@ -55,27 +53,27 @@ def push(
             common["transactionId"] = transaction_id
         items = ({**common, "payload": _payload(one.encode(), "The payload", text=text)} for one in [payload])
     elif payload is None and sys.stdin.isatty():
-        raise Failure("Give a payload, or pipe lines into this command.", Exit.USAGE)
+        raise Failure("No payload: pass one as an argument, or pipe lines into this command.", Exit.USAGE)
     elif transaction_id is not None:
-        raise Failure("--transaction-id is for a single message, not for lines of stdin.", Exit.USAGE)
+        raise Failure("--transaction-id requires a single message; it cannot be used with stdin.", Exit.USAGE)
     else:
         items = _items_of_lines(sys.stdin.buffer, common, text=text)
     with BrokerApi(url) as broker:
         pushed, duplicates = _push_all(broker, items, batch_size, as_json=as_json)
     if not as_json:
-        also = f" ({duplicates:,} of them known already)" if duplicates else ""
+        also = f" ({duplicates:,} duplicates)" if duplicates else ""
         say(f"Pushed {pushed:,} message{'' if pushed == 1 else 's'} to {queue}{also}.")
 
 
 def _header(given: str) -> tuple[str, str]:
     name, equals, value = given.partition("=")
     if not name or not equals:
-        raise Failure(f"--header is {given!r}: write NAME=VALUE.", Exit.USAGE)
+        raise Failure(f"--header {given!r} is invalid: use NAME=VALUE.", Exit.USAGE)
     return name, value
 
 
 def _push_all(broker: BrokerApi, items: Iterator[Item], batch_size: int, *, as_json: bool) -> tuple[int, int]:
-    """Push in batches; what comes before a line that is not JSON is pushed. Returns (all, duplicates)."""
+    """Push in batches, up to the first line that is not JSON. Returns (all, duplicates)."""
     pushed = duplicates = 0
     problem: NotJson | None = None
     columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} messages"))
@@ -93,9 +91,11 @@ def _push_all(broker: BrokerApi, items: Iterator[Item], batch_size: int, *, as_j
             progress.update(task, completed=pushed)
     if problem is not None:
         before = (
-            f"The {pushed:,} before it were pushed, nothing after it." if pushed else "Nothing was pushed."
+            f"The {pushed:,} messages before it were pushed, none after it."
+            if pushed
+            else "Nothing was pushed."
         )
-        raise Failure(f"{problem} {before} (--text pushes text as it is.)", Exit.USAGE)
+        raise Failure(f"{problem} {before} (Use --text to push plain text.)", Exit.USAGE)
     return pushed, duplicates
 
 

@@ -1,4 +1,4 @@
-"""`queenspark queues`: list, look at, create and delete queues."""
+"""`queenspark queues`: list, inspect, create and delete queues."""
 
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ from queenspark.cli.noun import noun
 from queenspark.cli.options import AsJson, Limit, Offset, QueueName, Search, Sort, Url, Yes
 from queenspark.cli.output import out, print_facts, print_json, print_table, records_of, say, say_page
 
-app = noun("List, look at, create and delete queues.")
+app = noun("List, inspect, create and delete queues.")
 
 COLUMNS = [
     ("queue", "name"),
@@ -33,11 +33,11 @@ def list_queues(
     sort: Sort = "name",
     limit: Limit = 100,
     offset: Offset = 0,
-    windows: Annotated[bool, typer.Option("--windows", help="Window queues of streams, too.")] = False,
+    windows: Annotated[bool, typer.Option("--windows", help="Include the window queues of streams.")] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the queues (also: just `queenspark queues`)."""
+    """List the queues (default of `queenspark queues`)."""
     query = {"search": search, "sort": sort, "limit": limit, "offset": offset, "windows": windows or None}
     with BrokerApi(url) as broker:
         answer = broker.get("resources", "queues", query=query)
@@ -45,16 +45,14 @@ def list_queues(
         return print_json(answer)
     queues = records_of(answer, "queues")
     if not queues:
-        return say(
-            "No queue matches." if search or offset else "There is no queue yet; the first push makes one."
-        )
+        return say("No queue matches." if search or offset else "No queues yet; the first push creates one.")
     print_table(queues, COLUMNS)
     return say_page(queues, answer, offset)
 
 
 @app.command("show")
 def show_queue(queue: QueueName, url: Url = None, as_json: AsJson = False) -> None:
-    """Show everything about one queue."""
+    """Show a queue: options, counts, partitions and groups."""
     with BrokerApi(url) as broker:
         answer = broker.get("resources", "queues", queue)
     if as_json:
@@ -74,48 +72,55 @@ def show_queue(queue: QueueName, url: Url = None, as_json: AsJson = False) -> No
 @app.command("create")
 def create_queue(
     queue: QueueName,
-    namespace: Annotated[str | None, typer.Option(help="Namespace, for pops over several queues.")] = None,
-    task: Annotated[str | None, typer.Option(help="Task, for pops over several queues.")] = None,
-    lease_time: Annotated[int | None, typer.Option(help="Seconds that a consumer has for a batch.")] = None,
+    namespace: Annotated[str | None, typer.Option(help="Namespace, for pops across queues.")] = None,
+    task: Annotated[str | None, typer.Option(help="Task, for pops across queues.")] = None,
+    lease_time: Annotated[int | None, typer.Option(help="Lease duration of a batch, in seconds.")] = None,
     retry_limit: Annotated[
-        int | None, typer.Option(help="Failures before a message is a dead letter.")
+        int | None, typer.Option(help="Retries before a message becomes a dead letter.")
     ] = None,
     retry_delay: Annotated[int | None, typer.Option(help="Milliseconds before the first retry.")] = None,
-    ttl: Annotated[int | None, typer.Option(help="Seconds after which an unread message goes.")] = None,
-    max_size: Annotated[int | None, typer.Option(help="Most messages waiting; 0 is no limit.")] = None,
+    ttl: Annotated[int | None, typer.Option(help="Seconds after which an unread message expires.")] = None,
+    max_size: Annotated[
+        int | None, typer.Option(help="Maximum backlog in messages; 0 means no limit.")
+    ] = None,
     priority: Annotated[
-        int | None, typer.Option(help="Higher is popped first within a namespace or task.")
+        int | None, typer.Option(help="Priority within a namespace or task; higher is popped first.")
     ] = None,
     delayed_processing: Annotated[
-        int | None, typer.Option(help="Seconds that a new message stays hidden.")
+        int | None, typer.Option(help="Seconds for which a new message stays hidden.")
     ] = None,
     window_buffer: Annotated[
-        int | None, typer.Option(help="Seconds without a push before a partition shows.")
+        int | None, typer.Option(help="Hide a partition until it has had no push for this many seconds.")
     ] = None,
-    retention_seconds: Annotated[int | None, typer.Option(help="Age at which messages are deleted.")] = None,
+    retention_seconds: Annotated[
+        int | None, typer.Option(help="Age in seconds at which messages are deleted.")
+    ] = None,
     completed_retention_seconds: Annotated[
-        int | None, typer.Option(help="Age at which messages that every group has read are deleted.")
+        int | None, typer.Option(help="Age in seconds at which messages acked by every group are deleted.")
     ] = None,
     retention: Annotated[
-        bool | None, typer.Option("--retention/--no-retention", help="Delete old messages.")
+        bool | None, typer.Option("--retention/--no-retention", help="Enable or disable retention.")
     ] = None,
     encryption: Annotated[
         bool | None, typer.Option("--encryption/--no-encryption", help="Encrypt payloads at rest.")
     ] = None,
     dead_letters: Annotated[
         bool | None,
-        typer.Option("--dead-letters/--no-dead-letters", help="Give up after the retry limit, or never."),
+        typer.Option(
+            "--dead-letters/--no-dead-letters",
+            help="Create dead letters after the retry limit, or retry forever.",
+        ),
     ] = None,
     dead_letter_queue: Annotated[
-        str | None, typer.Option(metavar="QUEUE", help="A queue that gets a copy of each dead letter.")
+        str | None, typer.Option(metavar="QUEUE", help="Queue that receives a copy of each dead letter.")
     ] = None,
     max_wait: Annotated[
-        int | None, typer.Option(help="Seconds after which a waiting message is dropped.")
+        int | None, typer.Option(help="Seconds after which an unread message becomes a dead letter.")
     ] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a queue or configure it anew; options that are not given take their default."""
+    """Create a queue or change its options; omitted options are reset to their defaults."""
     given: dict[str, Any] = {
         "leaseTime": lease_time,
         "retryLimit": retry_limit,
@@ -140,7 +145,7 @@ def create_queue(
         answer = broker.post("configure", body=body)
     if as_json:
         return print_json(answer)
-    return say(f"The queue {queue} is configured.")
+    return say(f"Configured the queue {queue}.")
 
 
 @app.command("delete")
@@ -152,6 +157,6 @@ def delete_queue(queue: QueueName, yes: Yes = False, url: Url = None, as_json: A
     if as_json:
         print_json(answer)
     if isinstance(answer, dict) and not answer.get("existed", True):
-        raise Failure(f"There is no queue {queue}.", Exit.NOTHING)
+        raise Failure(f"The queue {queue} does not exist.", Exit.NOTHING)
     if not as_json:
-        say(f"The queue {queue} is deleted.")
+        say(f"Deleted the queue {queue}.")

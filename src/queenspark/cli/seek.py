@@ -1,4 +1,4 @@
-"""`queenspark seek`: move a consumer group's place in a queue."""
+"""`queenspark seek`: move a consumer group in a queue."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -13,20 +13,22 @@ from queenspark.cli.output import print_json, say
 
 def seek(
     queue: QueueName,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")],
-    to_end: Annotated[bool, typer.Option("--to-end", help="Skip everything that is there now.")] = False,
-    to_beginning: Annotated[bool, typer.Option("--to-beginning", help="Read everything again.")] = False,
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Name of the consumer group.")],
+    to_end: Annotated[bool, typer.Option("--to-end", help="Skip all existing messages.")] = False,
+    to_beginning: Annotated[bool, typer.Option("--to-beginning", help="Replay all messages.")] = False,
     to: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="To the first message of this ISO time (UTC if it has no zone)."),
+        typer.Option(
+            metavar="TIME", help="To the first message at or after this ISO time (UTC if it has no zone)."
+        ),
     ] = None,
     partition: Partition = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Move a group to the end, to the beginning or to a time. Its open leases end."""
+    """Move a group to the end, the beginning or a time. Its leases are revoked."""
     if [to_end, to_beginning, to is not None].count(True) != 1:
-        raise Failure("Say where to seek: --to-end, --to-beginning or --to TIME.", Exit.USAGE)
+        raise Failure("Pass exactly one of --to-end, --to-beginning and --to TIME.", Exit.USAGE)
     body: dict[str, Any]
     if to is not None:
         body = {"timestamp": timestamp(to)}
@@ -41,16 +43,18 @@ def seek(
         return print_json(answer)
     place = "the end" if to_end else "the beginning" if to_beginning else body["timestamp"]
     return say(
-        f"The group {group} is at {place} of {queue}{f', partition {partition}' if partition else ''}."
+        f"Moved the group {group} to {place} of {queue}{f', partition {partition}' if partition else ''}."
     )
 
 
 def timestamp(text: str) -> str:
-    """A time that a person gave, as the broker takes it."""
+    """A user's time in the format of the broker."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise Failure(f"{text!r} is not an ISO time such as 2030-01-31T12:00:00Z.", Exit.USAGE) from None
+        raise Failure(
+            f"Invalid time {text!r}: use ISO 8601, such as 2030-01-31T12:00:00Z.", Exit.USAGE
+        ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

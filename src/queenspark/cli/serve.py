@@ -18,14 +18,14 @@ ALONE_SECONDS = 30.0
 
 DatabaseUrl = Annotated[
     str | None,
-    typer.Option("--database-url", metavar="URL", help="PostgreSQL (default: QUEENSPARK_DATABASE_URL)."),
+    typer.Option("--database-url", metavar="URL", help="PostgreSQL URL (default: QUEENSPARK_DATABASE_URL)."),
 ]
-Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (default: 127.0.0.1).")]
+Host = Annotated[str | None, typer.Option("--host", help="Listen address (default: 127.0.0.1).")]
 Insecure = Annotated[
     bool,
-    typer.Option("--insecure", help="Listen beyond loopback without access control, all the same."),
+    typer.Option("--insecure", help="Allow listening beyond loopback without access control."),
 ]
-Port = Annotated[int | None, typer.Option("--port", help="Port to listen on (default: 6632).")]
+Port = Annotated[int | None, typer.Option("--port", help="Listen port (default: 6632).")]
 
 
 def serve(
@@ -37,7 +37,7 @@ def serve(
         bool, typer.Option("--exit-with-parent", hidden=True, help="Stop when stdin ends.")
     ] = False,
 ) -> None:
-    """Run a broker against a PostgreSQL. Run as many as you like; SIGTERM stops it gracefully."""
+    """Run a broker on a PostgreSQL database. Brokers are stateless; SIGTERM stops one gracefully."""
     require_server()
     from queenspark.broker import server
 
@@ -53,7 +53,7 @@ def serve(
 
 
 def migrate(database_url: DatabaseUrl = None) -> None:
-    """Bring the database's schema up to date; safe to repeat, and while brokers run."""
+    """Migrate the database schema. Safe to repeat, and while brokers are running."""
     require_server()
     from queenspark.store import migrate as migrations
     from queenspark.store.errors import StoreError
@@ -70,7 +70,7 @@ def require_database(settings: Settings) -> str:
     """The database's URL, or a failure that says how to give one."""
     if settings.database_url is None:
         raise Failure(
-            "There is no database: set QUEENSPARK_DATABASE_URL, or let `queenspark up` start one.", Exit.USAGE
+            "No database: set QUEENSPARK_DATABASE_URL, or run `queenspark up`, which starts one.", Exit.USAGE
         )
     return settings.database_url
 

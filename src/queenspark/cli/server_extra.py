@@ -17,7 +17,7 @@ def require_server() -> None:
         rest = len(missing) - NAMED_AT_MOST
         named = ", ".join(missing[:NAMED_AT_MOST]) + (f" and {rest} more" if rest > 0 else "")
         raise Failure(
-            f"This command runs the server, whose packages are not installed (missing: {named}); "
+            f"This command needs the server packages, which are not installed (missing: {named}); "
             "install them with: pip install 'queenspark[server]'",
             Exit.USAGE,
         )

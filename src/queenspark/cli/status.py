@@ -1,4 +1,4 @@
-"""`queenspark status`: is it well, and what is in it."""
+"""`queenspark status`: health and totals."""
 
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.exits import Failure
@@ -7,7 +7,7 @@ from queenspark.cli.output import print_facts, print_json
 
 
 def status(url: Url = None, as_json: AsJson = False) -> None:
-    """Show whether the broker and its database are well, and the totals over all queues."""
+    """Show the health of the broker and its database, and totals over all queues."""
     with BrokerApi(url) as broker:
         healthy, health = broker.health()
         overview = broker.get("resources", "overview") if healthy else None
@@ -17,5 +17,5 @@ def status(url: Url = None, as_json: AsJson = False) -> None:
         print_facts({"url": broker.url, **health, **(overview if isinstance(overview, dict) else {})})
     if not healthy:
         raise Failure(
-            f"The broker at {broker.url} is not well: {health.get('error') or health.get('status')}."
+            f"The broker at {broker.url} is unhealthy: {health.get('error') or health.get('status')}."
         )

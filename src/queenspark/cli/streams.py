@@ -1,4 +1,4 @@
-"""`queenspark streams`: list, look at, explain, define, move and delete streams."""
+"""`queenspark streams`: list, inspect, explain, define, seek and delete streams."""
 
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ from queenspark.cli.output import out, print_facts, print_json, print_table, rec
 from queenspark.cli.seek import timestamp
 from queenspark.formats.definition import FIELDS, to_wire
 
-app = noun("List, look at, explain, define, move and delete streams.")
+app = noun("List, inspect, explain, define, seek and delete streams.")
 
 COLUMNS = [
     ("stream", "name"),
@@ -48,7 +48,7 @@ def list_streams(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the streams (also: just `queenspark streams`)."""
+    """List the streams (default of `queenspark streams`)."""
     page = {"search": search, "sort": sort, "limit": limit, "offset": offset}
     with BrokerApi(url) as broker:
         answer = broker.get("resources", "streams", query={"namespace": namespace, **page})
@@ -56,7 +56,7 @@ def list_streams(
         return print_json(answer)
     streams = records_of(answer, "streams")
     if not streams:
-        return say("There is no such stream; define one with `queenspark streams define`.")
+        return say("No streams found; define one with `queenspark streams define`.")
     print_table(streams, COLUMNS)
     return say_page(streams, answer, offset)
 
@@ -65,7 +65,7 @@ def list_streams(
 def show_stream(
     stream: StreamName, namespace: Namespace = None, url: Url = None, as_json: AsJson = False
 ) -> None:
-    """Show everything about one stream: its windows, its watermark, the lag of its groups."""
+    """Show a stream: definition, watermark, and the lag of its groups."""
     with BrokerApi(url) as broker:
         answer = broker.get("resources", "streams", stream, query={"namespace": namespace})
     if as_json:
@@ -82,7 +82,7 @@ def show_stream(
 def explain_stream(
     stream: StreamName, namespace: Namespace = None, url: Url = None, as_json: AsJson = False
 ) -> None:
-    """Say why the next window of a stream is not sealed yet, and what to do; the most likely reason first."""
+    """Explain why the next window is not sealed yet, and how to fix it; most likely reason first."""
     with BrokerApi(url) as broker:
         answer = broker.get("resources", "streams", stream, "explain", query={"namespace": namespace})
     return print_json(answer) if as_json else print_explanation("stream", stream, answer)
@@ -91,76 +91,88 @@ def explain_stream(
 @app.command("define")
 def define_stream(
     stream: StreamName,
-    source: Annotated[list[str], typer.Option(metavar="QUEUE", help="A queue to read; give several.")],
-    namespace: Annotated[str, typer.Option(metavar="NAME", help="The namespace.")] = "default",
+    source: Annotated[list[str], typer.Option(metavar="QUEUE", help="Source queue; repeatable.")],
+    namespace: Annotated[str, typer.Option(metavar="NAME", help="Namespace.")] = "default",
     partitioned: Annotated[
-        bool, typer.Option("--partitioned/--global", help="Windows for each partition name, or over all.")
+        bool, typer.Option("--partitioned/--global", help="Windows per partition name, or one global window.")
     ] = False,
     ordered: Annotated[
         bool,
         typer.Option(
-            "--ordered/--unordered", help="One window of a key at a time in a group, or several in any order."
+            "--ordered/--unordered", help="One window of a key in flight per group, or several in any order."
         ),
     ] = True,
     key: Annotated[
         list[str] | None,
-        typer.Option(metavar="EXPRESSION", help="What the key is, as data.userId; give several."),
+        typer.Option(metavar="EXPRESSION", help="Key expression, such as data.userId; repeatable."),
     ] = None,
     where: Annotated[
-        str | None, typer.Option(metavar="CONDITION", help="Which records count, as 'data.amount > 0'.")
+        str | None, typer.Option(metavar="CONDITION", help="Filter for records, such as 'data.amount > 0'.")
     ] = None,
     aggregate: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=EXPRESSION", help="What to compute of a window; give several."),
+        typer.Option(
+            metavar="NAME=EXPRESSION",
+            help="Aggregate per window, such as total='sum(data.amount)'; repeatable.",
+        ),
     ] = None,
     having: Annotated[
-        str | None, typer.Option(metavar="CONDITION", help="Which windows come out, as 'total > 10'.")
+        str | None, typer.Option(metavar="CONDITION", help="Filter for windows, such as 'total > 10'.")
     ] = None,
     emit: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="When windows come out: final, or changes.")
+        str | None, typer.Option(metavar="WHEN", help="When to emit windows: final or changes.")
     ] = None,
-    tumbling: Annotated[float | None, typer.Option(metavar="SECONDS", help="Tumbling windows.")] = None,
-    sliding: Annotated[float | None, typer.Option(metavar="SECONDS", help="Sliding windows.")] = None,
+    tumbling: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Length of tumbling windows (default: 60).")
+    ] = None,
+    sliding: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Length of sliding windows.")
+    ] = None,
     slide: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Distance of two sliding windows.")
+        float | None, typer.Option(metavar="SECONDS", help="Interval between sliding windows.")
     ] = None,
     session: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Sessions that end with such a silence.")
+        float | None, typer.Option(metavar="SECONDS", help="Session windows that end after this inactivity.")
     ] = None,
-    count: Annotated[int | None, typer.Option(metavar="N", help="Windows of N records.")] = None,
-    step: Annotated[int | None, typer.Option(metavar="N", help="Records between two such windows.")] = None,
+    count: Annotated[int | None, typer.Option(metavar="N", help="Count windows of N records.")] = None,
+    step: Annotated[
+        int | None, typer.Option(metavar="N", help="Records between the starts of count windows.")
+    ] = None,
     rows: Annotated[
-        int | None, typer.Option(metavar="N", help="With each record the last N of its key.")
+        int | None, typer.Option(metavar="N", help="Emit, with each record, the last N of its key.")
     ] = None,
     grace: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="How long to wait for stragglers; 30.")
+        float | None,
+        typer.Option(metavar="SECONDS", help="How long windows stay open for late records (default: 30)."),
     ] = None,
     lease: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="How long a consumer has for a window; 60.")
+        float | None, typer.Option(metavar="SECONDS", help="Lease duration of a window (default: 60).")
     ] = None,
     window_retention: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="How long windows are kept; default: no limit.")
+        float | None, typer.Option(metavar="SECONDS", help="Retention of sealed windows (default: no limit).")
     ] = None,
     event_time: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Where in the payload the time is; the creation time.")
+        str | None,
+        typer.Option(metavar="PATH", help="Path of the event time in the payload (default: push time)."),
     ] = None,
     late: Annotated[
-        str | None, typer.Option(metavar="POLICY", help="What to do with late records: process, warn, drop.")
+        str | None, typer.Option(metavar="POLICY", help="Policy for late records: process, warn or drop.")
     ] = None,
     idle: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Silence after which the clock seals windows.")
+        float | None,
+        typer.Option(metavar="SECONDS", help="Inactivity after which a key's windows are sealed."),
     ] = None,
     emit_empty: Annotated[
-        bool, typer.Option("--emit-empty", help="Seal windows without a record, too.")
+        bool, typer.Option("--emit-empty", help="Emit windows without records too.")
     ] = False,
     start: Annotated[
-        str | None, typer.Option(metavar="WHERE", help="Where it begins: earliest, latest or a time.")
+        str | None, typer.Option(metavar="WHERE", help="Starting position: earliest, latest or a time.")
     ] = None,
-    reset: Annotated[bool, typer.Option("--reset", help="Read the history again, as a new version.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Reprocess the history as a new version.")] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Define a stream, or redefine it with these options; options that are not given take their defaults."""
+    """Define a stream, or redefine it; omitted options are reset to their defaults."""
     kinds = {"sliding": sliding, "session": session, "count": count, "rows": rows}
     kind = next((name for name, value in kinds.items() if value is not None), "tumbling")
     given: dict[str, Any] = {
@@ -194,7 +206,7 @@ def define_stream(
         answer = broker.post("stream", "define", body=to_wire(_in_milliseconds(given)))
     if as_json:
         return print_json(answer)
-    return say(f"The stream {stream} is defined, version {answer['version']}.")
+    return say(f"Defined the stream {stream}, version {answer['version']}.")
 
 
 def _by_name(given: list[str]) -> dict[str, str]:
@@ -203,13 +215,15 @@ def _by_name(given: list[str]) -> dict[str, str]:
     for each in given:
         name, equals, expression = each.partition("=")
         if not (equals and name.strip() and expression.strip()):
-            raise typer.BadParameter(f"--aggregate is {each!r}: write it as total='sum(data.amount)'")
+            raise typer.BadParameter(
+                f"--aggregate {each!r} is invalid: use NAME=EXPRESSION, such as total='sum(data.amount)'"
+            )
         found[name.strip()] = expression.strip()
     return found
 
 
 def _in_milliseconds(given: dict[str, Any]) -> dict[str, Any]:
-    """Options with their durations, which people give in seconds, as the wire has them."""
+    """Convert the durations of options from seconds to milliseconds."""
     return {
         name: round(value * 1000) if FIELDS[name].is_duration and value is not None else value
         for name, value in given.items()
@@ -219,8 +233,10 @@ def _in_milliseconds(given: dict[str, Any]) -> dict[str, Any]:
 @app.command("seek")
 def seek_stream(
     stream: StreamName,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")],
-    to: Annotated[str, typer.Option(metavar="TIME", help="An ISO time: windows that end after it come.")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Name of the consumer group.")],
+    to: Annotated[
+        str, typer.Option(metavar="TIME", help="ISO time; the group receives windows that end after it.")
+    ],
     namespace: Namespace = None,
     url: Url = None,
     as_json: AsJson = False,
@@ -231,7 +247,7 @@ def seek_stream(
         answer = broker.post("stream", "seek", body=body)
     if as_json:
         return print_json(answer)
-    return say(f"The group {group} is at {body['timestamp']} of {stream}.")
+    return say(f"Moved the group {group} to {body['timestamp']} of {stream}.")
 
 
 @app.command("delete")
@@ -242,10 +258,10 @@ def delete_stream(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a stream with all its windows; the queues that it reads stay."""
+    """Delete a stream with all its windows; its source queues are kept."""
     confirm(f"Delete the stream {stream} with all its windows?", yes)
     with BrokerApi(url) as broker:
         answer = broker.delete("resources", "streams", stream, query={"namespace": namespace})
     if as_json:
         return print_json(answer)
-    return say(f"The stream {stream} is deleted.")
+    return say(f"Deleted the stream {stream}.")

@@ -68,7 +68,7 @@ class Supervisor:
         self._pauses = pauses
 
     def check(self) -> None:
-        """Restart what has ended and whose pause is over; raises `Failure` when a child fails every time."""
+        """Restart children whose pause is over; raises `Failure` after too many failed starts."""
         for watch in self._watches:
             if watch.is_given_up:
                 continue
@@ -86,7 +86,9 @@ class Supervisor:
         watch.failures = watch.failures + 1 if watch.age < child.steady_seconds else 0
         if watch.failures == STARTS and not getattr(child, "is_vital", True):
             watch.is_given_up = True
-            self._say(f"{child.name} failed {STARTS} times in a row and is given up: {_ending(child)}")
+            self._say(
+                f"{child.name} failed {STARTS} times in a row and is not restarted again: {_ending(child)}"
+            )
             return
         if watch.failures == STARTS:
             raise Failure(
@@ -108,7 +110,7 @@ class Supervisor:
 
 @dataclass
 class _Watch:
-    """What the supervisor knows about one child."""
+    """The supervisor's state of one child."""
 
     child: Child
     started_at: float = field(default_factory=time.monotonic)

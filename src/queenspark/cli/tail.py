@@ -1,4 +1,4 @@
-"""`queenspark tail`: watch messages arrive without taking them from anybody."""
+"""`queenspark tail`: print messages as they arrive, without consuming them."""
 
 from typing import Annotated, Any
 
@@ -15,15 +15,15 @@ def tail(
     queue: QueueName,
     partition: Partition = None,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="First print what is there, then follow.")
+        bool, typer.Option("--from-beginning", help="Print existing entries first, then follow.")
     ] = False,
-    count: Annotated[int | None, typer.Option(min=1, metavar="N", help="End after N messages.")] = None,
+    count: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N messages.")] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Follow a queue until Ctrl-C; consumers notice nothing.
+    """Print messages of a queue as they arrive, until Ctrl-C, without affecting consumers.
 
-    It reads as a consumer group of its own, which is deleted at the end.
+    It uses a temporary consumer group.
     """
     show = print_json_line if as_json else _print_message
     with BrokerApi(url) as broker:

@@ -13,18 +13,21 @@ from queenspark.settings import Settings
 
 def ui(
     broker: Annotated[
-        str | None, typer.Option("--broker", metavar="URL", help="Broker to show (default: QUEENSPARK_URL).")
+        str | None,
+        typer.Option(
+            "--broker",
+            metavar="URL",
+            help="Broker URL (default: QUEENSPARK_URL, else http://127.0.0.1:6632).",
+        ),
     ] = None,
-    host: Annotated[
-        str | None, typer.Option("--host", help="Address to listen on (default: 127.0.0.1).")
-    ] = None,
-    port: Annotated[int | None, typer.Option("--port", help="Port to listen on (default: 6633).")] = None,
+    host: Annotated[str | None, typer.Option("--host", help="Listen address (default: 127.0.0.1).")] = None,
+    port: Annotated[int | None, typer.Option("--port", help="Listen port (default: 6633).")] = None,
     insecure: Insecure = False,
     exit_with_parent: Annotated[
         bool, typer.Option("--exit-with-parent", hidden=True, help="Stop when stdin ends.")
     ] = False,
 ) -> None:
-    """Show the dashboard of a running system in the browser, until Ctrl-C or SIGTERM."""
+    """Serve the dashboard of a running system until Ctrl-C or SIGTERM."""
     require_server()
     from queenspark.ui import server
 

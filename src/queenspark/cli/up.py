@@ -19,23 +19,27 @@ CHECK_SECONDS = 0.2
 
 def up(
     data_dir: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where the data is (default: queenspark-data).")
+        Path | None, typer.Option(metavar="FOLDER", help="Data folder (default: queenspark-data).")
     ] = None,
     host: Host = None,
     port: Port = None,
     insecure: Insecure = False,
     with_pipeline: Annotated[
-        bool, typer.Option("--pipeline/--no-pipeline", help="Without it there are queues, but no windows.")
+        bool,
+        typer.Option(
+            "--pipeline/--no-pipeline",
+            help="Run Spark; without it queues work, but windows and SQL jobs do not.",
+        ),
     ] = True,
-    with_ui: Annotated[bool, typer.Option("--ui/--no-ui", help="Without it there is no dashboard.")] = True,
+    with_ui: Annotated[bool, typer.Option("--ui/--no-ui", help="Serve the dashboard.")] = True,
     ui_port: Annotated[
         int | None, typer.Option("--ui-port", metavar="PORT", help="Port of the dashboard (default: 6633).")
     ] = None,
 ) -> None:
-    """Start PostgreSQL, a broker, the pipeline and the dashboard, until Ctrl-C or SIGTERM.
+    """Run PostgreSQL, a broker, the pipeline and the dashboard until Ctrl-C or SIGTERM.
 
-    A process that ends is restarted; when it fails five times in a row right after its start, this ends.
-    With QUEENSPARK_DATABASE_URL set, that PostgreSQL is used and none is started.
+    Processes that exit are restarted; after five failed starts in a row, the command exits.
+    With QUEENSPARK_DATABASE_URL set, that database is used instead of an embedded PostgreSQL.
     """
     require_server()
     settings = Settings.from_env(
@@ -62,7 +66,7 @@ def up(
 
 
 def _show(system: LocalSystem) -> None:
-    """Say where things are and what to try first."""
+    """Print addresses, folders and first commands."""
     url = system.broker.url
     folder = str(system.settings.data_dir.absolute())
     facts = Table.grid(padding=(0, 2))
@@ -71,7 +75,7 @@ def _show(system: LocalSystem) -> None:
     if system.ui is not None:
         facts.add_row("dashboard", system.ui.url)
     facts.add_row("broker", url)
-    facts.add_row("data", folder if system.postgres else "in the PostgreSQL of QUEENSPARK_DATABASE_URL")
+    facts.add_row("data", folder if system.postgres else "in the database of QUEENSPARK_DATABASE_URL")
     if system.postgres:
         facts.add_row("database", system.postgres.url)
     facts.add_row("logs", "\n".join(str(path) for path in system.logs))

@@ -1,4 +1,4 @@
-"""`queenspark windows`: watch the windows of a stream being sealed, without taking them from anybody."""
+"""`queenspark windows`: print windows as they are sealed, without consuming them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
@@ -20,14 +20,14 @@ def windows(
     stream: StreamName,
     key: Annotated[str | None, typer.Option(metavar="KEY", help="Only windows of this key.")] = None,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="First print what is there, then follow.")
+        bool, typer.Option("--from-beginning", help="Print existing entries first, then follow.")
     ] = False,
-    count: Annotated[int | None, typer.Option(min=1, metavar="N", help="End after N windows.")] = None,
+    count: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N windows.")] = None,
     namespace: Namespace = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Follow a stream until Ctrl-C; a line for each window that is sealed. Consumers notice nothing."""
+    """Print the windows of a stream as they are sealed, until Ctrl-C, without affecting consumers."""
     with BrokerApi(url) as broker:
         queue = broker.get("resources", "streams", stream, query={"namespace": namespace})["windowQueue"]
         show = _print_json if as_json else _print_window

@@ -18,7 +18,7 @@ class Brokers:
     def __init__(self, urls: str | Sequence[str]) -> None:
         self._urls = [_checked(url) for url in ([urls] if isinstance(urls, str) else urls)]
         if not self._urls:
-            raise InvalidValue("url is empty: give the URL of a broker, such as http://127.0.0.1:6632")
+            raise InvalidValue("url is empty: pass the URL of a broker, such as http://127.0.0.1:6632")
         self._current = 0
         self._lock = Lock()
 

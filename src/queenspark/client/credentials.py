@@ -45,7 +45,7 @@ class Credentials(NamedTuple):
                 context.load_cert_chain(*self.certificate)
         except OSError as error:
             files = ", ".join(str(file) for file in (self.ca, *(self.certificate or ())) if file is not None)
-            raise InvalidValue(f"the certificates cannot be read from {files}: {error}") from None
+            raise InvalidValue(f"cannot read certificates from {files}: {error}") from None
         return context
 
 
@@ -62,7 +62,7 @@ def credentials(
         return env.get(f"QUEENSPARK_{name}", "").strip() or None
 
     if api_key is not None and token is not None:
-        raise InvalidValue("api_key and token are both given: give one of them")
+        raise InvalidValue("api_key and token are both set: pass only one of them")
     secret = api_key or token or variable("API_KEY") or variable("TOKEN")
     own, key = variable("CLIENT_CERTIFICATE"), variable("CLIENT_KEY")
     if certificate is None and own is not None:

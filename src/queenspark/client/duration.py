@@ -21,7 +21,7 @@ def seconds(name: str, value: Duration) -> float:
     found = _read(value)
     if found is None or not 0 <= found < _TOO_LONG:
         raise InvalidValue(
-            f'{name} is {value!r}: give seconds, a timedelta, or a text such as "30s", "5m", "1h30m"'
+            f'{name} is {value!r}: use seconds, a timedelta, or a string such as "30s", "5m", "1h30m"'
         )
     return found
 
@@ -31,8 +31,8 @@ def lease_seconds(name: str, value: Duration) -> float:
     found = seconds(name, value)
     if found > LONGEST_LEASE:
         raise InvalidValue(
-            f"{name} is {value!r}, and a lease lasts at most a day. Numbers are seconds, not milliseconds:"
-            ' for milliseconds write a text such as "60000ms"'
+            f"{name} is {value!r}, but a lease lasts at most a day. Numbers are seconds, not milliseconds:"
+            ' for milliseconds use a string such as "60000ms"'
         )
     return found
 

@@ -128,7 +128,7 @@ def may_have_happened(error: QueenError) -> bool:
 
 def refusal(status: int, answer: dict[str, Any]) -> Refused:
     """Return the exception for an error response of the broker."""
-    message = str(answer.get("error") or f"the broker answered with status {status}")
+    message = str(answer.get("error") or f"the broker responded with status {status}")
     code = str(answer.get("code") or "error")
     full = RateLimited if code == "rate_limited" else QueueFull
     kinds: dict[int, type[Refused]] = {

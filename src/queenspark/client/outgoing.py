@@ -68,7 +68,7 @@ def items(
     if transaction_id is not None:
         if len(made) != 1:
             raise InvalidValue(
-                f"transaction_id is for one message and there are {len(made)}:"
+                f"transaction_id requires a single message, not {len(made)}:"
                 " push Outgoing(payload, transaction_id=…) for each"
             )
         made[0].transaction_id = transaction_id
@@ -80,7 +80,7 @@ def _item(queue: str, partition: str | None, given: Any, headers: Mapping[str, s
     try:
         payload = Raw(msgspec.json.encode(one.payload))
     except (TypeError, ValueError) as error:
-        raise InvalidValue(f"payload cannot be written as JSON: {error}") from error
+        raise InvalidValue(f"payload cannot be serialized as JSON: {error}") from error
     return Item(
         queue=queue,
         payload=payload,
@@ -96,5 +96,5 @@ def _headers(*given: Mapping[Any, Any] | None) -> dict[str, str] | None:
     merged = {name: value for each in given for name, value in (each or {}).items()}
     for name, value in merged.items():
         if not isinstance(name, str) or not isinstance(value, str):
-            raise InvalidValue(f"header {name!r} is {value!r}: headers are strings, so write str(…)")
+            raise InvalidValue(f"header {name!r} is {value!r}: header values must be strings: use str(…)")
     return merged or None

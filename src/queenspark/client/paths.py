@@ -36,7 +36,7 @@ class Path:
         if first not in FIELDS or not all(self._steps) or (self._steps and first != "data"):
             others = ", ".join(FIELDS[1:])
             raise InvalidValue(
-                f"path is {text!r}: give a path into the payload such as data.user, a header such as"
+                f"path is {text!r}: use a path into the payload such as data.user, a header such as"
                 f" headers.tenant, or one of {others}"
             )
         self.text = text

@@ -63,7 +63,7 @@ _REFUSED = {
     "&": "bitwise operators are not supported",
     "|": "bitwise operators are not supported; did you mean || or OR?",
     "^": "bitwise operators are not supported; use POWER(x, y)", "~": "bitwise operators are not supported",
-    "::": "write CAST(x AS type)", "->": "lambda functions are not supported", ":": "write a.b for a path",
+    "::": "use CAST(x AS type)", "->": "lambda functions are not supported", ":": "write a.b for a path",
 }  # fmt: skip
 
 
@@ -367,6 +367,6 @@ def _over(cursor: Cursor) -> Over:
     cursor.expect("ROWS")
     partition_by = expressions(cursor) if cursor.takes("PARTITION", "BY") else ()
     if cursor.sees("ORDER"):
-        raise cursor.error("ORDER BY is not supported in OVER: records come in the order of the log")
+        raise cursor.error("ORDER BY is not supported in OVER: records are in log order")
     cursor.expect(")")
     return Over(rows=rows, partition_by=partition_by, span=span)

@@ -123,7 +123,7 @@ def options(cursor: Cursor) -> tuple[Option, ...]:
         span = cursor.span
         name = _name(cursor)
         if any(each.name == name for each in found):
-            raise span.error(f"the option {name} is given twice; give it once")
+            raise span.error(f"the option {name} is given twice; remove one")
         cursor.expect("=")
         found.append(Option(name=name, value=_value(cursor, name), span=span))
         if not cursor.takes(","):

@@ -163,10 +163,10 @@ def _columns(cursor: Cursor) -> tuple[Column, ...]:
         span = cursor.span
         name = cursor.name("the name of a column")
         if any(column.name.lower() == name.lower() for column in found):
-            raise span.error(f"the column {name} is declared twice; names count in any case")
+            raise span.error(f"the column {name} is declared twice; names are case-insensitive")
         if name.startswith("_"):
             raise span.error(
-                f"the column {name} begins with an underscore; those names are for pseudo-columns"
+                f"the column {name} starts with an underscore, which is reserved for pseudo-columns"
             )
         found.append(Column(name=name, type=type_name(cursor), span=span))
         if not cursor.takes(","):
@@ -180,7 +180,7 @@ def _insert(cursor: Cursor) -> Insert:
     cursor.expect("INSERT", "INTO")
     name = cursor.dotted_name("the name of a stream")
     if cursor.sees("("):
-        raise cursor.error("name no columns: give a value for each declared column, in their order")
+        raise cursor.error("remove the column list: VALUES needs a value for each declared column, in order")
     cursor.expect("VALUES")
     rows = [_row(cursor)]
     while cursor.takes(","):

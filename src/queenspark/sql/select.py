@@ -91,7 +91,7 @@ def _clauses(cursor: Cursor, *, limit: bool, checked: bool) -> dict[str, Any]:
         word = cursor.token.upper
         name = "GROUP BY" if word == "GROUP" else word
         if word in seen:
-            raise cursor.error(f"{name} is given twice; give it once")
+            raise cursor.error(f"{name} is given twice; remove one")
         if word == "LIMIT" and not limit:
             raise cursor.error("LIMIT is only for queries that print their rows; a job runs without end")
         seen.add(word)
@@ -104,7 +104,7 @@ def _refuse(cursor: Cursor) -> None:
     if cursor.sees("WHERE"):
         raise cursor.error("WHERE must directly follow FROM, and be given once")
     if cursor.sees("ORDER"):
-        raise cursor.error("ORDER BY is not supported: rows come in the order of the stream")
+        raise cursor.error("ORDER BY is not supported: rows are emitted in stream order")
     if cursor.sees("UNION"):
         raise cursor.error(f"UNION is not supported; {_ONE_SOURCE}")
     if cursor.at(Kind.WORD) and not cursor.sees_any(RESERVED - {"BY"}):

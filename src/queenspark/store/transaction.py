@@ -94,7 +94,7 @@ class Transactions:
             for ack, answer in zip(acks, answers, strict=True):
                 if not answer.accepted or answer.outcome == "repeated":
                     raise TransactionRefused(
-                        f"ack of {ack.transaction_id} refused: {REASONS[answer.outcome]}", answer.outcome
+                        f"ack of {ack.transaction_id} rejected: {REASONS[answer.outcome]}", answer.outcome
                     )
             pushed: list[Pushed] | None = None if items else []
             if items and staging:
@@ -109,5 +109,5 @@ REASONS = {
     "stale": "invalid or expired lease",
     "unleased": "the message is not part of this lease",
     "unknown": "no such message for this consumer group",
-    "repeated": "it was answered before, so this transaction has happened already or must not happen",
+    "repeated": "it was already acked, so this transaction has already taken effect or must not",
 }

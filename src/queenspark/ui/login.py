@@ -30,7 +30,7 @@ _MOST_BYTES = 64 * 1024
 _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20\\]*")
 
 FREE_FAILURES = 4
-"""Failed log-ins of an address that cost nothing; fewer than a broker allows, which sees one address for all
+"""Failed logins of an address that cost nothing; fewer than a broker allows, which sees one address for all
 browsers."""
 
 _failures = FailedLogins(FREE_FAILURES, longest_seconds=300, forgiven_seconds=900)
@@ -44,7 +44,7 @@ def register() -> None:
 
 
 def _wanted(text: str) -> str:
-    """Return the page to open after the log-in, which must be one of the dashboard."""
+    """Return the page to open after the login, which must be one of the dashboard."""
     return text if _LOCAL.fullmatch(text) and not text.startswith(("/login", "/logout")) else "/"
 
 
@@ -67,7 +67,7 @@ async def _log_in(request: Request) -> Response:
     credential = form.get("credential", [""])[0].strip()
     address = "unknown" if request.client is None else request.client.host
     if wait := _failures.wait_seconds(address):
-        response = page("Log in", f"Too many failed log-ins. Try again in {wait} s.", 429, after=after)
+        response = page("Log in", f"Too many failed logins. Try again in {wait} s.", 429, after=after)
         response.headers["retry-after"] = str(wait)
         return response
     try:
@@ -76,7 +76,7 @@ async def _log_in(request: Request) -> Response:
         return page("Log in", f"The broker refused: {error}", 429, after=after)
     except NotAllowed as error:
         _failures.add(address)
-        log.warning("a log-in from %s failed: %s", address, error)
+        log.warning("a login from %s failed: %s", address, error)
         return page("Log in", "Unknown key or token.", 401, after=after)
     except QueenError as error:
         return page("Log in", str(error), 502, after=after)

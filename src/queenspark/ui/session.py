@@ -61,7 +61,7 @@ class Session:
 
     def _failed(self, error: QueenError) -> None:
         if isinstance(error, NotAllowed) and error.status == 401 and self.ended is None:
-            # Immediately: each further request would count as a failed log-in of this process.
+            # Immediately: each further request would count as a failed login of this process.
             self.ended = "refused" if self.me is not None else "closed"
             _ending.add(task := asyncio.get_running_loop().create_task(sessions.refused(self)))
             task.add_done_callback(_ending.discard)

@@ -30,7 +30,7 @@ def credential_of(header: Header) -> str:
         scheme, _, credential = credential.partition(b" ")
         credential = credential.strip()
         if scheme.lower() != b"bearer" or not credential:
-            raise unauthorized("the header Authorization must be `Bearer`, a space, and an API key or token")
+            raise unauthorized("the header Authorization must be `Bearer` followed by an API key or token")
     if len(credential) > MOST_BYTES or not credential.isascii():
         raise unauthorized("the credential is too long, or not ASCII")
     return credential.decode("ascii")

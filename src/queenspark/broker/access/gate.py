@@ -92,7 +92,7 @@ class Gate:
         if wait := self._failures.wait_seconds(call.address):
             raise ApiError(
                 429,
-                f"too many log-ins from {call.address} have failed: try again in {wait} s",
+                f"too many failed logins from {call.address}: try again in {wait} s",
                 "rate_limited",
                 retry_after=wait,
             )
@@ -101,7 +101,7 @@ class Gate:
                 key = await self.keys.check(credential)
                 return _Known(key, key.caller, 0.0, 0)
             if self.tokens is None:
-                raise unauthorized("the credential is not an API key, and this broker takes no tokens")
+                raise unauthorized("the credential is not an API key, and this broker does not accept tokens")
             caller, until = await self.tokens.check(credential)
             return _Known(None, caller, until, self.tokens.keys.version)
         except ApiError as error:

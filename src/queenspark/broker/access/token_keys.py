@@ -56,7 +56,7 @@ def static_keys(settings: Settings) -> list[BoundKey]:
             keys.append(BoundKey("HS256", None, OctKey.import_key(settings.jwt_secret.encode())))
         except ValueError:
             raise SettingsError(
-                f"{variable('jwt_secret')} is a public key, which everybody has: give it as"
+                f"{variable('jwt_secret')} is a public key, not a secret: set it as"
                 f" {variable('jwt_public_key')}"
             ) from None
     if settings.jwt_public_key is not None:

@@ -41,13 +41,13 @@ class Tokens:
             keys = self.keys.of(algorithm, key_id)
         if not keys:
             if not self.keys.ready:
-                raise ApiError(503, "the keys of tokens could not be read yet: try again", retry_after=1)
-            raise unauthorized("the token is signed with a key or an algorithm that is not accepted")
+                raise ApiError(503, "the keys for tokens are not loaded yet: try again", retry_after=1)
+            raise unauthorized("the token is signed with an unknown key or algorithm")
         for key in keys:
             claims = _verified(text, key.key, algorithm)
             if claims is not None:
                 return self._caller(claims)
-        raise unauthorized("the signature of the token is wrong")
+        raise unauthorized("the signature of the token is invalid")
 
     def _caller(self, claims: dict[str, Any]) -> tuple[Caller, float]:
         settings = self._settings
@@ -63,7 +63,7 @@ class Tokens:
         except ClaimError as error:
             raise unauthorized(_reason(error)) from None
         except (TypeError, ValueError, OverflowError):
-            raise unauthorized("a claim of the token has a wrong type") from None
+            raise unauthorized("a claim of the token has the wrong type") from None
         if until <= time.time():
             raise unauthorized("the token has expired: get a new one")
         name = claims.get("sub")
@@ -104,9 +104,9 @@ def _header(text: str) -> tuple[str, str | None]:
     if algorithm == "Ed25519":
         algorithm = "EdDSA"
     if algorithm not in _ALGORITHMS:
-        raise unauthorized("the token has an algorithm that is not accepted")
+        raise unauthorized("the algorithm of the token is not accepted")
     if "crit" in header or (id_ is not None and not isinstance(id_, str)):
-        raise unauthorized("the header of the token is not understood")
+        raise unauthorized("the header of the token is invalid")
     return algorithm, id_
 
 

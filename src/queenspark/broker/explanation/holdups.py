@@ -35,11 +35,11 @@ def of_pipeline(case: Case) -> Iterator[Reason]:
         yield Reason("no_pipeline", text, fix, since)
     elif leader.report.get("error"):
         text = f"the query of the pipeline {leader.holder} fails and is restarted: {leader.report['error']}"
-        yield Reason("pipeline_failing", text, f"look at the log of the pipeline {leader.holder}")
+        yield Reason("pipeline_failing", text, f"check the log of the pipeline {leader.holder}")
     elif not standing.is_known:
         created = standing.definition.created_at
-        text = f"the pipeline has not read version {standing.definition.version} of the definition yet"
-        fix = "wait for its next batch; if it stays so, look at the log of the pipeline"
+        text = f"the pipeline has not loaded version {standing.definition.version} of the definition yet"
+        fix = "wait for its next batch; if it persists, check the log of the pipeline"
         yield Reason("not_started", text, fix, created)
 
 
@@ -48,7 +48,7 @@ def of_job(case: Case) -> Iterator[Reason]:
     standing, output = case.standing, case.standing.output
     gone = [source.queue for source in standing.sources if not source.is_there]
     if gone:
-        text = f"the source {', '.join(gone)} is gone: its queue was deleted"
+        text = f"the source {', '.join(gone)} does not exist: its queue was deleted"
         yield Reason("source_gone", text, f"redefine the {case.noun} with other sources, or delete it")
     if not case.is_job:
         return
@@ -60,9 +60,10 @@ def of_job(case: Case) -> Iterator[Reason]:
         yield Reason("failed", f"the job has failed: {output.error}", fix, output.failed_at)
     if output.max_size and output.backlog >= output.max_size:
         text = (
-            f"the queue {output.queue} is full: maxSize is {output.max_size} and {output.backlog} rows wait"
+            f"the queue {output.queue} is full: maxSize is {output.max_size}"
+            f" and {output.backlog} rows are unconsumed"
         )
-        fix = f"consume the rows of {output.queue}, or configure a larger maxSize"
+        fix = f"consume the rows of {output.queue}, or increase its maxSize"
         yield Reason("output_full", text, fix)
 
 
@@ -80,8 +81,8 @@ def of_log(case: Case) -> Iterator[Reason]:
         unread = sum(source.unread for source in standing.sources)
         at_least = "at least " if any(each.unread == MOST_COUNTED for each in standing.sources) else ""
         seconds = _age(standing, min(times))
-        text = f"it is {seconds:.0f} s behind: {at_least}{counted(unread, 'message')} not read yet"
-        fix = "wait while it catches up; if it falls behind further, give Spark more cores"
+        text = f"it is {seconds:.0f} s behind: {at_least}{counted(unread, 'message')} unread"
+        fix = "wait while it catches up; if the backlog grows, give Spark more cores"
         yield Reason("behind", text, fix, min(times))
 
 
@@ -107,14 +108,14 @@ def _is_safe_time_late(standing: Standing) -> bool:
 def _safe_time(case: Case) -> Reason:
     standing = case.standing
     if standing.safe_time is None:
-        text = "there is no safe time yet, so no window can be sealed by time"
+        text = "safe time is not known yet, so no time window can be sealed"
     else:
         late = (standing.now - standing.safe_time).total_seconds()
         text = f"safe time is {iso_time(standing.safe_time)}, {late:.1f} s behind the clock"
-    text += "; no open transaction that this broker can see explains it"
+    text += "; no open transaction visible to this broker explains it"
     fix = (
-        "wait a second; if it stays so, look at pg_prepared_xacts, and let the broker's database user see "
-        "all sessions (GRANT pg_read_all_stats)"
+        "wait a second; if it persists, check pg_prepared_xacts, and GRANT pg_read_all_stats to the "
+        "broker's database user"
     )
     return Reason("safe_time", text, fix, standing.safe_time)
 

@@ -17,21 +17,21 @@ def of_window(case: Case, *, is_blocked: bool) -> Iterator[Reason]:
     standing, spec = case.standing, case.spec
     if spec is None:
         if not is_blocked:
-            text = "the job has no windows that are sealed: it gives out rows with each record"
-            yield Reason("no_windows", text, "push records that pass its condition")
+            text = "the job has no windows to seal: it emits a row with each record"
+            yield Reason("no_windows", text, "push records that match its condition")
     elif not standing.open_windows:
         yield from _nothing_open(case, is_blocked=is_blocked)
     elif case.next is None:
         text = (
             f"{counted(standing.open_windows, 'window')} not sealed yet; "
-            "which is the next cannot be told from the log"
+            "the log does not show which one is next"
         )
         yield Reason("unknown", text, "wait for the next batch of the pipeline")
     elif spec.kind == "count":
         yield _count(case.next, spec)
     elif case.is_due and not is_blocked:
         text = f"{_window(case.next)} is due; the pipeline seals it with its next batch"
-        fix = "wait a second; if it stays so, look at the log of the pipeline"
+        fix = "wait a second; if it persists, check the log of the pipeline"
         yield Reason("sealing", text, fix)
     elif not case.is_due and spec.clock == "event":
         yield _watermark(case, case.next, spec)
@@ -51,17 +51,17 @@ def _nothing_open(case: Case, *, is_blocked: bool) -> Iterator[Reason]:
         yield Reason("nothing_open", text, fix, standing.output.newest_at)
     elif standing.dead:
         why = "they failed" if case.is_job else "they have no usable event time"
-        text = f"no record could be used, {counted(standing.dead, 'record')} in all: {why}"
+        text = f"no record was usable, {counted(standing.dead, 'record')} in all: {why}"
         yield Reason("dead_records", text, f"look at {_dead_route(case)}")
     elif not any(source.has_messages for source in standing.sources):
-        yield Reason("no_records", f"no record has come: {queues} has no messages", f"push to {queues}")
+        yield Reason("no_records", f"no record has arrived: {queues} has no messages", f"push to {queues}")
     else:
         start = standing.definition.body.start
         text = (
-            f"no record has come: the messages of {queues} lie before the start of the {case.noun} ({start})"
+            f"no record has arrived: messages in {queues} are before the start of the {case.noun} ({start})"
         )
         if case.is_job:
-            text += ", or do not pass the condition of its statement"
+            text += ", or do not match the condition of its statement"
         yield Reason("no_records", text, f"push to {queues}, or define the {case.noun} with an earlier start")
 
 
@@ -88,7 +88,7 @@ def _grace(case: Case, window: NextWindow, spec: WindowSpec) -> Reason:
         text = f"{_window(window)} has ended and waits for its grace of {_span(spec.grace_us)}"
     text += f", and is sealed at about {shown_time(window.due_us)}"
     if spec.kind == "session":
-        text += f" unless more records come: a session ends after {_span(spec.gap)} of silence"
+        text += f" unless more records arrive: a session ends after {_span(spec.gap)} of inactivity"
     fix = "wait, or redefine it with a shorter grace or shorter windows"
     return Reason("grace", text, fix, until=from_micros(window.due_us))
 
@@ -100,16 +100,16 @@ def _watermark(case: Case, window: NextWindow, spec: WindowSpec) -> Reason:
     text = (
         f"{_window(window)} waits for the event time of its key: the newest is "
         f"{shown_time(window.newest_us)}, and {shown_time(needed)} seals it "
-        f"(its end and a grace of {_span(spec.grace_us)}); silence seals it at about "
+        f"(its end and a grace of {_span(spec.grace_us)}); inactivity seals it at about "
         f"{shown_time(window.due_us)}"
     )
     if case.opened is not None and not case.opened.is_complete:
         text += (
-            f". Only the first {MOST_READ:,} records since it began were looked at, so the key may be further"
+            f". Only the first {MOST_READ:,} records since it began were checked, so the key may be further"
         )
     fix = (
-        f"push a record of key {window.key} with a later event time, or wait for the silence "
-        f"(idle timeout {_span(spec.idle)}), or redefine it with a shorter grace or idle timeout"
+        f"push a record of key {window.key} with a later event time, or wait for the idle timeout "
+        f"({_span(spec.idle)}), or redefine it with a shorter grace or idle timeout"
     )
     return Reason("watermark", text, fix, from_micros(window.pushed_us), from_micros(window.due_us))
 
@@ -118,9 +118,7 @@ def of_retention(case: Case) -> Iterator[Reason]:
     """Records that an open window will lack."""
     if case.opened is None or not case.opened.is_first_gone:
         return
-    text = (
-        "the first record of the oldest open window is no longer in the log: retention or a person deleted it"
-    )
+    text = "the first record of the oldest open window was deleted from the log, by retention or by hand"
     fix = "keep messages longer than windows are open (retentionSeconds); this one is sealed without it"
     yield Reason("retention", text, fix)
 

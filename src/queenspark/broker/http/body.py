@@ -21,7 +21,9 @@ async def read(call: Call, limit: int) -> bytes:
         if name == b"content-length" and value.isdigit() and int(value) > limit:
             raise _too_large(limit)
         if name == b"content-encoding" and value.lower() not in (b"", b"identity"):
-            raise ApiError(415, "the request body is compressed: send it as it is, without Content-Encoding")
+            raise ApiError(
+                415, "the request body is compressed: send it uncompressed, without Content-Encoding"
+            )
     message = await call.receive()
     body: bytes = message.get("body", b"")
     if message.get("more_body"):

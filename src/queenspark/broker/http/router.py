@@ -54,11 +54,11 @@ class Router:
         if found := self._find(method, path):
             return found
         if allowed := self.allowed(path):
-            raise ApiError(405, f"{method} is not possible here; use {' or '.join(allowed)}", allow=allowed)
+            raise ApiError(405, f"{method} is not allowed here: use {' or '.join(allowed)}", allow=allowed)
         for prefix, reason in self._not_served.items():
             if path.startswith(prefix):
                 raise not_found(reason)
-        raise not_found(f"there is nothing at {_unquote(path)}")
+        raise not_found(f"no such route: {_unquote(path)}")
 
     def allowed(self, path: str) -> tuple[str, ...]:
         """The methods of a path; empty if there is no route."""

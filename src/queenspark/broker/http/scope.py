@@ -42,19 +42,19 @@ class Scope(msgspec.Struct, frozen=True):
             kind, pattern = _PLURALS[kind], "*"
         if kind not in KINDS or not pattern:
             raise ScopeError(
-                f"scope {text!r:.300} is not understood: write queue:orders.*:push, stream:shop/*:consume,"
+                f"scope {text!r:.300} is invalid: use queue:orders.*:push, stream:shop/*:consume,"
                 " jobs:admin or system:read"
             )
         if action not in (*KINDS[kind], "*"):
             raise ScopeError(
-                f"scope {text!r:.300} has the action {action!r:.100}: give one of"
+                f"scope {text!r:.300} has an unknown action {action!r:.100}: use one of"
                 f" {', '.join(KINDS[kind])} or *"
             )
         if kind == "system" and pattern != "*":
-            raise ScopeError(f"scope {text!r:.300} has a name: write system:{action}")
+            raise ScopeError(f"scope {text!r:.300} must not have a name: use system:{action}")
         if pattern.count("*") > _MOST_STARS or len(pattern) > _MOST_LENGTH:
             raise ScopeError(
-                f"scope {text!r:.300} has too long a pattern: at most {_MOST_LENGTH} characters and"
+                f"scope {text!r:.300} has a pattern that is too long: at most {_MOST_LENGTH} characters and"
                 f" {_MOST_STARS} stars"
             )
         return cls(kind, pattern, action)

@@ -60,9 +60,7 @@ class BrokerCatalogue:
         """Load a readable relation by name, if the caller has a right on it. Raises SqlError."""
         found = await self.visible(name, span, right)
         if found.job is not None and found.job.definition.writes is not None:
-            raise span.error(
-                f"{name} is a sink: its rows are outside; declare a SOURCE over them to read them"
-            )
+            raise span.error(f"{name} is a sink, which cannot be read; declare a SOURCE over its output")
         self._known[name] = found
         return found
 
@@ -72,7 +70,7 @@ class BrokerCatalogue:
         names = () if found is None else found.queues or (own_name(name),)
         if found is None or not all(self._caller.may(right, each) for each in names):
             hint = did_you_mean(name, await self.all_names()) or "; SHOW STREAMS and SHOW QUEUES list them"
-            raise span.error(f"there is no stream, source or queue {name}{hint}")
+            raise span.error(f"no stream, source or queue named {name}{hint}")
         return found
 
     async def look_up(self, name: str, span: Span) -> Resolved | None:
@@ -105,7 +103,7 @@ class BrokerCatalogue:
         """Reject a schema over the rows of a job, which has its own columns."""
         for queue in queues:
             if await self._change.find(*split_name(queue)) is not None:
-                raise span.error(f"the queue {queue} has the rows of a job, with its columns; read {queue}")
+                raise span.error(f"the queue {queue} is the output queue of a job; read {queue}")
 
     async def messages(self, queues: Sequence[str]) -> Relation:
         """Combine queues into one relation, with types from a sample; raises Refused if there is none.
@@ -140,7 +138,7 @@ class BrokerCatalogue:
         paths = await self._sample(ids[name])
         if paths is None:
             raise span.error(
-                f"the queue {name} is empty, so its columns are not known; declare them: "
+                f"the queue {name} is empty, so its columns are unknown; declare them: "
                 f"CREATE STREAM … (column type, …) WITH (queue = '{name}')"
             )
         return Resolved(Relation(name, "queue", None, paths), (name,))

@@ -43,7 +43,7 @@ class Creation:
         job = await self._change.find(*split_name(statement.name))
         if job is not None and (not statement.replace or job.definition.writes is not None):
             raise statement.span.error(
-                f"there is a job {job.full_name} already; use CREATE OR REPLACE STREAM, or DROP it first"
+                f"the job {job.full_name} already exists; use CREATE OR REPLACE STREAM, or DROP it first"
             )
         statement = msgspec.structs.replace(statement, name=own_name(statement.name), replace=False)
         if job is not None and canonical(statement) == job.statement and not await self._is_cut_off(job):
@@ -68,12 +68,12 @@ class Creation:
         name = own_name(statement.name)
         if await self._change.find(*split_name(name)) is not None:
             raise statement.span.error(
-                f"there is a job {name} already; choose another name, or DROP it first"
+                f"the job {name} already exists; choose another name, or DROP it first"
             )
         declared = await self._change.relations.find(name)
         if declared is not None and not statement.replace:
             raise statement.span.error(
-                f"there is a stream {name} already; use CREATE OR REPLACE STREAM, or DROP it first"
+                f"the stream {name} already exists; use CREATE OR REPLACE STREAM, or DROP it first"
             )
         statement = msgspec.structs.replace(statement, name=name, replace=False)
         text = canonical(statement)
@@ -97,12 +97,12 @@ class Creation:
         name = own_name(statement.name)
         if await self._change.find(*split_name(name)) is not None:
             raise statement.span.error(
-                f"there is a job {name} already; choose another name, or DROP it first"
+                f"the job {name} already exists; choose another name, or DROP it first"
             )
         declared = await self._change.relations.find(name)
         if declared is not None and (declared.kind != "source" or not statement.replace):
             raise statement.span.error(
-                f"{name} is declared already; use CREATE OR REPLACE SOURCE for a source, or DROP it first"
+                f"{name} is already declared; use CREATE OR REPLACE SOURCE for a source, or DROP it first"
             )
         statement = msgspec.structs.replace(statement, name=name, replace=False)
         outside = outside_of(statement)
@@ -125,11 +125,11 @@ class Creation:
         check_new_name(statement.name, statement.span)
         name = own_name(statement.name)
         if await self._change.relations.find(name) is not None:
-            raise statement.span.error(f"{name} is declared already; DROP it first, or choose another name")
+            raise statement.span.error(f"{name} is already declared; DROP it first, or choose another name")
         job = await self._change.find(*split_name(name))
         if job is not None and (job.definition.writes is None or not statement.replace):
             raise statement.span.error(
-                f"there is a job {name} already; use CREATE OR REPLACE SINK for a sink, or DROP it first"
+                f"the job {name} already exists; use CREATE OR REPLACE SINK for a sink, or DROP it first"
             )
         statement = msgspec.structs.replace(statement, name=name, replace=False)
         text, writes = shown(statement), written_by(statement)
@@ -140,7 +140,8 @@ class Creation:
         planned = await self._planner.plan(query)
         if statement.query is not None and planned.source.source is None:
             raise query.source_span.error(
-                f"{query.source} is no source outside; create a stream of the query, and a sink FROM that"
+                f"{query.source} is not an external source; create a stream from the query, and a sink"
+                " FROM that stream"
             )
         check_columns(statement, planned.plan)
         await check_target(self._change, statement, job)
@@ -161,7 +162,7 @@ class Creation:
         if len(others) >= self._most_alone:
             names = ", ".join(each.full_name if each.expires_at is None else "a SELECT" for each in others)
             raise span.error(
-                f"{len(others)} jobs over external sources and sinks are there already ({names or 'none'}),"
+                f"{len(others)} jobs over external sources and sinks already exist ({names or 'none'}),"
                 " and each has a Spark query of its own; DROP one, or raise QUEENSPARK_EXTERNAL_JOBS"
             )
 

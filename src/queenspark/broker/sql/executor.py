@@ -112,11 +112,13 @@ class Executor:
         catalogue = self.planner.catalogue
         source = await catalogue.load(statement.name, statement.span, Right.QUEUE_PUSH)
         if source.source is not None:
-            raise statement.span.error(f"{statement.name} is outside; INSERT is for streams over queues")
+            raise statement.span.error(
+                f"{statement.name} is an external source; INSERT needs a stream over a queue"
+            )
         _, payloads = await asyncio.to_thread(plan_insert, statement, catalogue)
         if len(source.queues) > 1:
             raise statement.span.error(
-                f"{statement.name} is over several queues: {', '.join(source.queues)}; "
+                f"{statement.name} reads several queues: {', '.join(source.queues)}; "
                 "insert into a stream over one of them"
             )
         items = [

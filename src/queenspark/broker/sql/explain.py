@@ -24,18 +24,18 @@ def _lines(planned: Planned, query: Select, name: str | None, writes: Outside | 
     what = f"job {name}" if name is not None else "temporary job, which ends with the request"
     if source is None:
         yield (
-            f"{what}: inside the one query of the pipeline that serves all streams, because it reads queues"
+            f"{what}: in the pipeline's shared streams query, because it reads queues"
             if writes is None
-            else f"{what}: in a Spark query of its own, because it writes outside"
+            else f"{what}: in its own Spark query, because it writes to an external system"
         )
         yield f"source: {_source(plan, planned.source.queues)}, from {_start(plan)}"
         yield f"records, in the tasks that read the log: {_decoded(plan)}"
     else:
-        yield f"{what}: in a Spark query of its own, because it reads outside"
+        yield f"{what}: in its own Spark query, because it reads an external source"
         yield f"source: {_outside(source)}, from {plan.options.get('start', 'earliest')}"
         yield f"records, in the tasks that read the source: {_decoded(plan)}"
     if query.where is not None:
-        yield f"  condition: {expression_text(query.where)}; only records that pass move clocks and counts"
+        yield f"  condition: {expression_text(query.where)}; only matching records advance clocks and counts"
     if plan.kind != "stateless":
         yield f"  key: {_key(plan)}"
     yield from _windows(plan, query)
@@ -48,7 +48,9 @@ def _lines(planned: Planned, query: Select, name: str | None, writes: Outside | 
         yield f"output: {writes.connector} of {_location(writes)}, in a folder of its version"
     else:
         yield (
-            f"output: queue {name}, {_partition(plan)}" if name else f"output: the answer, {_partition(plan)}"
+            f"output: queue {name}, {_partition(plan)}"
+            if name
+            else f"output: the response, {_partition(plan)}"
         )
     yield _kind(plan)
     for default in _defaults(plan):
@@ -86,17 +88,17 @@ def _source(plan: Plan, queues: Sequence[str]) -> str:
 
 def _start(plan: Plan) -> str:
     start = plan.options.get("start", "earliest")
-    return {"earliest": "the earliest message that is kept", "latest": "now on"}.get(start, start)
+    return {"earliest": "the earliest retained message", "latest": "now on"}.get(start, start)
 
 
 def _decoded(plan: Plan) -> str:
     if plan.rows.whole_payload:
         return "the payload goes through unchanged" + (
-            f"; decoded are {_fields(plan)}" if plan.records.fields else ""
+            f"; decoded columns {_fields(plan)}" if plan.records.fields else ""
         )
     if not plan.records.fields:
         return "nothing of the payload is decoded"
-    return f"decoded are {_fields(plan)}"
+    return f"decoded columns {_fields(plan)}"
 
 
 def _fields(plan: Plan) -> str:
@@ -128,7 +130,7 @@ def _windows(plan: Plan, query: Select) -> Iterator[str]:
 
 def _kept(plan: Plan) -> str:
     ttl = plan.options.get("ttl")
-    return f"kept until the key is silent for {ttl}" if ttl else "kept without limit"
+    return f"kept until the key is idle for {ttl}" if ttl else "kept without limit"
 
 
 def _shape(spec: WindowSpec) -> str:
@@ -138,19 +140,19 @@ def _shape(spec: WindowSpec) -> str:
         case "sliding":
             return f"sliding, {_span(spec.duration)} long, every {_span(spec.slide)}"
         case "session":
-            return f"sessions that end after {_span(spec.gap)} of silence"
+            return f"sessions that end after {_span(spec.gap)} of inactivity"
         case _:
             return f"{spec.rows} records of a key, every {spec.each}"
 
 
 def _clock(plan: Plan, query: Select, spec: WindowSpec) -> str:
     if spec.clock == "ingest":
-        return f"the time of the push; sealed {_span(spec.grace_us)} after their end, nothing is late"
+        return f"push time; sealed {_span(spec.grace_us)} after their end, nothing is late"
     time = query.window.time if query.window is not None else None
     which = "the time of the rows" if time is None else expression_text(time)
     return (
         f"{which}, for each key; sealed when a record of the key is {_span(spec.grace_us)} "
-        f"past their end, or the key was silent for {_span(spec.idle)}"
+        f"past their end, or the key is idle for {_span(spec.idle)}"
     )
 
 
@@ -162,18 +164,18 @@ def _columns(plan: Plan) -> str:
 
 def _emission(plan: Plan) -> str:
     if plan.kind == "stateless":
-        return "one for each record that passes"
+        return "one per matching record"
     if plan.kind == "rows" or plan.emission == "changes":
-        return "one for each record, with the aggregates so far"
+        return "one per record, with the current aggregates"
     spec = plan.window
     if spec is not None and spec.kind == "count":
-        return "one for each full window"
+        return "one per full window"
     late = {
         "drop": "late records are dropped and counted",
         "warn": "late records are listed and give a revision",
     }
-    how = late.get(spec.late if spec is not None else "", "late records give a revision")
-    return f"one for each key and window when it is sealed; {how}"
+    how = late.get(spec.late if spec is not None else "", "late records produce a revision")
+    return f"one per key and window when it is sealed; {how}"
 
 
 def _partition(plan: Plan) -> str:
@@ -186,7 +188,7 @@ def _partition(plan: Plan) -> str:
 def _kind(plan: Plan) -> str:
     if plan.updating:
         return "kind: updating, later rows replace earlier ones; GROUP BY, WINDOW and OVER cannot read them"
-    return "kind: append, every row stands"
+    return "kind: append, every row is final"
 
 
 def _defaults(plan: Plan) -> Iterator[str]:

@@ -80,7 +80,7 @@ def start_of(query: Select) -> str:
                 time = datetime.fromisoformat(option.value)
                 return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
             except (ValueError, OverflowError) as error:
-                raise option.span.error(f"start is {option.value!r}, which is no time: {error}") from error
+                raise option.span.error(f"start is {option.value!r}, which is not a time: {error}") from error
         if option.name == "start":
             return option.value
     return "earliest"

@@ -54,5 +54,5 @@ def check_dropped(caller: Caller, names: Iterable[str], statement: Statement) ->
     for name in names:
         if not caller.may(Right.JOB_ADMIN, name):
             raise statement.span.error(
-                f"{own_name(getattr(statement, 'name', ''))} is used by others that you have no right to"
+                f"{own_name(getattr(statement, 'name', ''))} is used by objects that you have no access to"
             )

@@ -54,12 +54,12 @@ async def query_of(statement: CreateSink, catalogue: BrokerCatalogue) -> Select:
     found = await catalogue.load(statement.stream, statement.stream_span)
     if found.source is not None:
         raise statement.stream_span.error(
-            f"{statement.stream} is a source outside; use CREATE SINK … AS SELECT with it"
+            f"{statement.stream} is an external source; use CREATE SINK … AS SELECT with it"
         )
     relation = found.relation
     if relation.columns is None:
         raise statement.stream_span.error(
-            f"the columns of {relation.name} are not known; declare them: "
+            f"the columns of {relation.name} are unknown; declare them: "
             f"CREATE STREAM … (column type, …) WITH (queue = '{relation.name}'), and write a sink FROM that"
         )
     known = {name.lower() for name in relation.columns}
@@ -81,12 +81,12 @@ def check_columns(statement: CreateSink, plan: Plan) -> None:
     """Reject columns that the sink's file format does not support. Raises SqlError."""
     options = {option.name: option for option in statement.options}
     if plan.rows.whole_payload:
-        raise statement.span.error("the columns of the query are not known; name them in the SELECT")
+        raise statement.span.error("the columns of the query are unknown; name them in the SELECT")
     if (given := options.get("format")) is not None and given.value == "csv":
         for name, kind in plan.columns.items():
             if kind.element is not None:
                 raise given.span.error(
-                    f"the column {name} is an {kind}, which CSV cannot have; use json or parquet"
+                    f"the column {name} is an {kind}, which CSV cannot represent; use json or parquet"
                 )
     if (by := options.get("partition_by")) is not None and options["connector"].value == "files":
         _check_folders(_names(by.value), plan, by.span, from_stream=statement.query is None)
@@ -101,13 +101,11 @@ def _check_folders(names: list[str], plan: Plan, span: Span, *, from_stream: boo
             raise span.error(f"partition_by names {name!r}, which is {where}{hint}")
         kind = columns[name.lower()][1]
         if name.startswith("_"):
-            raise span.error(f"partition_by names {name!r}: readers pass over folders that begin with _")
+            raise span.error(f"partition_by names {name!r}: readers skip folders that start with _")
         if kind.element is not None or kind.is_float:
-            raise span.error(f"partition_by names {name!r}, a {kind}, of which no folders can be made")
+            raise span.error(f"partition_by names {name!r}, a {kind}, which cannot be a folder name")
     if len({name.lower() for name in names}) == len(columns):
-        raise span.error(
-            "partition_by names every column, and no column is left for the files; leave one out"
-        )
+        raise span.error("partition_by contains every column, so none is left for the files; remove one")
 
 
 async def check_target(change: JobChange, statement: CreateSink, job: Job | None) -> None:
@@ -136,7 +134,7 @@ def _metadata(statement: CreateSink) -> list[str]:
     for name in names:
         if name not in METADATA:
             hint = did_you_mean(name, METADATA) or f"; there are: {', '.join(METADATA)}"
-            raise given.span.error(f"metadata names {name!r}, which a message does not have{hint}")
+            raise given.span.error(f"metadata contains {name!r}, which messages do not have{hint}")
     return names
 
 

@@ -1,1 +1,1 @@
-"""The demo: its command, the shop that it runs, the ledger of what happened, and the screen that shows it."""
+"""The demo: its command, the shop that it runs, the ledger of its counters, and the screen."""

@@ -1,4 +1,4 @@
-"""`queenspark demo`: a minute that shows what the system is for."""
+"""`queenspark demo`: a one-minute demonstration of the system."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ FIRST_WINDOW_SECONDS = 120.0
 
 def demo(
     seconds: Annotated[
-        int, typer.Option(min=10, metavar="N", help="How long the shop is open, from its first window on.")
+        int, typer.Option(min=10, metavar="N", help="Duration, counted from the first window.")
     ] = 60,
 ) -> None:
-    """Start everything in a folder that goes away, let a small shop run for a minute, and say what was seen.
+    """Run a demo for about a minute: the whole system in a temporary folder, with a small shop.
 
-    Producers push clicks and purchases; a stream cuts them into windows for each customer, another one for
-    all of them; two groups take the windows. On a terminal it is a screen, elsewhere it is plain lines.
+    Producers push clicks and purchases; one stream has windows per customer, another one global windows; two
+    groups consume them. On a terminal it shows a live screen, elsewhere it prints plain lines.
     """
     require_server()
     with stopped_by_signals() as stopping:
@@ -108,7 +108,7 @@ def _minute(system: LocalSystem, shop: Shop, screen: Screen, seconds: int) -> No
             shop.stop_producing()
             closing = ledger.seconds
         if ledger.first_window is None and ledger.seconds > FIRST_WINDOW_SECONDS:
-            raise Failure(f"No window came: {system.pipeline.last_words()}")
+            raise Failure(f"No window arrived: {system.pipeline.last_words()}")
         state = (
             "starting Spark"
             if ledger.first_window is None

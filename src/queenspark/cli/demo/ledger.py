@@ -1,4 +1,4 @@
-"""What has happened in the demo so far: written by its producers and consumers, read by its screen."""
+"""Counters of the demo: written by its producers and consumers, read by its screen."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Delivered:
 
 @dataclass
 class GroupCount:
-    """What one group of one stream has done."""
+    """Counters of one group of one stream."""
 
     windows: int = 0
     messages: int = 0
@@ -40,7 +40,7 @@ class GroupCount:
 
 @dataclass
 class Ledger:
-    """Counts, the newest windows, and what the broker says."""
+    """Counts, the newest windows, and the broker's progress."""
 
     began: float = field(default_factory=time.monotonic)
     pushed: Counter[str] = field(default_factory=Counter)
@@ -103,7 +103,7 @@ class Ledger:
             )
 
     def listen(self, event: Event) -> None:
-        """Count what failed and comes again."""
+        """Count failed deliveries."""
         if event.kind == "failed" and event.group is not None:
             with self._lock:
                 self.groups.setdefault((event.name, event.group), GroupCount()).failed += 1

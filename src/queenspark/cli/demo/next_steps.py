@@ -1,22 +1,22 @@
-"""What to try after the demo, in a checkout or with an installed package."""
+"""Next steps after the demo, in a checkout or with an installed package."""
 
 from pathlib import Path
 
 import queenspark
 
 Step = tuple[str, str]
-"""A command or a page, and what it is for."""
+"""A command or a page, with its purpose."""
 
 IN_A_CHECKOUT: tuple[Step, ...] = (
-    ("make up", "the same system, for you to use"),
+    ("make up", "start the same system for your own use"),
     (".venv/bin/python examples/01_quick_start.py", "a stream in a few lines, against `make up`"),
-    ("docs/client.md, examples/README.md", "the client, and a pattern for each need"),
+    ("docs/client.md, examples/README.md", "the Python client, and more examples"),
 )
 INSTALLED: tuple[Step, ...] = (
-    ("queenspark up", "the same system, for you to use"),
-    ("""queenspark push hello '{"n": 1}'""", "push a message to it; `queenspark pop hello` takes it"),
-    ("queenspark --help", "every command"),
-    ("python -m pydoc queenspark.client", "the client; `pip install queenspark` is enough for it"),
+    ("queenspark up", "start the same system for your own use"),
+    ("""queenspark push hello '{"n": 1}'""", "push a message; `queenspark pop hello` consumes it"),
+    ("queenspark --help", "all commands"),
+    ("python -m pydoc queenspark.client", "the Python client, included in `pip install queenspark`"),
 )
 
 

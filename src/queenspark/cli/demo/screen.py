@@ -1,4 +1,4 @@
-"""What the demo shows: a calm screen on a terminal, plain lines elsewhere, and a summary at the end."""
+"""Output of the demo: a live screen on a terminal, plain lines elsewhere, and a summary."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Screen(Protocol):
 
 
 class Terminal:
-    """The whole terminal, drawn anew a few times a second."""
+    """The whole terminal, redrawn a few times a second."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -116,7 +116,7 @@ class Lines:
         self.say(f"Watch it live in a browser: {url}")
 
     def show(self, ledger: Ledger, state: str, share: float) -> None:
-        """Print what is new."""
+        """Print new windows and counts."""
         new = len(ledger.delays) - self._shown
         self._shown += new
         for each in reversed(ledger.latest(new) if new else []):
@@ -125,7 +125,7 @@ class Lines:
         if ledger.seconds >= self._next:
             self._next = ledger.seconds + LINE_SECONDS
             windows = sum(count.windows for count in ledger.groups.values())
-            counts = f"{ledger.total:,} messages ({ledger.rate:,.0f} a second), {windows:,} windows delivered"
+            counts = f"{ledger.total:,} messages ({ledger.rate:,.0f}/s), {windows:,} windows delivered"
             self.say(f"{ledger.seconds:5.1f} s  {state}: {counts}")
 
 
@@ -222,7 +222,7 @@ def _windows(ledger: Ledger, room: int) -> RenderableType:
 
 
 def summary(console: Console, ledger: Ledger) -> None:
-    """What has been seen, and what to try next."""
+    """Print the summary and the next steps."""
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim")
     facts.add_column()
@@ -230,14 +230,14 @@ def summary(console: Console, ledger: Ledger) -> None:
     facts.add_row("pushed", f"{ledger.total:,} messages" + (f" ({queues})" if queues else ""))
     for (stream, group), count in sorted(ledger.groups.items()):
         exact = "every message once" if count.messages == ledger.total else "the rest was still under way"
-        again = f"; {count.failed} failed and came again" if count.failed else ""
+        again = f"; {count.failed} failed and were redelivered" if count.failed else ""
         facts.add_row(
             f"{stream} → {group}", f"{count.windows:,} windows, {count.messages:,} messages: {exact}{again}"
         )
     delay = ledger.median_delay()
     if delay is not None and ledger.first_window is not None:
         facts.add_row(
-            "first window", f"{ledger.first_window:.0f} s after the first push, with the start of Spark"
+            "first window", f"{ledger.first_window:.0f} s after the first push, including the start of Spark"
         )
         facts.add_row(
             "delay", f"{delay:.1f} s from the end of a window and its grace to its delivery (median)"

@@ -20,9 +20,9 @@ GRACE_SECONDS = 1
 PRODUCERS = 3
 #: Messages that one producer pushes at a time, and how often.
 AT_ONCE, EVERY = 6, 0.1
-#: How often somebody who waits for the others looks whether there is still a reason to.
+#: Poll interval while waiting for other threads.
 LOOK_SECONDS = 0.1
-#: The one window in so many of which the mailer stumbles at the first try, to show that it comes again.
+#: The mailer fails once in this many windows, to show redelivery.
 STUMBLES = 20
 
 BASKETS, SHOP = "baskets", "shop"
@@ -66,7 +66,7 @@ class Shop:
         self._wait_for(self._producers)
 
     def close(self) -> None:
-        """Everybody leaves; windows in hand are finished."""
+        """Stop producers and consumers; windows in progress are finished."""
         self.stop_producing()
         self._queen.stop()
         self._wait_for(self._consumers)
@@ -75,7 +75,7 @@ class Shop:
                 self._queen.close()
 
     def abandon(self) -> None:
-        """Wait for nobody when it closes: the broker is no longer there, or soon will not be."""
+        """Close without waiting: the broker is going down."""
         self._abandoned.set()
 
     def look(self) -> None:
@@ -122,7 +122,7 @@ class Shop:
             consumer.process(handle, concurrency=workers)
 
     def _mail(self, window: Window) -> str:
-        """Write to a customer; the mail server is not always in the mood, and then the window comes again."""
+        """Write to a customer; the mail server sometimes fails, and the window is redelivered."""
         again = window.id in self._stumbled
         if not again and hash(window.id) % STUMBLES == 0:
             self._stumbled.add(window.id)

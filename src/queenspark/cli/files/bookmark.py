@@ -22,7 +22,7 @@ class Bookmark(msgspec.Struct):
     """Everything up to `offset` is in the queue, or was skipped."""
 
     file: str
-    #: Options that decide what becomes of a record.
+    #: Options that affect the messages.
     options: dict[str, str | None]
     id: str = msgspec.field(default_factory=lambda: secrets.token_hex(8))
     offset: int = 0
@@ -45,7 +45,7 @@ def bookmark(url: str, queue: str, file: Path) -> Iterator["BookmarkFile"]:
         lock = (folder / f"{key[:32]}.lock").open("ab")
     except (OSError, RuntimeError) as error:
         raise Failure(
-            f"The position of the import cannot be kept: {error}. Set XDG_STATE_HOME to a folder for it.",
+            f"Cannot store the import position: {error}. Set XDG_STATE_HOME to a writable folder.",
             Exit.USAGE,
         ) from None
     with lock:
@@ -69,7 +69,7 @@ class BookmarkFile:
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
-            raise Failure(f"{self._path} cannot be read: {error}. Use --again to start over.") from None
+            raise Failure(f"Cannot read {self._path}: {error}. Use --again to start over.") from None
 
     def write(self, mark: Bookmark) -> None:
         """Keep the bookmark; it is on disk when this returns."""
@@ -86,4 +86,4 @@ def write_whole(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         beside.replace(path)
     except OSError as error:
-        raise Failure(f"{path} cannot be written: {error.strerror}.") from None
+        raise Failure(f"Cannot write {path}: {error.strerror}.") from None

@@ -21,38 +21,44 @@ STDOUT = "-"
 
 def export(
     queue: QueueName,
-    to: Annotated[str, typer.Option(metavar="PATH", help="The file to write, or - for standard output.")],
+    to: Annotated[str, typer.Option(metavar="PATH", help="Output file, or - for standard output.")],
     kind: Annotated[
         Literal["json", "csv", "parquet"] | None,
-        typer.Option("--format", help="json is a message per line (default: by the file's suffix)."),
+        typer.Option(
+            "--format", help="Output format; json is one message per line (default: by file extension)."
+        ),
     ] = None,
     columns: Annotated[
         str | None,
-        typer.Option(metavar="NAME,…", help="Fields for CSV (default: those of the first messages)."),
+        typer.Option(metavar="NAME,…", help="Columns for CSV (default: fields of the first messages)."),
     ] = None,
     full: Annotated[
         bool,
-        typer.Option("--full", help="Write partition, transactionId, time and headers, too."),
+        typer.Option("--full", help="Include partition, transactionId, creation time and headers."),
     ] = False,
     since: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="TIME", help="Begin with the first message of this ISO time (UTC if no zone)."
+            "--from",
+            metavar="TIME",
+            help="Start at the first message at or after this ISO time (UTC if no zone).",
         ),
     ] = None,
     partition: Partition = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on with new messages until Ctrl-C.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Keep exporting new messages until Ctrl-C.")
+    ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Start over, also if the file exists.")
+        bool, typer.Option("--overwrite", help="Start over and replace an existing file.")
     ] = False,
     url: Url = None,
 ) -> None:
-    """Write the messages of a queue to a file; consumers notice nothing. Run again, it appends new ones."""
+    """Export a queue to a file, without affecting consumers. Run again, it appends new messages."""
     its = _format(to, kind)
     if its == "parquet" and (follow or to == STDOUT or to.endswith(".gz")):
-        raise Failure("Parquet is written to a file as a whole, and compressed by itself.", Exit.USAGE)
+        raise Failure("Parquet needs an output file: no --follow, stdout or .gz.", Exit.USAGE)
     if columns is not None and (its != "csv" or full):
-        raise Failure("--columns is for CSV, and not with --full, which has columns of its own.", Exit.USAGE)
+        raise Failure("--columns requires CSV and cannot be combined with --full.", Exit.USAGE)
     wanted = Wanted(
         queue=queue,
         kind=its,
@@ -86,5 +92,5 @@ def _format(to: str, given: str | None) -> str:
         if to.removesuffix(".gz").endswith(suffixes):
             return kind
     raise Failure(
-        f"The format of {to} is not known by its name: say --format {', '.join(SUFFIXES)}.", Exit.USAGE
+        f"Cannot tell the format from the name {to}: pass --format {'|'.join(SUFFIXES)}.", Exit.USAGE
     )

@@ -29,7 +29,7 @@ _CONTROL = dict.fromkeys((*range(32), 127))
 
 @dataclass(frozen=True)
 class Target:
-    """What becomes of each record."""
+    """The mapping from records to messages."""
 
     queue: str
     partition: str | None
@@ -68,7 +68,7 @@ def _name(record: Record, path: str, longest: int) -> str:
 
 
 class Imported(msgspec.Struct):
-    """What was done with a file."""
+    """The result for one file."""
 
     file: str
     messages: int = 0
@@ -98,7 +98,7 @@ class FileImport:
             self._check_options(before)
             self._mark = before
             if before.finished is not None and before.finished == _stamp(name):
-                self._done.note = f"{name} was imported before; --again imports it once more."
+                self._done.note = f"{name} was already imported; use --again to import it once more."
                 return
         with (
             open_source(name, self._kind, strings=self._target.strings, header=self._mark.header) as source,
@@ -199,7 +199,7 @@ class FileImport:
             self._keep()
 
     def _interrupted(self, lanes: Lanes, progress: TransferProgress) -> None:
-        """Stop sending, and count what was sent; the error that was the reason comes out of the lanes."""
+        """Stop sending, and count what was sent; the lanes raise the original error."""
         lanes.stop()
         with suppress(Interrupted):
             for done in lanes.flush():
@@ -223,7 +223,7 @@ class FileImport:
         if self._reported <= MOST_REPORTED and self._target.skip:
             progress.say(f"{self._done.file}, line {bad.line:,}: {bad.reason}; skipped.")
         elif self._reported == MOST_REPORTED + 1:
-            progress.say("Further lines that are skipped are only counted.")
+            progress.say("Further skipped lines are only counted.")
 
     def _keep(self) -> None:
         if self._kept is not None:

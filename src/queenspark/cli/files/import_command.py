@@ -20,36 +20,38 @@ from queenspark.signals import handlers_kept, on_stop
 
 
 def import_files(
-    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Files, or - for standard input.")],
-    queue: Annotated[str, typer.Option(metavar="QUEUE", help="The queue that gets the messages.")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE…", help="Files to import, or - for standard input.")
+    ],
+    queue: Annotated[str, typer.Option(metavar="QUEUE", help="Target queue.")],
     kind: Annotated[
         Literal["json", "csv", "text", "parquet"] | None,
-        typer.Option("--format", help="json is a value per line (default: by the file's suffix)."),
+        typer.Option(
+            "--format", help="Input format; json is one value per line (default: by file extension)."
+        ),
     ] = None,
     partition: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The partition of all messages (default: Default).")
+        str | None, typer.Option(metavar="NAME", help="Partition of all messages (default: Default).")
     ] = None,
     partition_by: Annotated[
-        str | None, typer.Option(metavar="FIELD", help="The field that names each message's partition.")
+        str | None, typer.Option(metavar="FIELD", help="Field with the partition of each message.")
     ] = None,
     transaction_id_by: Annotated[
-        str | None, typer.Option(metavar="FIELD", help="The field that is each message's transactionId.")
+        str | None, typer.Option(metavar="FIELD", help="Field with the transactionId of each message.")
     ] = None,
-    strings: Annotated[
-        bool, typer.Option("--strings", help="Leave values of CSV as strings, also numbers.")
-    ] = False,
+    strings: Annotated[bool, typer.Option("--strings", help="Keep all CSV values as strings.")] = False,
     on_error: Annotated[
-        Literal["stop", "skip"], typer.Option(help="What to do at a line that is no record.")
+        Literal["stop", "skip"], typer.Option(help="What to do with invalid lines.")
     ] = "stop",
     again: Annotated[
-        bool, typer.Option("--again", help="Import from the beginning, also what was imported before.")
+        bool, typer.Option("--again", help="Import from the beginning, even if imported before.")
     ] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Push the records of files to a queue. Run again, it continues where it stopped, without duplicates."""
+    """Push the records of files to a queue. Run again, it resumes where it stopped, without duplicates."""
     if partition is not None and partition_by is not None:
-        raise Failure("Give --partition or --partition-by, not both.", Exit.USAGE)
+        raise Failure("--partition and --partition-by cannot be combined: pass one of them.", Exit.USAGE)
     kinds = [format_of(name, kind) for name in files]
     for name, its in zip(files, kinds, strict=True):
         _check(name, its, [option for option in (partition_by, transaction_id_by) if option is not None])
@@ -77,15 +79,15 @@ def import_files(
 
 
 def _check(name: str, kind: str, fields: list[str]) -> None:
-    """What can be said before anything is pushed."""
+    """Checks before anything is pushed."""
     if kind == "text" and fields:
         raise Failure(f"{name} is text, which has no field {fields[0]}: use --partition.", Exit.USAGE)
     if kind == "parquet" and (name == STDIN or name.endswith(".gz")):
-        raise Failure("Parquet is read from a file that is not compressed as a whole.", Exit.USAGE)
+        raise Failure("Parquet must be read from an uncompressed file, not from stdin or .gz.", Exit.USAGE)
     if name != STDIN and not Path(name).exists():
         raise Failure(f"{name} does not exist.", Exit.USAGE)
     if name != STDIN and Path(name).is_dir():
-        raise Failure(f"{name} is a folder: name its files, such as {name.rstrip('/')}/*.csv.", Exit.USAGE)
+        raise Failure(f"{name} is a folder: pass its files, such as {name.rstrip('/')}/*.csv.", Exit.USAGE)
 
 
 def _import(
@@ -117,7 +119,7 @@ def _report(queue: str, done: list[Imported], seconds: float, *, as_json: bool, 
         return
     messages, skipped = sum(one.messages for one in done), sum(one.skipped for one in done)
     known = sum(one.duplicates for one in done)
-    more = f", {known:,} of them known already" if known else ""
+    more = f", {known:,} duplicates" if known else ""
     also = f" {skipped:,} line{'' if skipped == 1 else 's'} skipped." if skipped else ""
-    rate = f" ({messages / seconds:,.0f} a second)" if messages >= 1000 else ""
+    rate = f" ({messages / seconds:,.0f}/s)" if messages >= 1000 else ""
     say(f"Imported {messages:,} message{'' if messages == 1 else 's'} to {queue}{more}{rate}.{also}")

@@ -22,7 +22,7 @@ from queenspark.client.sync.transport import Transport
 
 LANES = 4
 MOST_BLOCKS = 8
-"""Blocks that wait for their answers: with their size this bounds the memory."""
+"""Blocks in flight: with their size this bounds the memory."""
 
 MOST_FAILURES = 12
 """Failed tries of one request, about half a minute, that end the import. A full queue is no failure."""
@@ -100,7 +100,7 @@ class Lanes:
             yield self._next()
 
     def stop(self) -> None:
-        """Send nothing more. Requests that are under way are answered, blocks after them are Interrupted."""
+        """Send nothing more. Requests in flight are completed, blocks after them are Interrupted."""
         self._stopped.set()
 
     def _first_is_done(self) -> bool:

@@ -1,4 +1,4 @@
-"""The file that an export writes, with the position in the queue beside it.
+"""The output file of an export, with its position file.
 
 A page is appended and on disk before its position is kept. After a crash the file is cut to the length that
 belongs to the position, so each message is in it once.
@@ -20,7 +20,7 @@ from queenspark.cli.files.bookmark import write_whole
 class Place(msgspec.Struct):
     """The position in a queue that belongs to a length of a file."""
 
-    #: Options that decide what is in the file.
+    #: Options that affect the contents of the file.
     wanted: dict[str, Any]
     #: When the queue was created: another queue of the same name has other positions.
     created: str
@@ -36,16 +36,16 @@ class Output(Protocol):
     place: Place | None
 
     def begin(self, place: Place) -> None:
-        """Get ready to go on from a place."""
+        """Prepare to resume from a position."""
         ...
 
     def append(self, page: bytes, place: Place) -> None:
-        """Write a page; `place` is where the export is after it."""
+        """Write a page; `place` is the position after it."""
         ...
 
 
 class Standard:
-    """Standard output, which keeps no place."""
+    """Standard output, which stores no position."""
 
     place: Place | None = None
 
@@ -76,7 +76,9 @@ class OutputFile:
             self._position.unlink(missing_ok=True)
         self.place = self._kept()
         if self.place is None and self._path.exists() and not self._overwrite:
-            raise Failure(f"{self._path} exists already: choose another file, or --overwrite.", Exit.USAGE)
+            raise Failure(
+                f"{self._path} already exists: choose another file, or use --overwrite.", Exit.USAGE
+            )
         return self
 
     def __exit__(
@@ -86,22 +88,22 @@ class OutputFile:
             self._file.close()
 
     def begin(self, place: Place) -> None:
-        """Cut the file to the length of its place. The position is kept first, so that the file is ours."""
+        """Truncate the file to its stored length. The position is stored first, so that the file is ours."""
         if self.place is None:
             write_whole(self._position, msgspec.json.encode(place))
         try:
             self._file = self._lines.open("r+b" if self._lines.exists() else "w+b")
             if self._file.seek(0, os.SEEK_END) < place.bytes:
                 raise Failure(
-                    f"{self._lines} is shorter than when the export stopped: --overwrite starts over."
+                    f"{self._lines} is shorter than when the export stopped: use --overwrite to start over."
                 )
             self._file.truncate(place.bytes)
             self._file.seek(place.bytes)
         except OSError as error:
-            raise Failure(f"{self._path} cannot be written: {error.strerror}.") from None
+            raise Failure(f"Cannot write {self._path}: {error.strerror}.") from None
 
     def append(self, page: bytes, place: Place) -> None:
-        """Write a page, then its place."""
+        """Write a page, then its position."""
         assert self._file is not None
         try:
             # Members of gzip can follow each other, so a file ends well after each page.
@@ -110,7 +112,7 @@ class OutputFile:
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise Failure(f"{self._path} cannot be written: {error.strerror}.") from None
+            raise Failure(f"Cannot write {self._path}: {error.strerror}.") from None
         place.bytes = self._file.tell()
         write_whole(self._position, msgspec.json.encode(place))
         self.place = place
@@ -122,7 +124,9 @@ class OutputFile:
         from queenspark.cli.files.parquet import write_parquet
 
         if not self.place or not self.place.messages:
-            raise Failure("There is no message, and so no column: no Parquet file was written.", Exit.NOTHING)
+            raise Failure(
+                "No messages, so the columns are unknown: no Parquet file was written.", Exit.NOTHING
+            )
         beside = self._path.with_name(self._path.name + ".new")
         write_parquet(self._lines, beside)
         beside.replace(self._path)
@@ -135,7 +139,7 @@ class OutputFile:
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
-            raise Failure(f"{self._position} cannot be read: {error}. --overwrite starts over.") from None
+            raise Failure(f"Cannot read {self._position}: {error}. Use --overwrite to start over.") from None
         if place.wanted != self._options:
             raise Failure(
                 f"{self._path} was begun with another queue or other options: use the same ones to continue,"

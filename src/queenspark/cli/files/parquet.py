@@ -28,7 +28,7 @@ class ParquetSource:
         try:
             self._file = pyarrow.parquet.ParquetFile(name)
         except (OSError, pyarrow.ArrowException) as error:
-            raise Failure(f"{name} cannot be read as Parquet: {error}.") from None
+            raise Failure(f"Cannot read {name} as Parquet: {error}.") from None
         self._size = Path(name).stat().st_size
         self._rows = max(1, self._file.metadata.num_rows)
         self._digest = _footer_digest(name)
@@ -60,7 +60,7 @@ class ParquetSource:
                     fields = _ready(row)
                     yield Record(self.number, offset, msgspec.Raw(_ENCODER.encode(fields)), fields)
         except (OSError, pyarrow.ArrowException) as error:
-            raise Failure(f"{self._name} cannot be read: {error}.") from None
+            raise Failure(f"Cannot read {self._name}: {error}.") from None
 
     def bytes_read(self) -> int:
         """How much of the file is read, going by rows."""

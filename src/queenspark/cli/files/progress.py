@@ -60,7 +60,7 @@ class TransferProgress:
             say(f"{self._name}: {decimal(done)}{of}, {messages:,} messages{note and f' ({note})'}")
 
     def say(self, sentence: str) -> None:
-        """Print a sentence beside the bar."""
+        """Print a sentence above the progress bar."""
         if self._bar.disable:
             say(sentence)
         else:

@@ -18,7 +18,7 @@ ENVELOPE = ("partition", "transactionId", "createdAt", "headers", "data")
 
 
 class Wanted(msgspec.Struct):
-    """What an export has in it."""
+    """The selection of an export."""
 
     queue: str
     kind: str
@@ -53,12 +53,12 @@ class Export:
         self.stopped = True
 
     def run(self, output: Output, *, follow: bool) -> None:
-        """Write everything that is final now, and with `follow` whatever comes until a signal."""
+        """Write everything below the horizon, and with `follow` new messages until a signal."""
         wanted = self._wanted
         queue = self._broker.get("resources", "queues", wanted.queue, query={"limit": 1})
         place = output.place or Place(msgspec.to_builtins(wanted), queue["createdAt"])
         if place.created != queue["createdAt"]:
-            raise Failure(f"{wanted.queue} was deleted and created again: --overwrite starts over.")
+            raise Failure(f"{wanted.queue} was deleted and recreated: use --overwrite to start over.")
         output.begin(place)
         with TransferProgress(wanted.queue, None) as progress:
             end: _Position | None = None
@@ -74,7 +74,7 @@ class Export:
                     time.sleep(POLL_SECONDS)
 
     def summary(self, to: str) -> str:
-        """What was done, as a sentence."""
+        """The summary sentence."""
         count = self._written
         also = " The same command continues." if self.stopped else ""
         return f"Exported {count:,} message{'' if count == 1 else 's'} of {self._wanted.queue} to {to}.{also}"

@@ -152,7 +152,9 @@ class _Text:
 def _checked_header(row: list[str]) -> list[str]:
     twice = {name for name in row if row.count(name) > 1}
     if twice:
-        raise Failure(f"The header names {sorted(twice)[0]!r} twice: give each column a name.", Exit.USAGE)
+        raise Failure(
+            f"The header contains {sorted(twice)[0]!r} twice: rename one of the columns.", Exit.USAGE
+        )
     return row
 
 
@@ -161,7 +163,7 @@ def _too_long(number: int, offset: int) -> BadRecord:
 
 
 def field(record: Record, path: str) -> str:
-    """A field of a record as text; a dot in the path goes one level deeper. ValueError says what is wrong."""
+    """A field of a record as text; a dot in the path goes one level deeper. ValueError has the reason."""
     value = record.fields
     if isinstance(value, dict) and path in value:
         value = value[path]

@@ -145,7 +145,7 @@ def format_of(name: str, given: str | None) -> str:
         if plain.endswith(suffixes):
             return kind
     raise Failure(
-        f"The format of {name} is not known by its name: say --format {', '.join(FORMATS)}.", Exit.USAGE
+        f"Cannot tell the format from the name {name}: pass --format {'|'.join(FORMATS)}.", Exit.USAGE
     )
 
 
@@ -162,4 +162,4 @@ def _readable(name: str) -> Iterator[None]:
         yield
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise Failure(f"{name} cannot be read: {reason}.") from None
+        raise Failure(f"Cannot read {name}: {reason}.") from None

@@ -1,4 +1,4 @@
-"""What a file of statements would change, before it does."""
+"""The changes that a file of statements would make."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ _STYLES = {"create": "green", "replace": "yellow", "drop": "red", "unchanged": "
 
 
 class Change(NamedTuple):
-    """What becomes of one name: create, replace, drop, or something else in a word."""
+    """The action on one name: create, replace, drop, or another word."""
 
     action: str
     name: str
@@ -33,7 +33,7 @@ class Change(NamedTuple):
 
 
 def changes_of(results: Iterable[SentResult], there: dict[str, str]) -> list[Change]:
-    """What statements would do, from a dry run; `there` are the statements of what exists, by name."""
+    """The changes of a dry run; `there` maps existing names to their statements."""
     return [change for result in results if (change := _change(result, there)) is not None]
 
 
@@ -56,7 +56,7 @@ def _change(result: SentResult, there: dict[str, str]) -> Change | None:
 
 
 def print_changes(changes: Sequence[Change], console: Console) -> None:
-    """Print what would change: a line for each name, and below it the statement."""
+    """Print the changes: a line per name, with the statement below it."""
     for change in changes:
         action = (f"{change.action:<10}", _STYLES.get(change.action, "bold"))
         console.print(Text.assemble(action, printable(change.name)), soft_wrap=True)
@@ -83,7 +83,7 @@ class _Streams(msgspec.Struct):
 
 
 def statements_there(shown: bytes | msgspec.Raw) -> dict[str, str]:
-    """The statements in an answer to SHOW, by name."""
+    """The statements in a response to SHOW, by name."""
     found = msgspec.json.decode(shown, type=_Streams)
     names = [column["name"] for column in found.columns]
     name, statement = names.index("name"), names.index("statement")

@@ -22,7 +22,7 @@ from queenspark.client.sync.lines import Lines
 
 app = typer.Typer(invoke_without_command=True, no_args_is_help=False)
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only check what would happen; change nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Validate without changing anything.")]
 
 
 @app.callback()
@@ -30,22 +30,23 @@ def sql(
     context: typer.Context,
     command: Annotated[
         list[str] | None,
-        typer.Option("--command", "-c", metavar="SQL", help="Run these statements; give several."),
+        typer.Option("--command", "-c", metavar="SQL", help="Run these statements; repeatable."),
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", metavar="FILE", help="Run a file's statements; - is stdin.")
+        Path | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Run the statements of a file; - is stdin."),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0, help="End a SELECT after this time.")
+        float | None, typer.Option(metavar="SECONDS", min=0, help="Stop a SELECT after this time.")
     ] = None,
     dry_run: DryRun = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run SQL statements: at a prompt, with -c, from a file, or from standard input."""
+    """Run SQL statements: interactively, with -c, from a file, or from standard input."""
     if context.invoked_subcommand is not None:
         if command or file or timeout is not None or dry_run or url or as_json:
-            raise Failure(f"Give options after `{context.invoked_subcommand}`, not before it.", Exit.USAGE)
+            raise Failure(f"Options must follow `{context.invoked_subcommand}`.", Exit.USAGE)
         return
     texts = list(command or [])
     if file is not None:
@@ -76,7 +77,7 @@ def apply_file(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make everything as a file says: show the difference, ask, and apply all of it or nothing."""
+    """Apply a file of statements atomically, after showing the changes and asking for confirmation."""
     text = _read(file)
     _check_not_empty(text)
     with BrokerApi(url) as broker:
@@ -93,7 +94,7 @@ def apply_file(
         for result in results:
             print_json_line(result)
     elif not wanted:
-        say("Nothing to do: everything is as the file says.")
+        say("Nothing to do: everything matches the file.")
     else:
         say("Nothing was changed." if dry_run else f"Applied {_counted(wanted)}.")
 
@@ -104,7 +105,7 @@ def _changes(broker: BrokerApi, text: str) -> list[Change]:
         there |= statements_there(shown)
     results = [msgspec.json.decode(each, type=SentResult) for each in _run(broker, text, dry_run=True)]
     if results[0].kind == "select":
-        raise Failure("A SELECT has nothing to apply: run it with `queenspark sql -f`.", Exit.USAGE)
+        raise Failure("A SELECT cannot be applied: run it with `queenspark sql -f`.", Exit.USAGE)
     return changes_of(results, there)
 
 
@@ -123,12 +124,12 @@ def _read(file: Path) -> str:
     try:
         return sys.stdin.read() if file == Path("-") else file.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise Failure(f"{file} cannot be read: {error}", Exit.USAGE) from None
+        raise Failure(f"Cannot read {file}: {error}", Exit.USAGE) from None
 
 
 def _check_not_empty(text: str) -> None:
     if not any(token.upper != ";" for token in spoken(text)):
-        raise Failure("There is no statement to run.", Exit.USAGE)
+        raise Failure("No statement to run.", Exit.USAGE)
 
 
 def _counted(changes: list[Change]) -> str:

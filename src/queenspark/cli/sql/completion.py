@@ -16,7 +16,7 @@ _READ = ("FROM", "INTO", "DESCRIBE", "EXTENDED")
 
 
 class Word(NamedTuple):
-    """Something to complete to, what it is, and whether it can be written in small letters."""
+    """A completion: text, kind, and whether lower case is allowed."""
 
     text: str
     what: str
@@ -24,7 +24,7 @@ class Word(NamedTuple):
 
 
 class SqlCompleter(Completer):
-    """Offers what can come next; what fits the place best comes first."""
+    """Completes names and keywords, best match for the context first."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -102,7 +102,7 @@ def _sources_of(found: list[Token]) -> list[str]:
 
 
 def _in_options(words: list[str]) -> bool:
-    """Whether the place is within the parentheses after WITH."""
+    """Whether the cursor is within the parentheses after WITH."""
     starts = [index for index in range(len(words) - 1) if words[index : index + 2] == ["WITH", "("]]
     return bool(starts) and ")" not in words[starts[-1] :]
 

@@ -1,18 +1,18 @@
-"""Why a SELECT has no rows yet, for the person who waits for them."""
+"""Explains why a SELECT has no rows yet."""
 
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.exits import Failure
 
 
 def no_rows_hint(url: str) -> str:
-    """What the broker at a URL knows about it, on a connection of its own."""
+    """The likely reason, queried on a separate connection."""
     try:
         with BrokerApi(url) as broker:
             pipeline = broker.get("resources", "streams", "stats")["pipeline"]
     except Failure:
-        return "No rows yet: nothing matches so far, or the pipeline is starting or not running."
+        return "No rows yet: no record matches, or the pipeline is starting or not running."
     if not pipeline["active"]:
         return "No rows yet: no pipeline is leading; start one with `queenspark pipeline`."
     if error := pipeline["query"].get("error"):
-        return f"No rows yet: the query of the pipeline fails and is restarted: {error}"
-    return "No rows yet: nothing matches so far, or the windows are not sealed yet."
+        return f"No rows yet: the pipeline's query fails and restarts: {error}"
+    return "No rows yet: no record matches, or no window is sealed yet."

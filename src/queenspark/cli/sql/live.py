@@ -17,7 +17,7 @@ _LEAST_OF_OTHERS = 10
 
 
 class LiveRows:
-    """Aligned columns, though nobody knows the values to come: a column grows when a value needs it."""
+    """Aligned columns for rows that are still arriving: a column grows when a value needs it."""
 
     def __init__(self, columns: Sequence[SqlColumn], console: Console) -> None:
         self._columns = columns
@@ -28,7 +28,7 @@ class LiveRows:
     def print(self, rows: Sequence[Sequence[Value]]) -> None:
         """Print rows that came together."""
         grown = self._grow(rows)
-        # A head that no longer stands above its columns is printed again, where a person looks at it.
+        # On a terminal, a header that is no longer aligned is printed again.
         if not self._headed or (grown and self._console.is_terminal):
             self._print_head()
         for row in rows:

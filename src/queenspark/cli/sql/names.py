@@ -12,7 +12,7 @@ from queenspark.client.errors import SqlError
 from queenspark.client.sync.lines import Lines
 
 _FRESH_SECONDS = 10.0
-_MOST = 2000  # of a list: nobody picks from more
+_MOST = 2000  # entries of a completion list
 
 Rows = list[list[Any]]
 
@@ -62,7 +62,7 @@ class Names:
         return rows
 
     def _ask(self, statement: str) -> Rows:
-        """The rows of an answer; none when there is no answer, which the next statement will say."""
+        """The rows of a response; none if the request fails, which the next statement reports."""
         try:
             answer = self._broker.sql(statement)
         except (Failure, SqlError):

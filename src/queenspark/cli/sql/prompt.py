@@ -1,4 +1,4 @@
-"""The prompt: a statement, what it answers, and the next one."""
+"""The interactive prompt."""
 
 from typing import Any
 
@@ -20,26 +20,26 @@ from queenspark.cli.sql.text import is_complete
 _PROMPT = "queenspark> "
 _LEAVE = ("exit", "quit")
 _HELP = """\
-End a statement with ; it may have many lines. Tab completes, Ctrl-R searches the history.
-Ctrl-C drops what is typed, or ends a running SELECT. Ctrl-D or exit leaves.
+End statements with ;. They may span lines. Tab completes, Ctrl-R searches the history.
+Ctrl-C clears the input, or stops a running SELECT. Ctrl-D or exit leaves.
 
-Name the columns of a queue's messages, push some, and read what is counted:
+Declare the columns of a queue, push rows, and query them:
   CREATE STREAM clicks (page STRING, ms BIGINT) WITH (queue = 'clicks');
   INSERT INTO clicks VALUES ('home', 12), ('cart', 30);
   SELECT page, COUNT(*) AS n FROM clicks GROUP BY page EMIT CHANGES;
 
-Create a job, which goes on when you leave and writes its rows to the queue busy:
+Create a job, which keeps running and writes its rows to the queue busy:
   CREATE STREAM busy AS SELECT page, COUNT(*) AS n FROM clicks
     GROUP BY page WINDOW TUMBLING(1m);
   PAUSE JOB busy;  RESUME JOB busy;  RESTART JOB busy;  DROP STREAM busy;
 
-Look around:
+Inspect:
   SHOW STREAMS;  SHOW JOBS;  SHOW QUEUES;  SHOW FUNCTIONS;
   DESCRIBE busy;  DESCRIBE EXTENDED busy;  EXPLAIN SELECT page FROM clicks;"""
 
 
 def converse(broker: BrokerApi, runner: Runner, **terminal: Any) -> None:
-    """Ask for statements and run them until Ctrl-D; `terminal` is another one than the person's."""
+    """Read and run statements until Ctrl-D; `terminal` replaces the user's terminal in tests."""
     names = Names(broker)
     session: PromptSession[str] = PromptSession(
         [("class:prompt", _PROMPT)],
@@ -76,7 +76,7 @@ def _run(runner: Runner, text: str) -> None:
     try:
         runner.run(text)
     except KeyboardInterrupt:
-        say("Cancelled; the broker may have carried it out all the same.")
+        say("Cancelled; the statement may still have taken effect.")
     except StatementFailed:
         pass
     except Failure as failure:

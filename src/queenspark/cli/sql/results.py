@@ -1,4 +1,4 @@
-"""What statements did, for people: a sentence, or a table."""
+"""Results of statements for display: a sentence or a table."""
 
 import sys
 from collections.abc import Sequence
@@ -10,27 +10,27 @@ from queenspark.cli.sql.table import print_rows
 from queenspark.cli.sql.values import Value, value_of
 from queenspark.client.sql_results import SentResult, SqlColumn
 
-# What it is about, what was done to it, and what to say when nothing was.
+# Kind of object, past participle, and the text for "no change".
 _DONE = {
     "create_stream": ("job", "defined", "is unchanged"),
     "declare_stream": ("stream", "defined", "is unchanged"),
     "create_source": ("source", "defined", "is unchanged"),
     "create_sink": ("sink", "defined", "is unchanged"),
-    "pause_job": ("job", "paused", "is paused already"),
+    "pause_job": ("job", "paused", "is already paused"),
     "resume_job": ("job", "resumed", "is not paused"),
     "restart_job": ("job", "restarted", "needs no restart"),
 }
 
 
 def print_result(result: SentResult, *, dry_run: bool) -> None:
-    """Print what one statement did or asked for."""
+    """Print the result of one statement."""
     if result.kind == "explain":
         for row in rows_of(result):
             out().print(row[0].text, soft_wrap=not sys.stdout.isatty())
     elif result.kind == "describe":
         _print_description(result)
     elif result.kind == "select":
-        say("The query is right; it was not run.")
+        say("The query is valid; it was not run.")
     elif result.columns:
         print_rows(result.columns, rows_of(result))
         say(f"{counted(len(result.rows))}.")
@@ -41,18 +41,22 @@ def print_result(result: SentResult, *, dry_run: bool) -> None:
 
 
 def sentence(result: SentResult, *, dry_run: bool) -> str:
-    """What a statement did, in a sentence."""
+    """The result of a statement as a sentence."""
     would = "would be" if dry_run else "is"
     if result.kind == "insert":
         rows = counted(result.count or 0)
-        return f"{rows} would go into {result.name}." if dry_run else f"{rows} inserted into {result.name}."
+        return (
+            f"{rows} would be inserted into {result.name}."
+            if dry_run
+            else f"{rows} inserted into {result.name}."
+        )
     if result.kind.startswith("drop_"):
         what = result.kind.removeprefix("drop_")
         if not result.dropped:
-            return f"There is no {what} {result.name}."
+            return f"The {what} {result.name} does not exist."
         names = ", ".join(result.dropped)
         return f"Dropped: {names}." if not dry_run else f"Would be dropped: {names}."
-    what, done, unchanged = _DONE.get(result.kind, ("statement", "run", "changes nothing"))
+    what, done, unchanged = _DONE.get(result.kind, ("statement", "run", "has no effect"))
     version = "" if result.version is None else f", version {result.version}"
     if result.changed is False:
         return f"The {what} {result.name} {unchanged}{version}."

@@ -1,4 +1,4 @@
-"""Runs statements against a broker, and prints what they answer."""
+"""Runs statements on a broker, and prints the results."""
 
 import signal
 import sys
@@ -22,7 +22,7 @@ from queenspark.client.sql_results import SentResult, columns_of, failed
 from queenspark.client.sync.lines import Lines
 from queenspark.signals import handlers_kept, on_stop
 
-_PATIENCE = 10.0  # seconds without a row after which a person may wonder
+_PATIENCE = 10.0  # seconds without a row before a hint is printed
 
 
 class StatementFailed(Exception):
@@ -30,7 +30,7 @@ class StatementFailed(Exception):
 
 
 class Runner:
-    """Runs the statements of a text, and prints for people or for programs."""
+    """Runs the statements of a text, and prints tables or JSON."""
 
     def __init__(
         self, broker: BrokerApi, *, as_json: bool = False, dry_run: bool = False, timeout: float | None = None
@@ -89,7 +89,7 @@ def _print_live(lines: Lines, url: str) -> None:
     shown = LiveRows(columns, out())
     count = 0
     try:
-        say("Rows are printed as they come; Ctrl-C ends it.")
+        say("Rows are printed as they arrive; press Ctrl-C to stop.")
         with _hint_after(_PATIENCE, url) as hint:
             found = first[1:]
             while found or (found := lines.more()):
@@ -116,7 +116,7 @@ def _check(line: bytes) -> None:
 
 @contextmanager
 def _hint_after(seconds: float, url: str) -> Iterator[threading.Timer]:
-    """After some time without a row, tell a person why there may be none."""
+    """Print a hint after some time without rows."""
     hint = threading.Timer(seconds, lambda: say(no_rows_hint(url)))
     hint.daemon = True
     if sys.stderr.isatty():

@@ -1,4 +1,4 @@
-"""The text of statements: its tokens, where a statement ends, and what is sent together.
+"""The text of statements: tokens, statement ends, and how statements are batched.
 
 The broker reads statements for good; this is as much of it as a prompt needs, without the server's packages.
 """

@@ -1,4 +1,4 @@
-"""Values of SQL rows as a person reads them."""
+"""Display forms of SQL values."""
 
 from typing import NamedTuple
 

@@ -50,9 +50,7 @@ class AsyncBuffer:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     why = f": {self._failure}" if self._failure else ""
-                    raise BufferFull(
-                        f"{len(self._waiting)} messages wait in the buffer and could not be sent{why}"
-                    )
+                    raise BufferFull(f"{len(self._waiting)} messages in the buffer could not be sent{why}")
                 await self._news.wait(left)
             if self._closing:
                 raise QueenError("the client is closed")
@@ -80,10 +78,10 @@ class AsyncBuffer:
             done = self._settled >= wanted
         if refused:
             payloads = [_payload(item) for item, _ in refused]
-            raise NotSent(f"{len(refused)} messages were refused, first: {refused[0][1]}", payloads)
+            raise NotSent(f"{len(refused)} messages were rejected, first: {refused[0][1]}", payloads)
         if not done:
             why = failure or "the client is closed"
-            raise NotSent(f"{left} messages wait in the buffer and could not be sent: {why}", [])
+            raise NotSent(f"{left} messages in the buffer could not be sent: {why}", [])
 
     def _forget_failure(self) -> None:
         self._failure = None

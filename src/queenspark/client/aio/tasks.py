@@ -99,7 +99,7 @@ async def call(handler: Callable[..., Any], *arguments: Any) -> Any:
     except asyncio.CancelledError:
         if task is not None and task.cancelling():
             raise
-        raise RuntimeError("something that the handler waited for was cancelled") from None
+        raise RuntimeError("an operation that the handler awaited was cancelled") from None
 
 
 async def _in_a_thread(handler: Callable[..., Any], *arguments: Any) -> Any:

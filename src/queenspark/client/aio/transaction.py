@@ -56,7 +56,7 @@ class AsyncTransaction:
     ) -> Self:
         """Push one payload, or each of a list; every message gets the headers."""
         if self._queue is None:
-            raise InvalidValue("push needs a queue: transaction().queue(name).push(…)")
+            raise InvalidValue("push requires a queue: transaction().queue(name).push(…)")
         self._items += items(self._queue, self._partition, payloads, transaction_id, headers)
         return self
 
@@ -72,14 +72,16 @@ class AsyncTransaction:
         if not operations:
             raise InvalidValue("the transaction is empty: ack or push something")
         if any(each.answered for each in self._acked):
-            raise TransactionRefused("something in it was answered before; nothing was sent", _HAPPENED)
+            raise TransactionRefused(
+                "a message in the transaction was already acked; nothing was sent", _HAPPENED
+            )
         answer = await self._send({"operations": operations})
         if not answer.success:
             code, sent_before = answer.code or "", self._sent_before
             if sent_before and (code == _STALE or (code == _HAPPENED and self._maybe_acked)):
-                raise InDoubt(f"whether the transaction happened is not known: {answer.error}")
+                raise InDoubt(f"the outcome of the transaction is unknown: {answer.error}")
             if not (sent_before and code == _HAPPENED):
-                raise TransactionRefused(answer.error or "the transaction was refused", code)
+                raise TransactionRefused(answer.error or "the transaction was rejected", code)
         for each in self._acked:
             each.answered = True
 

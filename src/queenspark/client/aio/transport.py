@@ -135,7 +135,7 @@ def _read(response: httpx2.Response, url: str, kind: Any) -> Any:
         try:
             return msgspec.json.decode(response.content, type=kind)
         except msgspec.MsgspecError as error:
-            raise QueenError(f"what answers at {url} is not a Queenspark broker: {error}") from None
+            raise QueenError(f"the server at {url} is not a Queenspark broker: {error}") from None
     try:
         body = msgspec.json.decode(response.content)
     except msgspec.DecodeError:
@@ -149,9 +149,9 @@ def _read(response: httpx2.Response, url: str, kind: Any) -> Any:
 
 def _no_response(url: str, error: httpx2.RequestError) -> str:
     if isinstance(error, httpx2.TimeoutException):
-        return f"the broker at {url} did not answer in time: check its health"
+        return f"the broker at {url} did not respond in time: check its health"
     reason = str(error) or type(error).__name__
-    return f"no broker answers at {url} ({reason}): start one with `queenspark up`"
+    return f"no broker at {url} ({reason}): start one with `queenspark up`"
 
 
 def _text(value: Any) -> str:

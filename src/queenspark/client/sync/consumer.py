@@ -52,7 +52,7 @@ class Consumer:
         `messages=False` it comes without its messages, which is cheaper; `window.pages()` still reads them.
         """
         if not messages and max_messages is not None:
-            raise InvalidValue(f"max_messages is {max_messages} and messages is False: give one of them")
+            raise InvalidValue(f"max_messages is {max_messages} and messages is False: pass only one of them")
         return self._poll(seconds("wait", wait), max_messages, messages=messages)
 
     def process(
@@ -91,7 +91,7 @@ class Consumer:
             if failure is None:
                 return Verdict()
             if window.in_doubt:  # never nack after an ack that may have arrived
-                raise InDoubt(f"nobody knows whether it was answered: {failure}") from failure
+                raise InDoubt(f"unknown whether the ack took effect: {failure}") from failure
             return Verdict(window.answers("failed", reason_of(failure)), failure)
 
         checked(handler)

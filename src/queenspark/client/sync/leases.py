@@ -48,7 +48,7 @@ class Lease:
         try:
             self.transport.call("POST", "lease", self.id, "extend", body=body, **how)
         except NotFound:
-            raise LeaseLost(f"lease {self.id} is over: what it was on goes to another consumer") from None
+            raise LeaseLost(f"lease {self.id} has ended: its messages go to another consumer") from None
         self.ends = max(self.ends, now + wanted)
 
 

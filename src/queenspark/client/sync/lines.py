@@ -23,7 +23,7 @@ class Lines:
     def more(self) -> list[bytes]:
         """Return the next chunk of lines; empty at the end. Lost lines are not requested again."""
         if self._response.is_closed:
-            raise QueenError("these rows were read already, or closed: run the SELECT again")
+            raise QueenError("these rows were already read or closed: run the SELECT again")
         try:
             while chunk := next(self._chunks, b""):
                 *lines, self._rest = (self._rest + chunk).split(b"\n")

@@ -196,7 +196,7 @@ class Queue:
     def seek(self, to: Literal["beginning", "end"] | datetime | str) -> None:
         """Seek the group to the beginning, to the end, or to the first message at or after a time."""
         if self._group is None:
-            raise InvalidValue("seek needs a group: queue(name).group(name).seek(…)")
+            raise InvalidValue("seek requires a group: queue(name).group(name).seek(…)")
         body: dict[str, Any]
         if to in ("beginning", "end"):
             body = {"toBeginning": True} if to == "beginning" else {"toEnd": True}

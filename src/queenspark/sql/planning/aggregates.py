@@ -83,7 +83,7 @@ _LIST = [
     AggregateFunction(
         "FIRST",
         "FIRST(value) [IGNORE NULLS]",
-        "The first value in the order of the log.",
+        "The first value in log order.",
         1,
         1,
         _same,
@@ -92,7 +92,7 @@ _LIST = [
     AggregateFunction(
         "LAST",
         "LAST(value) [IGNORE NULLS]",
-        "The last value in the order of the log.",
+        "The last value in log order.",
         1,
         1,
         _same,
@@ -116,7 +116,7 @@ _LIST = [
     AggregateFunction(
         "PERCENTILE",
         "PERCENTILE(number, share)",
-        "The value below which a share lies; with EMIT FINAL.",
+        "The value at a percentile, from 0 to 1; with EMIT FINAL.",
         2,
         2,
         _double,
@@ -135,7 +135,7 @@ _LIST = [
     AggregateFunction(
         "COLLECT_SET",
         "COLLECT_SET(value)",
-        "The different values, by first appearance; with EMIT FINAL.",
+        "The distinct values, by first occurrence; with EMIT FINAL.",
         1,
         1,
         _list,
@@ -144,7 +144,7 @@ _LIST = [
     AggregateFunction(
         "LAG",
         "LAG(value [, records])",
-        "The value some records before; with OVER.",
+        "The value of an earlier record; with OVER.",
         1,
         2,
         _same,

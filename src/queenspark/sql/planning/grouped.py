@@ -93,7 +93,7 @@ class Inputs:
         function = aggregates.find(call.name)
         if function is None:
             known = ", ".join(aggregates.AGGREGATES)
-            raise call.span.error(f"{call.name} is no aggregate, and OVER needs one: {known}")
+            raise call.span.error(f"{call.name} is not an aggregate, and OVER needs one: {known}")
         name = expression_text(call)
         if name in self.aggregates:
             return _result(self.aggregates[name])

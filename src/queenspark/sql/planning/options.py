@@ -27,23 +27,23 @@ def check_options(shape: Shape, *, event_time: bool) -> dict[str, str]:
         known.add("ttl")
     for option in shape.query.options:
         if option.name == "emit_empty" and shape.relation.kind == "files":
-            raise option.span.error("emit_empty is not possible over files: no clock goes with their records")
+            raise option.span.error("emit_empty is not supported over files")
         if option.name not in known:
             raise option.span.error(
-                f"{option.name} has no meaning for this query: {_reason(option, event_time)}"
+                f"{option.name} does not apply to this query: {_reason(option, event_time)}"
             )
     return {option.name: option.value for option in shape.query.options}
 
 
 def _reason(option: Option, event_time: bool) -> str:
     if option.name in ("idle_timeout", "max_ahead") and not event_time:
-        return "its windows go by the time of the push; name a time in the WINDOW"
+        return "its windows use push time; name a time in the WINDOW"
     reasons = {
         "partition_by": "its rows are partitioned by their key",
         "emit_empty": "only TUMBLING and SLIDING windows that are emitted FINAL can be empty",
         "ttl": "its state ends with its windows, or it has none",
     }
-    return reasons.get(option.name, "it has no windows by time")
+    return reasons.get(option.name, "it has no time windows")
 
 
 def window_spec(shape: Shape, options: dict[str, str], *, event_time: bool) -> WindowSpec | None:

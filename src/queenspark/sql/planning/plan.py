@@ -113,7 +113,7 @@ def plan_query(query: Select, catalogue: Catalogue) -> Plan:
     relation = catalogue.find(query.source)
     if relation is None:
         hint = did_you_mean(query.source, catalogue.names()) or "; SHOW STREAMS and SHOW QUEUES list them"
-        raise query.source_span.error(f"there is no stream, source or queue {query.source}{hint}")
+        raise query.source_span.error(f"no stream, source or queue named {query.source}{hint}")
     scope = RecordScope(relation, query.alias)
     query = _normal(query, scope)
     shape = Shape(query, relation, aggregate_calls(query))
@@ -258,8 +258,8 @@ def _record_rows(shape: Shape, scope: RecordScope, inputs: Inputs) -> Rows:
             declared = scope.columns()
             if declared is None and len(shape.query.items) > 1:
                 raise item.span.error(
-                    f"{shape.relation.name} has no declared columns, so * is the payload and stands alone; "
-                    "name the columns, or declare them"
+                    f"{shape.relation.name} has no declared columns, so * is the payload and must be the only"
+                    " item; name the columns, or declare them"
                 )
             whole = declared is None
             for name in declared or ():

@@ -63,7 +63,7 @@ def check_shape(shape: Shape) -> None:
         if query.having is not None:
             raise query.having.start.error("HAVING needs GROUP BY, WINDOW or an aggregate; use WHERE")
         if query.emit == "FINAL":
-            raise query.emit_span.error("EMIT FINAL needs a WINDOW: without one every record gives its row")
+            raise query.emit_span.error("EMIT FINAL needs a WINDOW: without one every record emits its row")
     else:
         for item in query.items:
             if isinstance(item, Star):
@@ -73,7 +73,7 @@ def check_shape(shape: Shape) -> None:
         _check_updating(shape)
     if kind == "unwindowed" and shape.emission == "final" and not shape.relation.bounded:
         raise query.emit_span.error(
-            f"{shape.relation.name} never ends, so EMIT FINAL would never give a row; "
+            f"{shape.relation.name} never ends, so EMIT FINAL would never emit a row; "
             "add a WINDOW, or use EMIT CHANGES"
         )
     _check_window(shape)
@@ -138,7 +138,7 @@ def _check_window(shape: Shape) -> None:
         return
     if window.kind == "ROWS" and shape.query.emit == "FINAL":
         raise shape.query.emit_span.error(
-            "ROWS windows have no end: every record gives its row; use EMIT CHANGES"
+            "ROWS windows have no end: every record emits its row; use EMIT CHANGES"
         )
     if window.kind == "SESSION" and shape.emission == "changes":
         raise shape.query.emit_span.error(
@@ -179,6 +179,6 @@ def _check_kafka(shape: Shape) -> None:
         span = query.source_span if ordered is None else ordered.span
         what = "the order of records" if ordered is None else ordered.name
         raise span.error(
-            f"{what} means nothing when the records of a key are in several partitions of Kafka; "
+            f"{what} is undefined when the records of a key are in several Kafka partitions; "
             "declare the source with key_in_one_partition = 'true' if they are in one"
         )

@@ -144,7 +144,7 @@ class RecordScope:
         if kind is None:
             first = str(steps[0])
             known = self._relation.columns is not None
-            where = "is no column" if known else "is not in the newest messages"
+            where = "is not a column" if known else "is not in the newest messages"
             fix = "declare it" if known else "declare the columns of the queue if it comes later"
             hint = did_you_mean(first, self.names()) or f"; {fix}, or write data.{first}"
             raise path.span.error(f"{_shown(path)} {where} of {self._relation.name}{hint}")
