@@ -138,7 +138,7 @@ def test_a_renewed_certificate_is_used_without_a_restart(
     certificate, own_key = authority.issue("renewed")
     # The first of the two files alone does not fit the other one, and is not used.
     replace(certificate, used)
-    eventually(lambda: "cannot be used" in server.log())
+    eventually(lambda: "cannot use the renewed certificate" in server.log())
     assert shown() != used.read_text().strip()
     replace(own_key, key)
     eventually(lambda: shown() == used.read_text().strip())
