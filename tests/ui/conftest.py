@@ -161,7 +161,10 @@ class Viewer:
             self.page.wait_for_timeout(50)
             return bool(is_so(seen))
 
-        eventually(look, within=within)
+        try:
+            eventually(look, within=within)
+        except AssertionError as error:
+            raise AssertionError(f"the timeline shows {seen}") from error
 
 
 @pytest.fixture(scope="package")
