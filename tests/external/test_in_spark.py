@@ -75,7 +75,10 @@ def test_a_query_over_files_goes_straight_to_files(victim: System, tmp_path: Pat
     assert minutes(shown) == expected(3000)
     assert len(shown) == len(expected(3000))
     assert sql.job("outputs")["run"]["rows"] == len(shown)
+    checkpoints = victim.pipeline.folder / "checkpoint" / "jobs"
+    assert len(list(checkpoints.iterdir())) == 1
     sql("drop sink outputs")
+    assert wait_until(lambda: not list(checkpoints.iterdir()), within=120), victim.pipeline.log()
 
 
 @pytest.mark.timeout(900)

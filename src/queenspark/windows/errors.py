@@ -11,3 +11,7 @@ class StateError(ValueError):
 
 class InputError(ValueError):
     """Records whose columns are not those of their spec."""
+
+
+class RecordsNeeded(Exception):
+    """Merged records (merging.py) are late: the step has to be taken with the single records."""
