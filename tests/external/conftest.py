@@ -7,6 +7,7 @@ import pytest
 
 from queenspark.connectors.files import files_reader
 from queenspark.pipeline.external import job_source
+from queenspark.windows import merging
 from tests.conftest import StartBroker
 from tests.external.files import Files
 
@@ -15,6 +16,7 @@ from tests.external.files import Files
 def module_files(module_broker: StartBroker) -> Iterator[Files]:
     """A broker for all tests of a file."""
     job_source.WAIT_SECONDS = 0.02
+    merging.FEWEST = 2
     files_reader.LIST_SECONDS = 0.0
     own = module_broker(external_jobs=100)
     found = Files(own.url, own.database_url)

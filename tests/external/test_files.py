@@ -20,9 +20,12 @@ from queenspark.pipeline.errors import JobFailed
 from queenspark.pipeline.external import job_source
 from queenspark.pipeline.external.job_query import JobQuery
 from queenspark.store.errors import Refused
+from queenspark.store.pipeline import PipelineStore
+from queenspark.windows import merging
 from tests.conftest import StartBroker
 from tests.database import connect
 from tests.external.files import Files
+from tests.jobs.test_explain import LEAD
 from tests.pipeline.streams.local import LocalJob
 
 MINUTES = (
@@ -65,6 +68,75 @@ def frame(count: int, first: int = 0) -> pl.DataFrame:
 def create(files: Files, columns: str = COLUMNS, query: str = MINUTES, **options: str) -> None:
     """The source and the job of a test."""
     files.run(files.source(columns, **options) + f"create stream {{t}} as {query}")
+
+
+@pytest.mark.parametrize("late", ["process", "drop"])
+def test_late_records_are_judged_one_by_one(files: Files, late: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks merge records; late ones make a revision each, or are dropped one by one, all the same."""
+    found = clicks(200)
+    late_ones = [*found[:120], *found[9:15], *found[120:], *found[30:36]]
+    query = MINUTES.replace("count(*) as c", "count(*) as c, _revision as r") + f" with (late = '{late}')"
+    rows, counts = [], []
+    for fewest in (2, 10**6):
+        monkeypatch.setattr(merging, "FEWEST", fewest)
+        files.begin()
+        for number in range(0, len(late_ones), 53):
+            files.write(f"{number:03}.json", *late_ones[number : number + 53])
+        create(files, query=query)
+        files.run_job("t", max_rows=60)
+        rows.append(sorted(map(str, files.data("t"))))
+        job = files.job("t")
+        counts.append((job["run"]["records"], job["late"], job["dropped"]))
+    assert rows[0] == rows[1]
+    assert counts == [(212, 12, 12 if late == "drop" else 0)] * 2
+
+
+def test_the_lag_is_the_age_of_the_oldest_unread_file(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_source, "_TELL_SECONDS", 0.0)
+    for name in ("a", "b"):
+        path = files.write(f"{name}.json", *clicks(100))
+        os.utime(path, (1_769_860_800, 1_769_860_800))
+    create(files, mode="stream")
+    with closing(files.query("t", max_bytes=2_000)) as query:
+        assert query.batch()
+        job = files.job("t")
+        assert job["run"]["unreadSince"] == "2026-01-31T12:00:00+00:00"
+        assert job["lagSeconds"] > 86_400
+        query.drain()
+    job = files.job("t")
+    assert (job["lagSeconds"], job["run"].get("unreadSince")) == (0, None)
+
+
+def test_checkpoints_of_dropped_and_replaced_jobs_can_go(files: Files) -> None:
+    files.write("a.json", *clicks(10))
+    create(files)
+    files.run("create stream {u} as select n from {s}; create stream {v} as select n from {s}")
+    jobs = files.wanted()
+    t, u, v = (jobs[files.name(name)].stream_id for name in ("t", "u", "v"))
+    files.run("drop stream {u}; create or replace stream {v} as select k from {s}")
+    with PipelineStore(files.database_url) as store:
+        ended = store.ended_jobs([(t, 1), (u, 1), (v, 1), (v, 2), (1_000_000, 1)])
+    assert sorted(ended) == sorted([(u, 1), (v, 1)])
+
+
+def test_an_explanation_is_that_of_the_job_s_own_query(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_source, "_TELL_SECONDS", 0.0)
+    files.sql.run(LEAD)
+    for name in ("a", "b"):
+        files.write(f"{name}.json", *clicks(100))
+    create(files)
+
+    def reasons() -> list[str]:
+        found = files.api.read(f"/api/v1/jobs/{files.name('t')}/explain")["reasons"]
+        return [f"{reason['code']}: {reason['text']}" for reason in found]
+
+    assert reasons()[0].startswith("not_started")
+    with closing(files.query("t", max_bytes=2_000)) as query:
+        assert query.batch()
+        assert query.batch()
+        assert reasons()[0] == f"behind: 2 files of {files.name('s')} not read yet"
+        query.drain()
+    assert [reason.partition(":")[0] for reason in reasons()] == ["finished"]
 
 
 def test_totals_of_json_lines_and_the_end(files: Files) -> None:

@@ -55,6 +55,8 @@ def write(path: Path, records: list[dict[str, object]]) -> None:
 def test_a_query_over_files_goes_straight_to_files(system: System, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     write(tmp_path / "in" / "a.json", clicks(3000))
+    checkpoints = system.pipeline.folder / "checkpoint" / "jobs"
+    known = set(checkpoints.iterdir()) if checkpoints.exists() else set()
     sql = Sql(Api(system.api.url, system.database_url))
     sql(
         f"create source inputs ({COLUMNS}) with (connector = 'files', path = '{tmp_path}/in', mode = 'once');"
@@ -73,7 +75,10 @@ def test_a_query_over_files_goes_straight_to_files(system: System, tmp_path: Pat
     assert minutes(shown) == expected(3000)
     assert len(shown) == len(expected(3000))
     assert sql.job("outputs")["run"]["rows"] == len(shown)
+    written = set(checkpoints.iterdir()) - known
+    assert len(written) == 1
     sql("drop sink outputs; drop source inputs")
+    assert wait_until(lambda: not written & set(checkpoints.iterdir()), within=120), system.pipeline.log()
     sql.api.http.close()
 
 

@@ -24,6 +24,11 @@ DEFAULT_NAMESPACE = "default"
 """The namespace of jobs without one in their name."""
 
 
+def job_query_name(stream_id: int, version: int) -> str:
+    """The name of the query that a version of a job has for itself, and of its statistics."""
+    return f"job-{stream_id}-{version}"
+
+
 class Cut(msgspec.Struct, frozen=True):
     """A position in the log that separates two versions of a stream."""
 

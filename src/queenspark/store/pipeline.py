@@ -37,6 +37,7 @@ class JobNews(NamedTuple):
     seq: int  # the last change of its version
     now: int  # the database's clock, in microseconds
     next_close: int | None  # when the next open window of this run is to be sealed
+    has_late: bool  # whether records of its version were late
 
 
 class Totals(NamedTuple):
@@ -194,6 +195,11 @@ class PipelineStore(LogReader):
             for row in newest.values()
             if not row.body.paused and (row.stream_id, row.version) not in finished
         ]
+
+    def ended_jobs(self, jobs: Sequence[Stream]) -> list[Stream]:
+        """Those of some versions of jobs that were dropped or replaced."""
+        params = {"stream_ids": [job[0] for job in jobs], "versions": [job[1] for job in jobs]}
+        return [(stream, version) for stream, version in self._rows(query("ended_jobs"), params)]
 
     def _definitions(self, seq: int) -> list[Definition]:
         return to_definitions(self._rows(query("definitions_as_of"), {"seq": seq}))

@@ -10,7 +10,7 @@ from psycopg.rows import dict_row
 
 from ..windows.membership import OVER
 from .database import Database
-from .definitions import STREAMS_QUERY, Definition, to_definitions
+from .definitions import STREAMS_QUERY, Definition, job_query_name, to_definitions
 from .position import Position
 from .progress import ReadPoint, name_of
 from .queries import query
@@ -81,6 +81,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     windows: int
     dead: int
     watermark_us: int | None
+    #: Of a job with a query of its own: what it says that it has read, and when it has finished.
+    run: dict[str, Any] = {}
 
 
 class Standings:
@@ -111,8 +113,14 @@ class _Reader:
         definition = _choose(versions, totals)
         mine = totals.get(definition.version, {})
         name = name_of((self._stream_id, definition.version))
-        (found,) = await self._records("standing", stream=name, query=STREAMS_QUERY)
+        if definition.body.runs_alone:
+            own = job_query_name(self._stream_id, definition.version)
+            (found,) = await self._records("job_standing", version=definition.version, query=own)
+        else:
+            (found,) = await self._records("standing", stream=name, query=STREAMS_QUERY)
         read_point: ReadPoint | None = tuple(found["place"]) if found["known_seq"] is not None else None
+        if read_point is not None and isinstance(position := found.get("position"), str):
+            read_point = (*Position.parse(position), read_point[2])  # it reads queues
         output = await self._output(definition)
         if output is None:
             return None
@@ -139,6 +147,7 @@ class _Reader:
             windows=sum(row["windows"] for row in totals.values()),
             dead=sum(row["dead"] for row in totals.values()),
             watermark_us=mine.get("watermark_us"),
+            run=found.get("run") or {},
         )
 
     async def _sources(self, definition: Definition, read_point: ReadPoint | None) -> list[SourceStanding]:

@@ -3,7 +3,8 @@
 from .aggregates import Aggregate
 from .column_types import type_of, type_text
 from .engine import Engine, Result
-from .errors import InputError, SpecError, StateError
+from .errors import InputError, RecordsNeeded, SpecError, StateError
+from .merging import Merging
 from .report import Report
 from .spec import WindowSpec
 from .state import State
@@ -13,7 +14,9 @@ __all__ = [
     "Aggregate",
     "Engine",
     "InputError",
+    "Merging",
     "Open",
+    "RecordsNeeded",
     "Report",
     "Result",
     "SpecError",

@@ -11,3 +11,7 @@ class StateError(ValueError):
 
 class InputError(ValueError):
     """Records with columns other than those of their spec."""
+
+
+class RecordsNeeded(Exception):
+    """Merged records (merging.py) are late: the step must be repeated with single records."""

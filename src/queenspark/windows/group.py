@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import polars as pl
 
 from .directory import Directory, stream_of
+from .errors import RecordsNeeded
 from .moves import Stream
 from .spec import WindowSpec
 from .step import Step, ticks_of
@@ -42,7 +43,7 @@ class Group:
             step = Step(self._spec, tables, frames, safe, was)
             step.run()
             after = step.tables()
-        except (KeyboardInterrupt, SystemExit):
+        except (KeyboardInterrupt, SystemExit, RecordsNeeded):
             raise
         except BaseException as error:  # noqa: BLE001 - a panic of polars is no Exception
             if len(safe) > 1:

@@ -14,6 +14,7 @@ import polars as pl
 from .directory import whole
 from .functions import columns_of, parts_of
 from .parts import Part, Parts, low_row
+from .record_columns import COLUMNS, MERGED, is_merged
 from .runs import running_sum
 from .spec import WindowSpec
 
@@ -21,6 +22,7 @@ KEY = ["k"]
 WINDOW = [*KEY, "start", "end"]
 NEVER = -(2**62)  # before all times
 _WORD = 2**64
+_POSITION = pl.col("txid").cast(pl.Int128) * _WORD + pl.col("id")
 
 
 class Layout:
@@ -44,15 +46,24 @@ class Layout:
     def records(self, batch: pl.DataFrame) -> pl.DataFrame:
         """Convert the batch to part rows in log order, with `t` (the record's time), `created` and `pos`."""
         time = pl.col("created_us" if self.spec.clock == "ingest" else "event_us")
-        numbered = batch.with_columns(
-            pos=pl.col("txid").cast(pl.Int128) * _WORD + pl.col("id"), t=time, created=pl.col("created_us")
-        )
-        return numbered.select(
-            "k", "source", "created", "t", "pos",
+        pos = pl.col("first") if is_merged(batch) else _POSITION
+        parts = [pl.col(*MERGED, *self.columns)] if is_merged(batch) else self._of_records()
+        numbered = batch.with_columns(pos=pos, t=time, created=pl.col("created_us"))
+        return numbered.select("k", "source", "created", "t", "pos", *parts)
+
+    def parted(self, records: pl.DataFrame) -> pl.DataFrame:
+        """Records of a batch as part rows, with the columns of records but not their inputs."""
+        columns = [*COLUMNS, *(["g"] if "g" in records.columns else [])]
+        if is_merged(records):
+            return records.select(*columns, *MERGED, *self.columns)
+        return records.with_columns(pos=_POSITION).select(*columns, *self._of_records())
+
+    def _of_records(self) -> list[pl.Expr]:
+        return [
             pl.lit(1, dtype=pl.Int64).alias("count"),
             pl.col("pos").alias("first"), pl.col("pos").alias("last"),
             *(part.of_record.alias(part.name) for part in self.parts),
-        )  # fmt: skip
+        ]  # fmt: skip
 
     def merge(self, rows: pl.DataFrame, by: Sequence[str], *more: pl.Expr) -> pl.DataFrame:
         """Merge part rows by some columns."""

@@ -8,12 +8,8 @@ import polars as pl
 
 from .errors import InputError
 from .moves import Stream
+from .record_columns import COLUMNS
 
-#: Columns common to all specs.
-COLUMNS: dict[str, pl.DataType] = {
-    "stream": pl.Int64(), "version": pl.Int32(), "key": pl.String(), "source": pl.Int32(), "txid": pl.Int64(),
-    "id": pl.Int64(), "created_us": pl.Int64(), "event_us": pl.Int64(),
-}  # fmt: skip
 _HOMES = {"stream": pl.Int64, "version": pl.Int32, "home": pl.String}
 
 

@@ -11,11 +11,13 @@ from .clock import EventClock, IngestClock
 from .counts import CountWindows, RowsBuffer
 from .directory import Directory, stream_of, whole
 from .empty import EmptyWindows
+from .errors import RecordsNeeded
 from .groups import Groups
 from .late import Judged
 from .layout import KEY, layout_of
 from .lifetime import Lifetime
 from .moves import Stream
+from .record_columns import is_merged
 from .records import records_of
 from .sessions import Sessions
 from .spec import WindowSpec
@@ -49,7 +51,12 @@ class Step:
         self._ticks = self._directory.number_streams(ticks_of(safe))
         layout = layout_of(spec)
         only = self._ticks["g"][0] if self._ticks.height == 1 else None
-        mine = records_of(frames, layout.inputs, only)
+        merged = [frame for frame in frames if is_merged(frame)]
+        mine = records_of([frame for frame in frames if not is_merged(frame)], layout.inputs, only)
+        if merged:
+            number = [] if only is None else [pl.lit(only, dtype=pl.Int64).alias("g")]
+            parted = [layout.parted(frame.with_columns(number)) for frame in merged]
+            mine = pl.concat([*([] if mine.is_empty() else [layout.parted(mine)]), *parted])
         if only is None:
             mine = mine.join(
                 self._ticks.select(*_STREAM, "g"), on=_STREAM, how="inner", maintain_order="left"
@@ -184,6 +191,8 @@ class Step:
             self._round(windows, judged)
             return
         judged = judged.with_columns(behind=windows.behind())
+        if judged.select((pl.col("behind") & (pl.col("count") > 1)).any()).item():
+            raise RecordsNeeded
         if isinstance(windows, TimeWindows) and windows.empty is None:
             self._step(windows, judged)
             return

@@ -72,9 +72,13 @@ class Passing:
 
     def __init__(self, *queries: Counting) -> None:
         self.queries = list(queries)
+        self.tidied = 0
 
     def wanted(self) -> list[Counting]:
         return list(self.queries)
+
+    def tidy(self, spark: SparkSession) -> None:
+        self.tidied += 1
 
     def close(self) -> None:
         self.queries = []

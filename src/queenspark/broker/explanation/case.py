@@ -49,6 +49,13 @@ class Case(NamedTuple):
         return job_name(body.namespace, body.name) if self.is_job else body.name
 
     @property
+    def reads(self) -> str:
+        """The names of what it reads."""
+        outside = self.standing.definition.body.reads
+        queues = ", ".join(source.queue for source in self.standing.sources)
+        return queues if outside is None else outside.name
+
+    @property
     def noun(self) -> str:
         """The kind of object."""
         return "job" if self.is_job else "stream"

@@ -24,7 +24,8 @@ log = logging.getLogger("queenspark.broker")
 async def explain(broker: Broker, standing: Standing) -> dict[str, Any]:
     """Explain why the next window is not sealed yet, as shown by the API."""
     spec = sealing(standing.definition.body)
-    opened = None if spec is None else await _opened(broker, standing)
+    reads_outside = standing.definition.body.reads is not None  # the log does not have its records
+    opened = None if spec is None or reads_outside else await _opened(broker, standing)
     found = None
     if spec is not None and opened is not None and standing.read_point is not None:
         found = next_window(standing.definition.body, spec, opened.frame, standing.read_point[2])

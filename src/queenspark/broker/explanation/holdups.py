@@ -67,6 +67,26 @@ def of_job(case: Case) -> Iterator[Reason]:
         yield Reason("output_full", text, fix)
 
 
+def of_run(case: Case) -> Iterator[Reason]:
+    """A job with a query of its own has come to its end, or has not read everything."""
+    run, report = case.standing.run, case.standing.run.get("report", {})
+    if run.get("finishedAt") is not None:
+        text = f"the job has finished: it has read all of {case.reads} and given out every window"
+        fix = f"create it again to read {case.reads} once more"
+        yield Reason("finished", text, fix, datetime.fromisoformat(run["finishedAt"]))
+        return
+    left = report.get("filesLeft", 0), report.get("lagRecords", 0)
+    texts = [
+        f"{counted(number, noun)} of {case.reads} not read yet"
+        for number, noun in zip(left, ("file", "record"), strict=True)
+        if number
+    ]
+    if texts:
+        since = report.get("unreadSince")
+        fix = "wait while it catches up; if it falls behind further, give Spark more cores"
+        yield Reason("behind", texts[0], fix, None if since is None else datetime.fromisoformat(since))
+
+
 def of_log(case: Case) -> Iterator[Reason]:
     """The log is not readable far enough, or was not read yet."""
     standing = case.standing

@@ -44,15 +44,21 @@ def _nothing_open(case: Case, *, is_blocked: bool) -> Iterator[Reason]:
     if is_blocked and any(source.unread or source.hidden for source in standing.sources):
         return
     taken = standing.records if case.is_job else standing.records - standing.dead
-    queues = ", ".join(source.queue for source in standing.sources)
+    queues = case.reads
+    outside = standing.definition.body.reads
     if taken:
         text = "no window is open: all records that were read are in sealed windows, or were dropped as late"
         fix = f"push to {queues}: the next record opens a window"
+        if outside is not None:
+            fix = f"add records to {queues}: the next one opens a window"
         yield Reason("nothing_open", text, fix, standing.output.newest_at)
     elif standing.dead:
         why = "they failed" if case.is_job else "they have no usable event time"
         text = f"no record was usable, {counted(standing.dead, 'record')} in all: {why}"
         yield Reason("dead_records", text, f"look at {_dead_route(case)}")
+    elif outside is not None:
+        text = f"no record of {queues} has come, or none passes the condition of the statement"
+        yield Reason("no_records", text, f"add records to {queues}")
     elif not any(source.has_messages for source in standing.sources):
         yield Reason("no_records", f"no record has arrived: {queues} has no messages", f"push to {queues}")
     else:

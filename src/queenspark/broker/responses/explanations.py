@@ -9,7 +9,7 @@ import msgspec
 Code = Literal[
     "no_pipeline", "pipeline_failing", "not_started", "source_gone", "paused", "failed", "output_full",
     "open_transaction", "safe_time", "behind", "grace", "watermark", "count", "sealing", "nothing_open",
-    "no_records", "dead_records", "no_windows", "retention", "unknown",
+    "no_records", "dead_records", "no_windows", "retention", "finished", "unknown",
 ]  # fmt: skip
 
 

@@ -97,6 +97,8 @@ class JobRun(msgspec.Struct, rename="camel", omit_defaults=True):
     bytes: int | None = None
     files_left: int | None = None
     bytes_left: int | None = None
+    #: When the oldest file that is not read yet was changed.
+    unread_since: str | None = None
     partitions: int | None = None
     lag_records: int | None = None
     position: str | None = None

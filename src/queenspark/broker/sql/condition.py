@@ -18,7 +18,7 @@ def shown_condition(job: Job, condition: Condition) -> dict[str, Any]:
         "state": condition.state,
         "recordsPerSecond": condition.rates.get("processed", 0.0),
         "rowsPerSecond": condition.rates.get("sealed", 0.0),
-        "lagSeconds": _age(progress["now"], progress["unread_since"]),
+        "lagSeconds": _age(progress["now"], _unread_since(condition)),
         "watermark": None if mark is None else shown_time(mark),
         "openWindows": progress["open_windows"],
         "late": progress["late"],
@@ -27,6 +27,12 @@ def shown_condition(job: Job, condition: Condition) -> dict[str, Any]:
         "lastError": condition.last_error,
         "runsIn": "own query" if job.definition.runs_alone else "streams",
     }
+
+
+def _unread_since(condition: Condition) -> datetime | None:
+    """Since when the oldest message waits to be read, or the oldest file."""
+    since = None if condition.run is None else condition.run["report"].get("unreadSince")
+    return condition.progress["unread_since"] if since is None else datetime.fromisoformat(since)
 
 
 def shown_run(condition: Condition) -> dict[str, Any] | None:

@@ -111,16 +111,20 @@ class FilesReader:
         return found
 
     def report(self, position: Position) -> dict[str, Any]:
-        """Files and bytes, read and not yet read."""
+        """Files and bytes, read and not yet read, and since when the oldest file waits."""
         number, at = position
         self._refresh(number)
         read = sum(file.bytes for file in self._files[:number])
         if number < len(self._files) and not self._is_parquet and codec_of(self._files[number].path) is None:
             read += at
         total = sum(file.bytes for file in self._files)
-        return {
+        found: dict[str, Any] = {
             "files": number, "bytes": read, "filesLeft": len(self._files) - number, "bytesLeft": total - read,
         }  # fmt: skip
+        if left := self._files[number:]:
+            oldest = min(file.modified_us for file in left)
+            found["unreadSince"] = datetime.fromtimestamp(oldest / 1e6, UTC).isoformat()
+        return found
 
     def _look(self, *, settled: bool) -> None:
         """Look for new files. With `settled` only for those that two looks have found alike: others grow."""

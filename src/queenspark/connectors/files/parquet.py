@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 from pyarrow import parquet as pq
 
-BATCH_ROWS = 100_000
+BATCH_ROWS = 250_000
 
 
 class Parquet:

@@ -11,10 +11,14 @@ from ..streams.offset import Batch, Offset
 
 
 class JobOffset(Offset, frozen=True, kw_only=True):
-    """The end of a batch of a job: the position in its source, and whether the source has ended."""
+    """The end of a batch of a job: the position in its source, and whether the source has ended.
+
+    With `single`, its records travel one by one: some were late before (see windows/merging.py).
+    """
 
     position: Any = None
     ended: bool = False
+    single: bool = False
 
     def progress(self, **more: Any) -> Progress:
         """What a bucket notes when it has come to this end."""

@@ -9,13 +9,15 @@ import polars as pl
 
 from ...store.progress import Stream
 from ...store.window_sink import Parts
-from ...windows import Engine, Result, State
+from ...windows import Engine, RecordsNeeded, Result, State
 from ...windows.spec import COUNTED
 from ..errors import JobFailed
+from ..spark.secrets import reveal
 from ..streams.offset import Batch
 from ..streams.outcome import Outcome
 from ..streams.window_processor import FIGURES, WindowProcessor
 from .job_offset import JobBatch, parse_batch
+from .job_source import JobOptions, single_records, source_of
 from .packed_rows import packed_rows
 
 _PACKED_ROWS = 50_000
@@ -31,7 +33,7 @@ class JobProcessor(WindowProcessor):
     ) -> None:
         """With `writes`, rows are not pushed but come out, packed, for a sink outside."""
         super().__init__(url, epoch, buckets)
-        self.job = job
+        self.job: Stream = job
         self._writes = writes
         self.extra = {"rows": None} if writes else {}
         self._rows = pl.DataFrame()
@@ -48,9 +50,33 @@ class JobProcessor(WindowProcessor):
         safe: Mapping[Stream, int],
         was: Mapping[Stream, int],
         batch: Batch,
+        bucket: int,
     ) -> Result:
         """What the engine makes of a batch; at the end of the source it gives out all that is open."""
         assert isinstance(batch, JobBatch)
+        try:
+            return self._advance(engine, state, records, safe, was, batch)
+        except RecordsNeeded:
+            single = single_records(self._options(batch.end.seq), batch, bucket)
+            return self._advance(engine, state, single, safe, was, batch)
+
+    def _options(self, seq: int) -> JobOptions:
+        """What its source knows, as far as tasks need it."""
+        definitions = self.definitions(seq)
+        definition, plan = definitions.by_stream[self.job], definitions.plans[self.job]
+        return JobOptions(
+            source_of(reveal(self._url).url, definition, plan, self._epoch), self._buckets, 0, 0
+        )
+
+    def _advance(
+        self,
+        engine: Engine,
+        state: State | None,
+        records: list[pl.DataFrame],
+        safe: Mapping[Stream, int],
+        was: Mapping[Stream, int],
+        batch: JobBatch,
+    ) -> Result:
         if not batch.end.ended:
             return engine.advance(state, records, safe, was)
         specs = self.definitions(batch.end.seq).specs

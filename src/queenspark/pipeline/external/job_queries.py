@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import logging
+import re
+from time import monotonic
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
 from ...settings import Settings
 from ...store.pipeline import PipelineStore
 from .job_query import JobQuery
+
+log = logging.getLogger("queenspark.pipeline")
+
+TIDY_SECONDS = 20.0
+"""Time between two looks for checkpoints that nobody needs."""
 
 
 class JobQueries:
@@ -16,6 +29,8 @@ class JobQueries:
         self._max_rows = max_rows
         self._most = most
         self._store = PipelineStore(url)
+        self._names: set[str] = set()
+        self._tidied_at: float | None = None
 
     @classmethod
     def of(cls, settings: Settings, url: str) -> JobQueries:
@@ -34,9 +49,32 @@ class JobQueries:
         Its key changes with every change of its job.
         """
         found = sorted(self._store.wanted_jobs(), key=lambda row: row.stream_id)[: self._most]
-        return [
+        queries = [
             JobQuery(self._url, row, checkpoints=self._checkpoints, max_rows=self._max_rows) for row in found
         ]
+        names = {query.name for query in queries}
+        if self._names - names:
+            self._tidied_at = None
+        self._names = names
+        return queries
+
+    def tidy(self, spark: SparkSession) -> None:
+        """Remove the checkpoints of versions that were dropped or replaced; their queries have ended."""
+        if self._tidied_at is not None and monotonic() < self._tidied_at + TIDY_SECONDS:
+            return
+        self._tidied_at = monotonic()
+        jvm: Any = spark._jvm
+        folder = jvm.org.apache.hadoop.fs.Path(self._checkpoints)
+        try:
+            files = folder.getFileSystem(spark._jsc.hadoopConfiguration())
+            found = [each.getPath() for each in files.listStatus(folder)] if files.exists(folder) else []
+            matches = {path: re.fullmatch(r"(\d+)-(\d+)", path.getName()) for path in found}
+            paths = {(int(match[1]), int(match[2])): path for path, match in matches.items() if match}
+            for job in self._store.ended_jobs(list(paths)) if paths else []:
+                files.delete(paths[job], True)
+                log.info("removed the checkpoint of job %d, version %d, which is gone", *job)
+        except Py4JJavaError as error:
+            log.warning("checkpoints of dropped jobs could not be removed: %s", error.java_exception)
 
     def close(self) -> None:
         """Disconnect."""

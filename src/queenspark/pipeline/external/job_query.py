@@ -14,11 +14,9 @@ from pyspark.sql.functions import sum as sum_
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ...connectors.queue.queue_reader import QueueOptions
 from ...connectors.readers import Source
-from ...settings import Settings
 from ...sql import Plan, SqlError, thaw
-from ...store.definitions import Body, Definition, Outside
+from ...store.definitions import Definition, job_query_name
 from ...store.pipeline import PipelineStore
 from ...store.progress import End
 from ..errors import JobFailed
@@ -28,7 +26,7 @@ from ..streams.window_processor import OUTPUT
 from .job_processor import JobProcessor
 from .job_rates import JobRates
 from .job_sink import sink_of
-from .job_source import NAME, OPTIONS, JobDataSource, JobOptions
+from .job_source import NAME, OPTIONS, JobDataSource, JobOptions, source_of
 from .packed_rows import OUTPUT as ROWS
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -47,7 +45,7 @@ class JobQuery:
         self._url = url
         self._definition = definition
         self.job = (definition.stream_id, definition.version)
-        self.name = f"job-{definition.stream_id}-{definition.version}"
+        self.name = job_query_name(*self.job)
         #: Changes with every change of the job.
         self.seq = definition.seq
         self._checkpoint = f"{checkpoints.rstrip('/')}/{definition.stream_id}-{definition.version}"
@@ -90,13 +88,7 @@ class JobQuery:
 
     def source(self, epoch: int) -> Source:
         """What it reads."""
-        body = self._definition.body
-        reads = body.reads or _queues(body)
-        columns = tuple((name, str(kind)) for name, kind in (self._plan.relation.columns or {}).items())
-        return Source(
-            url=self._url, stream=self.job[0], version=self.job[1], epoch=epoch, name=reads.name,
-            connector=reads.connector, options=reads.options, columns=columns, start=body.start,
-        )  # fmt: skip
+        return source_of(self._url, self._definition, self._plan, epoch)
 
     @property
     def _plan(self) -> Plan:
@@ -144,12 +136,6 @@ class JobQuery:
     def close(self) -> None:
         """Disconnect."""
         self._store.close()
-
-
-def _queues(body: Body) -> Outside:
-    """The queues of a stream, as a source."""
-    key = Settings.from_env().encryption_key
-    return Outside(body.name, "queue", QueueOptions(body.sources, key).to_options())
 
 
 def _said(reason: str) -> str:

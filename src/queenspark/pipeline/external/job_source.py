@@ -8,8 +8,9 @@ job reads changes nothing in its windows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from time import monotonic, sleep
 from typing import Any
 from uuid import uuid4
@@ -21,18 +22,22 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
+from ...connectors.queue.queue_reader import QueueOptions
 from ...connectors.reader import Limits, Read, Reader
 from ...connectors.readers import Source, reader_of
+from ...settings import Settings
 from ...sql import Plan
 from ...sql.running import MessageDecoder
 from ...sql.running.rows import DEAD
+from ...store.definitions import Body, Definition, Outside
 from ...store.pipeline import JobNews, PipelineStore
 from ...store.progress import Stream
 from ...windows.layout import NEVER
+from ...windows.merging import Merging
 from ..spark.secrets import reveal
 from ..streams.definitions import Definitions
 from ..streams.job_stage import JobStage
-from ..streams.parcels import Parcels
+from ..streams.parcels import Parcels, unpack
 from ..streams.stream_source import SCHEMA, definitions_of, one_row, store_of_this_process
 from .job_offset import JobBatch, JobOffset
 
@@ -85,6 +90,7 @@ class JobSplit(InputPartition):
     seq: int
     tick: int
     end: str | None  # the batch, for the task that tells every bucket
+    single: bool
 
 
 class JobReader(DataSourceStreamReader):
@@ -162,7 +168,10 @@ class JobReader(DataSourceStreamReader):
             self._told, self._told_at, self._has_ended = start.n, monotonic(), start.ended
 
     def _after(self, start: JobOffset, news: JobNews, tick: int, **changes: Any) -> JobOffset:
-        return msgspec.structs.replace(start, n=start.n + 1, tick=tick, seq=news.seq, **changes)
+        single = start.single or news.has_late
+        return msgspec.structs.replace(
+            start, n=start.n + 1, tick=tick, seq=news.seq, single=single, **changes
+        )
 
     def _idle_us(self) -> int:
         """For how long there was nothing to read."""
@@ -178,7 +187,7 @@ class JobReader(DataSourceStreamReader):
         parts: Sequence[Any] = []
         if before.position != after.position:
             parts = self._reader.splits(before.position, after.position)
-        splits = [JobSplit(part, after.seq, after.tick, None) for part in parts or [None]]
+        splits = [JobSplit(part, after.seq, after.tick, None, after.single) for part in parts or [None]]
         splits[0].end = msgspec.json.encode(JobBatch(before, after)).decode()
         return splits
 
@@ -193,7 +202,7 @@ class JobReader(DataSourceStreamReader):
             return
         task = _task_of(msgspec.json.encode(options), partition.seq)
         for read in task.reader.read(partition.split):
-            for bucket, packed in task.packed(read, partition.tick):
+            for bucket, packed in task.packed(read, partition.tick, single=partition.single):
                 yield one_row(bucket, None, packed)
 
     def stop(self) -> None:
@@ -210,29 +219,66 @@ class _Task:
         plan: Plan = definitions.plans[job]
         self._name = options.source.name
         self._stage = JobStage(job, definitions)
+        self._merging = Merging.of(definitions.specs.get(job))
+        self._needs_id = "_transaction_id" in plan.records.pseudo
         self._decoder = MessageDecoder([plan], payloads=False)
         self._buckets = pl.Series("bucket", options.buckets, dtype=pl.Int32)
-        self.reader = reader_of(options.source, plan.records.fields, plan.records.pseudo)
+        self.open_reader = partial(reader_of, options.source, plan.records.fields, plan.records.pseudo)
+        self.reader = self.open_reader()
 
-    def packed(self, read: Read, tick: int) -> Iterator[tuple[int, bytes]]:
-        """What comes of a part of a split, packed by bucket."""
+    def packed(self, read: Read, tick: int, *, single: bool) -> Iterator[tuple[int, bytes]]:
+        """What comes of a part of a split, packed by bucket; with `single`, records one by one."""
         parcels = Parcels(self._buckets)
         if not read.records.is_empty():
             defaults = {
                 "queue_id": pl.lit(0, dtype=pl.Int32),
                 "queue": pl.lit(self._name),
                 "created_us": pl.lit(tick, dtype=pl.Int64),
-                "transaction_id": pl.format("{}-{}", "txid", "id"),
             }
+            if self._needs_id:
+                defaults["transaction_id"] = pl.format("{}-{}", "txid", "id")
             records = read.records.with_columns(
                 value.alias(name) for name, value in defaults.items() if name not in read.records.columns
             )
-            self._stage.run(self._decoder.decode(records), parcels)
+            # Records that arrived at different times may have a silence between them.
+            merging = None if single or "created_us" in read.records.columns else self._merging
+            self._stage.run(self._decoder.decode(records), parcels, merging)
         if not read.dead.is_empty():
             nothing = pl.lit(None, dtype=pl.Int64)
             dead = read.dead.with_columns(key=pl.col("partition"), start_us=nothing, end_us=nothing)
             self._stage.bury(dead.select(list(DEAD)), parcels)
         yield from parcels.packed()
+
+
+def source_of(url: str, definition: Definition, plan: Plan, epoch: int) -> Source:
+    """What a version of a job reads."""
+    body = definition.body
+    reads = body.reads or _queues(body)
+    columns = tuple((name, str(kind)) for name, kind in (plan.relation.columns or {}).items())
+    return Source(
+        url=url, stream=definition.stream_id, version=definition.version, epoch=epoch, name=reads.name,
+        connector=reads.connector, options=reads.options, columns=columns, start=body.start,
+    )  # fmt: skip
+
+
+def _queues(body: Body) -> Outside:
+    """The queues of a stream, as a source."""
+    key = Settings.from_env().encryption_key
+    return Outside(body.name, "queue", QueueOptions(body.sources, key).to_options())
+
+
+def single_records(options: JobOptions, batch: JobBatch, bucket: int) -> list[pl.DataFrame]:
+    """The records of a batch for a bucket, one by one, whatever was sent of them; runs in a task."""
+    task = _task_of(msgspec.json.encode(options), batch.end.seq)
+    with closing(task.open_reader()) as reader:
+        packed = [
+            parcel
+            for split in reader.splits(batch.start.position, batch.end.position)
+            for read in reader.read(split)
+            for number, parcel in task.packed(read, batch.end.tick, single=True)
+            if number == bucket
+        ]
+    return unpack(packed).records
 
 
 @lru_cache(maxsize=4)

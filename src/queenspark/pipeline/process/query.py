@@ -43,5 +43,8 @@ class Queries(Protocol):
     def wanted(self) -> Sequence[Query]:
         """The queries that should run now."""
 
+    def tidy(self, spark: SparkSession) -> None:
+        """Remove what is left of those that have ended for good."""
+
     def close(self) -> None:
         """Release its resources."""

@@ -83,6 +83,10 @@ class Supervisor:
             return
         for key in self._passing.keys() - wanted.keys():
             self._passing.pop(key).stop()
+        try:
+            self._more.tidy(self._spark)
+        except StoreError as error:
+            log.warning("%s", error)
         has_new = False
         for key, query in wanted.items():
             if key in self._passing or has_new:

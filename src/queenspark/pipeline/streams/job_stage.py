@@ -6,6 +6,7 @@ import polars as pl
 
 from ...store.progress import Stream
 from ...windows.membership import is_in_version
+from ...windows.merging import Merging
 from .definitions import Definitions
 from .parcels import Parcels
 
@@ -30,8 +31,8 @@ class JobStage:
         self._has_rows = query.get("output", "rows") == "rows"
         self._stage = definitions.record_stage(stream)
 
-    def run(self, messages: pl.DataFrame, parcels: Parcels) -> None:
-        """Process messages, and add the output to the parcels."""
+    def run(self, messages: pl.DataFrame, parcels: Parcels, merging: Merging | None = None) -> None:
+        """Process messages, and add the output to the parcels, merged where possible."""
         if self._bounds is not None:
             bounds = {
                 name: pl.lit(value, dtype=pl.Int64) for name, value in zip(_BOUNDS, self._bounds, strict=True)
@@ -44,7 +45,9 @@ class JobStage:
                 # Rows do not refer to their records: the engine need not distinguish queues.
                 records = records.with_columns(source=pl.lit(0, dtype=pl.Int32))
             others = [name for name in records.columns if name not in RECORD]
-            parcels.add_records(records.select(*RECORD, *others))
+            records = records.select(*RECORD, *others)
+            for frame in [records] if merging is None else merging.merged(records):
+                parcels.add_records(frame)
         if not taken.rows.is_empty():
             parcels.add_rows(self._named(taken.rows))
         self.bury(taken.dead, parcels)

@@ -17,6 +17,7 @@ from ...store.window_sink import REPEATS, Parts
 from ...windows import Engine, Report, Result, State
 from ...windows.layout import in_version
 from ...windows.membership import is_given_out
+from ...windows.record_columns import is_merged
 from ...windows.spec import OUTPUT as WINDOW_COLUMNS
 from .definitions import Definitions
 from .offset import Batch
@@ -229,7 +230,8 @@ class Outcome:
         report = self.report
         records: dict[Stream, int] = _count(self._given.rows)
         for frame in self._given.records:
-            for stream, count in _count(frame).items():
+            counted = pl.col("count").sum() if is_merged(frame) else None
+            for stream, count in _count(frame, counted).items():
                 records[stream] = records.get(stream, 0) + count
         counts: dict[str, Mapping[Stream, int]] = {
             "records": records,

@@ -23,6 +23,7 @@ from ...store.window_sink import Bucket, Parts, Pushed, WindowSink
 from ...windows import Engine, Result, State
 from ...windows.layout import NEVER
 from ...windows.membership import is_counted_from
+from ...windows.record_columns import records_in
 from ..kept import Kept
 from ..spark.secrets import reveal
 from .bucket_state import BucketState
@@ -132,6 +133,7 @@ class WindowProcessor(StatefulProcessor):
         safe: Mapping[Stream, int],
         was: Mapping[Stream, int],
         batch: Batch,
+        bucket: int,
     ) -> Result:
         """Run the engine over a batch."""
         return engine.advance(state, records, safe, was)
@@ -175,7 +177,7 @@ class Step:
             rows=self._unread(given.rows),
             dead=self._unread(given.dead),
         )
-        self.records = sum(frame.height for frame in self._given.records) + self._given.rows.height
+        self.records = sum(map(records_in, self._given.records)) + self._given.rows.height
 
     def run(self) -> int:
         """Advance the engine, push, save the state; return the number of new windows and rows."""
@@ -225,7 +227,9 @@ class Step:
                 safe.pop(stream, None)
             known = safe if self._known is self._definitions.by_stream else safe.keys() & self._known.keys()
             was = _ticks(start, known)
-            result = self._processor.advance(engine, self._before, given.records, safe, was, self._batch)
+            result = self._processor.advance(
+                engine, self._before, given.records, safe, was, self._batch, self._bucket
+            )
             for stream, reason in result.failed.items():
                 if self._definitions.by_stream[stream].body.query is None:
                     raise RuntimeError(f"the windows of stream {stream[0]} failed: {reason}")

@@ -828,7 +828,9 @@ SELECT (SELECT coalesce(max(d.seq), 0) FROM queenspark.definitions d
         WHERE d.stream_id = %(stream_id)s AND d.version = %(version)s),
        (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
        (SELECT min(p.next_close) FROM queenspark.job_progress p
-        WHERE p.stream_id = %(stream_id)s AND p.version = %(version)s AND p.run = %(run)s)
+        WHERE p.stream_id = %(stream_id)s AND p.version = %(version)s AND p.run = %(run)s),
+       EXISTS (SELECT 1 FROM queenspark.stream_stats a
+        WHERE a.stream_id = %(stream_id)s AND a.version = %(version)s AND a.late > 0)
 
 -- name: forget_job_stats
 -- A restarted run counts again.
@@ -857,6 +859,12 @@ WHERE r.stream_id = %(id)s AND r.finished_at IS NOT NULL GROUP BY r.stream_id
 
 -- name: finished_jobs
 SELECT r.stream_id, r.version FROM queenspark.job_runs r WHERE r.finished_at IS NOT NULL
+
+-- name: ended_jobs
+-- Which of some versions of jobs are gone: dropped, or replaced by the next version. Those that were never here stay.
+SELECT u.stream_id, u.version FROM unnest(%(stream_ids)s::integer[], %(versions)s::integer[]) AS u(stream_id, version)
+WHERE EXISTS (SELECT 1 FROM queenspark.definitions d WHERE d.stream_id = u.stream_id AND d.version = u.version)
+  AND NOT EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.id = u.stream_id AND s.version = u.version)
 
 -- name: job_files
 -- The files of a job from a number on.
@@ -1424,6 +1432,23 @@ FROM queenspark.pipeline p CROSS JOIN (SELECT horizon() AS horizon OFFSET 0) h
 LEFT JOIN (
     -- The slowest bucket.
     SELECT x.txid, x.id, x.tick, x.seq, x.behind FROM queenspark.progress x ORDER BY x.txid, x.id, x.batch LIMIT 1
+) r ON true
+
+-- name: job_standing
+-- The same for a job with a query of its own, with what it says of its run. `position` is that of its source.
+SELECT clock_timestamp() AS now, h.horizon,
+       (SELECT l.at FROM queenspark.looks l WHERE l.txid < h.horizon ORDER BY l.at DESC LIMIT 1) AS safe_time,
+       p.holder, p.epoch, p.expires_at AS led_until, coalesce(p.expires_at > clock_timestamp(), false) AS is_led,
+       greatest((SELECT max(x.at) FROM queenspark.pipeline_stats x), r.updated_at) AS heard_at,
+       (SELECT x.value FROM queenspark.pipeline_stats x WHERE x.key = %(query)s) AS report,
+       (r.state ->> 'seq')::bigint AS known_seq, false AS is_behind,
+       jsonb_build_array(r.txid, r.id, (r.state ->> 'tick')::bigint) AS place, r.state -> 'position' AS position,
+       (SELECT jsonb_build_object('report', x.report, 'finishedAt', x.finished_at) FROM queenspark.job_runs x
+        WHERE x.stream_id = %(stream_id)s AND x.version = %(version)s) AS run
+FROM queenspark.pipeline p CROSS JOIN (SELECT horizon() AS horizon OFFSET 0) h
+LEFT JOIN (
+    SELECT x.txid, x.id, x.state, x.updated_at FROM queenspark.job_progress x
+    WHERE x.stream_id = %(stream_id)s AND x.version = %(version)s ORDER BY x.batch LIMIT 1
 ) r ON true
 
 -- name: version_totals
