@@ -18,7 +18,7 @@ SOURCES := src tests bench tools examples
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test test-long chaos check format bench kafka screenshots lock clean
+.PHONY: help setup demo up test test-long chaos soak check format bench kafka screenshots lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -39,6 +39,9 @@ test-long: $(READY) ## run every test at full size
 
 chaos: $(READY) ## let faults happen at random and judge the result (ARGS="--minutes 60 --seed 7")
 	@$(BIN)/python -m tests.chaos $(ARGS)
+
+soak: $(READY) ## run at a steady rate for an hour and see whether anything grows (ARGS="--minutes 10 --rate 1000")
+	@$(BIN)/python -m bench.soak $(ARGS)
 
 check: $(READY) ## check format, lint, types and import contracts
 	@$(BIN)/python tools/sync_client.py --check

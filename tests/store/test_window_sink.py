@@ -11,7 +11,7 @@ import pytest
 
 from queenspark.store import window_sink
 from queenspark.store.definitions import window_queue
-from queenspark.store.errors import DatabaseUnavailable, LostLeadership
+from queenspark.store.errors import DatabaseUnavailable, LostLeadership, Refused
 from queenspark.store.log_writer import LogWriter
 from queenspark.store.pipeline import PipelineStore
 from tests.store.desk import Desk
@@ -110,14 +110,18 @@ async def test_who_no_longer_leads_can_write_nothing(desk: Desk, queue_id: int, 
     assert pipeline.seal(7, queue_id, minute("a", 1)) == 1
 
 
-async def test_a_take_over_waits_for_a_push_under_way(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
-    with desk.connect() as connection:
-        connection.execute("SELECT epoch FROM queenspark.pipeline FOR SHARE")
-        with psycopg.connect(desk.store.database.url, options="-c lock_timeout=100ms") as other:
-            with pytest.raises(psycopg.errors.LockNotAvailable):
-                other.execute("UPDATE queenspark.pipeline SET epoch = epoch + 1")
-            other.rollback()
-        assert pipeline.seal(7, queue_id, minute("a", 1)) == 1
+async def test_a_checkpoint_that_is_ahead_of_the_database_is_refused(
+    desk: Desk, queue_id: int, pipeline: Pipeline
+) -> None:
+    """After a restore batches are missing that the checkpoint knows, and with them messages."""
+    pipeline.seal(7, queue_id, minute("a", 1), batch=1)
+    with pytest.raises(Refused, match="delete their checkpoint"):
+        pipeline.seal(7, queue_id, minute("a", 3), batch=3)
+    assert len(windows(desk)) == 1
+    pipeline.run = "another"
+    assert pipeline.seal(7, queue_id, minute("a", 3), batch=3) == 1, (
+        "of a run that begins anew nothing is known"
+    )
 
 
 async def test_a_window_that_came_back_gets_the_next_revision(

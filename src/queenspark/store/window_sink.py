@@ -172,6 +172,7 @@ class WindowSink:
             with connection.transaction():
                 self._check_epoch(connection, bucket.epoch)
                 before = bucket.before(connection)
+                _check_checkpoint(bucket, before, end)
                 if before is not None and before.run == end.run and end.n <= before.n:
                     return Pushed(0, _failed(connection, bucket.bucket, end))
                 goes_on = before is not None and before.run == end.run
@@ -207,6 +208,7 @@ class WindowSink:
         with connection.transaction():
             self._check_epoch(connection, bucket.epoch)
             before = bucket.before(connection)
+            _check_checkpoint(bucket, before, end)
             if before is None or before.run != end.run or end.n <= before.n:
                 return None
             if before.pushed >= chunk.end:
@@ -225,6 +227,7 @@ class WindowSink:
             epoch, queues, buckets, state, txid, created_at = transaction.begin(query("begin_chunk"), params)
             _check(epoch, bucket.epoch)
             before = to_progress(state) if buckets == bucket.buckets else None
+            _check_checkpoint(bucket, before, end)
             if before is None or before.run != end.run or end.n <= before.n:
                 return None
             if before.pushed >= chunk.end:
@@ -331,6 +334,16 @@ class _Transaction:
     def commit(self) -> None:
         """Commit; within a pipeline, together with the previous statement."""
         self._connection.execute("COMMIT")
+
+
+def _check_checkpoint(bucket: Bucket, before: Progress | None, end: Progress) -> None:
+    """Raise Refused if batches of this run are missing: buckets of the streams query record all of them."""
+    if bucket.job is None and before is not None and before.run == end.run and end.n > before.n + 1:
+        raise Refused(
+            f"the checkpoint is at batch {end.n}, the database at batch {before.n}: it was restored,"
+            " or a replica was promoted that lacks the newest transactions; stop the pipelines, delete their"
+            " checkpoint and start them again"
+        )
 
 
 @contextmanager
