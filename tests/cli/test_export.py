@@ -206,7 +206,7 @@ def test_it_follows_until_ctrl_c(
         (("q", "--to", "a.bin"), 2, "Cannot tell the format"),
         (("q", "--to", "-", "--format", "parquet"), 2, "Parquet needs an output file"),
         (("q", "--to", "a.jsonl", "--columns", "a"), 2, "--columns requires CSV"),
-        (("q", "--to", "a.jsonl", "--from", "x"), 2, "is not an ISO time"),
+        (("q", "--to", "a.jsonl", "--from", "x"), 2, "Invalid time"),
     ],
 )
 def test_mistakes_get_a_sentence(

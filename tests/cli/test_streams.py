@@ -159,7 +159,7 @@ def test_a_stream_is_explained_in_a_few_lines(queenspark: Command, stream: Strea
     first, second, reason, fix, *_ = queenspark("streams", "explain", stream.name).out.splitlines()
     assert first.startswith(f"The stream {stream.name}: ")
     assert second == "Next window: none open."
-    assert reason.startswith("1. No pipeline is leading since ")
+    assert reason.startswith("1. No pipeline has been leading since ")
     assert fix == "   Fix: start one with `queenspark pipeline`, or everything with `queenspark up`."
     answer = queenspark("streams", "explain", stream.name, "--json").json()
     assert answer["reasons"][0]["code"] == "no_pipeline"

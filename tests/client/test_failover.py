@@ -140,7 +140,7 @@ def test_an_ack_whose_answer_got_lost_is_repeated(far: Queen, proxy: Proxy, queu
 
 def test_after_the_retries_the_error_says_whether_it_may_have_happened(far: Queen, proxy: Proxy) -> None:
     proxy.fail("/push", *[CUT_BEFORE] * 4)
-    with pytest.raises(Unreachable, match="no broker answers at") as unreachable:
+    with pytest.raises(Unreachable, match="no broker at") as unreachable:
         far.queue("q").push(1)
     assert unreachable.value.maybe_done
     assert proxy.count("/push") == 4
@@ -165,7 +165,7 @@ def test_a_late_answer_is_not_waited_for_longer_than_the_timeout(proxy: Proxy, q
     with Queen(proxy.url, timeout="300ms", retries=0) as queen:
         proxy.fail("/push", Fault(delay=30))
         began = time.monotonic()
-        with pytest.raises(Unreachable, match="did not answer in time"):
+        with pytest.raises(Unreachable, match="did not respond in time"):
             queen.queue(queue).push(1)
         assert time.monotonic() - began < 5
 
