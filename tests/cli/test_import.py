@@ -285,7 +285,7 @@ def test_a_full_queue_makes_it_wait(
         ((".", "--format", "csv"), "is a folder"),
         (("a.bin",), "Cannot tell the format from the name a.bin: pass --format"),
         (("-", "--format", "text", "--partition-by", "x"), "has no field x"),
-        (("-", "--partition", "a", "--partition-by", "x"), "not both"),
+        (("-", "--partition", "a", "--partition-by", "x"), "cannot be combined"),
         (("-", "--format", "parquet"), "Parquet must be read"),
     ],
 )

@@ -45,7 +45,7 @@ def test_a_line_that_is_not_json_is_refused_with_its_number(queenspark: Command,
     result = queenspark("push", queue, stdin=b"1\n2\nthree\n4\n")
     assert result.code == 2
     assert "Line 3 is not JSON" in result.err
-    assert "The 2 before it were pushed" in result.err
+    assert "The 2 messages before it were pushed" in result.err
     assert popped(queenspark, queue) == [1, 2]
 
 

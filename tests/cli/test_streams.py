@@ -91,7 +91,7 @@ def test_a_stream_that_computes_is_defined(queenspark: Command, stream: StreamAp
     assert (shown["key"], shown["where"]) == (["data.user"], "data.amount > 0")
     assert shown["aggregates"] == {"total": "SUM(data.amount)", "n": "COUNT(*)"}
     result = queenspark("streams", "define", name, *options, "--aggregate", "total")
-    assert (result.code, "--aggregate is 'total'" in result.err) == (2, True)
+    assert (result.code, "--aggregate 'total' is invalid" in result.err) == (2, True)
     result = queenspark("streams", "define", name, *options, "--emit", "final")
     assert "emit must be changes" in result.err
 
