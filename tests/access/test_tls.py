@@ -93,9 +93,9 @@ def test_the_environment_identifies_the_client(
 
 
 def test_what_cannot_be_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
-    with pytest.raises(InvalidValue, match="give one of them"):
+    with pytest.raises(InvalidValue, match="pass only one of them"):
         Queen(api_key="a", token="b")
-    with pytest.raises(InvalidValue, match="cannot be read from"):
+    with pytest.raises(InvalidValue, match="cannot read certificates from"):
         Queen("https://127.0.0.1:1", ca=tmp_path / "none.pem")
     with Queen(api_key="a\nb", retries=0) as queen, pytest.raises(InvalidValue, match="copy it again"):
         queen.queue("q").push(1)
@@ -120,7 +120,7 @@ def test_the_command_line_speaks_tls(
     assert command("--ca", str(authority.file), "me", "--json").json()["name"] == "client"
     monkeypatch.setenv("QUEENSPARK_CA", "")
     assert command("push", queue, "1").code == 4
-    assert "cannot be read" in command("--ca", "no/such/file", "push", queue, "1").err
+    assert "Cannot read certificates" in command("--ca", "no/such/file", "push", queue, "1").err
 
 
 def test_a_renewed_certificate_is_used_without_a_restart(

@@ -79,7 +79,7 @@ def test_who_holds_the_log_back_is_for_administrators(as_: As, key: MakeKey, adm
     with psycopg.connect(admin.database_url or "", application_name="somebody") as connection:
         connection.execute("SELECT pg_current_xact_id()")
         eventually(lambda: "A transaction of somebody (pid" in texts(admin), within=40)
-        assert "A transaction has held the log back" in texts(reader)
+        assert "A transaction has held back the horizon" in texts(reader)
         assert "somebody" not in texts(reader)
 
 

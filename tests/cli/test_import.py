@@ -179,7 +179,7 @@ def test_again_nothing_new_is_imported(
     path = tmp_path / "a.csv"
     file = write(path, "a", "1", "2")
     assert queenspark("import", file, "--queue", queue).code == 0
-    assert "was imported before" in queenspark("import", file, "--queue", queue).err
+    assert "was already imported" in queenspark("import", file, "--queue", queue).err
     with path.open("a") as grown:
         grown.write("3\n")
     assert "Imported 1 message" in queenspark("import", file, "--queue", queue).err
@@ -287,8 +287,8 @@ def test_a_full_queue_makes_it_wait(
         ((".", "--format", "csv"), "is a folder"),
         (("a.bin",), "Cannot tell the format from the name a.bin: pass --format"),
         (("-", "--format", "text", "--partition-by", "x"), "has no field x"),
-        (("-", "--partition", "a", "--partition-by", "x"), "not both"),
-        (("-", "--format", "parquet"), "Parquet is read from a file"),
+        (("-", "--partition", "a", "--partition-by", "x"), "cannot be combined"),
+        (("-", "--format", "parquet"), "Parquet must be read"),
     ],
 )
 def test_mistakes_get_a_sentence(

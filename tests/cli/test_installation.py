@@ -157,7 +157,7 @@ def test_a_table_without_its_package_names_the_fix(plain: Installation, table: s
 
 
 def test_the_demo_ends_with_commands_that_fit_the_installation(plain: Installation) -> None:
-    assert ("make up", "the same system, for you to use") in next_steps()
+    assert ("make up", "start the same system for your own use") in next_steps()
     program = "from queenspark.cli.demo.next_steps import next_steps; print(next_steps())"
     printed = plain.call("python", "-c", program)
     assert "queenspark up" in printed

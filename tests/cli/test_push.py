@@ -45,7 +45,7 @@ def test_a_line_that_is_not_json_is_refused_with_its_number(queenspark: Command,
     result = queenspark("push", queue, stdin=b"1\n2\nthree\n4\n")
     assert result.code == 2
     assert "Line 3 is not JSON" in result.err
-    assert "The 2 before it were pushed" in result.err
+    assert "The 2 messages before it were pushed" in result.err
     assert popped(queenspark, queue) == [1, 2]
 
 
@@ -93,7 +93,7 @@ def test_headers_are_given_one_by_one(queenspark: Command, queue: str) -> None:
 def test_a_header_without_a_name_or_value_is_refused(queenspark: Command, queue: str, header: str) -> None:
     result = queenspark("push", queue, "1", "--header", header)
     assert (result.code, result.out) == (2, "")
-    assert f"--header is {header!r}: write NAME=VALUE." in result.err
+    assert f"--header {header!r} is invalid: use NAME=VALUE." in result.err
 
 
 def test_a_reserved_header_is_refused_with_the_fix(queenspark: Command, queue: str) -> None:

@@ -47,7 +47,7 @@ def test_applying_a_wrong_file_shows_the_error_and_changes_nothing(
     file.write_text(f"CREATE STREAM busy_{clicks} AS SELECT page FROM {clicks};\nSELECT page FROM {clicks}")
     result = queenspark("sql", "apply", str(file), "--yes")
     assert result.code == 1
-    assert "stands alone" in result.err
+    assert "only statement" in result.err
     assert f"2 | SELECT page FROM {clicks}" in result.err
     assert queenspark("jobs", "show", f"busy_{clicks}").code == 1
     file.write_text(f"SELECT page FROM {clicks}")
@@ -66,4 +66,4 @@ def test_apply_with_json_prints_the_results(queenspark: Command, clicks: str, tm
 def test_options_before_apply_are_not_ignored(queenspark: Command, tmp_path: Path) -> None:
     result = queenspark("sql", "--dry-run", "apply", str(tmp_path / "jobs.sql"))
     assert result.code == 2
-    assert "after `apply`" in result.err
+    assert "follow `apply`" in result.err

@@ -91,7 +91,7 @@ def test_a_stream_that_computes_is_defined(queenspark: Command, stream: StreamAp
     assert (shown["key"], shown["where"]) == (["data.user"], "data.amount > 0")
     assert shown["aggregates"] == {"total": "SUM(data.amount)", "n": "COUNT(*)"}
     result = queenspark("streams", "define", name, *options, "--aggregate", "total")
-    assert (result.code, "--aggregate is 'total'" in result.err) == (2, True)
+    assert (result.code, "--aggregate 'total' is invalid" in result.err) == (2, True)
     result = queenspark("streams", "define", name, *options, "--emit", "final")
     assert "emit must be changes" in result.err
 
@@ -159,7 +159,7 @@ def test_a_stream_is_explained_in_a_few_lines(queenspark: Command, stream: Strea
     first, second, reason, fix, *_ = queenspark("streams", "explain", stream.name).out.splitlines()
     assert first.startswith(f"The stream {stream.name}: ")
     assert second == "Next window: none open."
-    assert reason.startswith("1. No pipeline is leading since ")
+    assert reason.startswith("1. No pipeline has been leading since ")
     assert fix == "   Fix: start one with `queenspark pipeline`, or everything with `queenspark up`."
     answer = queenspark("streams", "explain", stream.name, "--json").json()
     assert answer["reasons"][0]["code"] == "no_pipeline"

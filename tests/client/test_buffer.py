@@ -108,7 +108,7 @@ def test_while_the_broker_is_away_the_buffer_fills_and_then_says_so(
     buffered = impatient.queue(queue).buffered()
     for number in range(10):
         buffered.push(number)
-    with pytest.raises(BufferFull, match="10 messages wait in the buffer"):
+    with pytest.raises(BufferFull, match="10 messages in the buffer"):
         buffered.push([10, 11])
     with pytest.raises(NotSent, match="10 messages in the buffer could not be sent: no broker") as not_sent:
         impatient.flush()

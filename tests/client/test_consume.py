@@ -80,9 +80,9 @@ def test_a_reason_that_is_no_unicode_is_kept_as_far_as_it_goes(queen: Queen, que
 
     queen.queue(queue).limit(1).consume(handler, on_event=lambda event: None)
     assert queen.queue(queue).dead_letters()[0].error_message == "FileNotFoundError: a\\udcff.txt"
-    with pytest.raises(InvalidValue, match="cannot be written"):
+    with pytest.raises(InvalidValue, match="cannot be serialized"):
         queen.queue(queue).pop(wait=SOON).nack("a\udcff.txt")
-    with pytest.raises(InvalidValue, match="cannot be written"):
+    with pytest.raises(InvalidValue, match="cannot be serialized"):
         queen.queue("a\udcff").pop()
 
 

@@ -97,7 +97,7 @@ def test_an_item_has_its_own_partition_transaction_id_and_trace_id(queen: Queen,
 def test_a_transaction_id_for_several_messages_is_refused(far: Queen, proxy: Proxy, queue: str) -> None:
     with pytest.raises(InvalidValue, match="transaction_id requires a single message, not 2"):
         far.queue(queue).push([1, 2], transaction_id="t")
-    with pytest.raises(InvalidValue, match="payload cannot be written as JSON"):
+    with pytest.raises(InvalidValue, match="payload cannot be serialized as JSON"):
         far.queue(queue).push(object())
     assert proxy.requests == []
 
@@ -246,7 +246,7 @@ def test_seek_moves_a_group(queen: Queen, queue: str) -> None:
     assert len(group.pop()) == 0
     group.partition("Default").seek("beginning")
     assert group.pop(wait=SOON).values("data") == [1, 2]
-    with pytest.raises(InvalidValue, match="needs a group"):
+    with pytest.raises(InvalidValue, match="requires a group"):
         queen.queue(queue).seek("end")
     with pytest.raises(InvalidValue, match="to is 'soon'"):
         group.seek("soon")
@@ -305,7 +305,7 @@ def test_headers_that_are_no_strings_are_named_and_nothing_is_sent(
     far: Queen, proxy: Proxy, queue: str
 ) -> None:
     wrong: Any = {"n": 1}
-    with pytest.raises(InvalidValue, match=r"^header 'n' is 1: headers are strings"):
+    with pytest.raises(InvalidValue, match=r"^header 'n' is 1: header values must be strings"):
         far.queue(queue).push("x", headers=wrong)
     assert proxy.requests == []
 

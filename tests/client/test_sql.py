@@ -101,7 +101,7 @@ def test_rows_of_a_select_come_one_by_one_in_pythons_types(queen: Queen, sql: Sq
         sql.emit(queue, '{"page": null, "at": null, "price": 7, "n": "Infinity"}')
         assert next(rows) == {"page": None, "at": None, "price": Decimal(7), "n": float("inf")}
     ended(sql)
-    with pytest.raises(QueenError, match="read already"):
+    with pytest.raises(QueenError, match="already read"):
         list(answer)
 
 

@@ -145,7 +145,7 @@ def test_a_window_is_acked_with_its_results(queen: Queen, stream: StreamApi, out
 def test_what_cannot_be_is_refused_before_anything_is_sent(far: Queen, proxy: Proxy) -> None:
     with pytest.raises(InvalidValue, match="transaction is empty"):
         far.transaction().commit()
-    with pytest.raises(InvalidValue, match="push needs a queue"):
+    with pytest.raises(InvalidValue, match="push requires a queue"):
         far.transaction().push(1)
     assert proxy.requests == []
 

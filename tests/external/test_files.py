@@ -429,7 +429,7 @@ def test_a_job_is_controlled_like_others(files: Files) -> None:
     assert [row["n"] for row in files.data("t")] == list(range(1, 11))
     files.run("drop source {s} cascade")
     assert files.name("t") not in files.wanted()
-    assert "no stream, source or queue" in files.refused("select n from {s}")
+    assert "there is no stream, source or queue" in files.refused("select n from {s}")
 
 
 def test_a_checkpoint_of_another_database_is_refused(files: Files) -> None:
@@ -467,7 +467,7 @@ def test_one_job_too_many_is_refused(files: Files, module_broker: StartBroker) -
         own.write("a.json", *clicks(3))
         create(own, query="select n from {s}")
         refused = own.refused("create stream {u} as select n from {s}")
-        assert "jobs over external sources and sinks are there already" in refused
+        assert "jobs over external sources and sinks already exist" in refused
         assert own.name("t") in refused
         assert "QUEENSPARK_EXTERNAL_JOBS" in own.refused("select n from {s}")
         own.run_job("t")  # a finished job blocks no others

@@ -220,7 +220,7 @@ def test_retention_waits_for_the_sink(files: Files) -> None:
             "create sink {o} from {s} with (connector = 'files', path = '{P}', mode = 'once')",
             "has no option mode",
         ),
-        ("create sink {o} from {x} with (connector = 'files', path = '{P}')", "no stream"),
+        ("create sink {o} from {x} with (connector = 'files', path = '{P}')", "there is no stream"),
         ("create sink {o} from {raw} with (connector = 'files', path = '{P}')", "columns of"),
         (
             "create sink {o} from {s} with (connector = 'files', path = '{P}', partition_by = 'kk')",
@@ -228,19 +228,19 @@ def test_retention_waits_for_the_sink(files: Files) -> None:
         ),
         (
             "create sink {o} from {s} with (connector = 'files', path = '{P}', partition_by = 'k, n, at')",
-            "names every column",
+            "contains every column",
         ),
         (
             "create sink {o} from {s} with (connector = 'files', path = '{P}', metadata = '_versoin')",
             "did you mean _version",
         ),
         ("create sink {o} from {s} with (connector = 'files', path = '{taken}')", "writes to"),
-        ("create sink {out} from {s} with (connector = 'files', path = '{P}')", "there is a job"),
+        ("create sink {out} from {s} with (connector = 'files', path = '{P}')", "already exists"),
         (
             "create sink {o} as select n from {s} with (connector = 'files', path = '{P}')",
-            "no source outside",
+            "not an external source",
         ),
-        ("create sink {o} from {src} with (connector = 'files', path = '{P}')", "is a source outside"),
+        ("create sink {o} from {src} with (connector = 'files', path = '{P}')", "is an external source"),
         ("select * from {out}", "is a sink"),
     ],
 )

@@ -101,7 +101,7 @@ def test_nothing_passes_the_condition(jobs: Jobs) -> None:
     jobs.drain()
     (reason,) = explain(jobs)["reasons"]
     assert reason["code"] == "no_records"
-    assert reason["text"].endswith("or do not pass the condition of its statement")
+    assert reason["text"].endswith("or do not match the condition of its statement")
 
 
 @pytest.mark.parametrize("more", ["", " WINDOW TUMBLING(1h) EMIT CHANGES"])

@@ -134,7 +134,7 @@ _REST = "null, null, null, 1)"
     ("text", "column", "message"),
     [
         ("orders values (1)", 28, "orders has 7 columns, and the row has 1"),
-        ("ordrs values (1)", 1, "no stream named ordrs; did you mean orders?"),
+        ("ordrs values (1)", 1, "there is no stream ordrs; did you mean orders?"),
         ("totals values (1)", 1, "totals is not declared over a queue; INSERT needs a declared stream"),
         (f"orders values ('x', '', 1, {_REST}", 28, "id is a BIGINT, found STRING; use CAST"),
         (f"orders values (1 / 0, '', 1, {_REST}", 28, "the value of id fails: division by zero"),

@@ -221,7 +221,7 @@ def test_no_record_has_come(stream: Stream) -> None:
     stream.read()
     reason = stream.first()
     assert (reason["code"], reason["text"]) == (
-        "no_records", f"no record has come: {stream.queue} has no messages",
+        "no_records", f"no record has arrived: {stream.queue} has no messages",
     )  # fmt: skip
     assert stream.explain()["next"] is None
 
@@ -262,7 +262,7 @@ def test_an_open_transaction_hides_messages(stream: Stream) -> None:
         stream.push(1, 2)
         eventually(lambda: stream.first()["code"] == "open_transaction")
         reason = stream.first()
-        assert f"nightly report (pid {pid}), idle in transaction, has held the log back" in reason["text"]
+        assert f"nightly report (pid {pid}), idle in transaction, has held back the horizon" in reason["text"]
         assert reason["text"].endswith(", and hides 2 messages that came since")
         assert f"pg_terminate_backend({pid})" in reason["fix"]
         assert at(reason["since"]) < datetime.now(UTC) - timedelta(seconds=1)
@@ -290,7 +290,7 @@ def test_safe_time_is_behind_without_a_holder(stream: Stream) -> None:
         connection.execute("LOCK TABLE queenspark.looks IN SHARE ROW EXCLUSIVE MODE")
         eventually(lambda: stream.first()["code"] == "safe_time")
         reason = stream.first()
-        assert "no open transaction that this broker can see" in reason["text"]
+        assert "no open transaction visible to this broker" in reason["text"]
 
 
 def test_a_due_window_is_sealed_with_the_next_batch(stream: Stream) -> None:

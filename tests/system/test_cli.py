@@ -31,7 +31,7 @@ def test_a_stream_from_its_definition_to_its_end(system: System, queenspark: Com
     assert queenspark("push", queue, '{"page": "/"}', "--partition", "anna").code == 0
     options = ["--source", queue, "--partitioned", "--tumbling", "1", "--grace", "0"]
     defined = queenspark("streams", "define", name, *options)
-    assert (defined.code, defined.err) == (0, f"The stream {name} is defined, version 1.\n")
+    assert (defined.code, defined.err) == (0, f"Defined the stream {name}, version 1.\n")
     windows = queenspark("windows", name, "--from-beginning", "--count", "1")
     assert (windows.code, " anna " in windows.out, ": 1 record" in windows.out) == (0, True, True)
 
@@ -52,7 +52,7 @@ def test_a_stream_from_its_definition_to_its_end(system: System, queenspark: Com
     assert queenspark("streams", "seek", name, "mail", "--to", "2020-01-01").code == 0
     assert shown()["groups"][0]["lag"] == 1
     again = queenspark("streams", "define", name, *options[:-4], "--count", "3")
-    assert again.err == f"The stream {name} is defined, version 2.\n"
+    assert again.err == f"Defined the stream {name}, version 2.\n"
     for _ in range(3):
         queenspark("push", queue, "1", "--partition", "bert")
     counted = queenspark("windows", name, "--from-beginning", "--count", "2", "--json").json_lines()

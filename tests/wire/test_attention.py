@@ -88,7 +88,7 @@ def test_secrets_are_not_among_the_settings(api: Api) -> None:
     assert settings["QUEENSPARK_DATABASE_URL"]["value"] == "set, not shown"
     assert settings["QUEENSPARK_POOL_SIZE"] == {
         "name": "QUEENSPARK_POOL_SIZE", "value": 16, "isDefault": True,
-        "about": "database connections of one broker",
+        "about": "maximum number of database connections per broker",
     }  # fmt: skip
     assert "AAAAAAAA" not in text
     assert "postgresql://" not in text

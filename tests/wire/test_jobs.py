@@ -43,7 +43,7 @@ def test_the_same_statement_again_changes_nothing(sql: Sql, orders: str, tag: st
 def test_without_or_replace_a_job_is_not_replaced(sql: Sql, orders: str, tag: str) -> None:
     sql(windowed(tag, orders))
     message, line, column = sql.refused("\n" + windowed(tag, orders).replace("OR REPLACE ", ""))
-    assert message == (f"there is a job j_{tag} already; use CREATE OR REPLACE STREAM, or DROP it first")
+    assert message == (f"the job j_{tag} already exists; use CREATE OR REPLACE STREAM, or DROP it first")
     assert (line, column) == (2, 1)
 
 
@@ -484,7 +484,7 @@ def test_a_schema_is_described(sql: Sql, orders: str, tag: str) -> None:
         "statement": f"CREATE STREAM s_{tag} (a INT, b ARRAY<STRING>) WITH (queue = '{orders}')",
         "details": {"kind": "schema", "rows": "append", "reads": [orders]},
     }
-    assert sql.refused(f"DESCRIBE no_{tag}")[0].startswith(f"no stream, source or queue named no_{tag}")
+    assert sql.refused(f"DESCRIBE no_{tag}")[0].startswith(f"there is no stream, source or queue no_{tag}")
 
 
 def plan(sql: Sql, statement: str) -> list[str]:

@@ -121,7 +121,7 @@ def test_its_queue_and_job_are_hidden_and_closed(sql: Sql, orders: str) -> None:
         assert sql.api.read("/api/v1/jobs", search=name)["total"] == 0
         assert sql.api.push_items([{"queue": queue, "payload": 1}]).status_code == 400
         assert name not in str(sql.one("SHOW STREAMS")) + str(sql.one("SHOW QUEUES"))
-        assert sql.refused(f"EXPLAIN SELECT * FROM `{queue}`")[0].startswith("no stream")
+        assert sql.refused(f"EXPLAIN SELECT * FROM `{queue}`")[0].startswith("there is no stream")
     wait_until(lambda: is_gone(sql, queue))
 
 

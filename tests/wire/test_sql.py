@@ -255,7 +255,7 @@ def test_an_empty_queue_needs_declared_columns(sql: Sql, tag: str) -> None:
 
 def test_a_misspelt_name_gets_a_hint(sql: Sql, orders: str, tag: str) -> None:
     message, line, column = sql.refused(f"CREATE STREAM j_{tag} AS SELECT country FROM {orders[:-1]}")
-    assert message == f"no stream, source or queue named {orders[:-1]}; did you mean {orders}?"
+    assert message == f"there is no stream, source or queue {orders[:-1]}; did you mean {orders}?"
     assert (line, column) == (1, len(f"CREATE STREAM j_{tag} AS SELECT country FROM o"))
 
 
@@ -264,7 +264,7 @@ def test_window_queues_cannot_be_read(sql: Sql, orders: str, tag: str) -> None:
         "/api/v1/stream/define", {"name": f"w_{tag}", "namespace": "n", "source_queue_names": [orders]}
     )
     message, _, _ = sql.refused(f"EXPLAIN SELECT * FROM `windows:n/w_{tag}`")
-    assert message.startswith(f"no stream, source or queue named windows:n/w_{tag}")
+    assert message.startswith(f"there is no stream, source or queue windows:n/w_{tag}")
 
 
 def test_a_schema_over_several_queues(sql: Sql, tag: str) -> None:
@@ -302,7 +302,7 @@ def test_a_schema_is_declared_once_and_may_be_replaced(sql: Sql, orders: str, ta
     text = f"CREATE STREAM s_{tag} (a INT) WITH (queue = '{orders}')"
     assert sql.one(text)["changed"]
     message, _, _ = sql.refused(text)
-    assert message == f"there is a stream s_{tag} already; use CREATE OR REPLACE STREAM, or DROP it first"
+    assert message == f"the stream s_{tag} already exists; use CREATE OR REPLACE STREAM, or DROP it first"
     again = text.replace("CREATE", "CREATE OR REPLACE")
     assert not sql.one(again)["changed"]
     assert sql.one(again.replace("a INT", "a BIGINT"))["changed"]
@@ -313,7 +313,7 @@ def test_a_schema_is_declared_once_and_may_be_replaced(sql: Sql, orders: str, ta
     )
     sql(f"CREATE STREAM j_{tag} AS SELECT country FROM {orders}")
     message, _, _ = sql.refused(f"CREATE OR REPLACE STREAM j_{tag} (a INT) WITH (queue = '{orders}')")
-    assert message == f"there is a job j_{tag} already; choose another name, or DROP it first"
+    assert message == f"the job j_{tag} already exists; choose another name, or DROP it first"
 
 
 def test_rows_of_a_job_have_its_columns_and_kind(sql: Sql, orders: str, tag: str) -> None:
@@ -363,7 +363,7 @@ def test_where_a_job_begins(sql: Sql, orders: str, tag: str) -> None:
     message, line, column = sql.refused(
         f"CREATE STREAM no_{tag} AS SELECT country FROM {orders} WITH (start = '2026-02-31')"
     )
-    assert message.startswith("start is '2026-02-31', which is no time")
+    assert message.startswith("start is '2026-02-31', which is not a time")
     assert (line, column) == (1, len(f"CREATE STREAM no_{tag} AS SELECT country FROM {orders} WITH (s"))
 
 

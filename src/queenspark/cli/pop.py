@@ -43,7 +43,10 @@ def pop(
         answer = broker.get(*path, query=query, patience=wait)
         messages: list[dict[str, Any]] = answer["messages"] if answer else []
         if not messages:
-            raise Failure(f"No message available in {queue}.", Exit.NOTHING)
+            raise Failure(
+                f"No message available in {queue}; `queenspark queues` lists the queues with their counts.",
+                Exit.NOTHING,
+            )
         print_messages(messages, as_json=as_json)
         if ack:
             _acknowledge(broker, messages, group)

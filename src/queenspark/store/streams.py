@@ -345,5 +345,5 @@ def check_sources(names: Sequence[str], found: Collection[str]) -> None:
     if missing := [name for name in dict.fromkeys(names) if name not in found]:
         raise Refused(
             f"source_queue_names: {', '.join(missing)} {'does' if len(missing) == 1 else 'do'} not exist;"
-            " a push or /api/v1/configure makes a queue"
+            " create it with a push or with /api/v1/configure"
         )

@@ -26,7 +26,7 @@ def of_pipeline(case: Case) -> Iterator[Reason]:
         elif since is None:
             text = "no pipeline is leading"
         else:
-            text = f"no pipeline is leading since {iso_time(since)}"
+            text = f"no pipeline has been leading since {iso_time(since)}"
             if (standing.now - since).total_seconds() < _TAKE_OVER_SECONDS:
                 text += "; a standby, if one is running, takes over within seconds"
             else:

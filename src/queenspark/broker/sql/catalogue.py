@@ -70,7 +70,7 @@ class BrokerCatalogue:
         names = () if found is None else found.queues or (own_name(name),)
         if found is None or not all(self._caller.may(right, each) for each in names):
             hint = did_you_mean(name, await self.all_names()) or "; SHOW STREAMS and SHOW QUEUES list them"
-            raise span.error(f"no stream, source or queue named {name}{hint}")
+            raise span.error(f"there is no stream, source or queue {name}{hint}")
         return found
 
     async def look_up(self, name: str, span: Span) -> Resolved | None:

@@ -100,6 +100,8 @@ def _print_live(lines: Lines, url: str) -> None:
                     count += len(rows)
                 _check(found[-1])
                 found = []
+            if not count and not hint.finished.is_set():
+                say(no_rows_hint(url))
     except KeyboardInterrupt:
         if sys.stderr.isatty():  # which has shown ^C
             say("")

@@ -71,7 +71,7 @@ class AsyncTransport:
             content = None if body is None else msgspec.json.encode(body)
             where = "/".join(quote(part, safe="") for part in (*base, *path))
         except (TypeError, ValueError) as error:
-            raise InvalidValue(f"the request cannot be written: {error}") from error
+            raise InvalidValue(f"the request cannot be serialized: {error}") from error
         parameters = {name: _text(value) for name, value in (query or {}).items() if value is not None}
         most = self.retries if retries is None else retries
         failures = 0

@@ -22,7 +22,7 @@ def plan_insert(statement: Insert, catalogue: Catalogue) -> tuple[Relation, list
     relation = catalogue.find(statement.name)
     if relation is None:
         hint = did_you_mean(statement.name, catalogue.names())
-        raise statement.span.error(f"no stream named {statement.name}{hint}")
+        raise statement.span.error(f"there is no stream {statement.name}{hint}")
     if relation.kind != "schema" or relation.columns is None:
         raise statement.span.error(
             f"{statement.name} is not declared over a queue; INSERT needs a declared stream"

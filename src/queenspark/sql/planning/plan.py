@@ -113,7 +113,7 @@ def plan_query(query: Select, catalogue: Catalogue) -> Plan:
     relation = catalogue.find(query.source)
     if relation is None:
         hint = did_you_mean(query.source, catalogue.names()) or "; SHOW STREAMS and SHOW QUEUES list them"
-        raise query.source_span.error(f"no stream, source or queue named {query.source}{hint}")
+        raise query.source_span.error(f"there is no stream, source or queue {query.source}{hint}")
     scope = RecordScope(relation, query.alias)
     query = _normal(query, scope)
     shape = Shape(query, relation, aggregate_calls(query))
