@@ -1,11 +1,15 @@
 """`python -m bench.files`: SQL over files beside hand-written queries of plain Spark, in one run.
 
-Run by `make bench`. Both read the same Parquet files and write Parquet; their answers are compared.
+Run by `make bench`. Both read the same Parquet files and write Parquet; their answers are compared. Rates are
+those after the first batch: before its end, either side starts processes and compiles for seconds.
 """
 
+import json
 import os
+import shutil
+import subprocess
+import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,12 +18,11 @@ from typing import Annotated, Any, NamedTuple
 import httpx2
 import polars as pl
 import typer
-from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from bench.cpu import SYSTEM, TICKS, USER, all_stats, tree_seconds
 from bench.machine import Machine, running_machine
+from bench.running import Run, watch
 from bench.sheet import Sheet
 from queenspark.pipeline import start_session
 from queenspark.pipeline.external.job_query import JobQuery
@@ -108,8 +111,8 @@ def sql(machine: Machine, statement: str) -> None:
     httpx2.post(f"{machine.url}/api/v1/sql", json={"sql": statement}, timeout=60.0).raise_for_status()
 
 
-def ours(machine: Machine, spark: SparkSession, work: Work, folder: Path, to: Path, epoch: int) -> float:
-    """Seconds that our query takes, from its start to its end."""
+def ours(machine: Machine, spark: SparkSession, work: Work, folder: Path, to: Path, epoch: int) -> Run:
+    """What our query takes."""
     sql(
         machine,
         "CREATE OR REPLACE SOURCE records (seq BIGINT, key STRING, at TIMESTAMP, value DOUBLE)"
@@ -122,31 +125,20 @@ def ours(machine: Machine, spark: SparkSession, work: Work, folder: Path, to: Pa
         job = JobQuery(
             machine.database_url, definition, checkpoints=str(to) + "-checkpoint", max_rows=BATCH_ROWS
         )
-        began = time.monotonic()
         query = job.start(spark, epoch)
-        while store.wanted_jobs():
-            if not query.isActive:
-                raise RuntimeError(str(query.exception()))
-            time.sleep(0.02)
-        seconds = time.monotonic() - began
+        run = watch(query, lambda: not store.wanted_jobs(), machine.postgres_pid)
     query.stop()
     job.close()
     sql(machine, "DROP SINK rows_out")
-    return seconds
+    return run
 
 
-def plain_spark(spark: SparkSession, plain: Plain, folder: Path, to: Path) -> float:
-    """Seconds that plain Spark takes. A last record far away closes all windows but its own."""
-    schema = "seq BIGINT, key STRING, at TIMESTAMP, value DOUBLE"
-    records = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
-    began = time.monotonic()
-    query = (
-        plain(records).writeStream.format("parquet").option("path", str(to))
-        .option("checkpointLocation", f"{to}-checkpoint").outputMode("append").trigger(availableNow=True)
-        .start()
-    )  # fmt: skip
-    query.awaitTermination()
-    return time.monotonic() - began
+def plain_spark(number: int, phases: list[tuple[Path, Path]]) -> Run:
+    """What plain Spark takes, in a process of its own."""
+    folders = [str(folder) for phase in phases for folder in phase]
+    script = [sys.executable, "-m", "bench.plain_files", str(number), *folders]
+    found = subprocess.run(script, check=True, stdout=subprocess.PIPE)
+    return Run(**json.loads(found.stdout.splitlines()[-1]))
 
 
 def answer(folder: Path) -> tuple[Any, ...]:
@@ -172,11 +164,13 @@ def expected(folder: Path) -> tuple[Any, ...]:
     return tuple(sums.row(0))
 
 
-def spent(machine: Machine) -> dict[str, float]:
-    """Processor seconds so far: of Java, of Spark's Python processes, and of PostgreSQL."""
-    java = SparkContext._gateway.proc.pid  # type: ignore[union-attr]
-    own = sum(int(all_stats()[java][field]) for field in (USER, SYSTEM)) / TICKS
-    return {"Java": own, "Python": tree_seconds(java) - own, "PostgreSQL": tree_seconds(machine.postgres_pid)}
+def _rates(records: int, run: Run) -> str:
+    """Million records a second after the first batch, with the start, and processor seconds a million."""
+    first = min(FILE_ROWS, records)
+    rest = records - first
+    cost = ", ".join(f"{part} {spent * 1e6 / max(rest, 1):.2f}" for part, spent in sorted(run.used.items()))
+    running = f"{rest / run.running / 1e6:.2f}" if rest else "?"
+    return f"{running} ({records / run.seconds / 1e6:.2f} with its start; {cost} s/M)"
 
 
 @contextmanager
@@ -201,28 +195,27 @@ def main(
     ):
         base = Path(name)
         spark = start_session(Settings(data_dir=base / "spark", spark_driver_memory="3g"))
-        for number, work in enumerate(each for each in WORKS if each.name.startswith(only)):
+        for number, work in enumerate(WORKS):
+            if not work.name.startswith(only):
+                continue
             own = base / str(number)
             for size, phase in ((min(WARM_UP, records), "warm"), (records, "full")):
                 data = own / phase / "data"
                 write(data, size, work.keys)
-                before = spent(machine)
-                seconds = ours(machine, spark, work, data, own / phase / "ours", epoch)
-                used = {part: after - before[part] for part, after in spent(machine).items()}
-                if work.plain is not None:
-                    plain_seconds = plain_spark(spark, work.plain, data, own / phase / "plain")
+                run = ours(machine, spark, work, data, own / phase / "ours", epoch)
             rows, counted, total = answer(own / "full" / "ours")
             if work.name.startswith(("W1", "W4", "W5")):
                 assert (counted, total) == expected(own / "full" / "data"), f"{work.name}: {counted} {total}"
             beside = "plain Spark cannot"
             if work.plain is not None:
+                phases = [(own / phase / "data", own / phase / "plain") for phase in ("warm", "full")]
+                plain = plain_spark(number, phases)
                 plain_rows = compare(own / "full" / "ours", own / "full" / "plain")
-                beside = f"plain Spark {records / plain_seconds / 1e6:.2f}, {plain_rows:,} rows"
-            cost = ", ".join(f"{part} {spent * 1e6 / records:.2f}" for part, spent in sorted(used.items()))
+                beside = f"plain Spark {_rates(records, plain)}, {plain_rows:,} rows"
             sheet.row(
-                f"{work.name}, {work.keys:,} keys, {rows:,} rows; CPU s/M: {cost}",
-                f"{records / seconds / 1e6:.2f}", beside, work.aim,
-            )  # fmt: skip
+                f"{work.name}, {work.keys:,} keys, {rows:,} rows", _rates(records, run), beside, work.aim
+            )
+            shutil.rmtree(own)
         spark.stop()
     sheet.show()
 

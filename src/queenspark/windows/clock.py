@@ -79,15 +79,19 @@ class EventClock:
         k = pl.col("k")
         rows = records if records["k"].is_sorted() else records.sort("k", maintain_order=True)
         rows = rows.join(among(self.table, records["k"]), on=KEY, how="left", maintain_order="left")
-        created = of_run(running_max(pl.col("created"), k).shift(1), k)
+        in_order = _in_order(rows)
+        created = _before("created", k, in_order=in_order)
         rows = rows.with_columns(silence=pl.col("created") - pl.max_horizontal("l", created))
         silent = (pl.col("silence") >= spec.idle).fill_null(False)
-        newest = pl.max_horizontal("m", of_run(running_max(pl.col("t"), k).shift(1), k))
-        mark = pl.max_horizontal(
-            pl.when(silent).then(self._by_silence(pl.col("created"), newest)), pl.col("t") - spec.grace_us
-        )
+        own = pl.col("t") - spec.grace_us
+        if in_order and not rows.select(silent.any()).item():
+            marks = own
+        else:
+            newest = pl.max_horizontal("m", _before("t", k, in_order=in_order))
+            by_silence = pl.when(silent).then(self._by_silence(pl.col("created"), newest))
+            marks = of_run(running_max(pl.max_horizontal(by_silence, own), k), k)
         return rows.with_columns(
-            closed=pl.max_horizontal("c", of_run(running_max(mark, k), k)),
+            closed=pl.max_horizontal("c", marks),
             forget=(pl.col("silence") >= spec.keep).fill_null(False),
         ).drop("m", "l", "c")
 
@@ -162,6 +166,19 @@ class EventClock:
     def forget(self, keys: pl.DataFrame) -> None:
         """Expire these keys."""
         self.table = self.table.join(keys, on=KEY, how="anti")
+
+
+def _in_order(rows: pl.DataFrame) -> bool:
+    """Whether times only rise in the run of each key: then the largest so far is the last one."""
+    falls = pl.any_horizontal(pl.col(name) < pl.col(name).shift(1) for name in ("created", "t"))
+    return not rows.select(((pl.col("k") == pl.col("k").shift(1)) & falls).any()).item()
+
+
+def _before(column: str, k: pl.Expr, *, in_order: bool) -> pl.Expr:
+    """The largest value of the records before in the run of a key; null for the first."""
+    if in_order:
+        return pl.when(k == k.shift(1)).then(pl.col(column).shift(1))
+    return of_run(running_max(pl.col(column), k).shift(1), k)
 
 
 def _matching(table: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
