@@ -30,6 +30,8 @@ RETENTION_SECONDS = 120
 SAMPLE_SECONDS = 10.0
 TELL_SECONDS = 60.0
 END_MINUTES = 10.0
+WARM_UP = 24.0
+"""Seconds for each minute that is compared: with ten of them, until retention has begun to delete."""
 BATCH = 100
 KEYS = 200
 GRACE_MS = 500
@@ -57,7 +59,6 @@ class Times:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seconds: dict[str, list[float]] = defaultdict(list)
-        self.count = 0
 
     def add(self, kind: str, *seconds: float) -> None:
         """Note them."""
@@ -304,8 +305,8 @@ def sample(
 
 
 def compare(samples: Samples, minutes: float) -> None:
-    """Print the median of each figure in the first minutes, after a warm-up of a sixth, and in the last."""
-    first = samples[0]["seconds"] + minutes * 10
+    """Print the median of each figure in the first minutes, after a warm-up, and in the last."""
+    first = samples[0]["seconds"] + minutes * WARM_UP
     early = [each for each in samples if first <= each["seconds"] < first + minutes * 60]
     late = [each for each in samples if each["seconds"] > samples[-1]["seconds"] - minutes * 60]
     tell(f"median of the first {minutes:g} minutes, of the last, and the ratio:")
