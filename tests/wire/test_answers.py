@@ -236,7 +236,7 @@ def jobs(api: Api) -> None:
         "INSERT INTO queenspark.job_runs (stream_id, version, report, finished_at) VALUES (%s, 1, %s, now())",
         sql.stream("of_files")[0],
         '{"files": 1, "bytes": 2, "filesLeft": 3, "bytesLeft": 4,'
-        ' "partitions": 5, "lagRecords": 6, "position": "7.8"}',
+        ' "partitions": 5, "lagRecords": 6, "position": "7.8", "unreadSince": "2026-01-31T12:00:00+00:00"}',
     )
     assert api.read("/api/v1/jobs/of_files")["run"]["files"] == 1
     api.read("/api/v1/jobs")

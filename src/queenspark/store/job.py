@@ -103,5 +103,5 @@ def error_of(trouble: dict[str, Any] | None) -> str | None:
         return None
     if trouble["gone"]:
         names = ", ".join(trouble["gone"])
-        return f"the source {names} is gone: its queue was deleted"
+        return f"the source {names} does not exist: its queue was deleted"
     return str(trouble["error"])
