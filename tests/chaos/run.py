@@ -26,7 +26,7 @@ from tests.system.system import System
 from tests.wire.api import Api
 
 START_SECONDS = 180.0
-SETTLE_SECONDS = 600.0
+SETTLE_SECONDS = 900.0
 PROGRESS_SECONDS = 60.0
 MESSAGES_OF_A_KEY = 200
 Log = Callable[[str], None]
