@@ -172,6 +172,8 @@ class AsyncCrew(Generic[D]):
         #: Runs waiting for a worker, with their arrival time.
         self._shelf: deque[tuple[Run[D], float]] = deque()
         self._busy = 0
+        #: Runs that waited too long for a worker and are being released.
+        self._releasing = 0
         self._fetcher_waits = False
         self._fetched_all = False
         #: Handled deliveries with acks in flight.
@@ -231,7 +233,7 @@ class AsyncCrew(Generic[D]):
                     break
                 if claimed:
                     await self._fetch(wanted, claimed)
-                elif self._shelf or self._busy:  # released deliveries may make room within the limit
+                elif self._shelf or self._busy or self._releasing:  # released deliveries may make room within the limit
                     await self._wait_for_room(_CHECK_SECONDS)
                 else:
                     break
@@ -318,6 +320,7 @@ class AsyncCrew(Generic[D]):
                 while self._shelf and self._shelf[0][1] + _PATIENCE_SECONDS <= now:
                     late.append(self._shelf.popleft()[0])
                 if late:
+                    self._releasing = len(late)
                     self._pace = max(self._pace or 0.0, _PATIENCE_SECONDS)
                 elif self._fetched_all and not self._shelf:
                     return
@@ -326,6 +329,8 @@ class AsyncCrew(Generic[D]):
                     await self._news.wait(due)
             for run in late:
                 await self._give_back(run)
+            async with self._news:
+                self._releasing = 0
 
     async def _give_back(self, run: Run[D]) -> None:
         """Release deliveries for immediate redelivery to any consumer; not counted as a failure."""

@@ -173,6 +173,8 @@ class Crew(Generic[D]):
         #: Runs waiting for a worker, with their arrival time.
         self._shelf: deque[tuple[Run[D], float]] = deque()
         self._busy = 0
+        #: Runs that waited too long for a worker and are being released.
+        self._releasing = 0
         self._fetcher_waits = False
         self._fetched_all = False
         #: Handled deliveries with acks in flight.
@@ -232,7 +234,9 @@ class Crew(Generic[D]):
                     break
                 if claimed:
                     self._fetch(wanted, claimed)
-                elif self._shelf or self._busy:  # released deliveries may make room within the limit
+                elif (
+                    self._shelf or self._busy or self._releasing
+                ):  # released deliveries may make room within the limit
                     self._wait_for_room(_CHECK_SECONDS)
                 else:
                     break
@@ -319,6 +323,7 @@ class Crew(Generic[D]):
                 while self._shelf and self._shelf[0][1] + _PATIENCE_SECONDS <= now:
                     late.append(self._shelf.popleft()[0])
                 if late:
+                    self._releasing = len(late)
                     self._pace = max(self._pace or 0.0, _PATIENCE_SECONDS)
                 elif self._fetched_all and not self._shelf:
                     return
@@ -327,6 +332,8 @@ class Crew(Generic[D]):
                     self._news.wait(due)
             for run in late:
                 self._give_back(run)
+            with self._news:
+                self._releasing = 0
 
     def _give_back(self, run: Run[D]) -> None:
         """Release deliveries for immediate redelivery to any consumer; not counted as a failure."""
