@@ -225,7 +225,7 @@ def test_without_a_pipeline_the_hint_says_so(sql: Sql, shared_broker: Broker) ->
     sql.run(lead)
     eventually(lambda: "no record matches, or no window" in no_rows_hint(shared_broker.url))
     sql.run(report)
-    eventually(lambda: no_rows_hint(shared_broker.url).endswith("is restarted: full"))
+    eventually(lambda: no_rows_hint(shared_broker.url).endswith("fails and restarts: full"))
     sql.run("DELETE FROM queenspark.pipeline_stats")
     sql.run("UPDATE queenspark.pipeline SET holder = NULL, expires_at = NULL")
     assert "the pipeline is starting or not running" in no_rows_hint(f"http://127.0.0.1:{free_port()}")

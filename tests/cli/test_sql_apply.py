@@ -22,7 +22,7 @@ def test_a_file_is_applied_after_its_difference_was_shown(
         f"create    {job}",
         f"          CREATE STREAM {job} AS SELECT page FROM {clicks}",
     ]
-    assert "Apply 1 change? Say --yes" in refused.err
+    assert "Apply 1 change? Pass --yes" in refused.err
     assert "Nothing was changed" in queenspark("sql", "apply", str(file), "--dry-run").err
     assert queenspark("jobs", "show", job).code == 1
     assert "Applied 1 change." in queenspark("sql", "apply", str(file), "--yes").err

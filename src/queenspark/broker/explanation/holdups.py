@@ -111,7 +111,7 @@ def open_transaction(case: Case, holder: dict[str, Any]) -> Reason:
     seconds = float(holder["seconds"] or 0.0)
     who = f"{holder['application'] or 'a session without an application name'} (pid {holder['pid']})"
     text = (
-        f"an open transaction of {who}, {holder['state'] or 'state unknown'}, has held the log back "
+        f"an open transaction of {who}, {holder['state'] or 'state unknown'}, has held back the horizon "
         f"for {seconds:.0f} s"
     )
     hidden = sum(source.hidden for source in case.standing.sources)
