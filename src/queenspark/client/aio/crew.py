@@ -233,9 +233,8 @@ class AsyncCrew(Generic[D]):
                     break
                 if claimed:
                     await self._fetch(wanted, claimed)
-                elif (
-                    self._shelf or self._busy or self._releasing
-                ):  # released deliveries may make room within the limit
+                elif self._shelf or self._busy or self._releasing:
+                    # Released deliveries may make room within the limit.
                     await self._wait_for_room(_CHECK_SECONDS)
                 else:
                     break

@@ -234,9 +234,8 @@ class Crew(Generic[D]):
                     break
                 if claimed:
                     self._fetch(wanted, claimed)
-                elif (
-                    self._shelf or self._busy or self._releasing
-                ):  # released deliveries may make room within the limit
+                elif self._shelf or self._busy or self._releasing:
+                    # Released deliveries may make room within the limit.
                     self._wait_for_room(_CHECK_SECONDS)
                 else:
                     break
