@@ -278,7 +278,7 @@ def test_bad_lines_are_dead_records_with_their_position(files: Files) -> None:
     reasons = sorted(dead["reason"] for dead in files.dead("t"))
     second = len(path.read_bytes().splitlines(keepends=True)[0])
     assert len(reasons) == 3
-    assert any(f"{path} at byte {second}: no JSON object" in reason for reason in reasons)
+    assert any(f"{path} at byte {second}: not a JSON object" in reason for reason in reasons)
     assert any('n is "x", not a BIGINT; it would fit STRING' in reason for reason in reasons)
     assert files.job("t")["dead"] == 3
 
@@ -320,7 +320,7 @@ def test_truncated_files_give_their_complete_lines_and_a_dead_record(files: File
     create(files, query="select n from {s}")
     files.run_job("t", max_bytes=10**6, max_rows=10**6)
     assert 5_000 < len(files.data("t")) < 15_000
-    assert any("the file ends before its end" in dead["reason"] for dead in files.dead("t"))
+    assert any("the file is truncated" in dead["reason"] for dead in files.dead("t"))
     assert files.job("t")["state"] == "finished"
 
 
@@ -331,7 +331,7 @@ def test_a_cut_off_parquet_file_is_one_dead_record(files: Files) -> None:
     create(files, format="parquet", query="select n from {s}")
     files.run_job("t")
     assert len(files.data("t")) == 100
-    assert ["no Parquet file" in dead["reason"] for dead in files.dead("t")] == [True]
+    assert ["not a Parquet file" in dead["reason"] for dead in files.dead("t")] == [True]
 
 
 def test_a_file_that_was_changed_stops_the_job(files: Files) -> None:
@@ -340,10 +340,10 @@ def test_a_file_that_was_changed_stops_the_job(files: Files) -> None:
     query = files.query("t", max_rows=100)
     assert query.batch()
     files.write("a.json", *clicks(10))
-    with pytest.raises(ReadFailed, match=r"was changed after it was found.*put the old one back"):
+    with pytest.raises(ReadFailed, match=r"was modified after it was listed.*restore the old one"):
         query.drain()
     path.unlink()
-    with pytest.raises(ReadFailed, match="is gone before it was read"):
+    with pytest.raises(ReadFailed, match="was deleted before it was read"):
         query.drain()
     query.close()
 
@@ -383,7 +383,7 @@ def test_columns_are_sampled_when_none_are_declared(files: Files) -> None:
     ("columns", "options", "error"),
     [
         ("", {}, "has no files yet"),
-        ("n bigint", {"path": "relative"}, "give an absolute path"),
+        ("n bigint", {"path": "relative"}, "use an absolute path"),
         ("n bigint", {"path": "/no/such/folder"}, "does not exist; create the folder first"),
         ("n bigint", {"format": "text"}, "text has one column"),
         ("n bigint", {"mode": "twice"}, "one of 'stream', 'once'"),

@@ -73,7 +73,7 @@ def test_what_does_not_fit_is_a_dead_record(files: Files) -> None:
     reasons = sorted(dead["reason"] for dead in files.dead("out"))
     assert len(reasons) == 2
     assert any('n is "x", not a BIGINT' in reason for reason in reasons)
-    assert any("no JSON object" in reason for reason in reasons)
+    assert any("not a JSON object" in reason for reason in reasons)
     assert files.job("out")["dead"] == 2
 
 
@@ -210,8 +210,8 @@ def test_retention_waits_for_the_sink(files: Files) -> None:
 @pytest.mark.parametrize(
     ("statement", "says"),
     [
-        ("create sink {o} from {s} with (connector = 'files', path = 'out')", "give an absolute path"),
-        ("create sink {o} from {s} with (connector = 'files', path = '/proc/out')", "cannot be written to"),
+        ("create sink {o} from {s} with (connector = 'files', path = 'out')", "use an absolute path"),
+        ("create sink {o} from {s} with (connector = 'files', path = '/proc/out')", "is not writable"),
         (
             "create sink {o} from {s} with (connector = 'files', path = '{P}', format = 'xml')",
             "must be one of",
@@ -278,4 +278,4 @@ def test_a_folder_with_files_of_another_sink_is_refused(files: Files, tmp_path: 
     (tmp_path / "old" / "v1" / "_spark_metadata").mkdir(parents=True)
     path = tmp_path / "old"
     refused = files.refused(f"create sink {{o}} from {{s}} with (connector = 'files', path = '{path}')")
-    assert "has the files of another sink" in refused
+    assert "contains files of another sink" in refused

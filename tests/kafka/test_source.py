@@ -81,9 +81,9 @@ def test_records_that_cannot_be_read_are_dead_and_say_where_they_are(topics: Top
     reasons = sorted(row["reason"] for row in topics.dead("o"))
     assert len(reasons) == 4
     assert 'n is "x", not a BIGINT; it would fit STRING' in reasons[0]
-    assert reasons[1].startswith("partition 0, offset 1: no JSON object")
+    assert reasons[1].startswith("partition 0, offset 1: not a JSON object")
     assert reasons[2] == "partition 0, offset 2: the value is not UTF-8; read the topic with format = 'raw'"
-    assert reasons[3].startswith("partition 0, offset 3: no JSON object")
+    assert reasons[3].startswith("partition 0, offset 3: not a JSON object")
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_records_that_retention_removed_are_said(real_topics: Topics) -> None:
     (dead,) = topics.dead("o")
     assert (
         dead["reason"]
-        == "partition 0, offsets 3 to 6: removed by the topic's retention before the job had read them"
+        == "partition 0, offsets 3 to 6: removed by the topic's retention before the job read them"
     )
 
 
@@ -284,7 +284,7 @@ def test_a_topic_that_was_deleted_fails_its_job(
     with pytest.raises(ReadFailed) as caught:
         wait_until(lambda: query.drain() > 0)
     query.close()
-    wanted = "was deleted and created again" if again else "is gone"
+    wanted = "was deleted and recreated" if again else "no longer exists"
     assert wanted in str(caught.value)
     assert name in str(caught.value)
 

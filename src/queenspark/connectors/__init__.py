@@ -1,1 +1,1 @@
-"""External data that jobs read and write: files and Kafka. Without Spark: brokers check sources, too."""
+"""Connectors for external data: files and Kafka. Free of Spark, because brokers use them to check sources."""

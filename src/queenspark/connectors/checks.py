@@ -1,4 +1,4 @@
-"""What CREATE SOURCE and CREATE SINK check outside: what is there, and which columns a source has."""
+"""The external checks of CREATE SOURCE and CREATE SINK: existence, access, and the columns of a source."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Columns = tuple[tuple[str, str], ...]
 
 
 class Unreachable(Exception):
-    """A source or sink outside cannot be used: the problem, then the fix."""
+    """An external source or sink cannot be used. The message states the problem, then the fix."""
 
 
 def check_source(connector: str, options: dict[str, str], columns: Columns) -> Columns:
-    """The columns of a source: the declared ones, or those that a sample shows. Raises Unreachable.
+    """Return the columns of a source: the declared ones, or those inferred from a sample. Raises Unreachable.
 
-    The module of a connector has a function `check_source(options, columns)`. It may take seconds: brokers
-    call it in a thread.
+    Each connector's module has a function `check_source(options, columns)`. It may take seconds: brokers call
+    it in a thread.
     """
     module: Any = import_module(_MODULES[connector], __package__)
     found: Columns = module.check_source(options, columns)
@@ -27,10 +27,9 @@ def check_source(connector: str, options: dict[str, str], columns: Columns) -> C
 
 
 def check_sink(connector: str, options: dict[str, str]) -> None:
-    """Check that a sink can be written to. Raises Unreachable.
+    """Check that a sink is writable. Raises Unreachable.
 
-    The module of a connector has a function `check_sink(options)`; of files, `path` is the folder of the
-    version.
+    Each connector's module has a function `check_sink(options)`. For files, `path` is the version's folder.
     """
     module: Any = import_module(_SINKS[connector], __package__)
     module.check_sink(options)

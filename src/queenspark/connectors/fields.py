@@ -1,7 +1,7 @@
-"""Fields of records, out of what a format gives: for each field a column of values and one of errors.
+"""Extracts the fields of records from a format: a column of values and a column of errors for each field.
 
-A value that does not fit its type makes the record dead when somebody needs it, with the type that would fit
-in the reason: the same for every connector, and for messages of queues.
+A record whose value does not fit its type is dead if the query uses that field; the reason names the type
+that would fit. The rule is the same for all connectors and for messages of queues.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class JsonFields:
         self._object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
     def columns(self, texts: pl.Series) -> tuple[pl.DataFrame, dict[int, str]]:
-        """Values and errors, and why some texts are no JSON objects, by their numbers."""
+        """Return values and errors, and the reasons why texts are not JSON objects, by row number."""
         found, unusual = self._decoder.columns_and_unusual(texts)
         reasons: dict[int, str] = {}
         for number in unusual:
@@ -36,12 +36,12 @@ class JsonFields:
             try:
                 self._object(text)
             except (msgspec.MsgspecError, UnicodeError) as error:
-                reasons[number] = f"no JSON object: {error}: {text[:_SHOWN].rstrip()}"
+                reasons[number] = f"not a JSON object: {error}: {text[:_SHOWN].rstrip()}"
         return found, reasons
 
 
 class ColumnFields:
-    """Fields of tables, whose columns have types of their own or are text."""
+    """Fields of tables, with typed or text columns."""
 
     def __init__(self, fields: Sequence[Field]) -> None:
         self._fields = list(dict.fromkeys(fields))
@@ -55,11 +55,11 @@ class ColumnFields:
 
     @property
     def names(self) -> list[str]:
-        """The columns that are needed."""
+        """The required columns."""
         return list(dict.fromkeys(str(field.steps[0]) for field in self._fields))
 
     def columns(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Values and errors. A column that is not there is NULL."""
+        """Return values and errors. Missing columns are NULL."""
         found: list[pl.Series] = []
         for name, decoder in self._below.items():
             texts = _json_text(table[name]) if name in table.columns else _nothing(name, table.height)
@@ -100,7 +100,7 @@ def _converted(field: Field, table: pl.DataFrame) -> list[pl.Series]:
 
 
 def _cast(raw: pl.Expr, dtype: pl.DataType, kind: SqlType) -> pl.Expr:
-    """A column in another type; NULL where it does not fit."""
+    """Cast a column to another type; values that do not fit become NULL."""
     if kind == JSON or kind.is_text:
         return _as_text(raw, dtype)
     if dtype == pl.String:
@@ -127,7 +127,7 @@ def _of_text(raw: pl.Expr, kind: SqlType) -> pl.Expr:
     found = raw.str.strip_chars().cast(kind.column, strict=False)
     if not kind.is_decimal:
         return found
-    # A value with more digits than the type would be rounded.
+    # The cast would round values with more digits than the type allows.
     digits = (
         raw.str.strip_chars().str.strip_chars_end("0").str.extract(r"\.(\d+)$").str.len_chars().fill_null(0)
     )
@@ -150,7 +150,7 @@ def _as_text(raw: pl.Expr, dtype: pl.DataType) -> pl.Expr:
 
 
 def _json_text(raw: pl.Series) -> pl.Series:
-    """A column as JSON text, as it is when it is text already."""
+    """Return a column as JSON text; a text column is returned unchanged."""
     if raw.dtype == pl.String:
         return raw
     if isinstance(raw.dtype, pl.Struct):

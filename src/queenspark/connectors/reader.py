@@ -1,10 +1,10 @@
-"""The face of a source outside, whatever connector it has.
+"""The interface of external sources, common to all connectors.
 
-A job over such a source has a Spark query of its own (`pipeline/external`), which asks a reader for the next
-position, divides what lies between two positions into splits, and reads the splits in its tasks. A reader
-is pickled into these tasks: it connects when it is first used, and keeps no state that a position does not
-have. The same two positions give the same splits, and the same split the same rows, whenever they are asked
-for: a batch that is run again after a crash gives what it gave before.
+A job over an external source has its own Spark query (`pipeline/external`). The query asks the reader for the
+next position, divides the range between two positions into splits, and reads the splits in tasks. Readers are
+pickled into these tasks, so they connect lazily and keep no state beyond the position. Splits and rows are
+deterministic: the same positions give the same splits, and the same split gives the same rows, so a batch
+that is replayed after a crash gives the same result.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from typing import Any, NamedTuple, Protocol
 import polars as pl
 
 Position = Any
-"""How far a source was read: JSON, small, written into Spark's checkpoint. Keys in a fixed order."""
+"""A position in a source: small JSON for Spark's checkpoint, with its keys in a fixed order."""
 
 Split = Any
-"""What one task reads: JSON, or whatever can be pickled."""
+"""The input of one task: JSON or any picklable value."""
 
-#: Columns of every frame of `Read.records`, beside two for each wanted field (see `fields.py`). The pair
-#: (txid, id) is the record's position: unique in the source, rising in each shard (for files: number of the
-#: file and byte or row; for Kafka: partition and offset). `partition` is the partition of rows without a key.
+#: Columns of every frame of `Read.records`, in addition to two for each requested field (see `fields.py`).
+#: The pair (txid, id) is the record's position: unique in the source and increasing within a shard (files:
+#: file number and byte or row; Kafka: partition and offset). Rows without a key go to `partition`.
 RECORD = {"txid": pl.Int64, "id": pl.Int64, "partition": pl.String}
-#: Optional: when the record was pushed, in microseconds. Without it, the clock of the job stands for it.
+#: Optional: the time at which the record was pushed, in microseconds. The default is the job's clock.
 CREATED = {"created_us": pl.Int64}
-#: Records that could not be read at all: where they are, and why, for people.
+#: Unreadable records: their position, and a reason for humans.
 DEAD = {**RECORD, "reason": pl.String}
 
 
 class Limits(NamedTuple):
-    """How much a batch may have."""
+    """The maximum size of a batch."""
 
     rows: int
     bytes: int
 
 
 class Next(NamedTuple):
-    """How far the next batch reads."""
+    """The end of the next batch."""
 
     position: Position
-    #: Whether more is known to be there after it: the clock of a job stands still while it catches up.
+    #: Whether a backlog is known to remain after it. The job's clock stands still while it catches up.
     has_more: bool
-    #: The clock of the source at this position, in microseconds, when it has one (Kafka); None: the job's.
+    #: The source's own clock at this position, in microseconds (Kafka); None to use the job's clock.
     tick: int | None = None
 
 
 class Read(NamedTuple):
-    """A part of a split, small enough for memory."""
+    """A part of a split that fits in memory."""
 
     records: pl.DataFrame
     dead: pl.DataFrame
@@ -56,33 +56,33 @@ class Read(NamedTuple):
 
 
 class ReadFailed(Exception):
-    """The source cannot be read on: the problem, then the fix. The job fails, and tries again later."""
+    """The source cannot be read any further: the problem, then the fix. The job fails and is retried."""
 
 
 class Reader(Protocol):
     """Reads a source for one version of a job.
 
-    It is made by `readers.reader_of` with the source's options, the fields that the job reads, the job's
-    `start`, and the ledger that keeps what positions only refer to.
+    Created by `readers.reader_of` from the source's options, the fields that the job reads, the job's
+    `start`, and the ledger of data that positions refer to.
     """
 
-    #: Whether the source ends: after the last position comes the end, and every open window is given out.
+    #: Whether the source is finite. After its last position, all open windows are emitted.
     is_bounded: bool
 
     def start(self) -> Position:
-        """The position before the first record, when the job begins; in the driver, once for a checkpoint."""
+        """Return the position before the job's first record. Called in the driver, once per checkpoint."""
 
     def next(self, position: Position, limits: Limits) -> Next | None:
-        """How far to read after a position; None when there is nothing. In the driver; it does not wait."""
+        """Return the end of the next batch, or None without new data. Runs in the driver; does not block."""
 
     def splits(self, start: Position, end: Position) -> Sequence[Split]:
-        """What lies between two positions, divided for the tasks; in the driver."""
+        """Divide the range between two positions into splits for the tasks. Runs in the driver."""
 
     def read(self, split: Split) -> Iterator[Read]:
-        """The records of a split, in the order of their positions; in a task. Raises ReadFailed."""
+        """Yield the records of a split in the order of their positions. Runs in a task. Raises ReadFailed."""
 
     def report(self, position: Position) -> dict[str, Any]:
-        """For people, at a position: what was read and what is left, such as files, bytes, lagRecords."""
+        """Return the progress at a position for humans: files, bytes, lagRecords and the like."""
 
     def close(self) -> None:
         """Disconnect."""

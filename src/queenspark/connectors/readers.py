@@ -1,4 +1,4 @@
-"""The reader of a source, by its connector."""
+"""Selects the reader of a source by its connector."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MODULES = {
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """A source as one version of a job reads it; JSON, so that it can travel as an option of Spark."""
+    """A source as read by one version of a job. Serialized to JSON as a Spark option."""
 
-    #: The job, its version, and the epoch of the pipeline: notes are kept for them (see store/job_files.py).
+    #: Job, version and pipeline epoch identify the job's list of files (see store/job_files.py).
     url: str
     stream: int
     version: int
@@ -29,17 +29,17 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     connector: str
     options: dict[str, str]
-    #: Declared columns with their types, as SQL writes them.
+    #: Declared columns with their SQL types.
     columns: tuple[tuple[str, str], ...]
-    #: earliest, latest or an ISO time.
+    #: `earliest`, `latest` or an ISO 8601 time.
     start: str = "earliest"
 
 
 def reader_of(source: Source, fields: Sequence[Field], pseudo: Sequence[str] = ()) -> Reader:
-    """The reader of a source that gives these fields of its records, and the pseudo-columns that it has.
+    """Return a reader that decodes these fields and pseudo-columns.
 
-    The module of a connector has a function `open_reader(source, fields, pseudo)`; what it needs is imported
-    only when a job reads such a source.
+    Each connector's module has a function `open_reader(source, fields, pseudo)`. The module and its
+    dependencies are imported only when a job uses the connector.
     """
     module: Any = import_module(_MODULES[source.connector], __package__)
     opened: Callable[[Source, Sequence[Field], Sequence[str]], Reader] = module.open_reader

@@ -1,1 +1,1 @@
-"""The connector `files`: JSON lines, CSV, Parquet and text, on this machine or wherever pyarrow reaches."""
+"""The connector `files`: JSON lines, CSV, Parquet and text, on any file system that pyarrow supports."""

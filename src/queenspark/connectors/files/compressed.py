@@ -1,4 +1,4 @@
-"""Compressed text as a stream that can be read from any place on, as long as that is not far back."""
+"""Random access to compressed text; seeking far back restarts decompression."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from typing import Any
 import pyarrow as pa
 
 _SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
-_KEPT = 8 * 1024 * 1024  # of what was read last
-_STEP = 64 * 1024  # of a file that was cut off, no more than this is lost before its end
+_KEPT = 8 * 1024 * 1024  # bytes kept behind the read position
+_STEP = 64 * 1024  # at most this much is lost before the end of a truncated file
 
 
 def codec_of(path: str) -> str | None:
-    """How a file is compressed, by the end of its name."""
+    """Return the compression codec of a file by its suffix, or None."""
     return next((codec for suffix, codec in _SUFFIXES.items() if path.endswith(suffix)), None)
 
 
 class Compressed:
-    """A compressed file. To go back it begins at the start again."""
+    """A compressed file. Seeking back beyond the buffer decompresses it from the start."""
 
     def __init__(self, opened: Any, codec: str) -> None:
-        """`opened` opens the file; it is called again to go back."""
+        """`opened` opens the file; it is called again on every restart."""
         self._open = opened
         self._codec = codec
         self._begin()
 
     def _begin(self) -> None:
         self._stream = pa.CompressedInputStream(self._open(), self._codec)
-        self._at = 0  # of the end of what is kept
+        self._at = 0  # the offset of the end of the buffer
         self._kept = bytearray()
-        #: Why the file ends before its end.
+        #: The error with which a truncated file ends.
         self.fault: str | None = None
         self.is_over = False
 
     def read_at(self, size: int, offset: int) -> bytes:
-        """So many bytes from a place on; fewer only at the end."""
+        """Return `size` bytes at an offset; fewer only at the end."""
         if offset < self._at - len(self._kept):
             self._begin()
         while self._at < offset + size and not self.is_over:
@@ -49,11 +49,11 @@ class Compressed:
 
     @property
     def size(self) -> int | None:
-        """How many bytes there are; None as long as the end was not read."""
+        """The uncompressed size, or None until the end has been read."""
         return self._at if self.is_over else None
 
     def whole(self) -> int:
-        """How many bytes there are; all of it is read for that."""
+        """Return the uncompressed size; reads the whole file."""
         while not self.is_over:
             self.read_at(_STEP, self._at)
         return self._at

@@ -1,4 +1,4 @@
-"""The options of a source of files."""
+"""The options of a file source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"
 
 
 class FileOptions(msgspec.Struct, frozen=True):
-    """As the statement gives them; see docs/files.md."""
+    """Options as given in the statement; see docs/files.md."""
 
     path: str
     format: Literal["json", "csv", "parquet", "text"] = "json"
@@ -21,7 +21,7 @@ class FileOptions(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, options: dict[str, str]) -> FileOptions:
-        """The options of a statement. Without a format, the end of the path tells it."""
+        """Parse the options of a statement. The default format follows from the path's suffix."""
         return msgspec.convert({"format": _format_of(options["path"]), **options}, cls)
 
 

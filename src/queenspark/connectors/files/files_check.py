@@ -1,4 +1,4 @@
-"""What CREATE SOURCE checks of files: that they can be listed, and which columns the first one has."""
+"""The checks of CREATE SOURCE for files: that they can be listed, and the columns of the first one."""
 
 from __future__ import annotations
 
@@ -20,21 +20,19 @@ _SAMPLE = 256 * 1024
 
 
 def check_source(options: dict[str, str], columns: Columns) -> Columns:
-    """The declared columns, or those of the first file. Raises Unreachable."""
+    """Return the declared columns, or those of the first file. Raises Unreachable."""
     chosen = FileOptions.of(options)
     location = Location(chosen.path)
     files = location.files()
     if chosen.format == "text":
         if columns and [(name.lower(), kind) for name, kind in columns] != [("value", "STRING")]:
-            raise Unreachable(
-                "text has one column, value STRING; leave the columns out, or choose another format"
-            )
+            raise Unreachable("text has one column, value STRING; omit the columns, or choose another format")
         return (("value", "STRING"),)
     if columns:
         return columns
     if not files:
         raise Unreachable(
-            f"{chosen.path} has no files yet, so the columns are not known; declare them: "
+            f"{chosen.path} has no files yet, so the columns are unknown; declare them: "
             "CREATE SOURCE name (column type, …) WITH (…)"
         )
     try:
@@ -43,7 +41,7 @@ def check_source(options: dict[str, str], columns: Columns) -> Columns:
         raise Unreachable(f"{files[0].path} cannot be read as {chosen.format}: {error}") from error
     if not found:
         raise Unreachable(
-            f"{files[0].path} shows no columns as {chosen.format}; declare them, or correct the format"
+            f"no columns found in {files[0].path} as {chosen.format}; declare them, or correct the format"
         )
     return tuple((name, str(kind)) for name, kind in found.items() if not name.startswith("_"))
 
@@ -56,7 +54,7 @@ def _sampled(options: FileOptions, location: Location, file: Found) -> dict[str,
         return {str(path[0]): kind for path, kind in sampled_paths(lines).items() if len(path) == 1}
     rows = list(csv.reader((line.decode("utf-8-sig") for line in lines), delimiter=options.delimiter))
     if options.header == "false":
-        raise Unreachable("a CSV file without a header has no names of columns; declare the columns")
+        raise Unreachable("a CSV file without a header has no column names; declare the columns")
     names = [name.strip() for name in rows[0]] if rows else []
     return {
         name: _of_texts([row[number] for row in rows[1:] if number < len(row)])
@@ -75,7 +73,7 @@ def _first_lines(location: Location, file: Found) -> list[bytes]:
 
 
 def _of_texts(values: list[str]) -> SqlType:
-    """The type that all values of a CSV column have."""
+    """Infer the type that fits all values of a CSV column."""
     texts = pl.Series([value for value in values if value], dtype=pl.String)
     if texts.is_empty():
         return STRING

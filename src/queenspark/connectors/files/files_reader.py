@@ -1,7 +1,7 @@
-"""Reads the files of a source in their order: those that are there, the oldest first, then new ones.
+"""Reads the files of a source in order: existing files, oldest first, then new ones.
 
-A position is [number of the file, place in it]: the place is a byte of the text, or a row of Parquet. The
-list of files is kept in the database, so that numbers never change their meaning. All files are one shard.
+A position is [file number, offset]. The offset is a byte of the (uncompressed) text, or a row of Parquet. The
+list of files is kept in the database, so file numbers are stable. All files are one shard.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .location import Found, Location
 from .parquet import Parquet
 
 LIST_SECONDS = 1.0
-"""Time between two looks for new files."""
+"""Interval between listings for new files."""
 SPLIT_BYTES = 8 * 1024 * 1024
 SPLIT_ROWS = 250_000
 _SAMPLE = 64 * 1024
@@ -39,7 +39,7 @@ _MOST_TABLES = 20
 
 
 class _Split(msgspec.Struct, frozen=True):
-    """A range of one file, as it was when it was found."""
+    """A range of one file, with the file's size and time when it was listed."""
 
     file: FileEntry
     start: int
@@ -67,7 +67,7 @@ class FilesReader:
     # In the driver
 
     def start(self) -> Position:
-        """Before the first file; `latest` and a time leave out older ones."""
+        """Return the position before the first file; `latest` and a time skip older files."""
         self._look(settled=False)
         start = self._source.start
         if start == "earliest":
@@ -78,7 +78,7 @@ class FilesReader:
         return [sum(file.modified_us < from_us for file in self._files), 0]
 
     def next(self, position: Position, limits: Limits) -> Next | None:
-        """So many bytes or rows of the next files."""
+        """Return the end of the next batch, which may span files, within the limits."""
         number, at = position
         self._refresh(number)
         if number >= len(self._files) and not self.is_bounded:
@@ -95,7 +95,7 @@ class FilesReader:
         return Next([number, at], has_more=number < len(self._files))
 
     def splits(self, start: Position, end: Position) -> list[Split]:
-        """Ranges of files."""
+        """Return ranges of files."""
         (number, at), (last, last_at) = start, end
         self._refresh(last)
         found: list[Split] = []
@@ -106,12 +106,12 @@ class FilesReader:
                 step = max(upto - at, 1)
             found += [_Split(file, low, min(low + step, upto)) for low in range(at, upto, step)]
             if upto == at and file.number != last:
-                found.append(_Split(file, 0, 0))  # to say what is wrong with it
+                found.append(_Split(file, 0, 0))  # so that the task reports why the file is unreadable
             at = 0
         return found
 
     def report(self, position: Position) -> dict[str, Any]:
-        """Files and bytes, read and not yet read, and since when the oldest file waits."""
+        """Return files and bytes, read and unread, and the modification time of the oldest unread file."""
         number, at = position
         self._refresh(number)
         read = sum(file.bytes for file in self._files[:number])
@@ -127,7 +127,7 @@ class FilesReader:
         return found
 
     def _look(self, *, settled: bool) -> None:
-        """Look for new files. With `settled` only for those that two looks have found alike: others grow."""
+        """List new files. With `settled`, skip files that changed since the last listing: they may grow."""
         if time.monotonic() < self._listed_at + LIST_SECONDS:
             return
         self._refresh(len(self._files))
@@ -145,7 +145,7 @@ class FilesReader:
             self._files += self._ledger.since(len(self._files))
 
     def _reach(self, file: FileEntry, at: int, rows: int, size: int) -> tuple[int | None, int, int]:
-        """Where to stop in a file, None for its end; and about how many rows and bytes that is."""
+        """Return the offset to stop at (None for the end of the file), and the approximate rows and bytes."""
         if self._is_parquet:
             parquet = self._parquet(file)
             if parquet is None:
@@ -166,7 +166,7 @@ class FilesReader:
         return (None if whole is not None and end >= whole else end), (upto - at) // line + 1, upto - at
 
     def _size(self, file: FileEntry) -> int:
-        """Where a file ends: its bytes, those of its text, or its rows."""
+        """Return the end offset of a file: its size, its uncompressed size, or its row count."""
         if self._is_parquet:
             parquet = self._parquet(file)
             return 0 if parquet is None else parquet.rows
@@ -179,7 +179,7 @@ class FilesReader:
     # In the tasks
 
     def read(self, split: Split) -> Iterator[Read]:
-        """The records of a range of a file. A file that was changed since it was found is not read."""
+        """Yield the records of a range. Fails if the file has changed since it was listed."""
         now = self._location.look(split.file.path)
         if now is None or (now.bytes, now.modified_us) != (split.file.bytes, split.file.modified_us):
             raise ReadFailed(_changed(split.file, now))
@@ -200,12 +200,12 @@ class FilesReader:
         for lines in lines_between(stream, begin, split.end, whole):
             yield _read(file, lines, self._text.parse(lines, first))
         if isinstance(stream, Compressed) and stream.fault is not None and split.end >= (stream.size or 0):
-            yield _broken(file, stream.size or 0, f"the file ends before its end: {stream.fault}")
+            yield _broken(file, stream.size or 0, f"the file is truncated or corrupt: {stream.fault}")
 
     def _rows(self, split: _Split) -> Iterator[Read]:
         parquet = self._parquet(split.file)
         if parquet is None:
-            yield _broken(split.file, 0, "the file is no Parquet file, or was cut off")
+            yield _broken(split.file, 0, "not a Parquet file, or truncated")
             return
         fields = ColumnFields(self._fields)
         for first, table in parquet.read(split.start, split.end, fields.names):
@@ -260,7 +260,7 @@ class FilesReader:
             raise ReadFailed(f"{file.path} cannot be opened: {error}") from error
 
     def _parquet(self, file: FileEntry) -> Parquet | None:
-        """A file, or None when it is none: then it is one dead record."""
+        """Return an open file, or None if it is not valid Parquet; it then becomes one dead record."""
         if file.number not in self._tables:
             self._tables = dict(list(self._tables.items())[-_MOST_TABLES:])
             try:
@@ -276,20 +276,20 @@ class FilesReader:
 
 
 class Plain:
-    """A file that is not compressed."""
+    """An uncompressed file."""
 
     def __init__(self, file: pa.NativeFile) -> None:
         self._file = file
 
     def read_at(self, size: int, offset: int) -> bytes:
-        """So many bytes from a place on."""
+        """Return `size` bytes at an offset; fewer only at the end."""
         self._file.seek(offset)
         found: bytes = self._file.read(size)
         return found
 
 
 def open_reader(source: Source, fields: Sequence[Field], pseudo: Sequence[str] = ()) -> FilesReader:
-    """The reader of a source of files."""
+    """Return the reader of a file source."""
     return FilesReader(source, fields)
 
 
@@ -333,9 +333,9 @@ def _partition(file: FileEntry) -> str:
 
 def _changed(file: FileEntry, now: Found | None) -> str:
     if now is None:
-        return f"{file.path} is gone before it was read; put it back, or DROP the job and create it again"
+        return f"{file.path} was deleted before it was read; restore it, or DROP the job and create it again"
     return (
-        f"{file.path} was changed after it was found: it had {file.bytes} bytes and has {now.bytes} now. "
-        "Files must stay as they are: put the old one back, or DROP the job and create it again; "
+        f"{file.path} was modified after it was listed: it had {file.bytes} bytes and now has {now.bytes}. "
+        "Files must not change: restore the old one, or DROP the job and create it again; "
         "write files elsewhere and move them into the folder when they are complete"
     )

@@ -1,4 +1,4 @@
-"""Formats of text files: what lines say. A line that cannot be read is dead, and says why."""
+"""Parsers for text formats. A line that cannot be parsed is a dead record with a reason."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ Flags = npt.NDArray[np.bool_]
 
 
 class Parsed(NamedTuple):
-    """Fields of the lines that could be read, which those are, and the reasons of the others."""
+    """The fields of the parsed lines, a mask of these lines, and the reasons for the others."""
 
     fields: pl.DataFrame
     is_read: Flags
-    #: For each line that is neither read nor blank.
+    #: By line number, for lines that are neither parsed nor blank.
     reasons: dict[int, str]
 
 
 class TextFormat(Protocol):
-    """A format of lines."""
+    """A line-based format."""
 
     def header_end(self, first: bytes) -> int:
-        """How many bytes of a file come before its first record; `first` is its first line."""
+        """Return the size of the header in bytes; `first` is the first line of the file."""
 
     def parse(self, lines: Lines, first: bytes) -> Parsed:
-        """What lines say."""
+        """Parse lines."""
 
 
 class JsonLines:
-    """A JSON object in each line."""
+    """JSON lines: one object per line."""
 
     def __init__(self, fields: Sequence[Field]) -> None:
         self._fields = JsonFields(fields)
 
     def header_end(self, first: bytes) -> int:
-        """There is no header."""
+        """Return 0: there is no header."""
         return 0
 
     def parse(self, lines: Lines, first: bytes) -> Parsed:
-        """What lines say."""
+        """Parse lines."""
         is_read = _not_blank(lines)
         texts = lines.texts()
         fields, wrong = self._fields.columns(texts if is_read.all() else texts.filter(pl.Series(is_read)))
@@ -63,7 +63,7 @@ class JsonLines:
 
 
 class Csv:
-    """Values with a delimiter between them, in quotes where they need it; no line breaks within quotes."""
+    """Delimited values, quoted where necessary; without line breaks inside quotes."""
 
     def __init__(
         self, fields: Sequence[Field], columns: Sequence[str], delimiter: str, *, header: bool
@@ -74,11 +74,11 @@ class Csv:
         self._header = header
 
     def header_end(self, first: bytes) -> int:
-        """The first line, when it has the names."""
+        """Return the length of the first line if it is a header."""
         return len(first) if self._header else 0
 
     def parse(self, lines: Lines, first: bytes) -> Parsed:
-        """What lines say. Columns are found by the names of the header, else by their order."""
+        """Parse lines. Columns are matched by header name, or by position without a header."""
         names = self._names(first)
         is_read, reasons = _not_blank(lines), {}
         for number in self._suspicious(lines, len(names), is_read):
@@ -102,7 +102,7 @@ class Csv:
                 return table
         except pl.exceptions.PolarsError:
             pass
-        # Quotes within values: line by line.
+        # Quotes inside values: parse line by line.
         rows = [self._row(lines.line(number)) for number in range(lines.height)]
         columns = dict(zip(names, zip(*rows, strict=True), strict=True))
         return pl.DataFrame(
@@ -111,7 +111,7 @@ class Csv:
         )
 
     def _suspicious(self, lines: Lines, columns: int, is_read: Flags) -> list[int]:
-        """Lines that have not as many delimiters as they should; they may be within quotes."""
+        """Return the lines with an unexpected number of delimiters; some of these may be quoted."""
         data = np.frombuffer(lines.data, dtype=np.uint8)
         marks = np.flatnonzero(data == ord(self._delimiter))
         counts = np.diff(np.searchsorted(marks, lines.starts))
@@ -132,23 +132,23 @@ class Csv:
 
 
 class Text:
-    """The line itself, as the column `value`."""
+    """Plain text: the line is the column `value`."""
 
     def __init__(self, fields: Sequence[Field]) -> None:
         self._fields = ColumnFields(fields)
 
     def header_end(self, first: bytes) -> int:
-        """There is no header."""
+        """Return 0: there is no header."""
         return 0
 
     def parse(self, lines: Lines, first: bytes) -> Parsed:
-        """All lines, also blank ones."""
+        """Return all lines, including blank ones."""
         values = lines.texts().str.strip_chars_end("\r\n").alias("value")
         return Parsed(self._fields.columns(values.to_frame()), np.ones(lines.height, dtype=bool), {})
 
 
 def _not_blank(lines: Lines) -> Flags:
-    """Lines with more in them than their end."""
+    """Return a mask of the lines that are not blank."""
     sizes = np.diff(lines.starts)
     found: Flags = sizes > 2
     for number in np.flatnonzero(sizes <= 2).tolist():

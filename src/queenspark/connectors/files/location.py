@@ -1,4 +1,4 @@
-"""Where files are: a path of this machine, or a URL of a file system that pyarrow knows."""
+"""The location of files: a local path, or the URL of a file system that pyarrow supports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
 
 
 class Found(NamedTuple):
-    """A file of a location."""
+    """A file in a location."""
 
     path: str
     bytes: int
@@ -23,16 +23,16 @@ class Found(NamedTuple):
 
 
 class Location:
-    """A file, a folder with all that is below it, or a pattern with `*`, `?`, `[…]` and `**`.
+    """A file, a folder (recursive), or a pattern with `*`, `?`, `[…]` and `**`.
 
-    Files and folders whose names begin with `_` or `.` are left out, as Spark does.
+    Files and folders whose names start with `_` or `.` are skipped, as in Spark.
     """
 
     def __init__(self, path: str) -> None:
-        """Raises Unreachable for a path that cannot be one."""
+        """Raises Unreachable if the path is not valid."""
         if not _URL.match(path) and not path.startswith("/"):
             raise Unreachable(
-                f"path is {path!r}, which depends on the folder of a process; give an absolute path"
+                f"path {path!r} is relative to a process's working directory; use an absolute path"
             )
         self.shown = path
         try:
@@ -45,7 +45,7 @@ class Location:
         self._matches = _pattern(self._path).fullmatch
 
     def files(self) -> list[Found]:
-        """The files that are there now, the oldest first. Raises Unreachable."""
+        """List the current files, oldest first. Raises Unreachable."""
         try:
             return sorted(self._files(), key=lambda found: (found.modified_us, found.path))
         except FileNotFoundError as error:
@@ -56,12 +56,12 @@ class Location:
             raise Unreachable(f"{self.shown} cannot be listed: {error}") from error
 
     def look(self, path: str) -> Found | None:
-        """A file as it is now; None when it is gone."""
+        """Return the current size and time of a file, or None if it no longer exists."""
         info = self.system.get_file_info(path)
         return _found(info) if info.type == fs.FileType.File else None
 
     def open(self, path: str) -> pa.NativeFile:
-        """A file to read at any place."""
+        """Open a file for random access."""
         return self.system.open_input_file(path)
 
     def _files(self) -> list[Found]:
@@ -93,7 +93,7 @@ def _is_hidden(below: str) -> bool:
 
 
 def _pattern(path: str) -> re.Pattern[str]:
-    """A pattern of paths: `*` and `?` stay within a folder, `**/` is any number of folders."""
+    """Compile a glob: `*` and `?` do not match `/`, and `**/` matches any number of folders."""
     found, rest = "", path
     while rest:
         if rest.startswith("**/"):

@@ -1,4 +1,4 @@
-"""Parquet files: rows in ranges, of the columns that are needed."""
+"""Reads row ranges and column subsets of Parquet files."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ BATCH_ROWS = 250_000
 
 
 class Parquet:
-    """One file."""
+    """A Parquet file."""
 
     def __init__(self, source: pa.NativeFile) -> None:
-        """Raises ArrowInvalid for what is no Parquet file."""
+        """Raises ArrowInvalid if the file is not Parquet."""
         self._file = pq.ParquetFile(source)
         metadata = self._file.metadata
         self.rows: int = metadata.num_rows
@@ -30,11 +30,11 @@ class Parquet:
         return self._file.schema_arrow
 
     def bytes_of(self, start: int, end: int) -> int:
-        """About how many bytes a range of rows has when it is not compressed."""
+        """Estimate the uncompressed size of a row range in bytes."""
         return sum(size * (high - low) // rows for low, high, rows, size in self._within(start, end))
 
     def read(self, start: int, end: int, names: list[str]) -> Iterator[tuple[int, pl.DataFrame]]:
-        """Some columns of a range of rows, in parts, each with the number of its first row."""
+        """Yield a row range of these columns in parts, each with the number of its first row."""
         present = [name for name in names if name in self._file.schema_arrow.names]
         groups: list[int] = []
         first = 0

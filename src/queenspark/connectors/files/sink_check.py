@@ -1,4 +1,4 @@
-"""What CREATE SINK checks of a folder: it can be written to, and has no files of another sink."""
+"""The checks of CREATE SINK for a folder: it is writable and contains no files of another sink."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 from ..checks import Unreachable
 
 METADATA = "_spark_metadata"
-"""Spark's list of the files that belong to a folder."""
+"""Spark's list of the files in a sink's folder."""
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
 
 
 def check_sink(options: dict[str, str]) -> None:
-    """Check the folder of a version, `path`. Raises Unreachable.
+    """Check the version's folder, `path`. Raises Unreachable.
 
-    Folders of other file systems are left to the job, which fails with the reason.
+    Remote folders are not checked here: the job fails with the reason.
     """
     path = options["path"]
     if path.startswith("file://"):
@@ -25,15 +25,13 @@ def check_sink(options: dict[str, str]) -> None:
     elif _URL.match(path):
         return
     if not path.startswith("/"):
-        raise Unreachable(
-            f"path is {path!r}, which depends on the folder of a process; give an absolute path"
-        )
+        raise Unreachable(f"path {path!r} is relative to a process's working directory; use an absolute path")
     folder = Path(path)
     if (folder / METADATA).exists():
         raise Unreachable(
-            f"{folder} has the files of another sink; choose another path, or remove the folder"
+            f"{folder} contains files of another sink; choose another path, or remove the folder"
         )
-    # What was not there goes again: the statement may be a dry run, or be refused for another reason.
+    # Remove the folders created here: the statement may be a dry run, or be rejected for another reason.
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -43,5 +41,5 @@ def check_sink(options: dict[str, str]) -> None:
             each.rmdir()
     except OSError as error:
         raise Unreachable(
-            f"{folder} cannot be written to: {error.strerror}; correct the path, or the rights of the folder"
+            f"{folder} is not writable: {error.strerror}; correct the path, or the folder's permissions"
         ) from error

@@ -1,1 +1,1 @@
-"""The connector `kafka`: topics as sources and sinks, on librdkafka and nothing else."""
+"""The connector `kafka`: topics as sources and sinks, using only librdkafka."""

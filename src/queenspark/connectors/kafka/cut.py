@@ -1,4 +1,4 @@
-"""Where a batch ends: every partition is read up to the same time, as far as the batch may be large."""
+"""Determines the end of a batch: all partitions up to the same time, within the batch's row limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Log(Protocol):
     """The partitions of a topic."""
 
     def at(self, time: int) -> Offsets:
-        """In each partition the first offset with this timestamp or a later one, else its end."""
+        """Return each partition's first offset with this timestamp or later, or else its end."""
 
 
 class Cut(NamedTuple):
@@ -24,21 +24,21 @@ class Cut(NamedTuple):
 
 
 def cut(log: Log, starts: Offsets, ends: Offsets, time: int, now: int, rows: int, step: int = 0) -> Cut:
-    """The end of a batch that begins at `starts` and has at most so many offsets.
+    """Return the end of a batch that starts at `starts` and spans at most `rows` offsets.
 
-    `time` is that of the batch before, `now` the wall clock, both in milliseconds. `step` is a guess for how
-    much later than `time` the batch ends.
+    `time` is the time of the previous batch and `now` the wall clock, both in milliseconds. `step` is the
+    estimated time span of the batch.
     """
     latest = max(time, now)
     if _size(starts, ends) <= rows:
         return Cut(tuple(ends), latest, False)
     upto = _within(log.at(latest), starts, ends)
     if _size(starts, upto) <= rows:
-        # The rest is newer than now. It must not wait until its time has come.
+        # The rest has timestamps in the future. Read it now rather than when the clock gets there.
         return Cut(_shared(upto, ends, rows - _size(starts, upto)), latest, True)
     reached = _within(log.at(time), starts, ends)
     if _size(starts, reached) > rows:
-        # Records that were appended after their time had been read.
+        # Records appended with timestamps that were already read.
         return Cut(_shared(starts, reached, rows), time, True)
     low, high = time, latest
     probe = low + step
@@ -52,7 +52,7 @@ def cut(log: Log, starts: Offsets, ends: Offsets, time: int, now: int, rows: int
             high, upto = probe, found
             probe = 0
     if _size(starts, reached) == 0:
-        # More records have one timestamp than a batch may have: in the order of the partitions.
+        # More records share one timestamp than fit into a batch: read them partition by partition.
         return Cut(_in_order(starts, upto, rows), low, True)
     return Cut(tuple(reached), low, True)
 
@@ -75,7 +75,7 @@ def _in_order(starts: Offsets, ends: Offsets, rows: int) -> tuple[int, ...]:
 
 
 def _shared(starts: Offsets, ends: Offsets, rows: int) -> tuple[int, ...]:
-    """Rows are shared among the partitions, so that none of them waits for another."""
+    """Divide the rows among the partitions, so that no partition starves."""
     found = list(starts)
     waiting = sorted(range(len(found)), key=lambda partition: ends[partition] - starts[partition])
     for number, partition in enumerate(waiting):

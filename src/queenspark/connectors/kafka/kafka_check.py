@@ -1,4 +1,4 @@
-"""What CREATE checks of Kafka: that the brokers answer, that the topic is there, and which columns it has."""
+"""The checks of CREATE for Kafka: that the brokers respond, that the topic exists, and its columns."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ _UNKNOWN = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaEr
 
 
 def check_source(options: dict[str, str], columns: Columns) -> Columns:
-    """The declared columns, or those of the newest messages. Raises Unreachable."""
+    """Return the declared columns, or those of the newest messages. Raises Unreachable."""
     chosen = KafkaOptions.of(options)
     check_topic(chosen)
     if chosen.format != "json":
         if columns and [(name.lower(), kind) for name, kind in columns] != [("value", "STRING")]:
             raise Unreachable(
-                f"the format {chosen.format} has one column, value STRING; leave the columns out, or"
-                " choose json"
+                f"the format {chosen.format} has one column, value STRING; omit the columns, or choose json"
             )
         return (("value", "STRING"),)
     if columns:
@@ -43,19 +42,19 @@ def check_source(options: dict[str, str], columns: Columns) -> Columns:
     names = {str(path[0]): kind for path, kind in found.items() if len(path) == 1}
     if not names:
         raise Unreachable(
-            f"the newest messages of the topic {chosen.topic} show no columns as json, or there are none; "
+            f"the topic {chosen.topic} is empty, or its newest messages have no columns as json; "
             "declare them: CREATE SOURCE name (column type, …) WITH (…)"
         )
     return tuple((name, str(kind)) for name, kind in names.items() if not name.startswith("_"))
 
 
 def check_sink(options: dict[str, str]) -> None:
-    """Check that a topic can be written to, as far as metadata tell. Raises Unreachable."""
+    """Check that a topic is writable, as far as its metadata show. Raises Unreachable."""
     check_topic(KafkaOptions.of(options))
 
 
 def check_topic(options: KafkaOptions) -> None:
-    """Check that the brokers answer and have the topic. Raises Unreachable."""
+    """Check that the brokers respond and that the topic exists. Raises Unreachable."""
     faults = Faults()
     consumer: Consumer = opened(Consumer, options.consumer(error_cb=faults))
     try:
@@ -72,14 +71,14 @@ def check_topic(options: KafkaOptions) -> None:
 
 
 def _asked(consumer: Consumer, topic: str, faults: Faults) -> ClusterMetadata:
-    """What the brokers say of a topic. Does not wait on when librdkafka says why it gets no answer."""
+    """Return the metadata of a topic. Gives up early once librdkafka has reported an error."""
     deadline = monotonic() + TIMEOUT_SECONDS
     while True:
         try:
             found: ClusterMetadata = consumer.list_topics(topic, timeout=1)
             return found
         except KafkaException:
-            consumer.poll(0)  # lets librdkafka tell its errors
+            consumer.poll(0)  # lets librdkafka report its errors
             if faults.is_told or monotonic() > deadline:
                 raise
 
@@ -92,19 +91,19 @@ def _unknown(options: KafkaOptions, topics: list[str]) -> Unreachable:
 def _unreachable(options: KafkaOptions, error: KafkaError) -> Unreachable:
     if error.code() in _DENIED:
         return Unreachable(
-            f"{options.brokers}: access is refused: {error.str()}; check kafka.security.protocol, "
-            "kafka.sasl.mechanism, kafka.sasl.username, kafka.sasl.password and the rights of the user"
+            f"{options.brokers}: access denied: {error.str()}; check kafka.security.protocol, "
+            "kafka.sasl.mechanism, kafka.sasl.username, kafka.sasl.password and the user's permissions"
         )
     if error.code() == KafkaError._SSL:
-        return Unreachable(f"{options.brokers}: TLS fails: {error.str()}; check the options kafka.ssl.…")
+        return Unreachable(f"{options.brokers}: TLS failed: {error.str()}; check the options kafka.ssl.…")
     return Unreachable(
         f"{options.brokers} cannot be reached: {error.str()}; check the option brokers, "
-        "and kafka.security.protocol if the brokers want TLS or SASL"
+        "and kafka.security.protocol if the brokers require TLS or SASL"
     )
 
 
 def _newest(options: KafkaOptions) -> list[bytes]:
-    """Values of the newest messages."""
+    """Return the values of the newest messages."""
     topic = Topic(options)
     try:
         ends, starts = topic.ends(), topic.starts()

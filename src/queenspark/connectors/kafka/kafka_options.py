@@ -1,4 +1,4 @@
-"""The options of a source or sink in Kafka, and the configuration of librdkafka that they make."""
+"""The options of a Kafka source or sink, and the librdkafka configuration derived from them."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from ..checks import Unreachable
 log = logging.getLogger("queenspark.kafka")
 
 Format = Literal["json", "text", "raw"]
-#: Settings of librdkafka that the connector decides, and why.
+#: Settings of librdkafka that the connector controls, with the reason.
 _OURS = {
-    "bootstrap.servers": "it is the option brokers",
+    "bootstrap.servers": "use the option brokers",
     "isolation.level": "only committed records are read",
     "enable.auto.commit": "offsets are kept in the checkpoint of the job",
     "enable.auto.offset.store": "offsets are kept in the checkpoint of the job",
     "enable.partition.eof": "reads end at an offset",
-    "auto.offset.reset": "the option start says where a job begins",
+    "auto.offset.reset": "the option start determines where a job begins",
     "enable.idempotence": "the sink never writes a row twice in one run",
-    "acks": "every row is acknowledged by all replicas in sync",
+    "acks": "every row is acknowledged by all in-sync replicas",
     "transactional.id": "the sink writes without transactions",
     "plugin.library.paths": "it would run code on the server",
     "sasl.kerberos.kinit.cmd": "it would run a command on the server",
     "ssl.engine.location": "it would run code on the server",
-    "test.mock.num.brokers": "it is for tests of librdkafka",
+    "test.mock.num.brokers": "it is for librdkafka's own tests",
 }
 
 
 class KafkaOptions(msgspec.Struct, frozen=True):
-    """As the statement gives them; see docs/kafka.md."""
+    """Options as given in the statement; see docs/kafka.md."""
 
     brokers: str
     topic: str
@@ -45,7 +45,7 @@ class KafkaOptions(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, options: dict[str, str]) -> KafkaOptions:
-        """The options of a statement. Raises Unreachable for a setting that cannot be set."""
+        """Parse the options of a statement. Raises Unreachable for settings that the connector controls."""
         settings = {
             name.removeprefix(PREFIX): value for name, value in options.items() if name.startswith(PREFIX)
         }
@@ -58,10 +58,10 @@ class KafkaOptions(msgspec.Struct, frozen=True):
         return msgspec.convert({**known, "settings": settings}, cls)
 
     def client(self, **ours: Any) -> dict[str, Any]:
-        """A configuration of librdkafka: that of the statement, with our own settings above it."""
+        """Return a librdkafka configuration: the statement's settings, overridden by our own."""
         return {
             "client.id": "queenspark",
-            "log_level": 2,  # errors are told by those who ask
+            "log_level": 2,  # callers report errors themselves
             "reconnect.backoff.max.ms": 2000,
             **self.settings,
             "bootstrap.servers": self.brokers,
@@ -70,8 +70,8 @@ class KafkaOptions(msgspec.Struct, frozen=True):
         }
 
     def consumer(self, **ours: Any) -> dict[str, Any]:
-        """The configuration of a consumer that is told what to read, and in no group."""
-        # What is asked for is there already, and a fetch that waits for more would hold up the next read.
+        """Return the configuration of a consumer with manual assignment and without a group."""
+        # The requested records already exist; a fetch that waits for more would delay the next read.
         given = {"group.id": "queenspark", "queued.max.messages.kbytes": 32768, "fetch.wait.max.ms": 10}
         given |= self.settings
         return {
@@ -90,49 +90,49 @@ class KafkaOptions(msgspec.Struct, frozen=True):
 
 
 class Faults:
-    """Remembers why a client cannot reach the brokers: librdkafka tells it in the background only."""
+    """Remembers why a client cannot reach the brokers, which librdkafka reports only in the background."""
 
     def __init__(self) -> None:
         self._last: KafkaError | None = None
 
     def __call__(self, error: KafkaError) -> None:
-        """Called by librdkafka."""
-        # That all brokers are down is said after the reason why one of them is.
+        """Record an error; called by librdkafka."""
+        # "All brokers down" follows the error that explains it: keep the latter.
         if self._last is None or error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._last = error
 
     @property
     def is_told(self) -> bool:
-        """Whether there is a reason."""
+        """Whether an error was reported."""
         return self._last is not None
 
     def clear(self) -> None:
-        """Forget it."""
+        """Forget the error."""
         self._last = None
 
     def reason(self, error: KafkaError) -> KafkaError:
-        """The reason of an error: itself, unless it only says that nothing came."""
+        """Return the cause of an error: the recorded one if the error is vague, else the error itself."""
         vague = (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN)
         return self._last if self._last is not None and error.code() in vague else error
 
 
 def opened(make: Callable[[dict[str, Any]], Any], configuration: dict[str, Any]) -> Any:
-    """A client of librdkafka. Raises Unreachable for a setting that it refuses, without the value."""
+    """Create a librdkafka client. Raises Unreachable for a rejected setting, without its value."""
     try:
         return make(configuration)
     except KafkaException as error:
         reason: KafkaError = error.args[0]
         raise Unreachable(
-            f"librdkafka refuses the options {PREFIX}…: {_without(configuration, reason.str())}"
+            f"librdkafka rejected the options {PREFIX}…: {_without(configuration, reason.str())}"
         ) from None
     except (TypeError, ValueError) as error:
         raise Unreachable(
-            f"librdkafka refuses the options {PREFIX}…: {_without(configuration, str(error))}"
+            f"librdkafka rejected the options {PREFIX}…: {_without(configuration, str(error))}"
         ) from None
 
 
 def _without(configuration: dict[str, Any], text: str) -> str:
-    """A text without the values of secret settings."""
+    """Mask the values of secret settings in a text."""
     for name, value in configuration.items():
         if is_secret(name) and isinstance(value, str) and value:
             text = text.replace(value, "…")

@@ -1,10 +1,9 @@
-"""How far a topic was read: one offset for each partition, and a time.
+"""A position in a topic: one offset per partition, and a time.
 
-The topic is read as one log, merged by time. The time of a record in it is the running maximum of the Kafka
-timestamps in its partition: up to it, nothing in the partition is newer. A batch reads every partition up to
-the same time T, so records that are read later are not older, but for those that were appended after their
-time had been read: these count as of T. So the place of a record does not depend on how a backlog is cut into
-batches.
+The topic is read as one log, merged by time. The time of a record in this log is the running maximum of the
+Kafka timestamps in its partition. A batch reads all partitions up to the same time T, so records read later
+are not older, except for those appended with a timestamp that was already read; these get the time T. Thus
+the position of a record does not depend on how a backlog is divided into batches.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ from typing import Any
 
 import msgspec
 
-#: How many bits of a record's number its offset has; the partition has the others.
+#: Bits of a record's id that hold its offset; the others hold its partition.
 OFFSET_BITS = 48
 MOST_PARTITIONS = 1 << (63 - OFFSET_BITS)
 
 
 class KafkaPosition(msgspec.Struct, frozen=True):
-    """Everything before it was read."""
+    """A position in a topic: everything before it was read."""
 
-    #: The topic's id, which another topic of the same name does not have; empty where brokers do not tell it.
+    #: The topic's id, which tells it from a later topic of the same name; empty if brokers have no ids.
     topic: str
     #: T, in milliseconds.
     time: int
@@ -30,17 +29,17 @@ class KafkaPosition(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, position: Any) -> KafkaPosition:
-        """A position as Spark's checkpoint keeps it."""
+        """Parse a position from Spark's checkpoint."""
         return msgspec.convert(position, cls)
 
     def to_json(self) -> dict[str, Any]:
-        """For Spark's checkpoint."""
+        """Serialize the position for Spark's checkpoint."""
         found: dict[str, Any] = msgspec.to_builtins(self)
         return found
 
 
 class Range(msgspec.Struct, frozen=True):
-    """Offsets of one partition, from `start` up to but without `end`."""
+    """Offsets of one partition, from `start` (inclusive) to `end` (exclusive)."""
 
     partition: int
     start: int
@@ -48,7 +47,7 @@ class Range(msgspec.Struct, frozen=True):
 
 
 class KafkaSplit(msgspec.Struct, frozen=True):
-    """What one task reads: ranges of some partitions, with times from `floor` to `cap`, in milliseconds."""
+    """The input of one task: ranges of partitions, with times from `floor` to `cap`, in milliseconds."""
 
     ranges: tuple[Range, ...]
     floor: int

@@ -1,4 +1,4 @@
-"""Reads a topic of Kafka as one log, merged by time (see kafka_position.py)."""
+"""Reads a Kafka topic as one log, merged by time (see kafka_position.py)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from .topic import Topic, Unavailable
 log = logging.getLogger("queenspark.kafka")
 
 OUTAGE_SECONDS = 60.0
-"""How long brokers may be away before the job fails; it tries again later."""
+"""Time that brokers may be unavailable before the job fails; it is retried later."""
 SPLIT_ROWS = 20_000
 MOST_SPLITS = 16
-_LARGE = 1_000_000.0  # bytes of a message, as long as no other was seen
+_LARGE = 1_000_000.0  # assumed message size in bytes until messages have been sampled
 
 
 class KafkaReader:
-    """One topic, for one version of a job."""
+    """Reads one topic for one version of a job."""
 
     is_bounded = False
 
@@ -57,7 +57,7 @@ class KafkaReader:
         return self._topic_
 
     def start(self) -> Position:
-        """The first records that are there, the end, or the first records of a time."""
+        """Return the start of the topic, its end, or the first offsets at a time."""
         try:
             topic, start = self._topic, self._source.start
             if start == "earliest":
@@ -70,7 +70,7 @@ class KafkaReader:
             raise ReadFailed(str(error)) from None
 
     def next(self, position: Position, limits: Limits) -> Next | None:
-        """As far as a batch may reach; None when nothing is new, and for a while when no broker answers."""
+        """Return the end of the next batch; None without new data, or during a short broker outage."""
         before = KafkaPosition.parse(position)
         try:
             found = self._next(before, limits)
@@ -78,7 +78,7 @@ class KafkaReader:
             now = time.monotonic()
             if self._away_since is None:
                 self._away_since = now
-                log.warning("%s; the job %s waits", error, self._source.name)
+                log.warning("%s; the job %s is waiting", error, self._source.name)
             if now - self._away_since > OUTAGE_SECONDS:
                 raise ReadFailed(str(error)) from None
             return None
@@ -107,12 +107,12 @@ class KafkaReader:
             if end < offset:
                 raise ReadFailed(
                     f"partition {partition} of the topic {self._options.topic} ends at offset {end}, but was"
-                    f" read up to {offset}: it lost records, or the topic was created again; DROP the job and"
+                    f" read up to {offset}: it lost records, or the topic was recreated; DROP the job and"
                     " create it again"
                 )
 
     def _rows(self, starts: Sequence[int], ends: Sequence[int], limits: Limits) -> int:
-        """How many rows a batch may have. Kafka does not say how large records are, so some are looked at."""
+        """Return the row limit of a batch. Kafka does not report record sizes, so records are sampled."""
         sizes = [end - start for start, end in zip(starts, ends, strict=True)]
         if sum(sizes) * self._mean < limits.bytes / 4:
             return limits.rows
@@ -122,7 +122,7 @@ class KafkaReader:
         return max(1, min(limits.rows, int(limits.bytes / self._mean)))
 
     def splits(self, start: Position, end: Position) -> list[Split]:
-        """Ranges of partitions, those of several in one split while they are small."""
+        """Return ranges of partitions; small ones share a split."""
         before, after = KafkaPosition.parse(start), KafkaPosition.parse(end)
         known = [*before.offsets, *[0] * (len(after.offsets) - len(before.offsets))]
         ranges = [
@@ -141,7 +141,7 @@ class KafkaReader:
         return [KafkaSplit(tuple(share), before.time, after.time) for share in shares]
 
     def report(self, position: Position) -> dict[str, Any]:
-        """How many records are not yet read, as far as offsets tell."""
+        """Return the number of partitions and the lag in records, estimated from offsets."""
         read = KafkaPosition.parse(position).offsets
         found: dict[str, Any] = {"partitions": len(read)}
         if self._topic_ is not None and self._away_since is None:
@@ -161,7 +161,7 @@ class KafkaReader:
     # In a task
 
     def read(self, split: Split) -> Iterator[Read]:
-        """The records of a split; what retention has removed is a dead record that says so."""
+        """Yield the records of a split. Offsets that retention has removed become one dead record."""
         assert isinstance(split, KafkaSplit)
         decoder = RecordDecoder(self._options.format, self._fields, self._pseudo)
         newest = {each.partition: split.floor for each in split.ranges}
@@ -176,14 +176,14 @@ class KafkaReader:
 
 
 def open_reader(source: Source, fields: Sequence[Field], pseudo: Sequence[str] = ()) -> KafkaReader:
-    """The reader of a topic."""
+    """Return the reader of a topic."""
     return KafkaReader(source, fields, pseudo)
 
 
 def _removed(gap: Gap, floor: int) -> Read:
     reason = (
         f"partition {gap.partition}, offsets {gap.start} to {gap.end - 1}: removed by the topic's retention "
-        "before the job had read them"
+        "before the job read them"
     )
     place = (floor * 1000, (gap.partition << OFFSET_BITS) + gap.start, str(gap.partition), reason)
     log.warning("%s", reason)
@@ -192,8 +192,8 @@ def _removed(gap: Gap, floor: int) -> Read:
 
 def _recreated(topic: str) -> str:
     return (
-        f"the topic {topic} was deleted and created again since the job read it, so its offsets mean other "
-        "records; DROP the job and create it again"
+        f"the topic {topic} was deleted and recreated since the job last read it, so the job's offsets are "
+        "invalid; DROP the job and create it again"
     )
 
 

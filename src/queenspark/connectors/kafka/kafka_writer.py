@@ -1,8 +1,8 @@
-"""Writes rows to a topic of Kafka: each at least once, and each once while nothing is restarted.
+"""Writes rows to a Kafka topic: at least once, and exactly once as long as nothing restarts.
 
-The producer is idempotent, so its own retries write nothing twice and keep the order within a partition. A
-batch that Spark runs again after a crash is written again: the header `queenspark-id` has the row's id, by
-which readers can leave out rows that they know.
+The producer is idempotent: its own retries cause no duplicates and keep the order within a partition. A batch
+that Spark replays after a crash is written again; readers can deduplicate by the row's id in the header
+`queenspark-id`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .kafka_options import Faults, KafkaOptions, opened
 
 ID_HEADER = "queenspark-id"
 PATIENCE_SECONDS = 120.0
-"""How long a batch may take before it counts as failed."""
+"""Time after which a batch fails."""
 
 
 class KafkaRow(NamedTuple):
@@ -32,7 +32,7 @@ class KafkaRow(NamedTuple):
 
 
 class WriteFailed(Exception):
-    """Rows could not be written: the problem, then the fix. None, some or all of them are in the topic."""
+    """Rows could not be written. States the problem, then the fix. Any number of them may be in the topic."""
 
 
 class KafkaWriter:
@@ -44,7 +44,7 @@ class KafkaWriter:
         self._options = msgspec.json.encode(chosen, order="sorted")
 
     def write(self, rows: Iterable[KafkaRow]) -> int:
-        """Write rows; return when all are acknowledged how many they were. Raises WriteFailed."""
+        """Write rows and wait until all are acknowledged; return their number. Raises WriteFailed."""
         client = _client(self._options)
         batch = _Batch(client, self._topic)
         try:
@@ -54,7 +54,7 @@ class KafkaWriter:
         except KafkaException as error:
             reason: KafkaError = error.args[0]
             raise WriteFailed(
-                f"rows cannot be written to the topic {self._topic}: {reason.str()}; they are tried again"
+                f"writing to the topic {self._topic} failed: {reason.str()}; the batch is retried"
             ) from None
         finally:
             if len(client.producer):
@@ -63,7 +63,7 @@ class KafkaWriter:
 
 
 class _Batch:
-    """Rows that are written together. Raises KafkaException with the first error of any of them."""
+    """A batch of rows in flight. Raises KafkaException with the first error of any row."""
 
     def __init__(self, client: _Client, topic: str) -> None:
         self._client = client
@@ -73,7 +73,7 @@ class _Batch:
         self.count = 0
 
     def add(self, row: KafkaRow) -> None:
-        """Write a row; it is acknowledged later."""
+        """Enqueue a row; it is acknowledged later."""
         headers = [(name, value.encode()) for name, value in row.headers.items()]
         while True:
             try:
@@ -109,7 +109,7 @@ class _Batch:
 
 
 class _Client:
-    """A producer that lives as long as the process: Spark's workers do many tasks."""
+    """A producer that lives as long as the process, because Spark reuses workers."""
 
     def __init__(self, options: KafkaOptions) -> None:
         self.faults = Faults()
@@ -129,7 +129,7 @@ def _client(options: bytes) -> _Client:
 
 
 def _forget(producer: Producer) -> None:
-    """Let nothing of a failed batch be written later, behind the back of its next try."""
+    """Discard the rest of a failed batch, so that it cannot be written during or after the retry."""
     producer.purge()
     producer.flush(5)
     _client.cache_clear()
@@ -138,8 +138,8 @@ def _forget(producer: Producer) -> None:
 def write_rows(
     options: dict[str, str], rows: Iterable[tuple[str, str | None, str | None, Mapping[str, str]]]
 ) -> None:
-    """Write rows in a task of Spark: `frame.foreachPartition(partial(write_rows, options))`.
+    """Write rows in a Spark task: `frame.foreachPartition(partial(write_rows, options))`.
 
-    The rows have id, key, value and headers, in this order.
+    Each row is (id, key, value, headers).
     """
     KafkaWriter(options).write(KafkaRow(*row) for row in rows)

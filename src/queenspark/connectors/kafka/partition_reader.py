@@ -1,4 +1,4 @@
-"""Reads offsets of some partitions in a task: exactly those of its ranges that are visible."""
+"""Reads ranges of partitions in a task: exactly the visible records of these ranges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .kafka_position import Range
 from .topic import TIMEOUT_SECONDS, Unavailable, problem
 
 PATIENCE_SECONDS = 60.0
-"""How long a task waits for brokers that give nothing."""
+"""Time that a task waits for records before it fails."""
 _AT_ONCE = 10_000
 _CHUNK_ROWS = 20_000
 _CHUNK_BYTES = 16 * 1024 * 1024
@@ -24,14 +24,14 @@ _REMOVED = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
 
 
 class Chunk(NamedTuple):
-    """Messages of one partition, in their order."""
+    """Messages of one partition, in order."""
 
     partition: int
     messages: list[Message]
 
 
 class Gap(NamedTuple):
-    """Offsets that are no longer there, from `start` up to but without `end`."""
+    """Offsets that no longer exist, from `start` (inclusive) to `end` (exclusive)."""
 
     partition: int
     start: int
@@ -39,7 +39,7 @@ class Gap(NamedTuple):
 
 
 class _Client:
-    """A consumer that lives as long as the process: Spark's workers do many tasks."""
+    """A consumer that lives as long as the process, because Spark reuses workers."""
 
     def __init__(self, options: KafkaOptions) -> None:
         self.faults = Faults()
@@ -54,10 +54,10 @@ def _client(options: bytes) -> _Client:
 def read_ranges(
     options: KafkaOptions, ranges: tuple[Range, ...], patience: float = PATIENCE_SECONDS
 ) -> Iterator[Chunk | Gap]:
-    """The messages of some ranges, in order within each. Raises ReadFailed when the brokers give nothing.
+    """Yield the messages of the ranges, in order within each. Raises ReadFailed if the brokers send nothing.
 
-    A range ends when its partition is at its end or beyond: the last offsets may be markers of transactions,
-    records that were aborted, or compacted away.
+    A range is complete when the consumer's offset reaches or passes its end: the last offsets may be
+    transaction markers, aborted records, or records removed by compaction.
     """
     client = _client(msgspec.json.encode(options, order="sorted"))
     consumer, topic = client.consumer, options.topic
@@ -109,7 +109,7 @@ def read_ranges(
 
 
 def _received(consumer: Consumer) -> list[Message]:
-    """What has come; waits for the first message only."""
+    """Return the received messages; waits only for the first one."""
     first = consumer.poll(0.2)
     return [] if first is None else [first, *consumer.consume(_AT_ONCE, timeout=0)]
 
@@ -122,7 +122,7 @@ def _error(
     left: dict[int, Range],
     ended: list[int],
 ) -> Iterator[Gap]:
-    """Take an event that is no message."""
+    """Handle an event that is not a message."""
     partition = message.partition()
     if error.code() == KafkaError._PARTITION_EOF:
         offset = message.offset()
@@ -138,8 +138,8 @@ def _error(
         start = min(found.offset, wanted.end)
         if start <= wanted.start:
             raise ReadFailed(
-                f"partition {partition} of the topic {topic} has no offset {wanted.start} any more: it lost "
-                "records, or the topic was created again; DROP the job and create it again"
+                f"partition {partition} of the topic {topic} no longer has offset {wanted.start}: it lost "
+                "records, or the topic was recreated; DROP the job and create it again"
             )
         yield Gap(partition, wanted.start, start)
         if start == wanted.end:
@@ -157,4 +157,4 @@ def _error(
 
 def _silence(faults: Faults, topic: str, seconds: float) -> str:
     reason = faults.reason(KafkaError(KafkaError._TIMED_OUT))
-    return f"the brokers of the topic {topic} gave nothing for {seconds:.0f} s: {reason.str()}"
+    return f"the brokers of the topic {topic} sent nothing for {seconds:.0f} s: {reason.str()}"

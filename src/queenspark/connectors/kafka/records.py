@@ -1,4 +1,4 @@
-"""Messages of a partition as records: columns of their payloads, and what Kafka says of each."""
+"""Decodes the messages of a partition: fields of their payloads, and Kafka's metadata as pseudo-columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..reader import DEAD, Read
 from .kafka_options import Format
 from .kafka_position import OFFSET_BITS
 
-#: Of each record, beside its fields.
+#: Pseudo-columns of each record.
 KEY, PARTITION, OFFSET, TIMESTAMP = "_key", "_partition", "_offset", "_timestamp"
 HEADERS = "_headers."
 EVENT_TIME = "_event_time"
@@ -26,7 +26,7 @@ Times = npt.NDArray[np.int64]
 
 
 class RecordDecoder:
-    """Makes records of messages, with the fields and pseudo-columns that a job reads."""
+    """Decodes messages into records with the fields and pseudo-columns that a job reads."""
 
     def __init__(self, format_: Format, fields: Sequence[Field], pseudo: Sequence[str]) -> None:
         self._format = format_
@@ -36,7 +36,7 @@ class RecordDecoder:
         self._headers = [name for name in pseudo if name.startswith(HEADERS)]
 
     def read(self, partition: int, messages: Sequence[Message], times: Times) -> Read:
-        """The records of messages of one partition. `times` are their places in the log, in milliseconds."""
+        """Decode the messages of one partition. `times` are their times in the log, in milliseconds."""
         offsets = pl.Series([message.offset() for message in messages], dtype=pl.Int64)
         frame = pl.DataFrame(
             {
@@ -100,15 +100,15 @@ class RecordDecoder:
 
 
 def _timestamps(messages: Sequence[Message]) -> list[int | None]:
-    """Kafka's timestamps in milliseconds; None where there is none."""
+    """Return Kafka's timestamps in milliseconds; None for messages without one."""
     found = [message.timestamp() for message in messages]
     return [None if kind == TIMESTAMP_NOT_AVAILABLE else millis for kind, millis in found]
 
 
 def effective(messages: Sequence[Message], newest: int, floor: int, cap: int) -> tuple[Times, int]:
-    """The place in time of each message of a partition, and the newest timestamp so far.
+    """Return the log time of each message of a partition, and the newest timestamp so far.
 
-    `newest` is that of the messages before. No place lies before `floor` or after `cap`.
+    `newest` is the newest timestamp of the preceding messages. Times are clamped to `floor` and `cap`.
     """
     stamps = np.fromiter(
         (message.timestamp()[1] for message in messages), dtype=np.int64, count=len(messages)
@@ -118,7 +118,7 @@ def effective(messages: Sequence[Message], newest: int, floor: int, cap: int) ->
 
 
 def _text(name: str, values: list[bytes | None], what: str, reasons: dict[int, str]) -> pl.Series:
-    """Bytes as text; those that are no UTF-8 have a reason."""
+    """Decode bytes as text; invalid UTF-8 adds a reason."""
     try:
         return pl.Series(name, values, dtype=pl.Binary).cast(pl.String)
     except pl.exceptions.PolarsError:
@@ -134,7 +134,7 @@ def _text(name: str, values: list[bytes | None], what: str, reasons: dict[int, s
 
 
 def _headers(message: Message) -> dict[str, str]:
-    """Headers as text; of those with one name, the last."""
+    """Return the headers as text; the last one wins if a name is repeated."""
     found: dict[str, str] = {}
     given: Any = message.headers()
     for name, value in given or ():

@@ -1,4 +1,4 @@
-"""A few messages of a topic, to know how large they are or what is in them."""
+"""Samples messages of a topic to find their size or their columns."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .partition_reader import Gap, read_ranges
 from .topic import TIMEOUT_SECONDS, Unavailable
 
 _FEW = 100
-_OVERHEAD = 50  # bytes of a record that are none of its key and value
+_OVERHEAD = 50  # bytes of a record besides key and value
 
 
 def mean_bytes(options: KafkaOptions, partition: int, start: int, end: int) -> float:
-    """About how large a message of a range is: the larger mean of its first and its last ones.
+    """Estimate the message size in a range: the larger of the means of its first and last messages.
 
     Raises Unavailable.
     """
@@ -32,7 +32,7 @@ def mean_bytes(options: KafkaOptions, partition: int, start: int, end: int) -> f
 
 
 def values(options: KafkaOptions, ranges: Sequence[Range]) -> list[bytes]:
-    """Values of some messages. Raises Unavailable."""
+    """Return the values of the messages in the ranges. Raises Unavailable."""
     return [message.value() or b"" for message in _messages(options, ranges)]
 
 

@@ -1,4 +1,4 @@
-"""A topic as the driver asks about it: its partitions, and offsets by time. Nothing is consumed here."""
+"""Topic metadata for the driver: partitions, and offsets by time. Nothing is consumed here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .kafka_options import Faults, KafkaOptions, opened
 from .kafka_position import MOST_PARTITIONS
 
 METADATA_SECONDS = 10.0
-"""How often new partitions are looked for."""
+"""Interval between checks for new partitions."""
 TIMEOUT_SECONDS = 5.0
 _ID_SECONDS = 2.0
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID)
@@ -33,11 +33,11 @@ _REFUSED = {
 
 
 class Unavailable(Exception):
-    """The brokers do not answer now; they may do so later."""
+    """The brokers do not respond; retrying may help."""
 
 
 class Topic:
-    """Asks the brokers about one topic. Raises Unavailable, and ReadFailed where waiting will not help."""
+    """Queries the metadata of one topic. Raises Unavailable, or ReadFailed if retrying cannot help."""
 
     def __init__(self, options: KafkaOptions) -> None:
         self._options = options
@@ -49,13 +49,13 @@ class Topic:
         self._looked_at = -METADATA_SECONDS
 
     def partitions(self) -> int:
-        """How many partitions there are."""
+        """Return the number of partitions."""
         if time.monotonic() - self._looked_at >= METADATA_SECONDS:
             metadata = self._asked(self._consumer.list_topics, self._name, timeout=TIMEOUT_SECONDS)
             found = metadata.topics[self._name]
             if found.error is not None:
                 raise self._problem(found.error)
-            # Partitions are never taken away; a broker that has just started may not know all of them yet.
+            # Partitions are never removed; a broker that has just started may not know all of them yet.
             self._partitions = max(self._partitions, len(found.partitions))
             self._looked_at = time.monotonic()
             if self._partitions > MOST_PARTITIONS:
@@ -66,7 +66,7 @@ class Topic:
         return self._partitions
 
     def id(self) -> str:
-        """The topic's id, or nothing where brokers do not tell it."""
+        """Return the topic's id, or an empty string if the brokers do not support ids."""
         self.partitions()
         if self._admin is None:
             self._admin = opened(AdminClient, self._options.client(error_cb=self._faults))
@@ -74,20 +74,20 @@ class Topic:
         try:
             return str(asked[self._name].result().topic_id)
         except KafkaException as error:
-            if error.args[0].code() == KafkaError._TIMED_OUT:  # no controller answers, as in a mock cluster
+            if error.args[0].code() == KafkaError._TIMED_OUT:  # there is no controller, as in a mock cluster
                 return ""
             raise self._problem(error.args[0]) from None
 
     def starts(self) -> list[int]:
-        """The first offset that each partition still has."""
+        """Return the first available offset of each partition."""
         return self._offsets(OFFSET_BEGINNING)
 
     def ends(self) -> list[int]:
-        """The end of each partition: before it, all transactions are over."""
+        """Return the end of each partition; all transactions before it are complete."""
         return self._offsets(OFFSET_END)
 
     def at(self, time: int) -> list[int]:
-        """In each partition the first offset with this timestamp (in ms) or a later one, else its end."""
+        """Return each partition's first offset with this timestamp (in ms) or later, or else its end."""
         found = self._offsets(max(time, 0))
         if OFFSET_END not in found:
             return found
@@ -107,7 +107,7 @@ class Topic:
         return [by_number[number].offset for number in range(len(wanted))]
 
     def _asked(self, ask: Any, *arguments: Any, **named: Any) -> Any:
-        self._consumer.poll(0)  # lets librdkafka tell its errors
+        self._consumer.poll(0)  # lets librdkafka report its errors
         try:
             answer = ask(*arguments, **named)
         except KafkaException as error:
@@ -128,9 +128,9 @@ class Topic:
 
 
 def problem(reason: KafkaError, topic: str) -> Exception:
-    """An error of librdkafka as one of ours."""
+    """Convert a librdkafka error to one of ours."""
     if reason.code() in _GONE:
-        return ReadFailed(f"the topic {topic} is gone; DROP the job")
+        return ReadFailed(f"the topic {topic} no longer exists; DROP the job")
     if reason.code() in _REFUSED:
-        return ReadFailed(f"the brokers refuse access to the topic {topic}: {reason.str()}")
-    return Unavailable(f"the brokers of the topic {topic} do not answer: {reason.str()}")
+        return ReadFailed(f"access to the topic {topic} denied: {reason.str()}; check the user's permissions")
+    return Unavailable(f"the brokers of the topic {topic} do not respond: {reason.str()}")

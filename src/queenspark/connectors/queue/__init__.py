@@ -1,1 +1,1 @@
-"""Queues as a source of jobs that write outside."""
+"""Queues as the source of jobs with an external sink."""

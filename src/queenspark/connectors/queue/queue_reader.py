@@ -1,4 +1,4 @@
-"""Reads the queues of a stream for a sink: positions are those of the log, and all below the horizon."""
+"""Reads the queues of a stream for a sink. Positions are log positions, always below the horizon."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from ..readers import Source
 
 SPLIT_ROWS = 50_000
 WAIT_SECONDS = 0.5
-_SAMPLE = 1_000  # messages whose size tells how many a batch may have
+_SAMPLE = 1_000  # messages from which the average size, and so the size of a batch, is estimated
 
 _Split = tuple[str, str]
 
 
 class QueueOptions(msgspec.Struct, frozen=True):
-    """The queues, and the key of those that are encrypted, as options of a source."""
+    """The queues, and the encryption key if any of them needs it, as source options."""
 
     queues: tuple[Queue, ...]
     encryption_key: str | None = None
 
     def to_options(self) -> dict[str, str]:
-        """As strings."""
+        """Return them as string options."""
         return {"queue": msgspec.json.encode(self).decode()}
 
 
 def open_reader(source: Source, fields: Sequence[Field], pseudo: Sequence[str] = ()) -> QueueReader:
-    """The reader of some queues."""
+    """Return the reader of the source's queues."""
     return QueueReader(source.url, msgspec.json.decode(source.options["queue"], type=QueueOptions), fields)
 
 
 class QueueReader:
-    """Reads messages, and decodes their payloads."""
+    """Reads messages and decodes their payloads."""
 
     is_bounded = False
 
@@ -58,11 +58,11 @@ class QueueReader:
         self._fields = JsonFields(fields)
 
     def start(self) -> str:
-        """Before the first message that the sink is to have."""
+        """Return the position before the first message for the sink."""
         return str(min(Position(queue.txid, queue.id) for queue in self._queues.values()))
 
     def next(self, position: str, limits: Limits) -> Next | None:
-        """As many messages as a batch may have, by their number and by the size of the next ones."""
+        """Return the end of the next batch, limited by rows and by the estimated size of messages."""
         after = Position.parse(position)
         size = self._log.average_bytes(list(self._queues), after, _SAMPLE)
         rows = max(1, min(limits.rows, int(limits.bytes / max(size, 1.0))))
@@ -72,20 +72,20 @@ class QueueReader:
         return Next(str(end), has_more=self._log.end(list(self._queues), end, 1) is not None)
 
     def splits(self, start: str, end: str) -> Sequence[_Split]:
-        """Ranges of the log; the same ones each time, as long as no message is deleted."""
+        """Return ranges of the log; deterministic as long as no message is deleted."""
         after, upto = Position.parse(start), Position.parse(end)
         places = [after, *self._log.cuts(list(self._queues), after, upto, SPLIT_ROWS), upto]
         return [(str(first), str(last)) for first, last in pairwise(places)]
 
     def read(self, split: _Split) -> Iterator[Read]:
-        """The messages of a range, in order."""
+        """Yield the messages of a range, in order."""
         after, upto = map(Position.parse, split)
         log = log_of_this_process(self._url)
         for batch in log.read(list(self._queues), after, upto, payload=True, headers=True):
             yield self._decoded(pl.DataFrame(batch).sort("txid", "id"), batch.nbytes)
 
     def report(self, position: str) -> dict[str, Any]:
-        """How far the queues were read; retention goes by it."""
+        """Return the position up to which the queues were read; retention depends on it."""
         return {"position": position}
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class QueueReader:
         return Read(records.filter(~is_dead), dead, size)
 
     def _from_start(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Without messages of a queue that lie before its own start."""
+        """Drop the messages before the start of their own queue."""
         starts = {(queue.txid, queue.id) for queue in self._queues.values()}
         if len(starts) == 1:
             return frame
@@ -145,5 +145,5 @@ class QueueReader:
 
 @lru_cache(maxsize=4)
 def log_of_this_process(url: str) -> LogReader:
-    """Workers of Spark live on from task to task, and so do their connections."""
+    """Return the log reader of this process. Spark reuses workers, so the connection outlives the task."""
     return LogReader(url)
