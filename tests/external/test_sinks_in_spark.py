@@ -140,7 +140,7 @@ def test_a_lost_checkpoint_is_said_and_loses_nothing(victim: System, tmp_path: P
     shutil.rmtree(victim.pipeline.folder / "checkpoint" / "jobs")
     victim.api.push("few", *({"n": n} for n in range(10, 20)))
     victim.pipeline.start()
-    said = "the checkpoint of this one is lost"
+    said = "this sink's checkpoint is lost"
     assert wait_until(lambda: said in (sql.job("few_files")["lastError"] or ""), within=90)
     assert len(json_lines(out / "v1")) == 10
     sql(

@@ -1,10 +1,9 @@
-"""Records merged before they travel to their bucket: one part row instead of many records.
+"""Merges records where they are read, so that one part row is shuffled instead of many records.
 
-The records of a key that follow each other and lie in the same pane share the fate of the first one: what
-comes before them decides whether their windows are closed, and none of them closes a window of its own. So
-they can be merged where they are read, and the engine gets part rows. Two things it cannot tell from a part
-row: the single records of a window that is closed already, which make a revision each (`RecordsNeeded`), and
-times of arrival that differ. Emission of changes needs every record as well.
+Consecutive records of a key in the same pane are treated alike: only earlier records determine whether their
+windows are closed, and none of them closes a window itself. So they can be merged before the shuffle, and the
+engine gets part rows. A part row loses the individual records, which a closed window needs because each makes
+a revision (`RecordsNeeded`), and differing arrival times. Emitting changes needs every record, too.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from .record_columns import COLUMNS, MERGED
 from .spec import WindowSpec
 
 FEWEST = 1_000
-"""Fewer records are not worth it."""
+"""The fewest records worth merging."""
 LEAST_SHARE = 2
-"""Records for each part row, at least."""
+"""The minimum number of records per part row."""
 
 
 class Merging:
@@ -32,14 +31,14 @@ class Merging:
 
     @classmethod
     def of(cls, spec: WindowSpec | None) -> Merging | None:
-        """Where merging changes nothing, None elsewhere."""
+        """Return the merging of a spec, or None if merging would change the result."""
         if spec is None or spec.emission != "final" or spec.emit_empty:
             return None
         timed = spec.kind in ("tumbling", "sliding") and spec.clock == "event"
         return cls(spec) if timed or (spec.kind == "group" and spec.ttl_us is None) else None
 
     def merged(self, records: pl.DataFrame) -> list[pl.DataFrame]:
-        """The records as part rows, and single ones where that is not possible or brings nothing."""
+        """Return the records as part rows, or unmerged where merging is impossible or not worthwhile."""
         height = records.height
         if height < FEWEST or _keys(records) * LEAST_SHARE > height:
             return [records]
@@ -67,12 +66,12 @@ class Merging:
 
 
 def _keys(records: pl.DataFrame) -> int:
-    """About how many keys there are."""
+    """Estimate the number of keys."""
     return int(records.select(pl.col("key").approx_n_unique()).item())
 
 
 def _interleaved(rows: pl.DataFrame) -> pl.Series:
-    """The keys whose records go back and forth between panes."""
+    """Return the keys whose records alternate between panes."""
     ordered = rows.select("k", "first", "last").sort("k", "first")
     same = pl.col("k") == pl.col("k").shift(1)
     return ordered.filter(same & (pl.col("first") < pl.col("last").shift(1)))["k"].unique()

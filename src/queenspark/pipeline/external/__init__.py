@@ -1,1 +1,1 @@
-"""Queries of single jobs: those that read or write outside have a Spark query of their own each."""
+"""Spark queries of jobs with an external source or sink, one for each job."""

@@ -1,4 +1,4 @@
-"""How far the query of a job has come: small, as JSON, and enough to run a batch again just as it was."""
+"""The offset of a job's query: small JSON that is sufficient to replay a batch exactly."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..streams.offset import Batch, Offset
 
 
 class JobOffset(Offset, frozen=True, kw_only=True):
-    """The end of a batch of a job: the position in its source, and whether the source has ended.
+    """The end of a batch: the position in the source, and whether the source has ended.
 
-    With `single`, its records travel one by one: some were late before (see windows/merging.py).
+    With `single`, records are not merged, because the job has had late records (see windows/merging.py).
     """
 
     position: Any = None
@@ -21,18 +21,18 @@ class JobOffset(Offset, frozen=True, kw_only=True):
     single: bool = False
 
     def progress(self, **more: Any) -> Progress:
-        """What a bucket notes when it has come to this end."""
+        """Return the progress that a bucket records when it reaches this offset."""
         names = (*End.__struct_fields__, "position", "ended")
         return Progress(**{name: getattr(self, name) for name in names}, **more)
 
 
 class JobBatch(Batch, frozen=True):
-    """A batch of a job, as every bucket is told of it."""
+    """A batch of a job, as sent to every bucket."""
 
     start: JobOffset
     end: JobOffset
 
 
 def parse_batch(text: str) -> JobBatch:
-    """A batch as buckets are told of it."""
+    """Parse a batch that was sent to a bucket."""
     return msgspec.json.decode(text, type=JobBatch)

@@ -1,4 +1,4 @@
-"""The stateful step of a job's query: as in the streams query, for one job and a source that may end."""
+"""The stateful operator of a job's query: that of the streams query, for one job whose source may end."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from .packed_rows import packed_rows
 
 _PACKED_ROWS = 50_000
 _END = 2**61
-"""A safe time after all others: when the source has ended, every window is over."""
+"""A safe time later than any other: at the end of the source, every window closes."""
 
 
 class JobProcessor(WindowProcessor):
-    """One call for each bucket and batch of a job."""
+    """Processes a job's batches, one call per bucket and batch."""
 
     def __init__(
         self, url: str, epoch: int, buckets: tuple[int, ...], job: Stream, *, writes: bool = False
     ) -> None:
-        """With `writes`, rows are not pushed but come out, packed, for a sink outside."""
+        """With `writes`, rows are not pushed but emitted, packed, for an external sink."""
         super().__init__(url, epoch, buckets)
         self.job: Stream = job
         self._writes = writes
@@ -39,7 +39,7 @@ class JobProcessor(WindowProcessor):
         self._rows = pl.DataFrame()
 
     def batch(self, text: str) -> JobBatch:
-        """The batch that a bucket is told of."""
+        """Parse the batch that was sent to a bucket."""
         return parse_batch(text)
 
     def advance(
@@ -52,7 +52,7 @@ class JobProcessor(WindowProcessor):
         batch: Batch,
         bucket: int,
     ) -> Result:
-        """What the engine makes of a batch; at the end of the source it gives out all that is open."""
+        """Advance the engine by a batch; at the end of the source, emit all open windows."""
         assert isinstance(batch, JobBatch)
         try:
             return self._advance(engine, state, records, safe, was, batch)
@@ -61,7 +61,7 @@ class JobProcessor(WindowProcessor):
             return self._advance(engine, state, single, safe, was, batch)
 
     def _options(self, seq: int) -> JobOptions:
-        """What its source knows, as far as tasks need it."""
+        """Return the source's options that tasks need."""
         definitions = self.definitions(seq)
         definition, plan = definitions.by_stream[self.job], definitions.plans[self.job]
         return JobOptions(
@@ -88,7 +88,7 @@ class JobProcessor(WindowProcessor):
         return result._replace(rows=[*result.rows, *engine.finish(result.state)])
 
     def parts(self, outcome: Outcome) -> Parts:
-        """What is pushed. A job that cannot compute its rows fails: nobody else has this query."""
+        """Return the rows to push. An error fails the whole query, which no other job shares."""
         for reason in outcome.failed.values():
             raise JobFailed(reason)
         parts = super().parts(outcome)
@@ -98,7 +98,7 @@ class JobProcessor(WindowProcessor):
         return parts._replace(rows=parts.rows.clear())
 
     def more(self, bucket: int) -> Iterator[pd.DataFrame]:
-        """The rows of a sink, packed; Spark's sink takes care that they are there once."""
+        """Yield the packed rows of a sink; exactly-once delivery is up to the sink."""
         rows, self._rows = self._rows, pl.DataFrame()
         for part in rows.iter_slices(_PACKED_ROWS):
             yield pd.DataFrame(

@@ -1,4 +1,4 @@
-"""The queries of jobs that should run now, as the definitions say."""
+"""Determines from the definitions which job queries should be running."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .job_query import JobQuery
 log = logging.getLogger("queenspark.pipeline")
 
 TIDY_SECONDS = 20.0
-"""Time between two looks for checkpoints that nobody needs."""
+"""Interval between removals of obsolete checkpoints."""
 
 
 class JobQueries:
-    """Finds out which jobs need a query of their own."""
+    """Lists the jobs that need their own query."""
 
     def __init__(self, url: str, *, checkpoints: str, max_rows: int, most: int) -> None:
         self._url = url
@@ -34,7 +34,7 @@ class JobQueries:
 
     @classmethod
     def of(cls, settings: Settings, url: str) -> JobQueries:
-        """The queries as the settings want them."""
+        """Create it from the settings."""
         streams = settings.spark_checkpoint
         folder = (
             f"{streams.rstrip('/')}-jobs"
@@ -44,9 +44,9 @@ class JobQueries:
         return cls(url, checkpoints=folder, max_rows=settings.spark_max_rows, most=settings.external_jobs)
 
     def wanted(self) -> list[JobQuery]:
-        """A query for each job that is neither paused nor finished, the oldest first; no more than allowed.
+        """Return a query for each job that is neither paused nor finished, oldest first, up to the limit.
 
-        Its key changes with every change of its job.
+        The key of a query changes whenever its job does.
         """
         found = sorted(self._store.wanted_jobs(), key=lambda row: row.stream_id)[: self._most]
         queries = [
@@ -59,7 +59,7 @@ class JobQueries:
         return queries
 
     def tidy(self, spark: SparkSession) -> None:
-        """Remove the checkpoints of versions that were dropped or replaced; their queries have ended."""
+        """Remove the checkpoints of dropped or replaced versions, whose queries have ended."""
         if self._tidied_at is not None and monotonic() < self._tidied_at + TIDY_SECONDS:
             return
         self._tidied_at = monotonic()
@@ -72,9 +72,9 @@ class JobQueries:
             paths = {(int(match[1]), int(match[2])): path for path, match in matches.items() if match}
             for job in self._store.ended_jobs(list(paths)) if paths else []:
                 files.delete(paths[job], True)
-                log.info("removed the checkpoint of job %d, version %d, which is gone", *job)
+                log.info("removed the checkpoint of job %d, version %d, which no longer exists", *job)
         except Py4JJavaError as error:
-            log.warning("checkpoints of dropped jobs could not be removed: %s", error.java_exception)
+            log.warning("could not remove the checkpoints of dropped jobs: %s", error.java_exception)
 
     def close(self) -> None:
         """Disconnect."""

@@ -1,4 +1,4 @@
-"""The query of one job that reads outside."""
+"""The query of one job with an external source or sink."""
 
 from __future__ import annotations
 
@@ -30,41 +30,41 @@ from .job_source import NAME, OPTIONS, JobDataSource, JobOptions, source_of
 from .packed_rows import OUTPUT as ROWS
 
 MAX_BYTES = 64 * 1024 * 1024
-"""Most bytes of a batch, before they are decoded."""
-_WELL_SECONDS = 10.0  # after its start a query without batches is well
+"""Maximum size of a batch in bytes, before decoding."""
+_WELL_SECONDS = 10.0  # a query without batches counts as healthy this long after its start
 _SLOW_START = "failed to connect back"
 _SLOW_STARTS = 5
-"""As many in a row are not shown as failures of the job."""
+"""Up to this many in a row are not reported as failures of the job."""
 _SUMS = ("records", "windows", "open_windows", "state_bytes")
 
 
 class JobQuery:
-    """Computes the rows of one version of a job, and pushes them into its queue."""
+    """Computes the rows of one version of a job and pushes or writes them."""
 
     def __init__(self, url: str, definition: Definition, *, checkpoints: str, max_rows: int) -> None:
         self._url = url
         self._definition = definition
         self.job = (definition.stream_id, definition.version)
         self.name = job_query_name(*self.job)
-        #: Changes with every change of the job.
+        #: Changes whenever the job does.
         self.seq = definition.seq
         self._checkpoint = f"{checkpoints.rstrip('/')}/{definition.stream_id}-{definition.version}"
         self._max_rows = max_rows
         self._store = PipelineStore(url)
         self._rates = JobRates(self._store, self.job)
         self._last = dict.fromkeys(_SUMS, 0)
-        self._has_failed = True  # another process may have noted a failure
+        self._has_failed = True  # another process may have recorded a failure
         self._slow_starts = 0
         self._started_at = math.inf
 
     def start(self, spark: SparkSession, epoch: int) -> StreamingQuery:
-        """Start the query; it runs until it is stopped or fails, or has come to the end of its source."""
+        """Start the query. It runs until it is stopped, fails, or reaches the end of its source."""
         reads = self.source(epoch)
         spark.dataSource.register(JobDataSource)
         self._rates.measure()
         self._started_at = monotonic()
         buckets = bucket_labels(spark)
-        # Options of a source may have secrets, such as the password of a Kafka user.
+        # A source's options may contain secrets, such as a Kafka password.
         text = msgspec.json.encode(JobOptions(reads, buckets, self._max_rows, MAX_BYTES)).decode()
         reference = seal(Secrets(self._url, more={OPTIONS: text}))
         source = spark.readStream.format(NAME).option(OPTIONS, reference).load()
@@ -87,19 +87,19 @@ class JobQuery:
         )
 
     def source(self, epoch: int) -> Source:
-        """What it reads."""
+        """Return the source that the query reads."""
         return source_of(self._url, self._definition, self._plan, epoch)
 
     @property
     def _plan(self) -> Plan:
-        """What it computes. Raises JobFailed: a newer version may have made the job."""
+        """The job's plan. Raises JobFailed, for example if a newer release created the job."""
         try:
             return thaw(self._definition.body.query or {})
         except (SqlError, msgspec.MsgspecError) as error:
             raise JobFailed(f"the job cannot be planned: {error}") from error
 
     def report(self, batches: Sequence[StreamingQueryProgress]) -> dict[str, Any]:
-        """What the last batch did, and rates over the last minute."""
+        """Return the figures of the last batch, and rates over the last minute."""
         for batch in batches:
             if (found := (batch["observedMetrics"] or {}).get("batch")) is not None:
                 observed = found.asDict()
@@ -121,10 +121,10 @@ class JobQuery:
         }
 
     def failed(self, reason: str) -> None:
-        """Tell the brokers why it does not go on; it is tried again.
+        """Record why the query failed, for the brokers; it is retried.
 
-        Spark gives a Python process ten seconds to start. On a busy machine that can be too short, which says
-        nothing about the job.
+        Spark gives a Python process ten seconds to start. On a busy machine that can be too short; such a
+        timeout is not the job's fault.
         """
         if _SLOW_START in reason and self._slow_starts < _SLOW_STARTS:
             self._slow_starts += 1
@@ -139,5 +139,5 @@ class JobQuery:
 
 
 def _said(reason: str) -> str:
-    """A reason without the name of the exception, when that says nothing more."""
+    """Strip the exception's name from a reason that does not need it."""
     return re.sub(r"^[\w.]*(ReadFailed|WriteFailed|JobFailed|Unreachable|Refused): ", "", reason)

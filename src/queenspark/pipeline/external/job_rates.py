@@ -1,4 +1,4 @@
-"""The rates of one job that has a query of its own."""
+"""The rates of a job with its own query."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..streams.sliding import Counts, Rates, Sliding, rates_of
 
 
 class JobRates:
-    """Measures, and tells the brokers."""
+    """Measures the rates and publishes them to the brokers."""
 
     def __init__(self, store: PipelineStore, job: Stream, clock: Callable[[], float] = monotonic) -> None:
         self._store = store
@@ -21,10 +21,10 @@ class JobRates:
         self._told = Rates()
 
     def measure(self) -> Rates:
-        """Rates over the last minute, or since the first measurement."""
+        """Return the rates over the last minute, or since the first measurement."""
         found = self._store.totals()[0].get(self._job[0])
         totals = Totals(0, 0, 0) if found is None or found.version != self._job[1] else found.totals
-        # What arrives outside is not known: backpressure says nothing here.
+        # The arrival rate of an external source is unknown, so backpressure is not meaningful here.
         counts = Counts(totals.records, *totals)
         at = self._clock()
         if self._sliding is None:

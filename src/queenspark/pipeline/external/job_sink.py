@@ -1,4 +1,4 @@
-"""Sinks outside: where the packed rows of a job go."""
+"""External sinks, which write the packed rows of a job."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _OPTIONS = {"csv": {"header": "true"}, "json": {"ignoreNullFields": "false"}}
 
 
 class JobSink(Protocol):
-    """A sink of a job: makes of packed rows (see `packed_rows.py`) a stream that Spark writes.
+    """A job's sink: turns packed rows (see `packed_rows.py`) into a stream that Spark writes.
 
-    One for each connector; `sink_of` knows them all.
+    There is one per connector; `sink_of` selects it.
     """
 
     def check(self, spark: SparkSession, checkpoint: str) -> None:
-        """Refuse to begin where that would lose rows or write them twice. Raises JobFailed."""
+        """Refuse to start if that would lose or duplicate rows. Raises JobFailed."""
 
     def writer(self, rows: DataFrame) -> DataStreamWriter:
-        """The stream, all but started."""
+        """Return the stream writer, ready to start."""
 
 
 class FilesSink:
@@ -44,17 +44,17 @@ class FilesSink:
     def check(self, spark: SparkSession, checkpoint: str) -> None:
         """Refuse a folder whose files belong to another checkpoint. Raises JobFailed.
 
-        Spark's file sink passes over batches that the folder's list has already: those of a new checkpoint,
-        which begins at 0, would be lost.
+        Spark's file sink skips batches that the folder's metadata already lists. A new checkpoint counts from
+        0, so its batches would be lost.
         """
         if _exists(spark, f"{self._path}/{METADATA}") and not _exists(spark, f"{checkpoint}/offsets"):
             raise JobFailed(
-                f"{self._path} has files of another sink, or the checkpoint of this one is lost; replace the"
-                " sink to begin a new version in a folder of its own"
+                f"{self._path} contains files of another sink, or this sink's checkpoint is lost; replace the"
+                " sink to start a new version in a new folder"
             )
 
     def writer(self, rows: DataFrame) -> DataStreamWriter:
-        """The stream, all but started."""
+        """Return the stream writer, ready to start."""
         format_ = self._options.get("format", "parquet")
         columns = rows.select("rows").mapInArrow(to_columns, self._schema)
         stream = (
@@ -67,17 +67,17 @@ class FilesSink:
 
 
 def sink_of(sink: Outside, plan: Plan, version: int) -> JobSink:
-    """The sink of a job, by its connector."""
+    """Return the sink of a job by its connector."""
     return KafkaSink(sink) if sink.connector == "kafka" else FilesSink(sink, plan, version)
 
 
 def _exists(spark: SparkSession, path: str) -> bool:
-    """Whether there is a file or folder, on any file system that Spark knows."""
+    """Return whether a file or folder exists, on any file system that Spark supports."""
     jvm: Any = spark._jvm
     found = jvm.org.apache.hadoop.fs.Path(path)
     return bool(found.getFileSystem(spark._jsc.hadoopConfiguration()).exists(found))
 
 
 def _spark(kind: SqlType) -> str:
-    """A type as Spark writes it; JSON is text."""
+    """Return a type in Spark's notation; JSON is STRING."""
     return str(kind).replace(str(JSON), "STRING")

@@ -1,8 +1,7 @@
-"""The source of a job's query: records of what it reads outside, packed by bucket, and ticks.
+"""The Spark source of a job's query: external records, packed by bucket, and ticks.
 
-Like the source of the streams query, which reads the log for all streams; this one reads with the reader of a
-connector. The clock of the job stands still while there is a backlog, and goes on where it stood: how fast a
-job reads changes nothing in its windows.
+The source of the streams query reads the log for all streams; this one uses the reader of a connector. The
+job's clock stops while there is a backlog and then resumes, so the read rate does not affect the windows.
 """
 
 from __future__ import annotations
@@ -43,15 +42,15 @@ from .job_offset import JobBatch, JobOffset
 
 NAME = "queenspark-job"
 OPTIONS = "options"
-# Spark asks for the latest offset every 10 ms; it gets its answer when there is one, or after so long.
+# Spark polls for the latest offset every 10 ms; each call blocks until there is one, for at most this long.
 WAIT_SECONDS = 1.0
-_LOOK_SECONDS = 0.05  # when there is nothing, look again so soon, then less and less often
+_LOOK_SECONDS = 0.05  # initial poll interval without data; it doubles up to the longest
 _LOOK_LONGEST = 0.5
 _TELL_SECONDS = 1.0
 
 
 class JobOptions(msgspec.Struct, frozen=True):
-    """What the source has to know."""
+    """The options of the source."""
 
     source: Source
     buckets: tuple[int, ...]
@@ -65,7 +64,7 @@ class JobOptions(msgspec.Struct, frozen=True):
 
 
 class JobDataSource(DataSource):
-    """The source as Spark wants it; its one option is a reference to its options (see spark/secrets.py)."""
+    """Spark's data source. Its only option is a reference to the sealed options (see spark/secrets.py)."""
 
     @classmethod
     def name(cls) -> str:
@@ -84,12 +83,12 @@ class JobDataSource(DataSource):
 
 @dataclass
 class JobSplit(InputPartition):
-    """What one task reads."""
+    """The input of one task."""
 
     split: Any
     seq: int
     tick: int
-    end: str | None  # the batch, for the task that tells every bucket
+    end: str | None  # the batch, in the task that sends it to every bucket
     single: bool
 
 
@@ -115,15 +114,15 @@ class JobReader(DataSourceStreamReader):
         return reader_of(self._options.source, plan.records.fields, plan.records.pseudo)
 
     def __reduce__(self) -> tuple[type[JobReader], tuple[JobOptions]]:
-        """Only the options travel to tasks."""
+        """Pickle only the options."""
         return JobReader, (self._options,)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Where a new checkpoint begins."""
+        """Return the first offset of a new checkpoint."""
         return JobOffset(run=uuid4().hex[:12], position=self._reader.start()).to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """The end of the next batch; `start` again when there is nothing to do within a while."""
+        """Return the end of the next batch, or `start` if there is still nothing to do after the wait."""
         before = msgspec.convert(start, JobOffset)
         deadline = monotonic() + WAIT_SECONDS
         while True:
@@ -137,14 +136,14 @@ class JobReader(DataSourceStreamReader):
             self._pause = min(2 * self._pause, _LOOK_LONGEST)
 
     def _next(self, start: JobOffset) -> JobOffset | None:
-        """The end of a batch that has something to do, or None."""
+        """Return the end of the next batch, or None if there is nothing to do."""
         job = self._options.job
         self._tell(start)
         if start.ended or self._is_full(job):
             return None
         news = self._store.job_news(job, start.run)
         if job not in self._definitions(news.seq).plans:
-            return None  # it was dropped, and will be stopped
+            return None  # the job was dropped; its query will be stopped
         tick = news.now if start.tick == NEVER else start.tick + self._idle_us()
         found = self._reader.next(start.position, Limits(self._options.max_rows, self._options.max_bytes))
         if found is not None:
@@ -156,11 +155,11 @@ class JobReader(DataSourceStreamReader):
         is_due = news.next_close is not None and tick >= news.next_close
         has_news = is_due or news.seq != start.seq
         if has_news or self._idle_since is None:
-            self._idle_since = monotonic()  # the tick has the time before it
+            self._idle_since = monotonic()  # the tick covers the time before it
         return self._after(start, news, tick) if has_news else None
 
     def _tell(self, start: JobOffset) -> None:
-        """Tell the brokers what was read: all up to here is pushed, or Spark would not ask for more."""
+        """Report progress to the brokers. All rows up to `start` are pushed, or Spark would not poll."""
         is_new = start.ended and not self._has_ended
         if is_new or (start.n != self._told and monotonic() >= self._told_at + _TELL_SECONDS):
             report = msgspec.json.encode(self._reader.report(start.position)).decode()
@@ -174,7 +173,7 @@ class JobReader(DataSourceStreamReader):
         )
 
     def _idle_us(self) -> int:
-        """For how long there was nothing to read."""
+        """Return the idle time in microseconds."""
         return 0 if self._idle_since is None else int((monotonic() - self._idle_since) * 1e6)
 
     def _is_full(self, job: Stream) -> bool:
@@ -182,7 +181,7 @@ class JobReader(DataSourceStreamReader):
         return bool(full) and self._definitions(0).window_queues.get(job[0]) in full
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The parts of a batch to read in parallel; the first task also tells every bucket of its end."""
+        """Return the splits of a batch; the first task also sends the batch to every bucket."""
         before, after = msgspec.convert(start, JobOffset), msgspec.convert(end, JobOffset)
         parts: Sequence[Any] = []
         if before.position != after.position:
@@ -192,7 +191,7 @@ class JobReader(DataSourceStreamReader):
         return splits
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read one part; runs in a task."""
+        """Read one split; runs in a task."""
         assert isinstance(partition, JobSplit)
         options = self._options
         if partition.end is not None:
@@ -211,7 +210,7 @@ class JobReader(DataSourceStreamReader):
 
 
 class _Task:
-    """What tasks of a job need, made once in a worker."""
+    """The decoder and reader of a job's tasks, created once per worker."""
 
     def __init__(self, options: JobOptions, seq: int) -> None:
         job = options.job
@@ -227,7 +226,7 @@ class _Task:
         self.reader = self.open_reader()
 
     def packed(self, read: Read, tick: int, *, single: bool) -> Iterator[tuple[int, bytes]]:
-        """What comes of a part of a split, packed by bucket; with `single`, records one by one."""
+        """Yield the result of a part of a split, packed by bucket; with `single`, without merging records."""
         parcels = Parcels(self._buckets)
         if not read.records.is_empty():
             defaults = {
@@ -240,7 +239,7 @@ class _Task:
             records = read.records.with_columns(
                 value.alias(name) for name, value in defaults.items() if name not in read.records.columns
             )
-            # Records that arrived at different times may have a silence between them.
+            # There may be idle gaps between records with their own arrival times.
             merging = None if single or "created_us" in read.records.columns else self._merging
             self._stage.run(self._decoder.decode(records), parcels, merging)
         if not read.dead.is_empty():
@@ -251,7 +250,7 @@ class _Task:
 
 
 def source_of(url: str, definition: Definition, plan: Plan, epoch: int) -> Source:
-    """What a version of a job reads."""
+    """Return the source of a version of a job."""
     body = definition.body
     reads = body.reads or _queues(body)
     columns = tuple((name, str(kind)) for name, kind in (plan.relation.columns or {}).items())
@@ -262,13 +261,13 @@ def source_of(url: str, definition: Definition, plan: Plan, epoch: int) -> Sourc
 
 
 def _queues(body: Body) -> Outside:
-    """The queues of a stream, as a source."""
+    """Return the queues of a stream as a source."""
     key = Settings.from_env().encryption_key
     return Outside(body.name, "queue", QueueOptions(body.sources, key).to_options())
 
 
 def single_records(options: JobOptions, batch: JobBatch, bucket: int) -> list[pl.DataFrame]:
-    """The records of a batch for a bucket, one by one, whatever was sent of them; runs in a task."""
+    """Read the unmerged records of a bucket in a batch from the source again; runs in a task."""
     task = _task_of(msgspec.json.encode(options), batch.end.seq)
     with closing(task.open_reader()) as reader:
         packed = [
@@ -283,5 +282,5 @@ def single_records(options: JobOptions, batch: JobBatch, bucket: int) -> list[pl
 
 @lru_cache(maxsize=4)
 def _task_of(options: bytes, seq: int) -> _Task:
-    """Workers of Spark live on from task to task, and so does what their tasks need."""
+    """Return the cached task state; Spark reuses workers for many tasks."""
     return _Task(msgspec.json.decode(options, type=JobOptions), seq)

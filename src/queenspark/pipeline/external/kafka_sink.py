@@ -1,4 +1,4 @@
-"""The sink of a job in Kafka: its rows are records of a topic, written in the tasks that compute them."""
+"""The Kafka sink of a job. The tasks that compute the rows write them to the topic."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _headers = msgspec.json.Decoder(dict[str, str]).decode
 
 
 class KafkaSink:
-    """At least once: a batch that is run again after a crash is written again."""
+    """Writes at least once: a batch that is replayed after a crash is written again."""
 
     def __init__(self, sink: Outside) -> None:
         self._options = sink.options
 
     def check(self, spark: SparkSession, checkpoint: str) -> None:
-        """A topic takes rows of any checkpoint."""
+        """Do nothing: a topic accepts rows of any checkpoint."""
 
     def writer(self, rows: DataFrame) -> DataStreamWriter:
-        """The stream, all but started. Nothing is left for Spark's own sink."""
+        """Return the stream writer, ready to start. Spark's own sink is a no-op."""
         written = rows.select("rows").mapInArrow(partial(_write, self._options), "written long")
         return written.writeStream.format("noop")
 
 
 def _write(options: dict[str, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For `mapInArrow`: write packed rows, all of a batch before it ends. Raises WriteFailed."""
+    """Write packed rows, for `mapInArrow`; all are acknowledged before the batch ends. Raises WriteFailed."""
     writer = KafkaWriter(options)
     for batch in batches:
         for rows in unpacked_rows(batch.column("rows")):

@@ -1,4 +1,4 @@
-"""Rows on their way from the stateful step of a job to its sink, many in one value."""
+"""Serializes rows between a job's stateful operator and its sink, many per value."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import polars as pl
 import pyarrow as pa
 
 OUTPUT = "rows binary"
-"""The column that has them, beside the figures of a bucket."""
+"""The column of packed rows, next to the figures of a bucket."""
 
-#: Of each row beside its columns: its key, its id and its headers, for sinks that can tell them.
+#: Metadata of each row, for sinks that support it.
 ABOUT = ("key", "transaction_id", "headers")
 
 
 def packed_rows(rows: pl.DataFrame) -> bytes:
-    """Rows, of which `payload` has the columns: as a struct for files, else as JSON."""
+    """Pack rows. `payload` has their columns, as a struct for files and as JSON otherwise."""
     file = io.BytesIO()
     rows.select(*ABOUT, "payload").write_ipc_stream(file, compression="lz4")
     return file.getvalue()
 
 
 def unpacked_rows(packed: pa.Array) -> Iterator[pl.DataFrame]:
-    """The rows again."""
+    """Unpack rows."""
     for value in packed:
         if value.is_valid:
             yield pl.read_ipc_stream(value.as_buffer().to_pybytes())
 
 
 def to_columns(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For `mapInArrow`: the columns of packed rows, and nothing else."""
+    """Unpack only the columns of rows, for `mapInArrow`."""
     for batch in batches:
         for rows in unpacked_rows(batch.column("rows")):
             table = rows.select(pl.col("payload").struct.unnest()).to_arrow(
