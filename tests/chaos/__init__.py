@@ -1,1 +1,1 @@
-"""Faults at random in a whole system, and the proof that nothing was lost, doubled or computed wrongly."""
+"""Random faults in a complete system, and checks that nothing is lost, duplicated or computed wrongly."""

@@ -1,4 +1,4 @@
-"""`make chaos`: a system under random faults for a while, judged at the end."""
+"""`make chaos`: runs a system under random faults, then verifies everything."""
 
 import json
 import sys
@@ -14,14 +14,14 @@ SEED = 15
 
 
 def main(
-    minutes: Annotated[float, typer.Option(help="How long faults happen.")] = 10.0,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same faults at the same times.")] = SEED,
+    minutes: Annotated[float, typer.Option(help="Duration of the faults.")] = 10.0,
+    seed: Annotated[int, typer.Option(help="The same seed repeats the same schedule of faults.")] = SEED,
     rate: Annotated[float, typer.Option(help="Messages a second.")] = 100.0,
     report: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Save the report here.")
     ] = None,
 ) -> None:
-    """Kill, cut and fill what can be killed, cut and filled; prove that nothing is lost, doubled or wrong."""
+    """Run a system under random faults; verify that nothing is lost, duplicated or computed wrongly."""
     found = run(seed=seed, minutes=minutes, per_second=rate, log=tell)
     show(found)
     if report is not None:
@@ -30,7 +30,7 @@ def main(
 
 
 def tell(line: str) -> None:
-    """Print a line at once: long runs are followed."""
+    """Print a line and flush, so that long runs can be followed."""
     sys.stdout.write(f"{time.strftime('%H:%M:%S')}  {line}\n")
     sys.stdout.flush()
 
@@ -41,7 +41,7 @@ def show(report: Report) -> None:
     for kind, count in report.faults.items():
         tell(f"{count:6}  {kind}")
     for reason, count in report.skipped.items():
-        tell(f"{count:6}  not so: {reason}")
+        tell(f"{count:6}  skipped: {reason}")
     tell(f"{report.restarts} starts and restarts")
     for name, count in report.figures.items():
         tell(f"{count:12,}  {name}")

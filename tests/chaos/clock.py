@@ -1,4 +1,4 @@
-"""A process whose clock is wrong."""
+"""Runs a process with a wrong clock."""
 
 import subprocess
 from pathlib import Path
@@ -6,7 +6,7 @@ from shutil import which
 
 
 def wrong_clock(folder: Path, seconds: int) -> dict[str, str]:
-    """The environment of a process whose clock is wrong by so much; empty where there is no C compiler."""
+    """Return an environment that offsets a process's clock by `seconds`; empty without a C compiler."""
     compiler = which("cc")
     if compiler is None:
         return {}

@@ -22,7 +22,7 @@ PARTITIONS = 20
 
 
 class Consumer:
-    """The threads of one process; each has a group and a queue or a stream."""
+    """The threads of one process, each for one group of a queue or stream."""
 
     def __init__(self, name: str, folder: Path, urls: list[str]) -> None:
         self._name = name
@@ -31,7 +31,7 @@ class Consumer:
         self._stop = folder / "stop-consumers"
 
     def run(self) -> None:
-        """Consume until a file says stop; a thread that fails ends all of them."""
+        """Consume until the stop file appears. If a thread fails, the process exits."""
         threads = [threading.Thread(target=self._guarded, args=(self._messages, *each)) for each in GROUPS]
         threads += [
             threading.Thread(target=self._guarded, args=(self._windows, *each)) for each in WINDOW_GROUPS
@@ -48,7 +48,7 @@ class Consumer:
         try:
             while not self._stop.exists():
                 work(ledger, endpoint, group, source)
-        except BaseException as error:  # noqa: BLE001 - none of them may go unseen
+        except BaseException as error:  # noqa: BLE001 - every error must be recorded
             ledger.write("failed", repr(error))
             traceback.print_exc()
             os._exit(1)
@@ -62,7 +62,7 @@ class Consumer:
             "acknowledgments": [{**_answer(message), "status": "completed"} for message in messages],
         }
         lease = messages[0]["leaseId"]
-        # Before they are sent: whoever is killed then does not know whether they were taken.
+        # Write this before sending: a consumer killed in between cannot know whether the acks arrived.
         ledger.write("acking", [message["transactionId"] for message in messages], lease)
         response = endpoint.once("POST", "/api/v1/ack/batch", json=body)
         if response is not None:
@@ -70,7 +70,7 @@ class Consumer:
             ledger.write("acked", time.monotonic(), done, lease)
 
     def _relay(self, ledger: Ledger, endpoint: Endpoint, group: str, queue: str) -> None:
-        """Move messages to another queue under new ids: nothing but the lease keeps them single."""
+        """Move messages to another queue under new ids: only the lease prevents duplicates."""
         messages = self._pop(ledger, endpoint, group, queue)
         if not messages:
             return

@@ -1,4 +1,4 @@
-"""A small file system that can be full."""
+"""A small file system that can be filled."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ MEGABYTE = 1 << 20
 
 
 class Disk:
-    """A folder; where this process may mount, on a file system of its own that `fill` leaves no room on."""
+    """A folder, on its own tmpfs if this process may mount one; `fill` then leaves no free space."""
 
     def __init__(self, megabytes: int) -> None:
         self._size = megabytes * MEGABYTE
@@ -20,7 +20,7 @@ class Disk:
         mounted = subprocess.run(
             ["mount", "-t", "tmpfs", "-o", options, "chaos", self.folder], capture_output=True, check=False
         )
-        #: Whether it can be filled.
+        #: Whether `fill` is possible.
         self.is_small = mounted.returncode == 0
 
     @property
@@ -30,13 +30,13 @@ class Disk:
         return (found.f_blocks - found.f_bfree) * found.f_frsize
 
     def fill(self) -> None:
-        """Leave no room."""
-        for spare in range(32):  # it grows meanwhile
+        """Shrink it until there is no free space."""
+        for spare in range(32):  # usage grows in the meantime
             if self._resize(self.used + spare * MEGABYTE // 4):
                 return
 
     def empty(self) -> None:
-        """Give it room again."""
+        """Restore its size."""
         self._resize(self._size)
 
     def _resize(self, size: int) -> bool:

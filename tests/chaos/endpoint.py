@@ -1,4 +1,4 @@
-"""HTTP to several brokers; a request that has no answer goes to the next one."""
+"""An HTTP client for several brokers that fails over to the next one if there is no response."""
 
 import time
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ BUSY = 429
 
 
 class Endpoint:
-    """A client that never gives up."""
+    """A client that retries forever."""
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._clients = cycle([httpx2.Client(base_url=url, timeout=PATIENCE, verify=False) for url in urls])
         self._client = next(self._clients)
 
     def once(self, method: str, path: str, **request: Any) -> httpx2.Response | None:
-        """The answer to a request that is sent once; None when the broker could not say."""
+        """Send a request once; return the response, or None if the outcome is unknown."""
         try:
             response = self._client.request(method, path, **request)
         except httpx2.TransportError:
@@ -34,7 +34,7 @@ class Endpoint:
         return response
 
     def until_answered(self, method: str, path: str, **request: Any) -> httpx2.Response:
-        """The answer to a request that is sent until there is one."""
+        """Send a request until there is a response, and return it."""
         while (response := self.once(method, path, **request)) is None:
             pass
         return response

@@ -1,4 +1,4 @@
-"""What each kind of fault does to the fleet."""
+"""Injects the faults of a plan into the fleet."""
 
 import random
 import shutil
@@ -19,13 +19,13 @@ from tests.system.pipeline_process import send
 
 AT_ONCE = 4
 EARLY = 0.3
-"""How often pipelines are hit again before they have done anything."""
+"""Probability of a pipeline fault before the pipelines have made progress since the last one."""
 CLOCK_ERRORS_MS = (-200_000, -30_000, -5_000, 0, 3_000, 40_000)
 T = TypeVar("T")
 
 
 class Faults:
-    """Carries out a plan; up to four faults at a time, one for each victim."""
+    """Executes a plan: up to four concurrent faults, one per target."""
 
     def __init__(self, fleet: Fleet, log: Callable[[str], None]) -> None:
         self._fleet = fleet
@@ -35,11 +35,11 @@ class Faults:
         self._last_batch: str | None = None
         #: Faults that happened, by kind.
         self.happened: Counter[str] = Counter()
-        #: Those that could not be, with the reason.
+        #: Skipped faults, by reason.
         self.skipped: Counter[str] = Counter()
 
     def run(self, plan: Sequence[Fault], check: Callable[[], None]) -> None:
-        """Let all faults happen; `check` raises when the run cannot go on."""
+        """Inject all faults; `check` raises if the run cannot continue."""
         began = time.monotonic()
         with ThreadPoolExecutor(AT_ONCE) as pool:
             started = []
@@ -106,7 +106,7 @@ class Faults:
 
     @contextmanager
     def _pipelines(self, fault: Fault) -> Iterator[bool]:
-        """The pipelines, alone; mostly not before they have pushed a batch since the last fault of theirs."""
+        """Lock the pipelines; yield whether to inject, usually only if a batch followed their last fault."""
         with self._alone("pipelines"):
             last = self._fleet.last_batch()
             is_due = last is not None and last != self._last_batch
@@ -115,7 +115,7 @@ class Faults:
                 yield True
                 self._last_batch = last
             else:
-                self._skip(f"{fault.kind}: no batch was pushed since the last fault of the pipelines")
+                self._skip(f"{fault.kind}: no batch was pushed since the last pipeline fault")
                 yield False
 
     def _kill_pipeline(self, fault: Fault) -> None:
@@ -124,7 +124,7 @@ class Faults:
                 kill(self._leader(), fault.seconds)
 
     def _kill_driver(self, fault: Fault) -> None:
-        """The JVM and the workers have to notice."""
+        """Kill only the driver: the JVM and the workers must notice and exit."""
         with self._pipelines(fault) as due:
             leader = self._leader()
             if not due or not leader.is_running():
@@ -137,7 +137,7 @@ class Faults:
             while (left := [pid for pid in pids if not gone(pid)]) and time.monotonic() < deadline:
                 time.sleep(0.1)
             if left:
-                self._skip("processes of a killed driver were still there after 30 s")
+                self._skip("processes of a killed driver were still running after 30 s")
                 send(signal.SIGKILL, left)
             leader.due_at = time.monotonic() + fault.seconds
 
@@ -163,7 +163,7 @@ class Faults:
         self._count(fault)
 
     def _freeze_leader(self, fault: Fault) -> None:
-        """A standby takes over; when the former leader thaws, it may push nothing more."""
+        """Freeze the leader, so that a standby takes over. After thawing it must not push anything."""
         with self._pipelines(fault) as due:
             if due:
                 _freeze(self._leader().pids(), fault.seconds)
@@ -180,7 +180,7 @@ class Faults:
             if not due:
                 return
             for pipeline in self._fleet.pipelines:
-                # None may start before the checkpoint is gone.
+                # No pipeline may start before the checkpoint is deleted.
                 pipeline.due_at = time.monotonic() + 60
             for pipeline in self._fleet.pipelines:
                 send(signal.SIGKILL, pids := pipeline.pids())
@@ -199,7 +199,7 @@ class Faults:
         self._count(fault)
 
     def _kill_postgresql_backend(self, fault: Fault) -> None:
-        """One backend dies, so PostgreSQL ends all of them and recovers."""
+        """Kill one backend: PostgreSQL terminates all of them and recovers."""
         with self._alone("PostgreSQL"):
             for postmaster in self._fleet.postgres.pids():
                 kill_one(_chosen(sorted(descendants(postmaster)), fault))
@@ -212,7 +212,7 @@ class Faults:
 
     def _fill_disk(self, fault: Fault) -> None:
         if not self._fleet.disk.is_small:
-            self._skip("the disk of PostgreSQL was not filled: no file system of its own could be mounted")
+            self._skip("PostgreSQL's disk was not filled: mounting a tmpfs is not permitted")
             return
         with self._alone("PostgreSQL"):
             self._fleet.disk.fill()
@@ -249,7 +249,7 @@ class Faults:
         self._count(fault, f": {_sort(link.name)}")
 
     def _stall_link(self, fault: Fault) -> None:
-        """Nothing passes for a while; then everything does, or the connections break."""
+        """Stall the link for a while; then either resume it or break its connections."""
         link, do = _chosen(self._fleet.links, fault), self._fleet.network.do
         with self._alone(link.name):
             do(link.stall)
@@ -271,5 +271,5 @@ def _freeze(pids: list[int], seconds: float) -> None:
 
 
 def _sort(name: str) -> str:
-    """A link without its number: "broker to PostgreSQL"."""
+    """Return a link's name without its number: "broker to PostgreSQL"."""
     return " ".join(word for word in name.split() if not word.isdigit())

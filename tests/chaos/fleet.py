@@ -1,4 +1,4 @@
-"""All processes of a run, each started again when it ends."""
+"""Supervises all processes of a run: each is restarted when it exits."""
 
 import os
 import signal
@@ -34,10 +34,10 @@ EVERY_SECONDS = 0.25
 
 
 class Service(Protocol):
-    """A process that is started again when it ends."""
+    """A process that is restarted when it exits."""
 
     name: str
-    #: When it may be started again, by the monotonic clock.
+    #: The earliest time of a restart, by the monotonic clock.
     due_at: float
 
     def is_running(self) -> bool: ...
@@ -47,7 +47,7 @@ class Service(Protocol):
 
 
 class Command:
-    """A Python program as a service; it has ended well when its exit code is 0, and is not started again."""
+    """A Python program as a service. Without `again`, it is not restarted after exit code 0."""
 
     def __init__(
         self,
@@ -65,14 +65,14 @@ class Command:
         self._log = folder / f"{name}.log"
         self._again = again
         self.process: subprocess.Popen[bytes] | None = None
-        #: How its processes have ended; negative after a signal.
+        #: The exit codes of its processes; negative after a signal.
         self.exits: list[int] = []
 
     def is_running(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
     def log(self) -> str:
-        """The end of what it logged."""
+        """Return the end of its log."""
         return self._log.read_text(errors="replace")[-3000:]
 
     def is_wanted(self) -> bool:
@@ -127,7 +127,7 @@ class Postgres:
         return True
 
     def launch(self) -> None:
-        with suppress(EmbeddedPostgresError):  # no room on its disk; tried again
+        with suppress(EmbeddedPostgresError):  # its disk is full; retried
             self.server.start()
 
     def pids(self) -> list[int]:
@@ -135,7 +135,7 @@ class Postgres:
 
 
 class Fleet:
-    """PostgreSQL, two brokers, two pipelines, producers and consumers, with links between all of them."""
+    """PostgreSQL, two brokers, two pipelines, producers and consumers, connected by links."""
 
     def __init__(self, folder: Path, disk: Disk, *, seed: int, per_second: float, keys: int) -> None:
         self.folder = folder
@@ -189,7 +189,7 @@ class Fleet:
         self._ended = threading.Event()
         self._supervisor = threading.Thread(target=self._supervise, daemon=True)
         self._supervisor.start()
-        #: How often something was started again.
+        #: The number of starts and restarts.
         self.restarts = 0
 
     def _database(self, user: str) -> str:
@@ -205,7 +205,7 @@ class Fleet:
 
     @property
     def url(self) -> str:
-        """A broker, without a link between."""
+        """The URL of a broker, bypassing the links."""
         return f"http://127.0.0.1:{self.ports[0]}"
 
     def add(self, *services: Service) -> None:
@@ -213,7 +213,7 @@ class Fleet:
         self._services = [*self._services, *services]
 
     def wait_until_healthy(self, within: float) -> None:
-        """Wait until both brokers answer and a pipeline leads."""
+        """Wait until both brokers are healthy and there is a leader."""
         deadline = time.monotonic() + within
         while not (all(map(_is_healthy, self.ports)) and self.leader() is not None):
             if time.monotonic() > deadline:
@@ -221,7 +221,7 @@ class Fleet:
             time.sleep(0.2)
 
     def leader(self) -> Pipeline | None:
-        """The pipeline that leads, as far as anybody can tell now."""
+        """Return the current leader, or None if there is none or it cannot be determined."""
         for pipeline in self.pipelines:
             with suppress(psycopg.Error):
                 if pipeline.is_running() and self._leads(pipeline):
@@ -236,14 +236,14 @@ class Fleet:
         return row is not None and f":{pipeline.own.process.pid}:" in row[0]
 
     def last_batch(self) -> str | None:
-        """When the last batch was pushed, as far as anybody can tell now."""
+        """Return the time of the last pushed batch, or None if it cannot be determined."""
         with suppress(psycopg.Error), psycopg.connect(self.database_url, connect_timeout=3) as connection:
             row = connection.execute("SELECT max(updated_at)::text FROM queenspark.progress").fetchone()
             return row[0] if row is not None else None
         return None
 
     def heal(self) -> None:
-        """End every fault that lasts."""
+        """End all ongoing faults."""
         for link in self.links:
             self.network.do(link.heal)
         self.disk.empty()
@@ -273,13 +273,13 @@ class Fleet:
 
 
 def kill(service: Service, down_seconds: float, number: signal.Signals = signal.SIGKILL) -> None:
-    """Send a signal to all processes of a service, which is down for a while."""
+    """Send a signal to all processes of a service, and delay its restart."""
     service.due_at = time.monotonic() + down_seconds
     send(number, service.pids())
 
 
 def kill_one(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
-    """Send a signal to a process, if it is there."""
+    """Send a signal to a process, if it exists."""
     with suppress(ProcessLookupError):
         os.kill(pid, number)
 

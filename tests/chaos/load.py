@@ -58,7 +58,7 @@ JOBS = {
 
 
 def define(system: System) -> list[Stream]:
-    """Make everything; the streams as the oracle knows them."""
+    """Define everything; return the streams with their specs for the oracle."""
     options: dict[str, Any] = {"leaseTime": LEASE_SECONDS, "retryLimit": 1_000_000, "retryDelay": 0}
     for queue in (*QUEUES, RELAYED):
         system.api.configure(queue, **options)

@@ -1,4 +1,4 @@
-"""TCP links between the parts of a system, which can be cut, delayed, stalled and half-closed."""
+"""TCP proxies between the processes of a system, which can be cut, delayed, stalled and half-closed."""
 
 import asyncio
 import threading
@@ -14,7 +14,7 @@ Open = Callable[[], Awaitable[Pair]]
 
 
 def to_port(port: int) -> Open:
-    """Connect to a port of this machine."""
+    """Connect to a local port."""
     return lambda: asyncio.open_connection("127.0.0.1", port)
 
 
@@ -24,7 +24,7 @@ def to_socket(path: Path) -> Open:
 
 
 class Network:
-    """An event loop in a thread of its own, which serves all links."""
+    """An event loop in its own thread, which serves all links."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -32,11 +32,11 @@ class Network:
         self._thread.start()
 
     def link(self, name: str, open_target: Open) -> "Link":
-        """Listen on a port of its own and pass everything on to the target."""
+        """Listen on a new port and forward everything to the target."""
         return asyncio.run_coroutine_threadsafe(_listening(name, open_target), self._loop).result()
 
     def do(self, action: Callable[[], None]) -> None:
-        """Do something to a link."""
+        """Run an action on the event loop."""
 
         async def act() -> None:
             action()
@@ -45,14 +45,14 @@ class Network:
 
 
 class Link:
-    """Connections of one part to another."""
+    """All connections from one process to another."""
 
     def __init__(self, name: str, open_target: Open) -> None:
         self.name = name
         self.port = free_port()
-        #: Seconds by which each piece of data is delayed.
+        #: Delay of each chunk of data, in seconds.
         self.delay = 0.0
-        #: New connections are closed at once.
+        #: Whether new connections are closed immediately.
         self.is_refusing = False
         self._flowing = asyncio.Event()
         self._flowing.set()
@@ -101,23 +101,23 @@ class Link:
             connection.cut()
 
     def half_close(self, *, towards_server: bool) -> None:
-        """Tell one side that the other one has finished; the other one learns nothing of it."""
+        """Send EOF to one side without telling the other."""
         for connection in list(self._connections):
             connection.half_close(connection.server if towards_server else connection.client)
 
     def stall(self) -> None:
-        """Let nothing pass, without an error."""
+        """Stop forwarding data, without an error."""
         self._flowing.clear()
 
     def heal(self) -> None:
-        """Let everything pass again."""
+        """Resume forwarding, without delay."""
         self.delay = 0.0
         self.is_refusing = False
         self._flowing.set()
 
 
 class Connection:
-    """One connection, with a client and a server at its ends."""
+    """One connection between a client and a server."""
 
     def __init__(self, client: Pair, server: Pair) -> None:
         self.client = client
@@ -131,7 +131,7 @@ class Connection:
             writer.transport.abort()
 
     def half_close(self, side: Pair) -> None:
-        """End what this side reads."""
+        """Send EOF to this side."""
         _, writer = side
         if writer not in self.closed:
             self.closed.add(writer)

@@ -1,4 +1,4 @@
-"""Which faults happen when: a seed gives the same plan again."""
+"""The schedule of faults, determined by a seed."""
 
 import random
 from dataclasses import dataclass
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 FIRST_SECONDS = 10.0
 GAP_SECONDS = (3.0, 9.0)
 
-#: How often each kind is in the deck, and for how long it lasts. All of them come before one comes again.
+#: The copies of each kind in the deck, and its shortest and longest duration. The deck is dealt completely
+#: before it is reshuffled.
 KINDS: dict[str, tuple[int, float, float]] = {
     "kill broker": (3, 0.0, 3.0),
     "stop broker": (1, 0.0, 1.0),
@@ -35,7 +36,7 @@ KINDS: dict[str, tuple[int, float, float]] = {
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens, when (seconds from the begin), for how long; `choice` picks its victim."""
+    """A fault: its time (in seconds since the start), kind and duration; `choice` selects the target."""
 
     at: float
     kind: str
@@ -48,7 +49,7 @@ class Fault:
 
 
 def plan(seed: int, seconds: float) -> list[Fault]:
-    """The faults of a run."""
+    """Return the faults of a run."""
     chance = random.Random(seed)
     faults: list[Fault] = []
     deck: list[str] = []

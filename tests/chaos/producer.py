@@ -1,6 +1,6 @@
-"""A producer that writes down each batch before it pushes it: `python -m tests.chaos.producer …`.
+"""A producer that records each batch before it pushes it: `python -m tests.chaos.producer …`.
 
-When it was killed, it first pushes again what it does not know to be stored.
+After a kill it first repeats the last push if it was not acknowledged.
 """
 
 import random
@@ -20,7 +20,7 @@ BEHIND_SECONDS = 2.0
 
 
 def batch_of(name: str, seed: int, number: int, first: int, keys: int, error_ms: int) -> list[list[Any]]:
-    """Queue, partition, transactionId and payload of each message of a batch."""
+    """Return queue, partition, transactionId and payload of each message of a batch."""
     chance = random.Random(f"{seed} {name} {number}")
     now = int(time.time() * 1000) + error_ms
     return [
@@ -39,7 +39,7 @@ def batch_of(name: str, seed: int, number: int, first: int, keys: int, error_ms:
 
 
 def clock_error(file: Path) -> int:
-    """By how many milliseconds this producer's clock is wrong now."""
+    """Return the current clock error of this producer in milliseconds."""
     try:
         return int(file.read_text() or 0)
     except FileNotFoundError:
@@ -47,7 +47,7 @@ def clock_error(file: Path) -> int:
 
 
 def produce(name: str, folder: Path, seed: int, per_second: float, keys: int, urls: list[str]) -> None:
-    """Push until a file says stop."""
+    """Push until the stop file appears."""
     ledger = Ledger(folder / f"producer-{name}.ledger")
     endpoint = Endpoint(urls)
     number = first = 0
@@ -66,7 +66,7 @@ def produce(name: str, folder: Path, seed: int, per_second: float, keys: int, ur
 
 
 def push(ledger: Ledger, endpoint: Endpoint, number: int, first: int, items: list[list[Any]]) -> int:
-    """Push a batch until it is answered; the number of the next message."""
+    """Push a batch until there is a response; return the number of the next message."""
     names = ("queue", "partition", "transactionId", "payload")
     body = {"items": [dict(zip(names, item, strict=True)) for item in items]}
     answers = endpoint.until_answered("POST", "/api/v1/push", json=body).json()

@@ -1,4 +1,4 @@
-"""A run: the system starts, works under faults, is left alone, and is judged."""
+"""A run: starts the system, injects faults, lets it settle, and verifies the result."""
 
 import os
 import platform
@@ -39,7 +39,7 @@ FROM queenspark.messages m JOIN queenspark.queues q ON q.id = m.queue_id"""
 
 @dataclass
 class Report:
-    """What happened, and whether everything was right."""
+    """The result of a run."""
 
     seed: int
     minutes: float
@@ -54,16 +54,16 @@ class Report:
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing was wrong."""
+        """Whether there was no error."""
         return not self.wrong
 
     def as_dict(self) -> dict[str, Any]:
-        """For a file."""
+        """Return the report as JSON-compatible values."""
         return {**asdict(self), "verdict": "exact" if self.is_good else "wrong"}
 
 
 def run(*, seed: int, minutes: float, per_second: float, log: Log) -> Report:
-    """Run; the folder with all logs and ledgers stays when something is wrong."""
+    """Run once. The folder with all logs and ledgers is kept if something is wrong."""
     began = time.monotonic()
     started = datetime.now(UTC).isoformat(timespec="seconds")
     folder = Path(tempfile.mkdtemp(prefix="queenspark-chaos-"))
@@ -95,7 +95,7 @@ def run(*, seed: int, minutes: float, per_second: float, log: Log) -> Report:
             fleet.wait_until_healthy(START_SECONDS)
             (folder / "stop-producers").touch()
             if not wait_until(lambda: not any(each.is_running() for each in fleet.producers), within=120):
-                verdict.wrong.append("producers could not push what they had to")
+                verdict.wrong.append("producers could not finish their pushes")
             progress.check()
             pushed, payloads = judge.pushed(folder)
             windows = {stream.name: judge.expected_windows(system, stream) for stream in streams}
@@ -122,8 +122,8 @@ def run(*, seed: int, minutes: float, per_second: float, log: Log) -> Report:
                 )
 
             if not wait_until(everything_is_there, within=SETTLE_SECONDS, every=5.0):
-                log("not everything came in time")
-            time.sleep(5)  # what is there twice comes now
+                log("some windows, rows or deliveries did not arrive in time")
+            time.sleep(5)  # time for duplicates to arrive
             (folder / "stop-consumers").touch()
             wait_until(lambda: not any(each.is_running() for each in fleet.consumers), within=60)
             log("judging")
@@ -132,7 +132,7 @@ def run(*, seed: int, minutes: float, per_second: float, log: Log) -> Report:
             for stream in streams:
                 judge.judge_stream(system, verdict, folder, stream, windows[stream.name])
             judge.judge_jobs(system, verdict, rows)
-            verdict.true("groups with something unanswered", unanswered(system))
+            verdict.true("groups with unacknowledged deliveries", unanswered(system))
             verdict.true("streams and jobs that failed", failures(system))
     report = Report(
         seed, minutes, started, f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}",
@@ -146,7 +146,7 @@ def run(*, seed: int, minutes: float, per_second: float, log: Log) -> Report:
 
 
 class Progress:
-    """Tells every minute how far the run is, and ends it when a client was refused."""
+    """Logs progress every minute, and aborts the run if a client fails."""
 
     def __init__(self, fleet: Fleet, system: System, log: Log) -> None:
         self._fleet = fleet
@@ -155,7 +155,7 @@ class Progress:
         self._due = time.monotonic() + PROGRESS_SECONDS
 
     def counts(self) -> tuple[int, int, int]:
-        """Messages, windows and rows so far; nothing while PostgreSQL is away."""
+        """Return messages, windows and rows so far; zeros while PostgreSQL is down."""
         names = [job for job in JOBS if job != "chained"]
         with suppress(psycopg.Error):
             ((messages, windows, rows),) = self._system.run(COUNTS, list(QUEUES), names)
@@ -163,7 +163,7 @@ class Progress:
         return 0, 0, 0
 
     def check(self) -> None:
-        """Raise when a client has failed by itself."""
+        """Raise if a client has failed on its own."""
         for client in (*self._fleet.producers, *self._fleet.consumers):
             if any(code > 0 for code in client.exits):
                 raise RuntimeError(f"{client.name} failed:\n{client.log()}")
@@ -174,7 +174,7 @@ class Progress:
 
 
 def failures(system: System) -> list[Any]:
-    """Streams and jobs that cannot go on."""
+    """Return the failed streams and jobs."""
     return system.run(
         "SELECT s.name, f.error FROM queenspark.stream_failures f"
         " JOIN queenspark.streams s ON s.id = f.stream_id"

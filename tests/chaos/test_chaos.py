@@ -1,4 +1,4 @@
-"""A few minutes of faults; `make chaos` has hours."""
+"""A few minutes of faults; use `make chaos` for longer runs."""
 
 import sys
 
@@ -20,5 +20,5 @@ def test_nothing_is_lost_doubled_or_wrong_after_minutes_of_faults() -> None:
 
 
 def print_line(line: str) -> None:
-    """For the log of a failed test."""
+    """Print a line for the log of a failed test."""
     sys.stdout.write(f"{line}\n")

@@ -1,4 +1,4 @@
-"""The judge of a run sees what is lost, doubled, out of order or wrong; a plan can be repeated."""
+"""The verdict detects lost, duplicate, reordered and wrong data; plans are reproducible."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -99,7 +99,7 @@ def test_consumers_of_a_group_are_judged_together(tmp_path: Path) -> None:
 
 
 def test_half_a_line_is_no_line(tmp_path: Path) -> None:
-    """A client that was killed while it wrote goes on after the last whole line."""
+    """A client killed while writing continues after the last complete line."""
     path = tmp_path / "file"
     Ledger(path).write("acked", 1)
     with path.open("ab") as file:

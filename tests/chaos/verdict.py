@@ -1,4 +1,4 @@
-"""What must be true after a run, whatever happened."""
+"""Verifies the invariants after a run."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -19,13 +19,13 @@ Rows = Counter[tuple[Any, ...]]
 
 @dataclass
 class Verdict:
-    """What was compared, and every difference."""
+    """Counts of compared items, and all differences."""
 
     figures: dict[str, int] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
     def same(self, what: str, found: Counter[Any], wanted: Counter[Any]) -> None:
-        """Two bags must hold the same."""
+        """Check that two multisets are equal."""
         missing, extra = wanted - found, found - wanted
         if missing:
             self.wrong.append(f"{what}: {missing.total()} missing, such as {_some(missing)}")
@@ -33,7 +33,7 @@ class Verdict:
             self.wrong.append(f"{what}: {extra.total()} too many, such as {_some(extra)}")
 
     def true(self, what: str, examples: Sequence[Any]) -> None:
-        """There must be no counterexample."""
+        """Check that there are no counterexamples."""
         if examples:
             self.wrong.append(f"{what}: {len(examples)}, such as {examples[:3]}")
 
@@ -50,7 +50,7 @@ Log = dict[str, dict[str, list[tuple[str, int]]]]
 
 
 def pushed(folder: Path) -> tuple[Log, dict[str, Any]]:
-    """What producers were told is stored, and the payloads by transactionId."""
+    """Return the acknowledged messages of the producers, and the payloads by transactionId."""
     log: Log = {queue: defaultdict(list) for queue in QUEUES}
     payloads = {}
     for file in sorted(folder.glob("producer-*.ledger")):
@@ -66,7 +66,7 @@ def pushed(folder: Path) -> tuple[Log, dict[str, Any]]:
 
 
 def stored(system: System, queue: str) -> list[tuple[int, int, str, str, int, Any]]:
-    """The messages of a queue in the order of the log."""
+    """Return the messages of a queue in log order."""
     return system.run(
         "SELECT m.txid, m.id, p.name, m.transaction_id, (extract(epoch FROM m.created_at) * 1000000)::bigint,"
         " m.payload::jsonb FROM queenspark.messages m JOIN queenspark.partitions p ON p.id = m.partition_id"
@@ -76,7 +76,7 @@ def stored(system: System, queue: str) -> list[tuple[int, int, str, str, int, An
 
 
 def judge_log(system: System, verdict: Verdict, log: Log, payloads: dict[str, Any]) -> None:
-    """Each message that was acknowledged is there once, in order, under the id that was answered."""
+    """Check that each acknowledged message is stored once, in order, under the id in the response."""
     for queue in QUEUES:
         found: dict[str, list[tuple[str, int]]] = defaultdict(list)
         for _, id_, partition, name, _, payload in stored(system, queue):
@@ -96,7 +96,7 @@ def judge_log(system: System, verdict: Verdict, log: Log, payloads: dict[str, An
 
 @dataclass
 class Delivered:
-    """What a group got and answered, over all its consumers."""
+    """The deliveries and acks of a group, over all its consumers."""
 
     first: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     extras: dict[str, Any] = field(default_factory=dict)
@@ -139,13 +139,13 @@ def delivered(folder: Path, group: str, source: str, kind: str) -> Delivered:
 
 
 def is_complete(folder: Path, group: str, source: str, kind: str, count: int) -> bool:
-    """Whether a group has got so many."""
+    """Return whether a group has received at least `count` items, or has failed."""
     found = delivered(folder, group, source, kind)
     return len(found.extras) >= count or bool(found.failed)
 
 
 def unanswered(system: System) -> list[tuple[str, str, int]]:
-    """Groups with something that was handed out and is not answered: group, queue, partitions."""
+    """Return the groups with unacknowledged deliveries: group, queue, number of partitions."""
     return system.run(
         "SELECT g.name, q.name, count(*) FROM queenspark.places p"
         " JOIN queenspark.groups g ON g.id = p.group_id"
@@ -156,15 +156,15 @@ def unanswered(system: System) -> list[tuple[str, str, int]]:
 def judge_group(
     verdict: Verdict, folder: Path, group: str, source: str, kind: str, wanted: dict[str, list[str]]
 ) -> Delivered:
-    """Everything came, in order, was answered once, and did not come again after that."""
+    """Check that everything is delivered in order, acked under one lease, and not redelivered afterwards."""
     found = delivered(folder, group, source, kind)
     what = f"group {group} of {source}"
     everything = {identity for some in wanted.values() for identity in some}
     verdict.same(f"{what}, delivered", Counter(found.extras.keys()), Counter(everything))
     verdict.same(f"{what}, acknowledged", Counter(found.acked.keys() | found.tried), Counter(everything))
-    verdict.true(f"{what}: answered under two leases", [k for k, v in found.acked.items() if len(v) > 1])
-    verdict.true(f"{what}: came again after it was answered", found.came_again)
-    verdict.true(f"{what}: came with other content", found.changed)
+    verdict.true(f"{what}: acked under two leases", [k for k, v in found.acked.items() if len(v) > 1])
+    verdict.true(f"{what}: redelivered after the ack", found.came_again)
+    verdict.true(f"{what}: redelivered with other content", found.changed)
     verdict.true(f"{what}: failed", found.failed)
     wrong = [key for key, some in wanted.items() if found.first.get(key) != some]
     verdict.true(f"{what}: keys out of order", wrong)
@@ -175,7 +175,7 @@ def judge_group(
 
 
 def judge_groups(system: System, verdict: Verdict, folder: Path, log: Log) -> None:
-    """The groups of queues, and what one of them moved to another queue in transactions."""
+    """Check the groups of queues, and the messages that one of them moved in transactions."""
     order = {queue: {name: [m for m, _ in some] for name, some in log[queue].items()} for queue in QUEUES}
     for group, queue in GROUPS:
         judge_group(verdict, folder, group, queue, "messages", order[queue])
@@ -196,7 +196,7 @@ def judge_groups(system: System, verdict: Verdict, folder: Path, log: Log) -> No
 
 
 def with_ticks(records: Sequence[Record], every_us: int = 5 * SECOND) -> list[Event]:
-    """Records with ticks between them, which seal what is due and let the oracle forget."""
+    """Insert ticks between records, so that the oracle can seal windows and drop their state."""
     safe: list[int] = []
     least = FAR_AWAY
     for record in reversed(records):
@@ -213,13 +213,13 @@ def with_ticks(records: Sequence[Record], every_us: int = 5 * SECOND) -> list[Ev
 
 
 def expected_windows(system: System, stream: Stream) -> list[Row]:
-    """The windows of a stream, by the oracle."""
+    """Return the windows of a stream as computed by the oracle."""
     records = system.records(stream, event_us if stream.event_time else None, fingerprint)
     return answer({(stream.id, 1): stream.spec}, with_ticks(records)).rows
 
 
 def judge_stream(system: System, verdict: Verdict, folder: Path, stream: Stream, wanted: list[Row]) -> None:
-    """Windows are those of the oracle, and each group of the stream got each of them with its messages."""
+    """Check that the windows are the oracle's, and that each group received them with their messages."""
     sealed = system.sealed(stream)
     verdict.same(f"windows of {stream.name}", Counter(as_rows(sealed)), Counter(oracle_rows(wanted)))
     order: dict[str, list[str]] = defaultdict(list)
@@ -252,7 +252,7 @@ SPECS = {
 
 
 def rows_of(system: System, job: str) -> list[tuple[str, Any, dict[str, str]]]:
-    """Partition, payload and headers of a job's rows, in the order of the log."""
+    """Return partition, payload and headers of a job's rows, in log order."""
     return system.run(
         "SELECT p.name, m.payload::jsonb, m.headers::jsonb FROM queenspark.messages m"
         " JOIN queenspark.queues q ON q.id = m.queue_id JOIN queenspark.partitions p ON p.id = m.partition_id"
@@ -262,7 +262,7 @@ def rows_of(system: System, job: str) -> list[tuple[str, Any, dict[str, str]]]:
 
 
 def clicks(system: System) -> list[Record]:
-    """The records of the jobs' source."""
+    """Return the records of the jobs' source."""
     return [
         Record(1, payload["user"], txid, id_, created, payload["at"] * 1000, {"n": payload["n"]})
         for txid, id_, _, _, created, payload in stored(system, "left")
@@ -270,7 +270,7 @@ def clicks(system: System) -> list[Record]:
 
 
 def expected_rows(job: str, records: list[Record]) -> Rows:
-    """The rows that a job must give: key and values."""
+    """Return the expected rows of a job: key and values."""
     by_user: dict[str, list[int]] = defaultdict(list)
     for record in records:
         by_user[record.key].append(record.values["n"])
@@ -305,7 +305,7 @@ def expected_rows(job: str, records: list[Record]) -> Rows:
 
 
 def found_rows(job: str, rows: Iterable[tuple[str, Any, dict[str, str]]]) -> Rows:
-    """The same of the rows in a job's queue."""
+    """Return the actual rows in a job's queue, in the same form."""
     found: Rows = Counter()
     for partition, data, headers in rows:
         if job in ("kept", "sixths"):
@@ -324,7 +324,7 @@ def found_rows(job: str, rows: Iterable[tuple[str, Any, dict[str, str]]]) -> Row
 
 
 def judge_jobs(system: System, verdict: Verdict, expected: dict[str, Rows]) -> None:
-    """Every row of every job."""
+    """Check every row of every job."""
     for job in JOBS:
         rows = rows_of(system, job)
         verdict.figures["rows"] = verdict.figures.get("rows", 0) + len(rows)
@@ -335,7 +335,10 @@ def judge_jobs(system: System, verdict: Verdict, expected: dict[str, Rows]) -> N
 
 
 def judge_chain(verdict: Verdict, rows: list[Any], source: list[Any], size_us: int = 20 * SECOND) -> None:
-    """The last revision of each window has all rows of the other job; batches decide how many there are."""
+    """Check that the last revision of each window has all rows of the source job.
+
+    The number of revisions depends on the batches.
+    """
     wanted: Counter[int] = Counter()
     for _, data, headers in source:
         wanted[microseconds(headers["_event_time"]) // size_us * size_us] += data["c"]
@@ -345,6 +348,6 @@ def judge_chain(verdict: Verdict, rows: list[Any], source: list[Any], size_us: i
         start, revision = microseconds(data["b"]), int(headers["_revision"])
         seen[start, revision] += 1
         last[start] = max(last.get(start, (0, 0)), (revision, data["c"]))
-    verdict.true("rows of chained that are there twice", [each for each, n in seen.items() if n > 1])
+    verdict.true("duplicate rows of chained", [each for each, n in seen.items() if n > 1])
     found = Counter({start: count for start, (_, count) in last.items()})
     verdict.same("rows of chained", found, wanted)
