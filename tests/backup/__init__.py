@@ -1,1 +1,1 @@
-"""Backups that are restored and used: dumps, point-in-time recovery, a promoted replica."""
+"""Restores of backups and continued use: dumps, point-in-time recovery, promoted replicas."""

@@ -1,4 +1,4 @@
-"""PostgreSQL clusters that are copied, recovered and promoted."""
+"""PostgreSQL clusters that can be copied, recovered and promoted."""
 
 import os
 import subprocess
@@ -17,11 +17,11 @@ SUPERUSER = "postgres"
 
 
 class Cluster:
-    """A server on a folder of its own; `programs` are those of one version of PostgreSQL."""
+    """A server in its own folder; `programs` is the `bin` folder of a PostgreSQL version."""
 
     def __init__(self, programs: Path | None = None) -> None:
         self.programs = programs or packaged_bin_dir()
-        # Not below pytest's own folder: pytest closes that to other users again and again.
+        # Not below pytest's temporary folder: pytest repeatedly revokes other users' access to it.
         self.folder = Path(tempfile.mkdtemp(prefix="queenspark-test-"))
         self.data = self.folder / "data"
         self.user: SystemUser = choose_system_user(self.data)
@@ -32,11 +32,11 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        """The server's database, as libpq wants it."""
+        """The connection URL of the server's database."""
         return f"postgresql://{SUPERUSER}@/postgres?host={quote(str(self.folder), safe='')}&port={PORT}"
 
     def run(self, program: str, *arguments: str) -> str:
-        """Run one of the programs as the user of the server."""
+        """Run one of the programs as the server's user; return its output."""
         done = subprocess.run(
             [str(self.programs / program), *arguments],
             capture_output=True, text=True, cwd="/", env={**os.environ, "LC_ALL": "C"}, check=False,
@@ -46,7 +46,7 @@ class Cluster:
         return done.stdout
 
     def make(self) -> None:
-        """Make an empty cluster."""
+        """Create an empty cluster."""
         self.run("initdb", "-D", str(self.data), "-U", SUPERUSER, "--auth=trust", "--locale=C", "-E", "UTF8")
 
     def copy(self, source: "Cluster", *arguments: str) -> None:
@@ -55,21 +55,21 @@ class Cluster:
         self.run("pg_basebackup", *host, "-D", str(self.data), "--checkpoint=fast", *arguments)
 
     def start(self, options: Mapping[str, str] | None = None) -> None:
-        """Start it and wait until it can be read from."""
+        """Start it and wait until it accepts connections."""
         self._options |= options or {}
         chosen = {"listen_addresses": "", "unix_socket_directories": str(self.folder), **self._options}
         settings = " ".join(f"-c {name}='{value}'" for name, value in chosen.items())
-        # Its output must not be ours: it would be waited for.
+        # With -l the server does not inherit our pipes; otherwise `run` would wait for it to exit.
         self.run(
             "pg_ctl", "-D", str(self.data), "-l", str(self.folder / "log"), "-w", "-o", settings, "start"
         )
 
     def promote(self) -> None:
-        """Make a replica a server of its own."""
+        """Promote a replica."""
         self.run("pg_ctl", "-D", str(self.data), "-w", "promote")
 
     def stop(self, how: str = "fast") -> None:
-        """Stop it; `immediate` is a crash."""
+        """Stop it; `immediate` simulates a crash."""
         if (self.data / "postmaster.pid").exists():
             self.run("pg_ctl", "-D", str(self.data), "-m", how, "-w", "stop")
 

@@ -1,4 +1,4 @@
-"""A queue with a group, a stream with a group and a job, which must go on after a restore."""
+"""A queue with a group, a stream with a group, and a job, which must continue after a restore."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ KEYS = 3
 
 @contextmanager
 def running(url: str, folder: Path, checkpoint: Path) -> Iterator[System]:
-    """A broker and a pipeline on a server."""
+    """Run a broker and a pipeline on a server."""
     folder.mkdir(parents=True, exist_ok=True)
     broker = Broker(url, folder / "broker.log")
     pipeline = PipelineProcess(url, folder / "pipeline", spark_checkpoint=checkpoint)
@@ -32,7 +32,7 @@ def running(url: str, folder: Path, checkpoint: Path) -> Iterator[System]:
 
 
 class Scene:
-    """What was pushed, taken and answered so far."""
+    """The messages pushed and consumed, and the windows consumed so far."""
 
     def __init__(self, system: System) -> None:
         self.pushed: list[int] = []
@@ -50,7 +50,7 @@ class Scene:
         )
 
     def push(self, system: System, count: int) -> list[int]:
-        """Push so many more messages."""
+        """Push `count` more messages."""
         first = len(self.pushed)
         numbers = list(range(first, first + count))
         for n in numbers:
@@ -59,13 +59,13 @@ class Scene:
         return numbers
 
     def take(self, system: System, count: int) -> list[int]:
-        """Take and answer so many messages."""
+        """Pop and ack `count` messages."""
         found = [message["data"]["n"] for message in system.api.drain("q", count, consumerGroup="g")]
         self.taken += found
         return found
 
     def take_windows(self, system: System) -> list[str]:
-        """Take and answer all windows of what was pushed."""
+        """Poll and ack all windows of the pushed messages."""
         found: list[str] = []
 
         def all_taken() -> bool:
@@ -80,11 +80,11 @@ class Scene:
         return found
 
     def expected(self, system: System) -> list[Any]:
-        """The windows that the oracle sees in the log."""
+        """Return the windows that the oracle computes from the log."""
         return system.expected(self.stream, system.records(self.stream), FAR_AWAY)
 
     def check(self, system: System) -> None:
-        """Windows and rows are exactly those of the log."""
+        """Check that windows and rows match the log exactly."""
         assert as_rows(system.sealed(self.stream)) == oracle_rows(self.expected(system))
         records = system.run(
             "SELECT p.name, (m.payload::jsonb ->> 'n')::bigint FROM queenspark.messages m"

@@ -1,4 +1,4 @@
-"""After a restore positions, groups and streams go on; what was there is there once, and in order."""
+"""After a restore, groups, streams and jobs continue; nothing in the backup is lost or duplicated."""
 
 import shutil
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.long, pytest.mark.crash, pytest.mark.timeout(1200)]
 
 @pytest.fixture(params=["postgres_18", "postgres_15"])
 def programs(request: pytest.FixtureRequest) -> Path | None:
-    """The programs of a version of PostgreSQL."""
+    """The `bin` folder of a PostgreSQL version."""
     if request.param == "postgres_18":
         return None
     if not (DEBIAN_15 / "pg_basebackup").exists():
@@ -28,7 +28,7 @@ def programs(request: pytest.FixtureRequest) -> Path | None:
 
 @pytest.fixture
 def primary(programs: Path | None) -> Iterator[Cluster]:
-    """The server that is backed up; it archives its log."""
+    """The server to back up, with WAL archiving."""
     with Cluster(programs) as cluster:
         cluster.make()
         cluster.user.own_directory(cluster.folder / "archive")
@@ -49,7 +49,7 @@ def restored(programs: Path | None) -> Iterator[Cluster]:
 
 
 def test_a_dump_is_restored_and_goes_on(primary: Cluster, programs: Path | None, tmp_path: Path) -> None:
-    """Taken while everything runs; the checkpoint is not part of it."""
+    """The dump is taken while everything is running, and does not include the checkpoint."""
     dump = str(primary.folder / "queenspark.dump")
     with running(primary.url, tmp_path / "before", tmp_path / "checkpoint") as system:
         scene = Scene(system)
@@ -63,7 +63,7 @@ def test_a_dump_is_restored_and_goes_on(primary: Cluster, programs: Path | None,
         after = scene.take(system, 5)
     with restored(programs) as cluster:
         cluster.make()
-        # The new server has had hardly any transactions: its ids begin anew, below those of the log.
+        # The new server has had few transactions: its transaction ids restart below those in the log.
         cluster.start({"fsync": "off"})
         cluster.run("pg_restore", f"--dbname={cluster.url}", dump)
         with running(cluster.url, tmp_path / "after", tmp_path / "new checkpoint") as system:
@@ -73,15 +73,15 @@ def test_a_dump_is_restored_and_goes_on(primary: Cluster, programs: Path | None,
             assert sorted(scene.take(system, len(wanted))) == sorted(wanted)
             assert system.api.empty("q", consumerGroup="g")
             found = scene.take_windows(system)
-            assert found, "windows of what was pushed after the restore"
-            assert len(scene.windows) == len(set(scene.windows)), "no window came again"
+            assert found, "windows of the messages pushed after the restore"
+            assert len(scene.windows) == len(set(scene.windows)), "no window was redelivered"
             scene.check(system)
 
 
 def test_a_base_backup_is_recovered_to_a_point_in_time(
     primary: Cluster, programs: Path | None, tmp_path: Path
 ) -> None:
-    """What came after the point is gone: pushes, and acks, whose messages come again."""
+    """Pushes and acks after the recovery point are lost; the acked messages are redelivered."""
     with (
         running(primary.url, tmp_path / "before", tmp_path / "checkpoint") as system,
         restored(programs) as cluster,
@@ -116,7 +116,7 @@ def test_a_base_backup_is_recovered_to_a_point_in_time(
             assert recovered.api.empty("q", consumerGroup="g")
             assert windows
             scene.take_windows(recovered)
-            assert len(scene.windows) == len(set(scene.windows)), "no window came again"
+            assert len(scene.windows) == len(set(scene.windows)), "no window was redelivered"
             scene.check(recovered)
 
 
@@ -135,7 +135,7 @@ def replica_of(primary: Cluster) -> Iterator[Cluster]:
 
 
 def received(primary: Cluster, replica: Cluster) -> bool:
-    """Whether the replica has everything."""
+    """Return whether the replica has replayed everything."""
     with psycopg.connect(primary.url) as there, psycopg.connect(replica.url) as here:
         sent = there.execute("SELECT pg_current_wal_flush_lsn()").fetchone()
         assert sent is not None
@@ -144,7 +144,7 @@ def received(primary: Cluster, replica: Cluster) -> bool:
 
 
 def test_a_promoted_replica_goes_on_with_the_checkpoint(primary: Cluster, tmp_path: Path) -> None:
-    """It has everything, as a synchronous one does: nothing is gone, and nothing comes again."""
+    """The replica has everything, like a synchronous one: nothing is lost or redelivered."""
     with replica_of(primary) as replica:
         with running(primary.url, tmp_path / "before", tmp_path / "checkpoint") as system:
             scene = Scene(system)
@@ -167,7 +167,7 @@ def test_a_promoted_replica_goes_on_with_the_checkpoint(primary: Cluster, tmp_pa
 
 
 def test_a_replica_that_lacks_the_end_refuses_the_checkpoint(primary: Cluster, tmp_path: Path) -> None:
-    """The checkpoint has come further than the replica. Without it every window of the log comes once."""
+    """The checkpoint is ahead of the replica. After deleting it, each window of the log is pushed once."""
     checkpoint = tmp_path / "checkpoint"
     with replica_of(primary) as replica:
         with running(primary.url, tmp_path / "before", checkpoint) as system:
@@ -178,7 +178,7 @@ def test_a_replica_that_lacks_the_end_refuses_the_checkpoint(primary: Cluster, t
             execute(replica, "ALTER SYSTEM SET primary_conninfo = ''")
             execute(replica, "SELECT pg_reload_conf()")
             assert wait_until(lambda: not is_streaming(primary), within=30)
-            for number in range(1, 4):  # batches that the replica will lack
+            for number in range(1, 4):  # batches that the replica does not receive
                 system.api.push("q", {"n": 1000 + number}, partition="k0")
                 assert len(system.wait_for(scene.stream, len(scene.windows) + number, within=300)) >= number
         primary.stop("immediate")
@@ -186,7 +186,7 @@ def test_a_replica_that_lacks_the_end_refuses_the_checkpoint(primary: Cluster, t
         with running(replica.url, tmp_path / "after", checkpoint) as system:
             scene.push(system, 9)
             assert wait_until(lambda: "delete their checkpoint" in system.pipeline.log(), within=300)
-            assert len(system.sealed(scene.stream)) == len(scene.windows), "nothing is pushed before that"
+            assert len(system.sealed(scene.stream)) == len(scene.windows), "nothing is pushed until then"
             system.pipeline.kill()
             shutil.rmtree(checkpoint)
             system.pipeline.start()
