@@ -1,7 +1,6 @@
-"""`python -m bench.retention`: whether retention keeps up with ten times the rate of the soak.
+"""`python -m bench.retention`: checks whether retention keeps up with ten times the rate of the soak.
 
-Messages that are old enough to be deleted are inserted every second while a broker runs; the rows that it has
-not deleted must not grow.
+Expired messages are inserted every second while a broker runs; the number of remaining rows must not grow.
 """
 
 import time
@@ -23,20 +22,20 @@ FROM pg_stat_user_tables WHERE schemaname = 'queenspark' AND relname = 'messages
 
 def main(
     rate: Annotated[int, typer.Option(help="Messages a second.")] = 30_000,
-    seconds: Annotated[int, typer.Option(help="How long.")] = 180,
+    seconds: Annotated[int, typer.Option(help="Duration in seconds.")] = 180,
 ) -> None:
     """Measure and print."""
     with running_machine() as machine:
         post(machine, "/api/v1/configure", {"queue": QUEUE, "options": {"retentionSeconds": 30}})
         left = insert(machine, rate, seconds)
         print(
-            f"{rate * seconds:,} messages came, {left:,} are left after the last round of retention",
+            f"{rate * seconds:,} messages inserted, {left:,} left after the last round of retention",
             flush=True,
         )
 
 
 def insert(machine: Machine, rate: int, seconds: int) -> int:
-    """Insert so many a second; how many are there two rounds of retention after the last."""
+    """Insert at this rate; return the number of rows left two rounds of retention after the end."""
     with psycopg.connect(machine.database_url, autocommit=True, options=SEARCH_PATH) as connection:
         row = connection.execute("SELECT id FROM queenspark.queues WHERE name = %s", (QUEUE,)).fetchone()
         assert row is not None

@@ -1,7 +1,8 @@
-"""`make soak`: whether anything grows or slows down at a steady rate for a long time, with short retention.
+"""`make soak`: runs a steady load with short retention and checks whether anything grows or slows down.
 
-Every ten seconds: memory of each process, size and dead rows of tables, size of the checkpoint, and how long
-pushes, pops and the delivery of windows took. The report compares the first ten minutes with the last ten.
+Samples are taken every ten seconds: the memory of each process, the size and dead rows of tables, the size of
+the checkpoint, and the latency of pushes, pops and window delivery. The report compares the first ten minutes
+with the last ten.
 """
 
 import json
@@ -31,7 +32,7 @@ SAMPLE_SECONDS = 10.0
 TELL_SECONDS = 60.0
 END_MINUTES = 10.0
 WARM_UP = 24.0
-"""Seconds for each minute that is compared: with ten of them, until retention has begun to delete."""
+"""Seconds of warm-up per compared minute; for ten minutes, retention has started to delete by then."""
 BATCH = 100
 KEYS = 200
 GRACE_MS = 500
@@ -54,26 +55,26 @@ Samples = list[dict[str, float]]
 
 
 class Times:
-    """How long things took since the last look, by kind."""
+    """Latencies since the last sample, by kind."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seconds: dict[str, list[float]] = defaultdict(list)
 
     def add(self, kind: str, *seconds: float) -> None:
-        """Note them."""
+        """Add latencies."""
         with self._lock:
             self._seconds[kind] += seconds
 
     def take(self) -> dict[str, float]:
-        """The 99th percentile of each kind in milliseconds; begin anew."""
+        """Return the 99th percentile of each kind in milliseconds, and reset."""
         with self._lock:
             taken, self._seconds = self._seconds, defaultdict(list)
         return {f"p99 {kind}, ms": 1000 * percentile(found, 0.99) for kind, found in taken.items() if found}
 
 
 def percentile(values: list[float], share: float) -> float:
-    """The value that this share of the values does not exceed."""
+    """Return the percentile of the values; `share` is between 0 and 1."""
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
@@ -90,7 +91,7 @@ class Load:
         self.failures: list[str] = []
 
     def start(self) -> None:
-        """Begin."""
+        """Start all threads."""
         for queue in QUEUES:
             self._run(lambda client, queue=queue: self._produce(client, queue))  # type: ignore[misc]
             self._run(lambda client, queue=queue: self._consume(client, queue))  # type: ignore[misc]
@@ -98,7 +99,7 @@ class Load:
             self._run(lambda client, stream=stream: self._take_windows(client, stream))  # type: ignore[misc]
 
     def stop(self) -> None:
-        """End."""
+        """Stop all threads."""
         self._stop.set()
         for thread in self._threads:
             thread.join(60)
@@ -169,7 +170,7 @@ class Load:
 
 
 def memory(machine: Machine, pipeline: int) -> dict[str, float]:
-    """Memory in megabytes: of the broker, of PostgreSQL, and of the pipeline by program."""
+    """Return the memory of the broker, of PostgreSQL, and of the pipeline by program, in megabytes."""
     stats = all_stats()
     found: dict[str, float] = defaultdict(float)
     parts = (("broker", machine.broker_pid), ("PostgreSQL", machine.postgres_pid), ("pipeline", pipeline))
@@ -199,7 +200,7 @@ def _program(pid: int) -> str:
 
 
 def _own_megabytes(pid: int) -> float:
-    """Resident memory, with what is shared divided among those who share it."""
+    """Return the proportional set size (PSS) of a process."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -208,7 +209,7 @@ def _own_megabytes(pid: int) -> float:
 
 
 def tables(machine: Machine) -> dict[str, float]:
-    """Sizes in megabytes and dead rows of the larger tables, and all in all."""
+    """Return the total size of the larger tables in megabytes, and live and dead rows of the busiest."""
     with psycopg.connect(machine.database_url, autocommit=True) as connection:
         rows = connection.execute(TABLES).fetchall()
     found: dict[str, float] = {
@@ -222,7 +223,7 @@ def tables(machine: Machine) -> dict[str, float]:
 
 
 def folder_megabytes(folder: Path) -> float:
-    """The size of all files below a folder that are still there."""
+    """Return the size of all files below a folder; files deleted in the meantime are skipped."""
     total = 0
     for path in folder.rglob("*"):
         try:
@@ -233,7 +234,7 @@ def folder_megabytes(folder: Path) -> float:
 
 
 def main(
-    minutes: Annotated[float, typer.Option(help="How long.")] = 60.0,
+    minutes: Annotated[float, typer.Option(help="Duration in minutes.")] = 60.0,
     rate: Annotated[float, typer.Option(help="Messages a second.")] = 3_000.0,
     report: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Save all samples here.")
@@ -266,7 +267,7 @@ def main(
 
 
 def set_up(machine: Machine) -> None:
-    """Queues, streams and jobs, all with short retention."""
+    """Define queues, streams and jobs, all with short retention."""
     for queue in QUEUES:
         options = {"retentionSeconds": RETENTION_SECONDS}
         post(machine, "/api/v1/configure", {"queue": queue, "options": options})
@@ -305,7 +306,7 @@ def sample(
 
 
 def compare(samples: Samples, minutes: float) -> None:
-    """Print the median of each figure in the first minutes, after a warm-up, and in the last."""
+    """Print the median of each figure in the first minutes after the warm-up and in the last minutes."""
     first = samples[0]["seconds"] + minutes * WARM_UP
     early = [each for each in samples if first <= each["seconds"] < first + minutes * 60]
     late = [each for each in samples if each["seconds"] > samples[-1]["seconds"] - minutes * 60]
@@ -319,7 +320,7 @@ def compare(samples: Samples, minutes: float) -> None:
 
 
 def tell(line: str) -> None:
-    """Print at once: long runs are followed."""
+    """Print a line and flush, so that long runs can be followed."""
     print(f"{time.strftime('%H:%M:%S')}  {line}", flush=True)
 
 
