@@ -7,12 +7,12 @@ from rich.table import Table
 
 
 class Sheet:
-    """Rows of what was measured, what stands beside it, and the aim."""
+    """A table of measurements, each with a figure for comparison and a target."""
 
     def __init__(self, title: str) -> None:
         self._table = Table(title=title)
         self._table.add_column("what")
-        for heading in ("measured", "beside it", "aim"):
+        for heading in ("measured", "for comparison", "target"):
             self._table.add_column(heading, justify="right")
         self.progress = Console(stderr=True)
 

@@ -10,7 +10,7 @@ VIEWS = [("10:00:05", "/"), ("10:00:59", "/books"), ("10:01:00", "/cart"), ("10:
 
 
 def show(window: Window) -> None:
-    """From when to when, and what is in it."""
+    """Print the bounds and pages of a window."""
     print(f"{window.start:%H:%M:%S} to {window.end:%H:%M:%S}: {window.values('data.page')}")
 
 

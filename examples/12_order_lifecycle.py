@@ -13,7 +13,7 @@ EVENTS = {
 
 
 def check(window: Window) -> None:
-    """What has happened is which queues have a message."""
+    """Derive the state of an order from the queues that have a message."""
     match len(window.group_by("queue")):
         case 3:
             print(f"{window.key}: complete, tell the customer")

@@ -7,7 +7,7 @@ from queenspark.cli.log_tail import last_line, size_of
 from queenspark.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from queenspark.settings import Settings
 
-#: How long a restart may take, most of which is crash recovery.
+#: Maximum duration of a restart; most of it is crash recovery.
 RECOVERY_SECONDS = 600.0
 
 

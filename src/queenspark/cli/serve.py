@@ -76,9 +76,9 @@ def require_database(settings: Settings) -> str:
 
 
 def stop_when_stdin_ends() -> None:
-    """The parent holds the other end of stdin: when it dies, however it dies, stdin ends.
+    """Terminate this process when stdin reaches EOF, which happens however the parent dies.
 
-    Nobody is there any more to end by force what does not end by itself: so this does.
+    The parent can no longer kill processes that do not exit on SIGTERM, so this function does.
     """
     while os.read(0, 1024):
         pass

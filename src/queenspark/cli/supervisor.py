@@ -22,7 +22,7 @@ class Child(Protocol):
 
     #: "The broker", "PostgreSQL"
     name: str
-    #: What it is after a restart: "up again"
+    #: Its state after a restart, for messages: "up again"
     back: str
     #: A start has failed when the process ends sooner than this.
     steady_seconds: float

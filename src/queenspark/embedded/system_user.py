@@ -49,7 +49,7 @@ class SystemUser:
         status = path.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (self.uid, os.geteuid()):
             raise EmbeddedPostgresError(
-                f"{path} belongs to somebody else; remove it or choose another data folder."
+                f"{path} belongs to another user; remove it or choose another data folder."
             )
         if status.st_uid != self.uid:
             os.chown(path, self.uid, self.gid)

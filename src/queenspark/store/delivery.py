@@ -78,7 +78,7 @@ class Acked(NamedTuple):
         return self.outcome in ("completed", "retry", "dead", "repeated")
 
 
-#: Whether somebody still waits for what a pop brings.
+#: Whether a client still waits for the result of a pop.
 IsWanted = Callable[[], Awaitable[bool]]
 
 

@@ -81,7 +81,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     windows: int
     dead: int
     watermark_us: int | None
-    #: Of a job with a query of its own: what it says that it has read, and when it has finished.
+    #: For a job with its own query: its read progress, and when it finished.
     run: dict[str, Any] = {}
 
 

@@ -62,7 +62,7 @@ class Live:
             self._render(feed.value)
 
     async def refresh(self) -> None:
-        """Render what is known, then fetch and render again."""
+        """Render the cached data, then fetch and render again."""
         self._shown = None
         self.show()
         await self.feed().refresh()

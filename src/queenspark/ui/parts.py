@@ -126,7 +126,7 @@ def _escaped(text: str) -> str:
 
 
 class Segments:
-    """Buttons of which one is chosen."""
+    """A group of buttons with one selected."""
 
     def __init__(
         self, choices: dict[Any, str], value: Any, on_change: Callable[[Any], Any], name: str

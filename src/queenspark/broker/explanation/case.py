@@ -50,7 +50,7 @@ class Case(NamedTuple):
 
     @property
     def reads(self) -> str:
-        """The names of what it reads."""
+        """The names of its sources."""
         outside = self.standing.definition.body.reads
         queues = ", ".join(source.queue for source in self.standing.sources)
         return queues if outside is None else outside.name

@@ -71,7 +71,7 @@ async def _keep(broker: Broker, job: Job) -> dict[str, str]:
     while True:
         await asyncio.sleep(_RENEW_SECONDS)
         if not await jobs.renew(job, LEASE_SECONDS):
-            return {"error": "the query was ended: what it reads was dropped", "code": "dropped"}
+            return {"error": "the query was stopped: its source was dropped", "code": "dropped"}
         if (error := await jobs.error(job)) is not None:
             return {"error": error, "code": "failed"}
 

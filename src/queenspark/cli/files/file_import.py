@@ -199,7 +199,7 @@ class FileImport:
             self._keep()
 
     def _interrupted(self, lanes: Lanes, progress: TransferProgress) -> None:
-        """Stop sending, and count what was sent; the lanes raise the original error."""
+        """Stop sending and count the sent records; the lanes raise the original error."""
         lanes.stop()
         with suppress(Interrupted):
             for done in lanes.flush():
@@ -215,7 +215,9 @@ class FileImport:
 
     def _how_to_continue(self) -> str:
         if self._kept is None:
-            return "Standard input cannot be continued: what was pushed stays in the queue."
+            return (
+                "An import from standard input cannot be resumed; messages already pushed stay in the queue."
+            )
         return "The same command continues the import."
 
     def _report(self, bad: BadRecord, progress: TransferProgress) -> None:

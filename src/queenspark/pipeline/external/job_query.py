@@ -123,7 +123,7 @@ class JobQuery:
     def failed(self, reason: str) -> None:
         """Record why the query failed, for the brokers; it is retried.
 
-        Spark gives a Python process ten seconds to start. On a busy machine that can be too short; such a
+        Spark gives a Python process ten seconds to start. On a busy machine that can be too short; this
         timeout is not the job's fault.
         """
         if _SLOW_START in reason and self._slow_starts < _SLOW_STARTS:

@@ -44,7 +44,7 @@ class Queries(Protocol):
         """The queries that should run now."""
 
     def tidy(self, spark: SparkSession) -> None:
-        """Remove what is left of those that have ended for good."""
+        """Remove the remains of queries that have ended permanently."""
 
     def close(self) -> None:
         """Release its resources."""

@@ -809,7 +809,7 @@ ON CONFLICT (bucket) DO UPDATE SET buckets = excluded.buckets, epoch = excluded.
     state = excluded.state, updated_at = clock_timestamp()
 
 -- name: job_progress
--- Of a job with its own query. No other process owns its buckets: nobody writes while this one holds the row.
+-- Of a job with its own query. No other process owns its buckets, so there are no writers while this one holds the row.
 SELECT buckets, state FROM queenspark.job_progress
 WHERE stream_id = %(stream_id)s AND version = %(version)s AND bucket = %(bucket)s FOR UPDATE
 
@@ -1435,7 +1435,7 @@ LEFT JOIN (
 ) r ON true
 
 -- name: job_standing
--- The same for a job with a query of its own, with what it says of its run. `position` is that of its source.
+-- The same for a job with its own query, with its progress report. `position` is that of its source.
 SELECT clock_timestamp() AS now, h.horizon,
        (SELECT l.at FROM queenspark.looks l WHERE l.txid < h.horizon ORDER BY l.at DESC LIMIT 1) AS safe_time,
        p.holder, p.epoch, p.expires_at AS led_until, coalesce(p.expires_at > clock_timestamp(), false) AS is_led,
