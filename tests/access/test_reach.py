@@ -251,8 +251,8 @@ def test_jobs_of_others_do_not_exist(scoped: Api, admin: Api, both: tuple[str, s
     assert scoped.get(f"/api/v1/jobs/default.{reading}").status_code == 404
     for action in ("pause", "resume", "restart"):
         assert scoped.post(f"/api/v1/jobs/{reading}/{action}").status_code == 404
-    assert "no right" in refused(scoped.delete(f"/api/v1/jobs/{job}", cascade="true"), 409)
-    assert "no right" in refused(run(scoped, f"DROP STREAM {job} CASCADE"), 400)
+    assert "no access" in refused(scoped.delete(f"/api/v1/jobs/{job}", cascade="true"), 409)
+    assert "no access" in refused(run(scoped, f"DROP STREAM {job} CASCADE"), 400)
     admin.read(f"/api/v1/jobs/{reading}")
 
 

@@ -127,7 +127,7 @@ def test_a_lost_response_and_an_expired_lease_are_in_doubt(
     with pytest.raises(Unreachable):
         transaction.commit()
     far.queue(queue).group("g").seek("beginning")
-    with pytest.raises(InDoubt, match="not known"):
+    with pytest.raises(InDoubt, match="unknown"):
         transaction.commit()
 
 

@@ -111,7 +111,6 @@ async def test_unacked_windows_keep_their_messages(
     # A first run records the open windows; then windows are sealed, and a group has not acked the second.
     pipeline.push(state=reads(stream, desk, at["b"]), stats=opened(stream, at["b"]))
     assert await quick.run() == 1
-    pipeline.batch += 1
     pipeline.seal(
         stream.id, stream.queue_id, minute("k", 1, sources=[(1, at["b"], at["b"])]),
         state=reads(stream, desk, at["c"]), stats=opened(stream, None),

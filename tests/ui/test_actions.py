@@ -263,6 +263,7 @@ class TestQueue:
         viewer.click("Retry")
         viewer.confirm("Retry")
         eventually(lambda: left() == [0, 1, 2])
+        viewer.sees("3 dead letters match")
         page.locator("tbody input[type=checkbox]").nth(0).check()
         viewer.click("Delete")
         viewer.confirm("Delete")
