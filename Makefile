@@ -37,10 +37,10 @@ test: $(READY) ## run the fast test suite (ARGS="tests/cli -k push")
 test-long: $(READY) ## run every test at full size
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --full-size $(ARGS)
 
-chaos: $(READY) ## let faults happen at random and judge the result (ARGS="--minutes 60 --seed 7")
+chaos: $(READY) ## inject random faults and verify the result (ARGS="--minutes 60 --seed 7")
 	@$(BIN)/python -m tests.chaos $(ARGS)
 
-soak: $(READY) ## run at a steady rate for an hour and see whether anything grows (ARGS="--minutes 10 --rate 1000")
+soak: $(READY) ## run a steady load for an hour and report growth (ARGS="--minutes 10 --rate 1000")
 	@$(BIN)/python -m bench.soak $(ARGS)
 
 check: $(READY) ## check format, lint, types and import contracts
