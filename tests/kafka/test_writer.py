@@ -33,7 +33,7 @@ def test_rows_are_records_with_their_ids(topics: Topics) -> None:
 def test_a_row_that_is_too_large_fails_the_batch(topics: Topics) -> None:
     name = topics.create()
     writer = KafkaWriter({"brokers": topics.kafka.brokers, "topic": name})
-    with pytest.raises(WriteFailed, match=f"topic {name}: .*too large"):
+    with pytest.raises(WriteFailed, match=f"topic {name} failed: .*too large"):
         writer.write([KafkaRow("1", "k", "x" * 2_000_000)])
     assert writer.write([KafkaRow("1", "k", "x")]) == 1
 
@@ -41,5 +41,5 @@ def test_a_row_that_is_too_large_fails_the_batch(topics: Topics) -> None:
 def test_brokers_that_are_away_fail_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka_writer, "PATIENCE_SECONDS", 0.5)
     writer = KafkaWriter({"brokers": "127.0.0.1:1", "topic": "t"})
-    with pytest.raises(WriteFailed, match="topic t: "):
+    with pytest.raises(WriteFailed, match="topic t failed: "):
         writer.write([KafkaRow("1", "k", "x")])

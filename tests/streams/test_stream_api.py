@@ -13,7 +13,8 @@ from tests.broker_process import Broker
 from tests.conftest import StartBroker
 from tests.streams.sealing import minute
 from tests.streams.stream_api import StreamApi, short
-from tests.wire.api import Api, answered, push_operation, refused
+from tests.wire.api import Api, Json, answered, push_operation, refused
+from tests.wire.deadline import eventually
 
 
 @pytest.mark.parametrize(
@@ -232,16 +233,20 @@ def test_streams_are_listed_with_their_definitions(stream: StreamApi, api: Api) 
     stream.define(partitioned=True, window_grace_period_ms=5000)
     stream.seal(minute("k", 1))
     stream.poll("readers")
-    (shown,) = [
-        each for each in api.read("/api/v1/resources/streams")["streams"] if each["name"] == stream.name
-    ]
+
+    def shown() -> Json:
+        streams = api.read("/api/v1/resources/streams")["streams"]
+        found: Json = next(each for each in streams if each["name"] == stream.name)
+        return found
+
     expected = {
         "id": str(stream.id), "namespace": "tests", "partitioned": True, "windowType": "tumbling",
         "windowDurationMs": 60_000, "windowGracePeriodMs": 5000, "windowLeaseTimeoutMs": 60_000,
         "sourceQueues": [stream.queue], "activeLeases": 1, "consumerGroups": ["readers"], "version": 1,
     }  # fmt: skip
-    assert {name: shown[name] for name in expected} == expected
-    assert shown["createdAt"] <= shown["updatedAt"]
+    eventually(lambda: shown()["activeLeases"])  # leases are counted once a second
+    assert {name: shown()[name] for name in expected} == expected
+    assert shown()["createdAt"] <= shown()["updatedAt"]
     elsewhere = api.read("/api/v1/resources/streams", namespace="elsewhere")["streams"]
     assert all(each["namespace"] == "elsewhere" for each in elsewhere)
 

@@ -49,8 +49,8 @@ def settled(system: System, stream: Stream) -> int:
         time.sleep(0.1)
         return 0
     before = len(system.sealed(stream))
-    time.sleep(1)
-    return before if before == len(system.sealed(stream)) else 0
+    time.sleep(1.2)  # the reported lag may be a second old
+    return before if all_read(system, stream) and before == len(system.sealed(stream)) else 0
 
 
 def all_read(system: System, stream: Stream) -> bool:
