@@ -54,7 +54,6 @@ def _full_name(job: dict[str, Any]) -> str:
 
 async def _list_page() -> None:
     frame = Frame("Jobs", "/jobs", "Continuous SQL queries; their rows are messages of a queue.")
-    queen = frame.session.queen
 
     async def change(verb: str, name: str) -> None:
         await control(frame, name, verb)
@@ -65,15 +64,7 @@ async def _list_page() -> None:
     with frame.actions:
         field("Search jobs", on_change=listing.find)
         button("New job", lambda: ui.navigate.to("/sql"), kind="main", right="job:admin")
-
-    async def fetch(key: tuple[Any, ...]) -> Any:
-        return await queen.admin.request("GET", "jobs", query=dict(key[1:]))
-
-    def show(answer: dict[str, Any]) -> None:
-        listing.show([_row(job) for job in answer["jobs"]], answer["total"])
-
-    live = await frame.live(lambda: ("jobs", *listing.query().items()), fetch, show)
-    listing.on_change = live.refresh
+    live = await frame.live_list(listing, "jobs", name="jobs", row=_row)
 
 
 async def control(frame: Frame, name: str, verb: str) -> bool:

@@ -30,20 +30,11 @@ def register() -> None:
 
 async def _page() -> None:
     frame = Frame("Queues", "/queues", "Append-only logs of messages, in partitions.")
-    queen = frame.session.queen
     with frame.body:
         listing = Listing(_COLUMNS, sort="name", empty_text="No queue matches.", start=_START)
     with frame.actions:
         field("Search queues", on_change=listing.find)
-
-    async def fetch(key: tuple[Any, ...]) -> Any:
-        return await queen.admin.request("GET", "resources", "queues", query=dict(key[1:]))
-
-    def show(answer: dict[str, Any]) -> None:
-        listing.show([_row(queue) for queue in answer["queues"]], answer["total"])
-
-    live = await frame.live(lambda: ("queues", *listing.query().items()), fetch, show)
-    listing.on_change = live.refresh
+    await frame.live_list(listing, "resources", "queues", name="queues", row=_row)
 
 
 def _row(queue: dict[str, Any]) -> dict[str, Any]:

@@ -37,20 +37,11 @@ def register() -> None:
 
 async def _page() -> None:
     frame = Frame("Streams", "/streams", "Windows over queues, sealed by the pipeline.")
-    queen = frame.session.queen
     with frame.body:
         listing = Listing(_COLUMNS, sort="name", empty_text="No stream matches.", start=_START)
     with frame.actions:
         field("Search streams", on_change=listing.find)
-
-    async def fetch(key: tuple[Any, ...]) -> Any:
-        return await queen.admin.request("GET", "resources", "streams", query=dict(key[1:]))
-
-    def show(answer: dict[str, Any]) -> None:
-        listing.show([_row(stream) for stream in answer["streams"]], answer["total"])
-
-    live = await frame.live(lambda: ("streams", *listing.query().items()), fetch, show)
-    listing.on_change = live.refresh
+    await frame.live_list(listing, "resources", "streams", name="streams", row=_row)
 
 
 def _row(stream: dict[str, Any]) -> dict[str, Any]:
