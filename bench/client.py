@@ -7,6 +7,7 @@ process of its own and does nothing with what it gets.
 import subprocess
 import sys
 import time
+from contextlib import closing
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -58,7 +59,7 @@ def seal(machine: Machine, queue: str, stream: int) -> int:
     )
     nothing = pl.DataFrame()
     end = to_progress({"run": "bench", "n": 1, "tick": 1, "txid": 0, "id": 0})
-    with WindowSink(machine.database_url) as sink:
+    with closing(WindowSink(machine.database_url)) as sink:
         parts = Parts(windows, nothing, nothing, nothing, nothing, nothing)
         return sink.push(Bucket(0, stream, 1), end, parts).new
 

@@ -25,11 +25,11 @@ def test_serve_ends_well_on_a_signal(broker: Callable[[], Broker], how: signal.S
 
 
 LONELY = """
-import signal, threading, time
-from queenspark.cli import serve
+import signal, time
+from queenspark.cli import parent
 signal.signal(signal.SIGTERM, lambda *_: print("asked", flush=True))
-serve.ALONE_SECONDS = 0.5
-threading.Thread(target=serve.stop_when_stdin_ends).start()
+parent.ALONE_SECONDS = 0.5
+parent.stop_with_parent()
 time.sleep(60)
 """
 

@@ -8,10 +8,10 @@ from urllib.parse import unquote, urlparse
 import polars as pl
 import pyarrow as pa
 
-from queenspark.connectors.queue.queue_reader import log_of_this_process
 from queenspark.pipeline.external.job_processor import JobProcessor
 from queenspark.pipeline.external.packed_rows import unpacked_rows
 from queenspark.pipeline.streams.window_processor import WindowProcessor
+from queenspark.store.log import log_of_this_process
 from tests.pipeline.streams.local import LocalJob
 
 

@@ -14,6 +14,7 @@ from ..sql.duration import duration_text
 from ..sql.expression_parser import MOST_ROWS
 from ..sql.expression_text import expression_text
 from ..sql.options import JOB, checked
+from ..sql.planning.catalogue import OneRelation
 from ..sql.source import Span
 from ..sql.statements import COUNTED, Item, Option, Select, Window, WindowKind
 from ..sql.tree import Between, Binary, In, Literal, Node, Path, Unary
@@ -151,7 +152,7 @@ class _Expressions:
             source_span=self._fields.span("source_queue_names"),
             span=self._fields.span("aggregates"),
         )
-        frozen = freeze(query, _Messages(self._relation), "windows")
+        frozen = freeze(query, OneRelation(self._relation), "windows")
         thaw(frozen)
         return Computed(
             frozen,
@@ -210,21 +211,6 @@ class _Expressions:
         if request.emit_empty:
             given.append(Option(name="emit_empty", value="true", span=self._fields.span("emit_empty")))
         return checked(tuple(given), JOB, "a stream")
-
-
-class _Messages:
-    """A catalogue of the messages of a stream's sources."""
-
-    def __init__(self, relation: Relation) -> None:
-        self._relation = relation
-
-    def find(self, name: str) -> Relation | None:
-        """Return the messages, for any name."""
-        return self._relation
-
-    def names(self) -> list[str]:
-        """The names of the queues."""
-        return [self._relation.name]
 
 
 def _is_number(node: Node) -> bool:

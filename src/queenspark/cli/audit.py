@@ -6,7 +6,7 @@ import typer
 
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.options import AsJson, Limit, Offset, Url
-from queenspark.cli.output import print_json, print_table, records_of, say, say_page
+from queenspark.cli.output import print_page
 
 COLUMNS = [
     ("at", "at"),
@@ -31,10 +31,5 @@ def audit(
     """List administrative operations, newest first, with caller, time and address."""
     with BrokerApi(url) as broker:
         answer = broker.get("audit", query={"caller": caller, "limit": limit, "offset": offset})
-    if as_json:
-        return print_json(answer)
-    acts = records_of(answer, "acts")
-    if not acts:
-        return say("No administrative operations found.")
-    print_table(acts, COLUMNS)
-    return say_page(acts, answer, offset)
+    nothing = "No administrative operations found."
+    print_page(answer, "acts", COLUMNS, nothing=nothing, offset=offset, as_json=as_json)

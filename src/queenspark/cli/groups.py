@@ -8,7 +8,7 @@ from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.confirm import confirm
 from queenspark.cli.noun import noun
 from queenspark.cli.options import AsJson, Limit, Offset, Search, Sort, Url, Yes
-from queenspark.cli.output import print_json, print_table, records_of, say, say_page
+from queenspark.cli.output import print_json, print_page, print_table, records_of, say
 
 app = noun("List, inspect and delete consumer groups.")
 
@@ -56,13 +56,8 @@ def list_groups(
             answer = broker.get("consumer-groups", query=query)
         else:
             answer = broker.get("consumer-groups", "lagging", query=query)
-    if as_json:
-        return print_json(answer)
-    groups = records_of(answer, "consumerGroups")
-    if not groups:
-        return say("No consumer groups." if behind is None else "No consumer group is that far behind.")
-    print_table(groups, COLUMNS)
-    return say_page(groups, answer, offset)
+    nothing = "No consumer groups." if behind is None else "No consumer group is that far behind."
+    print_page(answer, "consumerGroups", COLUMNS, nothing=nothing, offset=offset, as_json=as_json)
 
 
 @app.command("show")

@@ -11,7 +11,7 @@ from queenspark.cli.exits import Failure
 from queenspark.cli.explain import print_explanation
 from queenspark.cli.noun import noun
 from queenspark.cli.options import AsJson, Limit, Offset, Search, Sort, Url, Yes
-from queenspark.cli.output import out, print_facts, print_json, print_table, records_of, say, say_page
+from queenspark.cli.output import out, print_facts, print_json, print_page, print_table, records_of, say
 from queenspark.client.errors import SqlError
 from queenspark.client.sync.lines import Lines
 
@@ -61,13 +61,10 @@ def list_jobs(
     page = {"search": search, "sort": sort, "limit": limit, "offset": offset}
     with BrokerApi(url) as broker:
         answer = broker.get("jobs", query={"namespace": namespace, **page})
-    if as_json:
-        return print_json(answer)
-    jobs = records_of(answer, "jobs")
-    if not jobs:
-        return say("No jobs found; create one with `queenspark sql`.")
-    print_table([{**job, "fullName": _full_name(job)} for job in jobs], COLUMNS)
-    return say_page(jobs, answer, offset)
+    nothing = "No jobs found; create one with `queenspark sql`."
+    print_page(
+        answer, "jobs", COLUMNS, nothing=nothing, offset=offset, as_json=as_json, shown=_with_full_name
+    )
 
 
 @app.command("show")
@@ -154,8 +151,9 @@ def _control(job: str, action: str, url: str | None, as_json: bool) -> None:
     return say(f"The job {job} is {answer['state']}.")
 
 
-def _full_name(job: dict[str, Any]) -> str:
-    return job["name"] if job["namespace"] == "default" else f"{job['namespace']}.{job['name']}"
+def _with_full_name(job: dict[str, Any]) -> dict[str, Any]:
+    is_default = job["namespace"] == "default"
+    return {**job, "fullName": job["name"] if is_default else f"{job['namespace']}.{job['name']}"}
 
 
 class _Dropped(msgspec.Struct):

@@ -11,7 +11,7 @@ from queenspark.cli.direct_keys import create_directly, list_directly, revoke_di
 from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.noun import noun
 from queenspark.cli.options import AsJson, Limit, Offset, Search, Sort, Url, Yes
-from queenspark.cli.output import print_facts, print_json, print_table, records_of, say, say_page
+from queenspark.cli.output import print_facts, print_json, print_page, say
 from queenspark.client.duration import seconds
 from queenspark.client.errors import InvalidValue
 
@@ -101,13 +101,12 @@ def list_keys(
     else:
         with BrokerApi(url) as broker:
             answer = broker.get("keys", query=query)
-    if as_json:
-        return print_json(answer)
-    keys = records_of(answer, "keys")
-    if not keys:
-        return say("No keys found; create one with `queenspark keys create`.")
-    print_table([{**key, "scopes": ", ".join(key["scopes"] or []) or None} for key in keys], COLUMNS)
-    return say_page(keys, answer, offset)
+    nothing = "No keys found; create one with `queenspark keys create`."
+    print_page(answer, "keys", COLUMNS, nothing=nothing, offset=offset, as_json=as_json, shown=_with_scopes)
+
+
+def _with_scopes(key: dict[str, Any]) -> dict[str, Any]:
+    return {**key, "scopes": ", ".join(key["scopes"] or []) or None}
 
 
 @app.command("revoke")

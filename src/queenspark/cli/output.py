@@ -1,7 +1,7 @@
 """Output of commands: tables or JSON on stdout, sentences on stderr."""
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -108,6 +108,26 @@ def say_page(rows: Sequence[Any], answer: Mapping[str, Any], offset: int) -> Non
     total = answer.get("total", len(rows))
     if len(rows) < total:
         say(f"{offset + 1:,} to {offset + len(rows):,} of {total:,}; see --limit, --offset and --search.")
+
+
+def print_page(
+    answer: Any,
+    name: str,
+    columns: Sequence[Column],
+    *,
+    nothing: str,
+    offset: int,
+    as_json: bool,
+    shown: Callable[[dict[str, Any]], Mapping[str, Any]] = dict,
+) -> None:
+    """Print a page of a list, each record as `shown` presents it; say `nothing` if it is empty."""
+    if as_json:
+        return print_json(answer)
+    records = records_of(answer, name)
+    if not records:
+        return say(nothing)
+    print_table(map(shown, records), columns)
+    return say_page(records, answer, offset)
 
 
 def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:

@@ -2,13 +2,13 @@
 
 import logging
 import os
-import threading
 from typing import Annotated
 
 import typer
 
 from queenspark.cli.exits import Failure
-from queenspark.cli.serve import DatabaseUrl, require_database, stop_when_stdin_ends
+from queenspark.cli.parent import ExitWithParent, stop_with_parent
+from queenspark.cli.serve import DatabaseUrl, require_database
 from queenspark.cli.server_extra import require_server
 from queenspark.settings import Settings
 from queenspark.signals import on_stop
@@ -20,9 +20,7 @@ def pipeline(
         str | None,
         typer.Option("--master", help="Spark master (default: local[*], this machine)."),
     ] = None,
-    exit_with_parent: Annotated[
-        bool, typer.Option("--exit-with-parent", hidden=True, help="Stop when stdin ends.")
-    ] = False,
+    exit_with_parent: ExitWithParent = False,
 ) -> None:
     """Run the pipeline: the Spark process that computes windows and SQL jobs.
 
@@ -44,7 +42,7 @@ def pipeline(
     running = Pipeline(settings, url)
     on_stop(lambda *_: running.stop())
     if exit_with_parent:
-        threading.Thread(target=stop_when_stdin_ends, daemon=True).start()
+        stop_with_parent()
     try:
         running.run()
     except (PipelineError, StoreError) as error:

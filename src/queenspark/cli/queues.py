@@ -9,7 +9,7 @@ from queenspark.cli.confirm import confirm
 from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.noun import noun
 from queenspark.cli.options import AsJson, Limit, Offset, QueueName, Search, Sort, Url, Yes
-from queenspark.cli.output import out, print_facts, print_json, print_table, records_of, say, say_page
+from queenspark.cli.output import out, print_facts, print_json, print_page, print_table, records_of, say
 
 app = noun("List, inspect, create and delete queues.")
 
@@ -41,13 +41,8 @@ def list_queues(
     query = {"search": search, "sort": sort, "limit": limit, "offset": offset, "windows": windows or None}
     with BrokerApi(url) as broker:
         answer = broker.get("resources", "queues", query=query)
-    if as_json:
-        return print_json(answer)
-    queues = records_of(answer, "queues")
-    if not queues:
-        return say("No queue matches." if search or offset else "No queues yet; the first push creates one.")
-    print_table(queues, COLUMNS)
-    return say_page(queues, answer, offset)
+    nothing = "No queue matches." if search or offset else "No queues yet; the first push creates one."
+    print_page(answer, "queues", COLUMNS, nothing=nothing, offset=offset, as_json=as_json)
 
 
 @app.command("show")

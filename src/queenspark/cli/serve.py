@@ -1,20 +1,14 @@
 """`queenspark serve` and `queenspark migrate`: a broker, and the schema that it needs."""
 
-import os
-import signal
-import threading
-import time
 from typing import Annotated
 
 import typer
 
 from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.output import say
+from queenspark.cli.parent import ExitWithParent, stop_with_parent
 from queenspark.cli.server_extra import require_server
 from queenspark.settings import Settings
-
-#: How long a process may take to stop when its parent is gone.
-ALONE_SECONDS = 30.0
 
 DatabaseUrl = Annotated[
     str | None,
@@ -33,9 +27,7 @@ def serve(
     host: Host = None,
     port: Port = None,
     insecure: Insecure = False,
-    exit_with_parent: Annotated[
-        bool, typer.Option("--exit-with-parent", hidden=True, help="Stop when stdin ends.")
-    ] = False,
+    exit_with_parent: ExitWithParent = False,
 ) -> None:
     """Run a broker on a PostgreSQL database. Brokers are stateless; SIGTERM stops one gracefully."""
     require_server()
@@ -44,7 +36,7 @@ def serve(
     settings = Settings.from_env(database_url=database_url, host=host, port=port, insecure=insecure or None)
     require_database(settings)
     if exit_with_parent:
-        threading.Thread(target=stop_when_stdin_ends, daemon=True).start()
+        stop_with_parent()
     try:
         code = server.run(settings)
     except server.StartError as error:
@@ -73,15 +65,3 @@ def require_database(settings: Settings) -> str:
             "No database: set QUEENSPARK_DATABASE_URL, or run `queenspark up`, which starts one.", Exit.USAGE
         )
     return settings.database_url
-
-
-def stop_when_stdin_ends() -> None:
-    """Terminate this process when stdin reaches EOF, which happens however the parent dies.
-
-    The parent can no longer kill processes that do not exit on SIGTERM, so this function does.
-    """
-    while os.read(0, 1024):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(ALONE_SECONDS)
-    os.killpg(os.getpid(), signal.SIGKILL)

@@ -9,7 +9,7 @@ from queenspark.cli.confirm import confirm
 from queenspark.cli.explain import print_explanation
 from queenspark.cli.noun import noun
 from queenspark.cli.options import AsJson, Limit, Namespace, Offset, Search, Sort, StreamName, Url, Yes
-from queenspark.cli.output import out, print_facts, print_json, print_table, records_of, say, say_page
+from queenspark.cli.output import out, print_facts, print_json, print_page, print_table, records_of, say
 from queenspark.cli.seek import timestamp
 from queenspark.formats.definition import FIELDS, to_wire
 
@@ -52,13 +52,8 @@ def list_streams(
     page = {"search": search, "sort": sort, "limit": limit, "offset": offset}
     with BrokerApi(url) as broker:
         answer = broker.get("resources", "streams", query={"namespace": namespace, **page})
-    if as_json:
-        return print_json(answer)
-    streams = records_of(answer, "streams")
-    if not streams:
-        return say("No streams found; define one with `queenspark streams define`.")
-    print_table(streams, COLUMNS)
-    return say_page(streams, answer, offset)
+    nothing = "No streams found; define one with `queenspark streams define`."
+    print_page(answer, "streams", COLUMNS, nothing=nothing, offset=offset, as_json=as_json)
 
 
 @app.command("show")

@@ -12,9 +12,10 @@ import msgspec
 import polars as pl
 
 from ..sql.expressions.time_text import date_of_text, timestamp_of_iso
-from ..sql.expressions.times import END_US, FIRST_US, from_micros
+from ..sql.expressions.times import from_micros
 from ..sql.payload import Field, PayloadDecoder
 from ..sql.types import DATE, JSON, TIMESTAMP, SqlType
+from ..windows.gregorian import END_US, FIRST_US
 
 _SHOWN = 80
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import msgspec
 import polars as pl
 
+from ..windows.gregorian import END_US, FIRST_US
 from .expressions.time_text import date_of_text, iso_timestamps
-from .expressions.times import END_US, FIRST_US, from_micros
+from .expressions.times import from_micros
 from .types import DATE, TIMESTAMP, SqlType
 
 _SHOWN = 80

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Self
 
@@ -351,6 +352,12 @@ class LogReader:
 def _woken(payload: str) -> list[str]:
     """Return the queues named in a notification of pushes."""
     return _decode_news(payload).wake
+
+
+@lru_cache(maxsize=4)
+def log_of_this_process(url: str) -> LogReader:
+    """Return the cached reader of this process. Spark reuses workers, so the connection outlives the task."""
+    return LogReader(url)
 
 
 def branches(

@@ -10,8 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import msgspec
@@ -275,14 +274,6 @@ class WindowSink:
         if self._opened is not None:
             self._opened.close()
             self._opened = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:

@@ -14,7 +14,7 @@ from .. import __version__
 from ..client import QueenError
 from .door import RIGHTS
 from .feed import EVERY_SECONDS, Feed
-from .parts import box, error_box
+from .parts import Listing, box, error_box
 from .session import session
 from .words import duration
 
@@ -209,6 +209,27 @@ class Frame:
         await feed().first(max(0.0, self._painted_by - time.monotonic()))
         live.show()
         self._tell()
+        return live
+
+    async def live_list(
+        self,
+        listing: Listing,
+        *path: str,
+        name: str,
+        row: Callable[[dict[str, Any]], dict[str, Any]],
+        every: float = EVERY_SECONDS,
+    ) -> Live:
+        """Show the current page of a list: the entries that a path of the API returns by a name, as rows."""
+        queen = self.session.queen
+
+        async def fetch(key: tuple[Any, ...]) -> Any:
+            return await queen.admin.request("GET", *path, query=dict(key[1:]))
+
+        def show(answer: dict[str, Any]) -> None:
+            listing.show([row(entry) for entry in answer[name]], answer["total"])
+
+        live = await self.live(lambda: (name, *listing.query().items()), fetch, show, every)
+        listing.on_change = live.refresh
         return live
 
     def _tick(self) -> None:

@@ -180,7 +180,10 @@ async def confirm(title: str, text: str, verb: str, *, bad: bool = True) -> bool
 
 
 class Listing:
-    """A table with sorting, search and pages. `on_change` is called when one of them changes."""
+    """A table with sorting, search and pages. `on_change` is called when one of them changes.
+
+    While there is nothing to list, `start` is shown instead: the arguments of `empty`.
+    """
 
     def __init__(
         self,
@@ -188,6 +191,7 @@ class Listing:
         *,
         sort: str,
         empty_text: str,
+        start: tuple[str, str, str] | None = None,
         on_action: Callable[[str, Any], Any] | None = None,
         selectable: bool = False,
         rows: int = PAGE_ROWS,
@@ -206,6 +210,11 @@ class Listing:
                 self._where = ui.label()
                 button("‹ Back", lambda: self._turn(-1))
                 button("Next ›", lambda: self._turn(1))
+        self._start: ui.element | None = None
+        if start is not None:
+            with ui.element("div") as self._start:
+                empty(*start)
+            self._start.set_visibility(False)
 
     def query(self) -> dict[str, Any]:
         """Return the query parameters of the API."""
@@ -218,6 +227,10 @@ class Listing:
         self._pager.set_visibility(total > self.limit)
         last = min(self.offset + self.limit, total)
         self._where.text = f"{number(self.offset + 1)}–{number(last)} of {number(total)}"
+        if self._start is not None:
+            is_empty = total == 0 and not self.search
+            self._start.set_visibility(is_empty)
+            self.panel.set_visibility(not is_empty)
 
     def find(self, text: str) -> Any:
         """Search."""

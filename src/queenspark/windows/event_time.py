@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import polars as pl
 
-_FIRST = -62_135_596_800_000_000  # the year 1
-_END = 253_402_300_800_000_000  # the year 10000
+from .gregorian import END_US, FIRST_US, days_of, fraction_us, is_date, is_time
+
 _MOST_MS = 10**15
 _SECOND = 1_000_000
 _NUMBERS = (int, float)  # excludes bool, an int in Python but not in JSON
@@ -23,19 +23,9 @@ _ISO = (
     r"(?:[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]+))?)?"
     r"(?:([Zz])|([+-])([0-9]{2}):?([0-9]{2})?)?)?$"
 )
-_NAMES = (
-    "year",
-    "month",
-    "day",
-    "hour",
-    "minute",
-    "second",
-    "fraction",
-    "z",
-    "sign",
-    "off_hour",
-    "off_minute",
-)
+_DATE = ("year", "month", "day")
+_TIME = ("hour", "minute", "second")
+_NAMES = (*_DATE, *_TIME, "fraction", "z", "sign", "off_hour", "off_minute")
 
 Find = Callable[[str], Any]
 
@@ -56,7 +46,7 @@ def event_times(payloads: pl.Series, path: str) -> pl.Series:
     micros = pl.Series("event_us", numbers, dtype=pl.Int64)
     if any(text is not None for text in texts):
         micros = micros.zip_with(micros.is_not_null(), _parsed(pl.Series("text", texts, dtype=pl.String)))
-    return micros.set(((micros < _FIRST) | (micros >= _END)).fill_null(False), None).alias("event_us")
+    return micros.set(((micros < FIRST_US) | (micros >= END_US)).fill_null(False), None).alias("event_us")
 
 
 def steps(path: str) -> list[str]:
@@ -107,44 +97,25 @@ def _parsed(texts: pl.Series) -> pl.Series:
     whole = [name for name in _NAMES if name not in ("fraction", "z", "sign")]
     frame = frame.with_columns(
         *(pl.col(name).cast(pl.Int64).alias(name) for name in whole),
-        fraction=pl.col("fraction").fill_null("").str.slice(0, 6).str.pad_end(6, "0").cast(pl.Int64),
+        fraction=fraction_us(pl.col("fraction")),
         east=pl.when(pl.col("sign") == "-").then(-1).otherwise(1).cast(pl.Int64),
-    ).with_columns(pl.col("hour", "minute", "second", "off_hour", "off_minute").fill_null(0))
+    ).with_columns(pl.col(*_TIME, "off_hour", "off_minute").fill_null(0))
     seconds = (
-        _days() * 86_400
+        days_of(*map(pl.col, _DATE)) * 86_400
         + pl.col("hour") * 3600
         + pl.col("minute") * 60
         + pl.col("second")
         - pl.col("east") * (pl.col("off_hour") * 3600 + pl.col("off_minute") * 60)
     )
-    times = pl.when(_possible()).then(seconds * _SECOND + pl.col("fraction"))
+    times = pl.when(_is_possible()).then(seconds * _SECOND + pl.col("fraction"))
     return frame.select(times.alias("event_us"))["event_us"]
 
 
-def _days() -> pl.Expr:
-    """Days since the epoch; years start in March, so that the leap day comes last."""
-    year = pl.col("year") - (pl.col("month") <= 2).cast(pl.Int64)
-    month = (pl.col("month") + 9) % 12
-    of_year = (153 * month + 2) // 5 + pl.col("day") - 1
-    return year * 365 + year // 4 - year // 100 + year // 400 + of_year - 719_468
-
-
-def _possible() -> pl.Expr:
-    """Whether the date and time are valid."""
-    year, month = pl.col("year"), pl.col("month")
-    leap = ((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0)
-    short = (
-        pl.when(month == 2)
-        .then(28 + leap.cast(pl.Int64))
-        .otherwise(31 - month.is_in([4, 6, 9, 11]).cast(pl.Int64))
-    )
+def _is_possible() -> pl.Expr:
+    """Whether the date, the time and the offset are valid."""
     return (
-        (year >= 1)
-        & month.is_between(1, 12)
-        & pl.col("day").is_between(1, short)
-        & (pl.col("hour") <= 23)
-        & (pl.col("minute") <= 59)
-        & (pl.col("second") <= 59)
+        is_date(*map(pl.col, _DATE))
+        & is_time(*map(pl.col, _TIME))
         & (pl.col("off_hour") <= 23)
         & (pl.col("off_minute") <= 59)
     )

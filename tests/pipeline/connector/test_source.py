@@ -20,10 +20,10 @@ from queenspark.pipeline.connector.source import (
     SPLIT_ROWS,
     QueueBatchReader,
     QueueStreamReader,
-    log_of_this_process,
 )
 from queenspark.store.encryption import Cipher
 from queenspark.store.errors import Refused
+from queenspark.store.log import log_of_this_process
 from queenspark.store.news import tell_of_pushes
 from tests.pipeline.queues import Queues
 

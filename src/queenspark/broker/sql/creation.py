@@ -11,6 +11,7 @@ from ...connectors.checks import Unreachable, check_source
 from ...sql import Relation, SqlError, canonical, parse_one, plan_query, plan_stream, thaw
 from ...sql.canonical import shown
 from ...sql.parser import parse_type
+from ...sql.planning.catalogue import OneRelation
 from ...sql.source import Span
 from ...sql.statements import Column, CreateSink, CreateSource, CreateStream, DeclareStream, Select
 from ...sql.types import from_name
@@ -64,12 +65,7 @@ class Creation:
 
     async def declare(self, statement: DeclareStream) -> Result:
         """Declare the columns of queues. Raises SqlError."""
-        check_new_name(statement.name, statement.span)
-        name = own_name(statement.name)
-        if await self._change.find(*split_name(name)) is not None:
-            raise statement.span.error(
-                f"the job {name} already exists; choose another name, or DROP it first"
-            )
+        name = await self._name_without_job(statement)
         declared = await self._change.relations.find(name)
         if declared is not None and not statement.replace:
             raise statement.span.error(
@@ -93,12 +89,7 @@ class Creation:
 
         Undeclared columns are inferred from a sample once and stay fixed.
         """
-        check_new_name(statement.name, statement.span)
-        name = own_name(statement.name)
-        if await self._change.find(*split_name(name)) is not None:
-            raise statement.span.error(
-                f"the job {name} already exists; choose another name, or DROP it first"
-            )
+        name = await self._name_without_job(statement)
         declared = await self._change.relations.find(name)
         if declared is not None and (declared.kind != "source" or not statement.replace):
             raise statement.span.error(
@@ -166,6 +157,16 @@ class Creation:
                 " and each has a Spark query of its own; DROP one, or raise QUEENSPARK_EXTERNAL_JOBS"
             )
 
+    async def _name_without_job(self, statement: DeclareStream | CreateSource) -> str:
+        """Return the name of a relation to declare. Raises SqlError if it is invalid, or that of a job."""
+        check_new_name(statement.name, statement.span)
+        name = own_name(statement.name)
+        if await self._change.find(*split_name(name)) is not None:
+            raise statement.span.error(
+                f"the job {name} already exists; choose another name, or DROP it first"
+            )
+        return name
+
     async def _how(self, job: Job, statement: CreateStream, planned: Planned, wanted: WantedJob) -> How:
         old = parse_one(job.statement)
         assert isinstance(old, CreateStream)
@@ -213,19 +214,12 @@ class Creation:
                 )
 
 
-class _Only:
-    """A catalogue of one relation."""
-
-    def __init__(self, relation: Relation) -> None:
-        self._relation = relation
+class _Only(OneRelation):
+    """A catalogue of one relation, by its name."""
 
     def find(self, name: str) -> Relation | None:
         """Return the relation if the name matches."""
-        return self._relation if own_name(name) == self._relation.name else None
-
-    def names(self) -> list[str]:
-        """The name of the relation."""
-        return [self._relation.name]
+        return super().find(name) if own_name(name) in self.names() else None
 
 
 def _change_for(reader: Job, after: Relation) -> str | None:

@@ -12,6 +12,7 @@ from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.files.lines import LONGEST, Lines
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
+_TOO_LONG = f"the line is longer than {LONGEST:,} bytes"
 _WORDS = {"": b"null", "true": b"true", "false": b"false"}
 
 
@@ -40,36 +41,42 @@ Reader = Callable[[Lines], Records]
 
 def json_lines(lines: Lines) -> Records:
     """A record for each line, which is JSON; empty lines are none."""
-    start = lines.offset
-    for line in lines:
-        number, offset, start = lines.number, start, lines.offset
-        if line is None:
-            yield _too_long(number, offset)
-            continue
-        raw = line.strip()
-        if number == 1:
-            raw = raw.removeprefix(b"\xef\xbb\xbf")
-        if not raw:
-            continue
-        try:
-            # The text stays as it was given, so that no number loses digits.
-            yield Record(number, offset, msgspec.Raw(raw), msgspec.json.decode(raw))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            yield BadRecord(number, offset, f"not JSON ({error})")
+    return _by_line(lines, _json)
 
 
 def text_lines(lines: Lines) -> Records:
     """A record for each line: a JSON string."""
+    return _by_line(lines, _text)
+
+
+def _by_line(lines: Lines, parse: Callable[[int, int, bytes], Record | BadRecord | None]) -> Records:
+    """Yield what `parse` makes of the number, offset and text of each line."""
     start = lines.offset
     for line in lines:
         number, offset, start = lines.number, start, lines.offset
-        if line is None:
-            yield _too_long(number, offset)
-            continue
-        try:
-            yield Record(number, offset, msgspec.Raw(msgspec.json.encode(line.rstrip(b"\r\n").decode())))
-        except UnicodeDecodeError:
-            yield BadRecord(number, offset, "not UTF-8")
+        found = BadRecord(number, offset, _TOO_LONG) if line is None else parse(number, offset, line)
+        if found is not None:
+            yield found
+
+
+def _json(number: int, offset: int, line: bytes) -> Record | BadRecord | None:
+    raw = line.strip()
+    if number == 1:
+        raw = raw.removeprefix(b"\xef\xbb\xbf")
+    if not raw:
+        return None
+    try:
+        # The text stays as it was given, so that no number loses digits.
+        return Record(number, offset, msgspec.Raw(raw), msgspec.json.decode(raw))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return BadRecord(number, offset, f"not JSON ({error})")
+
+
+def _text(number: int, offset: int, line: bytes) -> Record | BadRecord:
+    try:
+        return Record(number, offset, msgspec.Raw(msgspec.json.encode(line.rstrip(b"\r\n").decode())))
+    except UnicodeDecodeError:
+        return BadRecord(number, offset, "not UTF-8")
 
 
 class CsvRows:
@@ -142,7 +149,7 @@ class _Text:
     def __next__(self) -> str:
         line = next(self._iterator)
         if line is None:
-            raise _Unreadable(f"the line is longer than {LONGEST:,} bytes")
+            raise _Unreadable(_TOO_LONG)
         try:
             return line.decode("utf-8-sig" if self._lines.number == 1 else "utf-8")
         except UnicodeDecodeError:
@@ -156,10 +163,6 @@ def _checked_header(row: list[str]) -> list[str]:
             f"The header contains {sorted(twice)[0]!r} twice: rename one of the columns.", Exit.USAGE
         )
     return row
-
-
-def _too_long(number: int, offset: int) -> BadRecord:
-    return BadRecord(number, offset, f"the line is longer than {LONGEST:,} bytes")
 
 
 def field(record: Record, path: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +13,7 @@ from ...settings import decode_key
 from ...sql.payload import Field
 from ...store.definitions import Source as Queue
 from ...store.encryption import Cipher
-from ...store.log import LogReader
+from ...store.log import LogReader, log_of_this_process
 from ...store.position import Position
 from ..fields import JsonFields
 from ..reader import DEAD, Limits, Next, Read
@@ -141,9 +140,3 @@ class QueueReader:
             ],
             dtype=pl.String,
         )
-
-
-@lru_cache(maxsize=4)
-def log_of_this_process(url: str) -> LogReader:
-    """Return the log reader of this process. Spark reuses workers, so the connection outlives the task."""
-    return LogReader(url)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -23,7 +22,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from ...store.encryption import Cipher
-from ...store.log import LogReader
+from ...store.log import LogReader, log_of_this_process
 from ...store.position import BEGIN, Position
 from ..errors import OptionError
 from .messages import to_rows
@@ -149,12 +148,6 @@ class QueueStreamReader(QueueReader, DataSourceStreamReader, SupportsTriggerAvai
     def stop(self) -> None:
         """Disconnect."""
         self._log.close()
-
-
-@lru_cache(maxsize=4)
-def log_of_this_process(url: str) -> LogReader:
-    """Return the cached reader of a worker: Spark's workers live from task to task, and so do connections."""
-    return LogReader(url)
 
 
 def _offset(position: Position) -> dict[str, Any]:

@@ -54,11 +54,15 @@ class JobProcessor(WindowProcessor):
     ) -> Result:
         """Advance the engine by a batch; at the end of the source, emit all open windows."""
         assert isinstance(batch, JobBatch)
+        is_over = batch.end.ended
+        if is_over:
+            safe = self._closing(batch.end.seq, safe)
         try:
-            return self._advance(engine, state, records, safe, was, batch)
+            result = engine.advance(state, records, safe, was)
         except RecordsNeeded:
             single = single_records(self._options(batch.end.seq), batch, bucket)
-            return self._advance(engine, state, single, safe, was, batch)
+            result = engine.advance(state, single, safe, was)
+        return result._replace(rows=[*result.rows, *engine.finish(result.state)]) if is_over else result
 
     def _options(self, seq: int) -> JobOptions:
         """Return the source's options that tasks need."""
@@ -68,24 +72,13 @@ class JobProcessor(WindowProcessor):
             source_of(reveal(self._url).url, definition, plan, self._epoch), self._buckets, 0, 0
         )
 
-    def _advance(
-        self,
-        engine: Engine,
-        state: State | None,
-        records: list[pl.DataFrame],
-        safe: Mapping[Stream, int],
-        was: Mapping[Stream, int],
-        batch: JobBatch,
-    ) -> Result:
-        if not batch.end.ended:
-            return engine.advance(state, records, safe, was)
-        specs = self.definitions(batch.end.seq).specs
-        over = {
+    def _closing(self, seq: int, safe: Mapping[Stream, int]) -> dict[Stream, int]:
+        """Return the safe times at the end of the source, which close every window by time."""
+        specs = self.definitions(seq).specs
+        return {
             stream: tick if stream not in specs or specs[stream].kind in COUNTED else _END
             for stream, tick in safe.items()
         }
-        result = engine.advance(state, records, over, was)
-        return result._replace(rows=[*result.rows, *engine.finish(result.state)])
 
     def parts(self, outcome: Outcome) -> Parts:
         """Return the rows to push. An error fails the whole query, which no other job shares."""

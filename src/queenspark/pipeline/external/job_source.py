@@ -17,7 +17,7 @@ from uuid import uuid4
 import msgspec
 import polars as pl
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
@@ -34,10 +34,11 @@ from ...store.progress import Stream
 from ...windows.layout import NEVER
 from ...windows.merging import Merging
 from ..spark.secrets import reveal
+from ..streams.bucket_rows import BucketSource, announced, one_row
 from ..streams.definitions import Definitions
 from ..streams.job_stage import JobStage
 from ..streams.parcels import Parcels, unpack
-from ..streams.stream_source import SCHEMA, definitions_of, one_row, store_of_this_process
+from ..streams.stream_source import definitions_of, store_of_this_process
 from .job_offset import JobBatch, JobOffset
 
 NAME = "queenspark-job"
@@ -63,17 +64,10 @@ class JobOptions(msgspec.Struct, frozen=True):
         return self.source.stream, self.source.version
 
 
-class JobDataSource(DataSource):
+class JobDataSource(BucketSource):
     """Spark's data source. Its only option is a reference to the sealed options (see spark/secrets.py)."""
 
-    @classmethod
-    def name(cls) -> str:
-        """The name for `format`."""
-        return NAME
-
-    def schema(self) -> str:
-        """The columns."""
-        return SCHEMA
+    format = NAME
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """The reader."""
@@ -194,9 +188,7 @@ class JobReader(DataSourceStreamReader):
         """Read one split; runs in a task."""
         assert isinstance(partition, JobSplit)
         options = self._options
-        if partition.end is not None:
-            for bucket in options.buckets:
-                yield one_row(bucket, partition.end, None)
+        yield from announced(options.buckets, partition.end)
         if partition.split is None:
             return
         task = _task_of(msgspec.json.encode(options), partition.seq)

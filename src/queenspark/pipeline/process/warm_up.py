@@ -19,17 +19,17 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 from pyspark.sql.types import StructType
 
 from ...windows import State
+from ..streams.bucket_rows import BucketSource, one_row
 from ..streams.bucket_state import BucketState
 from ..streams.job_stage import RECORD
 from ..streams.parcels import Parcels, unpack
-from ..streams.stream_source import SCHEMA, one_row
 from ..streams.streams_query import bucket_labels
 from ..streams.window_processor import OUTPUT
 
@@ -76,17 +76,10 @@ def _start(spark: SparkSession, checkpoint: str) -> StreamingQuery:
     return to.start()
 
 
-class WarmUpSource(DataSource):
+class WarmUpSource(BucketSource):
     """A few batches with one row per bucket."""
 
-    @classmethod
-    def name(cls) -> str:
-        """The name for `format`."""
-        return NAME
-
-    def schema(self) -> str:
-        """The columns."""
-        return SCHEMA
+    format = NAME
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """The reader."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
@@ -27,6 +27,7 @@ from ...store.steps import Steps
 from ...windows.layout import NEVER
 from ..kept import Kept
 from ..spark.secrets import reveal
+from .bucket_rows import BucketSource, announced, one_row
 from .care import Care
 from .definitions import Definitions
 from .lost_state import begin_versions
@@ -35,8 +36,6 @@ from .routing import Router
 from .stream_plan import Range, Starts, cohorts, live_start, ranges, starts
 
 NAME = "queenspark-streams"
-SCHEMA = "bucket int, end string, records binary"
-_ARROW = pa.schema([("bucket", pa.int32()), ("end", pa.string()), ("records", pa.binary())])
 SPLIT_ROWS = 100_000
 # Spark polls the latest offset every 10 ms; each call waits up to this long for new messages.
 WAIT_SECONDS = 1.0
@@ -54,17 +53,10 @@ class StreamsOptions(msgspec.Struct, frozen=True):
     care: Care = Care()
 
 
-class StreamsDataSource(DataSource):
+class StreamsDataSource(BucketSource):
     """The data source for Spark; its options are one JSON text."""
 
-    @classmethod
-    def name(cls) -> str:
-        """The name for `format`."""
-        return NAME
-
-    def schema(self) -> str:
-        """The columns."""
-        return SCHEMA
+    format = NAME
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """The reader."""
@@ -301,9 +293,7 @@ class StreamsReader(DataSourceStreamReader):
         """Read one part; runs in a task."""
         assert isinstance(partition, Split)
         options = self._options
-        if partition.end is not None:
-            for bucket in options.buckets:
-                yield one_row(bucket, partition.end, None)
+        yield from announced(options.buckets, partition.end)
         if partition.read is None:
             return
         definitions = definitions_of(options.url, partition.seq)
@@ -327,8 +317,3 @@ class StreamsReader(DataSourceStreamReader):
     def stop(self) -> None:
         """Disconnect."""
         self._store.close()
-
-
-def one_row(bucket: int, end: str | None, records: bytes | None) -> pa.RecordBatch:
-    """Build a row for Spark."""
-    return pa.record_batch([[bucket], [end], [records]], schema=_ARROW)

@@ -7,7 +7,8 @@ from datetime import datetime
 
 import polars as pl
 
-from .times import DAY_US, END_US, FIRST_US, from_micros
+from ...windows.gregorian import END_US, FIRST_US, days_of, fraction_us, is_date, is_time
+from .times import DAY_US, from_micros
 
 _DAY = r"(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})"
 _HOUR = r"(?P<hour>[0-9]{1,2})"
@@ -33,7 +34,8 @@ _NUMBERS = ("year", "month", "day", "hour", "minute", "second", "off_hour", "off
 def date_of_text(text: pl.Expr) -> pl.Expr:
     """Parse a DATE; NULL if the text is invalid."""
     part = _parts(text, _DATE)
-    days = pl.when(_is_day(part)).then(_days(part))
+    date = part["year"], part["month"], part["day"]
+    days = pl.when(is_date(*date)).then(days_of(*date))
     return days.cast(pl.Int32, strict=False).cast(pl.Date)
 
 
@@ -89,40 +91,26 @@ def _quickly(text: pl.Expr, pattern: str) -> pl.Expr:
 
 
 def _moment(part: dict[str, pl.Expr]) -> pl.Expr:
-    fraction = part["fraction"].fill_null("").str.slice(0, 6).str.pad_end(6, "0").cast(pl.Int64, strict=False)
+    date = part["year"], part["month"], part["day"]
     seconds = part["hour"] * 3600 + part["minute"] * 60 + part["second"]
     offset_second = part.get("off_second", pl.lit(0, dtype=pl.Int64))
     offset = part["off_hour"] * 3600 + part["off_minute"] * 60 + offset_second
     offset = pl.when(part["sign"] == "-").then(-offset).otherwise(offset)
     possible = (
-        _is_day(part)
-        & (part["hour"] <= 23)
-        & (part["minute"] <= 59)
-        & (part["second"] <= 59)
+        is_date(*date)
+        & is_time(part["hour"], part["minute"], part["second"])
         & (part["off_minute"] <= 59)
         & (offset_second <= 59)
         & (offset.abs() <= 18 * 3600)
     )
-    micros = _days(part) * DAY_US + (seconds - offset) * 1_000_000 + fraction
+    micros = days_of(*date) * DAY_US + (seconds - offset) * 1_000_000 + fraction_us(part["fraction"])
     return from_micros(pl.when(possible & (micros >= FIRST_US) & (micros < END_US)).then(micros))
 
 
 def _parts(text: pl.Expr, pattern: str) -> dict[str, pl.Expr]:
     groups = text.str.extract_groups(pattern)
     found: dict[str, pl.Expr] = {}
-    for name in (
-        "year",
-        "month",
-        "day",
-        "hour",
-        "minute",
-        "second",
-        "fraction",
-        "sign",
-        "off_hour",
-        "off_minute",
-        "off_second",
-    ):
+    for name in (*_NUMBERS, "fraction", "sign"):
         if f"<{name}>" not in pattern:
             continue
         field = groups.struct.field(name)
@@ -133,22 +121,3 @@ def _parts(text: pl.Expr, pattern: str) -> dict[str, pl.Expr]:
         else:
             found[name] = field
     return found
-
-
-def _is_day(part: dict[str, pl.Expr]) -> pl.Expr:
-    year, month, day = part["year"], part["month"], part["day"]
-    leap = ((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0)
-    short = (
-        pl.when(month == 2)
-        .then(28 + leap.cast(pl.Int64))
-        .otherwise(31 - month.is_in([4, 6, 9, 11]).cast(pl.Int64))
-    )
-    return (year >= 1) & month.is_between(1, 12) & (day >= 1) & (day <= short)
-
-
-def _days(part: dict[str, pl.Expr]) -> pl.Expr:
-    """Days since 1970; years start in March, so that the leap day comes last."""
-    year = part["year"] - (part["month"] <= 2).cast(pl.Int64)
-    month = (part["month"] + 9) % 12
-    of_year = (153 * month + 2) // 5 + part["day"] - 1
-    return year * 365 + year // 4 - year // 100 + year // 400 + of_year - 719_468

@@ -7,12 +7,11 @@ from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
 
+from ...windows.gregorian import END_US, FIRST_US
 from ..tree import Literal
 from ..types import DATE, TIMESTAMP, SqlType
 from .compiled import Compiled, fail_where, in_turn
 
-FIRST_US = -62_135_596_800_000_000  # 0001-01-01
-END_US = 253_402_300_800_000_000  # 10000-01-01
 DAY_US = 86_400_000_000
 _OUTSIDE = "the time is outside of the years 1 to 9999"
 _TIME = re.compile(

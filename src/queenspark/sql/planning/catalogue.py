@@ -42,3 +42,18 @@ class Catalogue(Protocol):
 
     def names(self) -> Iterable[str]:
         """All names, for hints."""
+
+
+class OneRelation:
+    """A catalogue of one relation, by any name."""
+
+    def __init__(self, relation: Relation) -> None:
+        self._relation = relation
+
+    def find(self, name: str) -> Relation | None:
+        """Return the relation."""
+        return self._relation
+
+    def names(self) -> Iterable[str]:
+        """The name of the relation."""
+        return [self._relation.name]

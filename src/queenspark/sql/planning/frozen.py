@@ -6,7 +6,6 @@ or the schema have no effect.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -16,7 +15,7 @@ from ..canonical import canonical
 from ..parser import parse_one, parse_type
 from ..statements import Column, CreateStream, Select
 from ..types import SqlType, from_name
-from .catalogue import Catalogue, Relation, RelationKind
+from .catalogue import Catalogue, OneRelation, Relation, RelationKind
 from .plan import Plan, plan_query, plan_stream
 
 Output = Literal["rows", "windows"]
@@ -70,21 +69,6 @@ class FrozenQuery(msgspec.Struct, frozen=True, omit_defaults=True):
     statement: str = ""
 
 
-class _One:
-    """A catalogue of one relation."""
-
-    def __init__(self, relation: Relation) -> None:
-        self._relation = relation
-
-    def find(self, name: str) -> Relation | None:
-        """Return the relation, for any name."""
-        return self._relation
-
-    def names(self) -> Iterable[str]:
-        """The name of the relation."""
-        return [self._relation.name]
-
-
 def freeze(statement: CreateStream | Select, catalogue: Catalogue, output: Output = "rows") -> dict[str, Any]:
     """Plan a statement and return its stored form, for `thaw`. Raises SqlError."""
     query = statement.query if isinstance(statement, CreateStream) else statement
@@ -116,7 +100,7 @@ def _thawed(text: bytes) -> Plan:
     frozen = msgspec.json.decode(text, type=FrozenQuery)
     query = parse_one(frozen.select)
     assert isinstance(query, Select)
-    catalogue = _One(frozen.relation.thawed())
+    catalogue = OneRelation(frozen.relation.thawed())
     if not frozen.columns:
         return plan_query(query, catalogue)
     columns = tuple(Column(name=name, type=parse_type(text)) for name, text in frozen.columns)

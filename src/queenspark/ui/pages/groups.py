@@ -34,7 +34,6 @@ async def _list_page() -> None:
     frame = Frame(
         "Groups", "/groups", "Consumers that share the messages of a queue or the windows of a stream."
     )
-    queen = frame.session.queen
     with frame.body:
         listing = Listing(
             _COLUMNS,
@@ -43,15 +42,7 @@ async def _list_page() -> None:
         )
     with frame.actions:
         field("Search groups", on_change=listing.find)
-
-    async def fetch(key: tuple[Any, ...]) -> Any:
-        return await queen.admin.request("GET", "consumer-groups", query=dict(key[1:]))
-
-    def show(answer: dict[str, Any]) -> None:
-        listing.show([_row(group) for group in answer["consumerGroups"]], answer["total"])
-
-    live = await frame.live(lambda: ("groups", *listing.query().items()), fetch, show)
-    listing.on_change = live.refresh
+    await frame.live_list(listing, "consumer-groups", name="consumerGroups", row=_row)
 
 
 def _row(group: dict[str, Any]) -> dict[str, Any]:

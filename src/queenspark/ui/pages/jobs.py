@@ -17,7 +17,6 @@ from ..parts import (
     button,
     code,
     confirm,
-    empty,
     field,
     panel,
     queue_url,
@@ -40,6 +39,7 @@ _COLUMNS: list[dict[str, Any]] = [
     {"name": "error", "label": "Last error", "class": "wrap"},
     {"name": "act", "label": "", "align": "right"},
 ]
+_START = ("No jobs yet", "Write one on the SQL page:", _EXAMPLE)
 
 
 def register() -> None:
@@ -54,33 +54,17 @@ def _full_name(job: dict[str, Any]) -> str:
 
 async def _list_page() -> None:
     frame = Frame("Jobs", "/jobs", "Continuous SQL queries; their rows are messages of a queue.")
-    queen = frame.session.queen
 
     async def change(verb: str, name: str) -> None:
         await control(frame, name, verb)
         await live.refresh()
 
     with frame.body:
-        listing = Listing(_COLUMNS, sort="name", empty_text="No job matches.", on_action=change)
-        nothing = ui.element("div")
-        with nothing:
-            empty("No jobs yet", "Write one on the SQL page:", _EXAMPLE)
-    nothing.set_visibility(False)
+        listing = Listing(_COLUMNS, sort="name", empty_text="No job matches.", start=_START, on_action=change)
     with frame.actions:
         field("Search jobs", on_change=listing.find)
         button("New job", lambda: ui.navigate.to("/sql"), kind="main", right="job:admin")
-
-    async def fetch(key: tuple[Any, ...]) -> Any:
-        return await queen.admin.request("GET", "jobs", query=dict(key[1:]))
-
-    def show(answer: dict[str, Any]) -> None:
-        listing.show([_row(job) for job in answer["jobs"]], answer["total"])
-        is_empty = answer["total"] == 0 and not listing.search
-        nothing.set_visibility(is_empty)
-        listing.panel.set_visibility(not is_empty)
-
-    live = await frame.live(lambda: ("jobs", *listing.query().items()), fetch, show)
-    listing.on_change = live.refresh
+    live = await frame.live_list(listing, "jobs", name="jobs", row=_row)
 
 
 async def control(frame: Frame, name: str, verb: str) -> bool:

@@ -57,15 +57,7 @@ async def _page() -> None:
     with frame.actions:
         field("Search keys", on_change=listing.find)
         button("New key", create, kind="main")
-
-    async def fetch(key: tuple[Any, ...]) -> Any:
-        return await queen.admin.request("GET", "keys", query=dict(key[1:]))
-
-    def show(answer: dict[str, Any]) -> None:
-        listing.show([_row(key) for key in answer["keys"]], answer["total"])
-
-    live = await frame.live(lambda: ("keys", *listing.query().items()), fetch, show, 2.0)
-    listing.on_change = live.refresh
+    live = await frame.live_list(listing, "keys", name="keys", row=_row, every=2.0)
 
 
 async def _ask() -> dict[str, Any] | None:

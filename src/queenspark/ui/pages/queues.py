@@ -8,7 +8,7 @@ from nicegui import ui
 
 from ..components import link
 from ..frame import Frame
-from ..parts import Listing, empty, field, url
+from ..parts import Listing, field, url
 from ..words import ago, number
 
 _COLUMNS: list[dict[str, Any]] = [
@@ -20,6 +20,7 @@ _COLUMNS: list[dict[str, Any]] = [
     {"name": "priority", "label": "Priority", "align": "right", "sort": True},
     {"name": "createdAt", "label": "Created", "align": "right", "sort": True},
 ]
+_START = ("No queues yet", "The first push creates one:", """queenspark push hello '{"n": 1}'""")
 
 
 def register() -> None:
@@ -29,27 +30,11 @@ def register() -> None:
 
 async def _page() -> None:
     frame = Frame("Queues", "/queues", "Append-only logs of messages, in partitions.")
-    queen = frame.session.queen
     with frame.body:
-        listing = Listing(_COLUMNS, sort="name", empty_text="No queue matches.")
-        nothing = ui.element("div")
-        with nothing:
-            empty("No queues yet", "The first push creates one:", """queenspark push hello '{"n": 1}'""")
-    nothing.set_visibility(False)
+        listing = Listing(_COLUMNS, sort="name", empty_text="No queue matches.", start=_START)
     with frame.actions:
         field("Search queues", on_change=listing.find)
-
-    async def fetch(key: tuple[Any, ...]) -> Any:
-        return await queen.admin.request("GET", "resources", "queues", query=dict(key[1:]))
-
-    def show(answer: dict[str, Any]) -> None:
-        listing.show([_row(queue) for queue in answer["queues"]], answer["total"])
-        is_empty = answer["total"] == 0 and not listing.search
-        nothing.set_visibility(is_empty)
-        listing.panel.set_visibility(not is_empty)
-
-    live = await frame.live(lambda: ("queues", *listing.query().items()), fetch, show)
-    listing.on_change = live.refresh
+    await frame.live_list(listing, "resources", "queues", name="queues", row=_row)
 
 
 def _row(queue: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from ..components import link
 from ..frame import Frame
-from ..parts import Listing, empty, field, stream_url
+from ..parts import Listing, field, stream_url
 from ..words import clock, duration, number, rate, shape
 
 _EXAMPLE = (
@@ -27,6 +27,7 @@ _COLUMNS: list[dict[str, Any]] = [
     {"name": "rate", "label": "Records/s", "align": "right", "sort": True},
     {"name": "groups", "label": "Groups", "align": "right"},
 ]
+_START = ("No streams yet", "Define one over your queues:", _EXAMPLE)
 
 
 def register() -> None:
@@ -36,27 +37,11 @@ def register() -> None:
 
 async def _page() -> None:
     frame = Frame("Streams", "/streams", "Windows over queues, sealed by the pipeline.")
-    queen = frame.session.queen
     with frame.body:
-        listing = Listing(_COLUMNS, sort="name", empty_text="No stream matches.")
-        nothing = ui.element("div")
-        with nothing:
-            empty("No streams yet", "Define one over your queues:", _EXAMPLE)
-    nothing.set_visibility(False)
+        listing = Listing(_COLUMNS, sort="name", empty_text="No stream matches.", start=_START)
     with frame.actions:
         field("Search streams", on_change=listing.find)
-
-    async def fetch(key: tuple[Any, ...]) -> Any:
-        return await queen.admin.request("GET", "resources", "streams", query=dict(key[1:]))
-
-    def show(answer: dict[str, Any]) -> None:
-        listing.show([_row(stream) for stream in answer["streams"]], answer["total"])
-        is_empty = answer["total"] == 0 and not listing.search
-        nothing.set_visibility(is_empty)
-        listing.panel.set_visibility(not is_empty)
-
-    live = await frame.live(lambda: ("streams", *listing.query().items()), fetch, show)
-    listing.on_change = live.refresh
+    await frame.live_list(listing, "resources", "streams", name="streams", row=_row)
 
 
 def _row(stream: dict[str, Any]) -> dict[str, Any]:
