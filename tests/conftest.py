@@ -10,6 +10,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from _pytest.nodes import Node
+from hypothesis import settings
 from psycopg import sql
 from xdist.scheduler import LoadScopeScheduling
 
@@ -43,6 +44,10 @@ SHARING = {
     ),
     "dashboard": ("tests/ui/",),
 }
+# A busy machine is no reason to fail.
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
+
 BROKERS = pytest.StashKey[list[Broker]]()
 
 

@@ -18,7 +18,7 @@ from queenspark.store.migrate import migrate
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
 TEMPLATE = "migrated"
 QUICK = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "128MB", "max_connections": "200"}
-MEMORY = Path("/dev/shm")  # noqa: S108 - a file system, not a file
+MEMORY = Path("/dev/shm")
 ENOUGH_MEMORY = 4 * 1024**3  # bytes
 
 

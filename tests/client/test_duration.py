@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from queenspark import InvalidValue
@@ -41,7 +41,6 @@ def test_what_is_no_duration_is_refused_with_the_name_of_the_argument(given: Any
         seconds("grace_period", given)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**10))
 def test_whole_milliseconds_are_exact_in_every_form(ms: int) -> None:
     forms: list[Any] = [ms / 1000, timedelta(milliseconds=ms), f"{ms}ms", f"{ms // 1000}s{ms % 1000}ms"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from queenspark import InvalidValue, Message, Messages
@@ -114,7 +114,6 @@ def test_sums_of_whole_numbers_are_exact() -> None:
     assert of(*[0.1] * 10).aggregate(sum="data.v") == {"sum": 1.0}
 
 
-@settings(deadline=None)
 @given(st.lists(NUMBERS | st.booleans() | st.none() | st.text(), max_size=20))
 def test_aggregates_are_those_of_the_numbers(values: list[Any]) -> None:
     numbers = [value for value in values if type(value) in (int, float)]
@@ -178,7 +177,6 @@ def test_no_messages_are_a_table_without_rows() -> None:
     assert len(messages().to_pandas()) == 0
 
 
-@settings(deadline=None)
 @given(st.lists(JSON, max_size=6))
 def test_every_payload_has_its_row_in_every_kind_of_table(payloads: list[Any]) -> None:
     found = messages(*payloads)

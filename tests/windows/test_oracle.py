@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.windows.engine_adapter import same_value
@@ -466,7 +466,6 @@ def test_sums_and_averages_that_do_not_fit() -> None:
     assert result("sum", "huge", most, Decimal(1)) == {"x": None, "x!": FAILED}
 
 
-@settings(deadline=None)
 @given(input_=inputs(), kept=st.frozensets(st.integers(0, 60)))
 def test_true_ticks_never_change_the_output(input_: Input, kept: frozenset[int]) -> None:
     """Only when: the last tick seals the same windows, whichever ticks came before it."""
