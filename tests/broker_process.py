@@ -15,6 +15,8 @@ from typing import Any
 
 import httpx2
 
+from tests.forked import Forked
+
 LOG_LINES = 200
 PORTS = 2000
 """Per test worker; below the system's range of ephemeral ports."""
@@ -65,8 +67,8 @@ class Broker:
         self.database_url = database_url
         self.log_file = log_file
         self.environment = clean_environment(source, database_url=database_url, port=self.port, **settings)
-        self.command = [sys.executable, "-m", "queenspark", "serve"]
-        self.process: subprocess.Popen[bytes]
+        self._is_ours = source is None
+        self.process: subprocess.Popen[bytes] | Forked
         self.start()
 
     @property
@@ -76,14 +78,20 @@ class Broker:
 
     def start(self, within: float = 30.0) -> None:
         """Start the broker (again, on the same port) and wait until it is healthy."""
-        with self.log_file.open("ab") as log:
-            self.process = subprocess.Popen(self.command, env=self.environment, stdout=log, stderr=log)
+        self.process = self._launched()
         deadline = time.monotonic() + within
         while not self.healthy():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
                 raise RuntimeError(f"the broker did not start ({self.process.returncode}):\n{self.log()}")
             time.sleep(0.02)
+
+    def _launched(self) -> subprocess.Popen[bytes] | Forked:
+        if self._is_ours:
+            return Forked(["serve"], self.environment, self.log_file)
+        with self.log_file.open("ab") as log:
+            command = [sys.executable, "-m", "queenspark", "serve"]
+            return subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
 
     def healthy(self) -> bool:
         """Whether the broker reports that it is healthy."""

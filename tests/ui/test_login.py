@@ -20,7 +20,7 @@ from tests.access.certificates import Authority
 from tests.access.conftest import make_key
 from tests.broker_process import Broker, clean_environment, free_port
 from tests.postgres_servers import temporary_postgres
-from tests.ui.conftest import Dashboard, Viewer, chromium
+from tests.ui.conftest import NO_BROWSER, Dashboard, Viewer, chromium
 from tests.wire.api import Api, answered
 
 SESSION = "queenspark_session"
@@ -62,7 +62,7 @@ class Closed:
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Closed]:
     if chromium() is None:
-        pytest.skip("no Chromium is installed: apt-get install chromium")
+        pytest.skip(NO_BROWSER)
     folder = tmp_path_factory.mktemp("login")
     with temporary_postgres(durable=False) as postgres, ExitStack() as running:
         migrate(postgres.url)
