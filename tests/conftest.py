@@ -27,15 +27,14 @@ if TYPE_CHECKING:
 
 StartBroker = Callable[..., Broker]
 
-#: Tests that share an expensive fixture and stay in one worker: a system, a Spark session, a dashboard.
+#: Tests that stay in one worker: they share something expensive, or would slow each other down.
 SHARING = {
     "system": (
         "tests/system/",
         "tests/examples/",
-        "tests/chaos/",
-        "tests/backup/",
         "tests/external/test_in_spark.py",
     ),
+    "faults": ("tests/chaos/", "tests/backup/", "tests/external/test_large.py"),
     "spark": ("tests/pipeline/", "tests/kafka/", "tests/cli/test_demo.py", "tests/cli/test_up.py"),
     "judge": (
         "tests/sql/test_against_spark.py",

@@ -81,7 +81,7 @@ def test_every_kind_emission_policy_and_clock(
 
     subject = specs(kind, emission, late, clock)
     run_property(
-        240 if full_size else 3,
+        100 if full_size else 3,
         property_,
         input_=inputs(subject),
         cuts=CUTS,
@@ -101,7 +101,7 @@ def test_ticks_that_lie(clock: Clock, full_size: bool) -> None:
 
     subject = specs(clock=clock)
     run_property(
-        1_000 if full_size else 8,
+        400 if full_size else 8,
         property_,
         input_=inputs(subject, true_ticks=False),
         cuts=CUTS,
@@ -119,7 +119,7 @@ def test_same_input_cut_differently(full_size: bool) -> None:
         assert_same(whole, pieces, input_)
         assert_same(whole, one_by_one, input_)
 
-    run_property(1_000 if full_size else 8, property_, input_=inputs(), cuts=CUTS, buckets=st.integers(1, 16))
+    run_property(400 if full_size else 8, property_, input_=inputs(), cuts=CUTS, buckets=st.integers(1, 16))
 
 
 def test_changes_come_in_the_order_of_the_log(full_size: bool) -> None:
@@ -136,7 +136,7 @@ def test_changes_come_in_the_order_of_the_log(full_size: bool) -> None:
                 assert newest >= last.get(key, newest)
                 last[key] = newest
 
-    run_property(1_000 if full_size else 8, property_, input_=inputs(specs(emission="changes")), cuts=CUTS)
+    run_property(400 if full_size else 8, property_, input_=inputs(specs(emission="changes")), cuts=CUTS)
 
 
 def without_empty_windows(spec: Spec) -> Spec:
@@ -155,7 +155,7 @@ def test_report_of_open_windows_and_their_next_close(kind: str, full_size: bool)
 
     finals = specs(kind, "final").map(without_empty_windows)
     run_property(
-        1_000 if full_size else 8,
+        400 if full_size else 8,
         property_,
         input_=inputs(finals, others=finals),
         cuts=CUTS,
