@@ -15,8 +15,6 @@ from tests.postgres_servers import PostgresServer
 
 PARTITIONS = 100_000
 MESSAGES = 1_000_000
-SMALLER = 5
-"""The fast suite divides both by this; plans are the same."""
 
 FILL = """
     INSERT INTO queenspark.queues (name) VALUES ('large'), ('small');
@@ -45,14 +43,13 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 @pytest.fixture(scope="module", params=["postgres_18", "postgres_15"])
-def large(request: pytest.FixtureRequest, full_size: bool) -> Iterator[Connection]:
-    """A log of many messages in many partitions, three of them with work; and a queue of 100 partitions."""
-    part = 1 if full_size else SMALLER
+def large(request: pytest.FixtureRequest) -> Iterator[Connection]:
+    """A log of a million messages in 100,000 partitions, three of them with work; and a queue of 100."""
     server: PostgresServer = request.getfixturevalue(request.param)
     with server.database() as url, connect(url) as connection:
         # Transaction ids of the made-up messages must lie below the horizon.
         connection.execute("UPDATE queenspark.system SET generation = 1")
-        connection.execute(FILL.format(partitions=PARTITIONS // part, messages=MESSAGES // part))
+        connection.execute(FILL.format(partitions=PARTITIONS, messages=MESSAGES))
         connection.execute("VACUUM ANALYZE")
         yield connection
 
