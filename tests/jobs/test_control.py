@@ -6,8 +6,13 @@ import time
 import polars as pl
 import pytest
 
+from queenspark.pipeline.streams import definitions
+from queenspark.sql import Plan
+from queenspark.sql.running import MessageDecoder, engine_spec
 from queenspark.sql.running.records import RecordStage, Taken
 from queenspark.sql.running.rows import Given, RowStage
+from queenspark.windows import WindowSpec
+from queenspark.windows.errors import SpecError
 from tests.jobs.system import Jobs
 
 SCHEMA = "create stream {s} (user string, n bigint, at timestamp) with (queue = '{q}');"
@@ -144,6 +149,49 @@ def test_a_job_that_fails_stops_no_other(jobs: Jobs, monkeypatch: pytest.MonkeyP
     jobs.drain()
     assert jobs.job("totals")["state"] == "running"
     assert values(everything(jobs)) == values(wanted)
+
+
+def test_a_job_whose_messages_cannot_be_decoded_stops_no_other(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages are decoded for all jobs of a queue together."""
+    jobs.begin()
+    create(jobs, "kept", "groups")
+    decode = MessageDecoder.decode
+
+    def failing(self: MessageDecoder, messages: pl.DataFrame) -> pl.DataFrame:
+        decoded = decode(self, messages)
+        if any("user" in column for column in decoded.columns):
+            raise RecursionError("too deep")
+        return decoded
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MessageDecoder, "decode", failing)
+        jobs.push("q", records(0, 10))
+        jobs.drain()
+    assert len(jobs.rows("kept")) == 5
+    assert jobs.job("kept")["state"] == "running"
+    job = jobs.job("groups")
+    assert (job["state"], job["lastError"]) == ("failed", "RecursionError: too deep")
+
+
+def test_a_job_that_the_engine_refuses_stops_no_other(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs.begin()
+    with monkeypatch.context() as patch:
+
+        def refusing(plan: Plan) -> WindowSpec | None:
+            if plan.kind == "unwindowed":
+                raise SpecError("no such function")
+            return engine_spec(plan)
+
+        patch.setattr(definitions, "engine_spec", refusing)
+        create(jobs, "kept", "counts", "groups")
+        jobs.push("q", records(0, 30))
+        jobs.drain()
+        assert jobs.rows("kept")
+        assert jobs.rows("counts")
+        job = jobs.job("groups")
+    assert (job["state"], job["lastError"]) == ("failed", "the job cannot be planned: no such function")
 
 
 def test_a_job_that_fails_in_one_bucket_goes_on_in_both(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from queenspark.sql.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    FLOAT,
     JSON,
     STRING,
     TIMESTAMP,
@@ -102,6 +103,15 @@ def _name(*key: tuple[Any, SqlType]) -> str:
 )
 def test_a_key_names_its_partition(key: list[tuple[Any, SqlType]], name: str) -> None:
     assert _name(*key) == name
+
+
+@pytest.mark.parametrize("kind", [DOUBLE, FLOAT], ids=str)
+def test_both_zeros_are_one_key_in_any_batch(kind: SqlType) -> None:
+    zeros = pl.DataFrame({"x": pl.Series([-0.0, 0.0, -0.0, 1.5], dtype=kind.column)})
+    for frame in (zeros, zeros.head(1), zeros.tail(2)):
+        names = frame.select(partition_name([(pl.col("x"), kind)])).to_series()
+        assert set(names[:1]) == {"[0.0]"}
+        assert set(names) <= {"[0.0]", "[1.5]"}
 
 
 def test_long_keys_end_in_their_hash() -> None:

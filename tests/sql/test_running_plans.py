@@ -8,10 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from queenspark.sql import Plan, SqlError, parse
+from queenspark.sql import Plan, Relation, SqlError, parse, parse_one, plan_query
+from queenspark.sql.planning.catalogue import OneRelation
 from queenspark.sql.running import MESSAGE, MessageDecoder, RecordStage, RowStage, engine_spec
 from queenspark.sql.running.rows import DEAD, ROW
 from queenspark.sql.statements import CreateStream, Explain, Select
+from queenspark.sql.types import BIGINT, JSON
 from queenspark.windows import Engine
 from tests.sql.pairs import pairs
 from tests.sql.test_fuzz import mutate
@@ -27,6 +29,11 @@ QUERIES = [text for text, _ in pairs("columns.sql")] + [
     "select lag(amount, 2) over (rows window buffer 5 rows partition by city) as before from orders",
     "select userId, count(distinct address.city) as n from events group by userId window session(ts, 30s)",
     "select _partition, _headers.kind, greatest(id, 5), left(city, 3) from orders where id in (1, 2, null)",
+    "select max(ts) as m, count(*) from events where ts > 5 window tumbling(ts, 1m)",
+    "select ts, count(*) from events group by ts window tumbling(ts, 1m)",
+    "select max(data.ts) as m from events window session(data.ts, 30s)",
+    "select sum(cast(city as int)) filter (where city rlike '^[0-9]+$') as s, count(*) from orders group by id",
+    "select collect_list(tags) as l, count(distinct raw) as n from orders window tumbling(1m)",
 ]
 _PAYLOADS = [
     "{}",
@@ -41,14 +48,14 @@ _PAYLOADS = [
 ]
 
 
-def run(found: Plan, payloads: list[str]) -> None:
-    """Run a plan on payloads, through the window engine where it has one, up to its rows."""
+def messages_of(payloads: list[str]) -> pl.DataFrame:
+    """Messages of a queue with these payloads."""
     count = len(payloads)
     columns = {
         "queue_id": 1, "txid": 1, "id": pl.int_range(count), "created_us": 1_770_000_000_000_000,
         "queue": "orders", "partition": "p", "transaction_id": "t", "headers": None,
     }  # fmt: skip
-    messages = (
+    return (
         pl.DataFrame({"payload": payloads}, schema={"payload": pl.String})
         .with_columns(
             **{
@@ -58,7 +65,11 @@ def run(found: Plan, payloads: list[str]) -> None:
         )
         .select(pl.col(name).cast(kind) for name, kind in MESSAGE.items())
     )
-    taken = RecordStage(found, 1, 1).run(MessageDecoder([found]).decode(messages))
+
+
+def run(found: Plan, payloads: list[str]) -> None:
+    """Run a plan on payloads, through the window engine where it has one, up to its rows."""
+    taken = RecordStage(found, 1, 1).run(MessageDecoder([found]).decode(messages_of(payloads)))
     assert dict(taken.dead.schema) == {name: kind() for name, kind in DEAD.items()}
     spec = engine_spec(found)
     if spec is None:
@@ -84,6 +95,34 @@ def test_a_plan_runs_on_any_payload(text: str) -> None:
     found = plan(text)
     for payloads in (_PAYLOADS, _PAYLOADS[1:2], []):
         run(found, payloads)
+
+
+def test_a_filter_keeps_records_whose_argument_fails() -> None:
+    found = plan(
+        "select sum(cast(city as int)) filter (where city rlike '^[0-9]+$') as s, count(*) as c from orders"
+        " group by id"
+    )
+    messages = messages_of(['{"id": 1, "city": "7"}', '{"id": 1, "city": "Rome"}', '{"id": 1}'])
+    taken = RecordStage(found, 1, 1).run(MessageDecoder([found]).decode(messages))
+    assert taken.dead.is_empty()
+    assert taken.records.height == 3
+
+
+def test_an_argument_that_fails_without_its_filter_makes_the_record_dead() -> None:
+    found = plan(
+        "select sum(cast(city as int)) filter (where id > 1) as s, max(cast(city as int)) as m from orders"
+    )
+    messages = messages_of(['{"id": 1, "city": "7"}', '{"id": 1, "city": "Rome"}'])
+    taken = RecordStage(found, 1, 1).run(MessageDecoder([found]).decode(messages))
+    assert taken.dead["id"].to_list() == [1]
+
+
+def test_the_time_of_a_window_below_a_declared_column_named_data() -> None:
+    relation = Relation("q", "schema", columns={"data": JSON, "at": BIGINT})
+    found = plan_query(parse_one("select count(*) from q window tumbling(data.at, 1m)"), OneRelation(relation))
+    messages = messages_of(['{"at": 1000, "data": {"at": 61000}}'])
+    taken = RecordStage(found, 1, 1).run(MessageDecoder([found]).decode(messages))
+    assert taken.records["event_us"].to_list() == [61_000_000]
 
 
 @given(st.sampled_from(QUERIES).flatmap(mutate))

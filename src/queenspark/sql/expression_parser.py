@@ -62,7 +62,7 @@ _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?([a-zA-Z]*)")
 _REFUSED = {
     "&": "bitwise operators are not supported",
     "|": "bitwise operators are not supported; did you mean || or OR?",
-    "^": "bitwise operators are not supported; use POWER(x, y)", "~": "bitwise operators are not supported",
+    "^": "bitwise operators are not supported", "~": "bitwise operators are not supported",
     "::": "use CAST(x AS type)", "->": "lambda functions are not supported", ":": "write a.b for a path",
 }  # fmt: skip
 
@@ -208,7 +208,7 @@ def _postfix(cursor: Cursor) -> Node:
         node = Index(operand=node, index=index, span=span)
     if cursor.sees("."):
         raise cursor.error(
-            "only names have fields; use GET_JSON_OBJECT(x, '$.name') for the result of a function"
+            "only names have fields; select the result of the function AS a name, and its field in a second stream"
         )
     return node
 

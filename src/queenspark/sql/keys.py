@@ -7,6 +7,7 @@ from hashlib import sha256
 
 import polars as pl
 
+from ..windows.parts import one_zero
 from .encoding import json_text
 from .payload import Field, PayloadDecoder
 from .types import STRING, SqlType
@@ -65,7 +66,7 @@ def shortened(name: pl.Expr) -> pl.Expr:
 
 def _one_zero(value: pl.Expr, kind: SqlType) -> pl.Expr:
     """-0.0 and 0.0 are the same key."""
-    return value + 0.0 if kind.is_float else value
+    return one_zero(value) if kind.is_float else value
 
 
 def _shortened(names: pl.Series) -> pl.Series:

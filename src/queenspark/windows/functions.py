@@ -64,7 +64,7 @@ def _count(of: _Inputs) -> Parts:
     if not of.aggregate.distinct:
         number = of.number()
         return Parts([number], pl.col(number.name))
-    column = of.column + 0.0 if of.kind.is_float() else of.column  # -0.0 is 0.0
+    column = parts.one_zero(of.column) if of.kind.is_float() else of.column
     if of.rolls:
         part = parts.rolling_distinct(of.name("distinct"), column)
         return Parts([part], pl.col(part.name), pl.lit(None, dtype=pl.String))
@@ -290,7 +290,7 @@ def _collected(of: _Inputs, *, unique: bool) -> Parts:
     kind, column = of.kind, of.column
     is_list = isinstance(kind, pl.List)
     if unique and kind.is_float():
-        column = column + 0.0  # -0.0 is 0.0
+        column = parts.one_zero(column)
     if is_list:
         column, kind = pl.struct(column.alias("list")), pl.Struct({"list": kind})
     prefix = "set" if unique else "list"

@@ -69,10 +69,16 @@ def fraction(name: str, of_record: pl.Expr) -> Part:
 # Order
 
 
+def one_zero(column: pl.Expr) -> pl.Expr:
+    """Map -0.0 to 0.0."""
+    # Adding 0.0 would do it for a literal, but polars leaves columns unchanged then.
+    return pl.when(column == 0).then(column.abs()).otherwise(column)
+
+
 def orderable(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
     """Map values to numbers in the same order, NaN above all; texts stay unchanged."""
     if kind.is_float():
-        bits = (column.cast(pl.Float64).fill_nan(float("nan")) + 0.0).reinterpret(dtype=pl.Int64)
+        bits = one_zero(column.cast(pl.Float64).fill_nan(float("nan"))).reinterpret(dtype=pl.Int64)
         return _flipped(bits)
     if isinstance(kind, pl.Decimal):
         return column.to_physical()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 import msgspec
 import polars as pl
@@ -14,7 +15,15 @@ from ...store.definitions import Definition, Repeats, spec_of
 from ...store.position import Position
 from ...store.progress import End, ReadPoint, Stream
 from ...windows import Engine, WindowSpec
+from ...windows.errors import SpecError
 from ...windows.membership import created_before, is_over
+
+
+class _Planned(NamedTuple):
+    """A plan, and its windows if it has state."""
+
+    plan: Plan
+    spec: WindowSpec | None
 
 
 class Definitions:
@@ -30,7 +39,7 @@ class Definitions:
     @cached_property
     def plans(self) -> dict[Stream, Plan]:
         """The plan of each version that computes."""
-        return {stream: plan for stream, plan in self._planned.items() if isinstance(plan, Plan)}
+        return {stream: each.plan for stream, each in self._planned.items() if isinstance(each, _Planned)}
 
     @cached_property
     def broken(self) -> dict[Stream, str]:
@@ -38,14 +47,15 @@ class Definitions:
         return {stream: reason for stream, reason in self._planned.items() if isinstance(reason, str)}
 
     @cached_property
-    def _planned(self) -> dict[Stream, Plan | str]:
-        found: dict[Stream, Plan | str] = {}
+    def _planned(self) -> dict[Stream, _Planned | str]:
+        found: dict[Stream, _Planned | str] = {}
         for stream, row in self.by_stream.items():
             if row.body.query is None:
                 continue
             try:
-                found[stream] = thaw(row.body.query)
-            except (SqlError, msgspec.MsgspecError) as error:
+                plan = thaw(row.body.query)
+                found[stream] = _Planned(plan, engine_spec(plan))
+            except (SqlError, SpecError, msgspec.MsgspecError) as error:
                 found[stream] = f"the job cannot be planned: {error}"
         return found
 
@@ -56,8 +66,8 @@ class Definitions:
         for stream, row in self.by_stream.items():
             if stream in self.broken:
                 continue
-            plan = self.plans.get(stream)
-            spec = spec_of(row.body) if plan is None else engine_spec(plan)
+            planned = self._planned.get(stream)
+            spec = planned.spec if isinstance(planned, _Planned) else spec_of(row.body)
             if spec is not None:
                 found[stream] = spec
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 
 import polars as pl
@@ -149,18 +149,18 @@ class Router:
             self._payloads(rows).alias("payload"),
             pl.lit(self._definitions.names[queue_id]).alias("queue"),
         )
-        decoded = reader.decoder.decode(messages)
-        for job in reader.jobs:
-            if job.stream in self._disabled:
-                parcels.add_failure(job.stream, self._disabled[job.stream])
+        decoded = reader.decoded(messages)
+        for stream in reader.streams:
+            if stream in self._disabled:
+                parcels.add_failure(stream, self._disabled[stream])
                 continue
             try:
-                with self._steps.noted(job.stream) if self._steps is not None else nullcontext():
-                    job.run(decoded, parcels)
+                with self._steps.noted(stream) if self._steps is not None else nullcontext():
+                    reader.stage(stream).run(decoded(stream), parcels)
             except (KeyboardInterrupt, SystemExit, WorkerDied):
                 raise
             except BaseException as error:  # noqa: BLE001 - a panic of Polars is no Exception
-                parcels.add_failure(job.stream, f"{type(error).__name__}: {error}"[:MOST_REASON])
+                parcels.add_failure(stream, f"{type(error).__name__}: {error}"[:MOST_REASON])
 
     def _event_times(self, messages: pl.DataFrame) -> pl.DataFrame:
         found = []
@@ -183,11 +183,36 @@ class Router:
 
 
 class _QueueReader:
-    """The jobs that read a queue, and their message decoder."""
+    """The jobs that read a queue, and their decoders of its messages."""
 
     def __init__(self, jobs: list[tuple[Stream, Bounds]], definitions: Definitions, after: Position) -> None:
-        self.decoder = MessageDecoder([definitions.plans[stream] for stream, _ in jobs])
-        self.jobs = [JobStage(stream, definitions, _cut(bounds, after)) for stream, bounds in jobs]
+        self.streams = [stream for stream, _ in jobs]
+        self._bounds = {stream: _cut(bounds, after) for stream, bounds in jobs}
+        self._definitions = definitions
+        self._stages: dict[Stream, JobStage] = {}
+        self._decoders: dict[tuple[Stream, ...], MessageDecoder] = {}
+
+    def stage(self, stream: Stream) -> JobStage:
+        """The first stage of a job."""
+        if stream not in self._stages:
+            self._stages[stream] = JobStage(stream, self._definitions, self._bounds[stream])
+        return self._stages[stream]
+
+    def decoded(self, messages: pl.DataFrame) -> Callable[[Stream], pl.DataFrame]:
+        """Decode messages once for all jobs; if that fails, for each job alone, so that only one fails."""
+        try:
+            together = self._decoder(*self.streams).decode(messages)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # noqa: BLE001 - a panic of Polars is no Exception
+            return lambda stream: self._decoder(stream).decode(messages)
+        return lambda _: together
+
+    def _decoder(self, *streams: Stream) -> MessageDecoder:
+        if streams not in self._decoders:
+            plans = [self._definitions.plans[stream] for stream in streams]
+            self._decoders[streams] = MessageDecoder(plans)
+        return self._decoders[streams]
 
 
 def _cut(bounds: Bounds, after: Position) -> Bounds | None:

@@ -63,6 +63,10 @@ def _list(kind: SqlType, span: Span) -> SqlType:
     return array(kind)
 
 
+def _set(kind: SqlType, span: Span) -> SqlType:
+    return array(_ordered(kind, span))
+
+
 def _count(kind: SqlType, span: Span) -> SqlType:
     return BIGINT
 
@@ -138,7 +142,7 @@ _LIST = [
         "The distinct values, by first occurrence; with EMIT FINAL.",
         1,
         1,
-        _list,
+        _set,
         where="final",
     ),
     AggregateFunction(

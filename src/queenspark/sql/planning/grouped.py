@@ -110,8 +110,12 @@ class Inputs:
         kind = BIGINT if call.star else function.result(types[0], arguments[0].span)
         if function.name in ("MIN_BY", "MAX_BY"):
             aggregates.AGGREGATES["MIN"].result(types[1], arguments[1].span)
+        if call.distinct:
+            aggregates.AGGREGATES["MIN"].result(types[0], arguments[0].span)
         where = None
         if call.where is not None:
+            if function.name == "LAG":
+                raise call.where.start.error("LAG has no FILTER; use WHERE, or CASE around it")
             where = self._input(call.where)
             truth(self.columns[where], call.where.span, "FILTER")
         self.aggregates[name] = Aggregate(

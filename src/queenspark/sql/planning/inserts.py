@@ -59,6 +59,8 @@ def _value(node: Node, kind: SqlType, name: str) -> Compiled:
 
 def _json(compiled: Compiled, node: Node, name: str) -> Compiled:
     text = pl.select(compiled.value).item()
+    if text is None:
+        return compiled._replace(type=JSON)
     try:
         msgspec.json.decode(text)
     except msgspec.MsgspecError as error:

@@ -22,7 +22,7 @@ from ..expressions.logic import truth
 from ..payload import Field
 from ..source import Span
 from ..statements import COUNTED, CreateStream, Item, Select, Star, Window
-from ..tree import Call, Node, Path, with_paths
+from ..tree import Call, Literal, Node, Path, with_paths
 from ..types import DATE, INTERVAL, NULL, STRING, TIMESTAMP, SqlType, common, from_name
 from .catalogue import Catalogue, Relation
 from .grouped import Aggregate, GroupedScope, Inputs, aggregate_calls, no_aggregates
@@ -202,6 +202,8 @@ def _keys(shape: Shape, scope: RecordScope, program: Program) -> dict[str, tuple
         nodes, clause = over.partition_by, "PARTITION BY"
     keys: dict[str, tuple[Node, Compiled]] = {}
     for node in nodes:
+        if isinstance(node, Literal) and node.kind == "integer":
+            raise node.start.error(f"{clause} {node.text} is not a position here; name the column")
         compiled = compile_expression(node, scope.resolve, program, no_aggregates(clause))
         if compiled.type.element is not None or compiled.type in (INTERVAL, NULL):
             raise node.start.error(f"{compiled.type} cannot be a key")
@@ -326,8 +328,12 @@ def _check_names(columns: list[OutputColumn], query: Select) -> None:
 
 def _check_partition_by(query: Select, rows: Rows) -> None:
     for option in query.options:
-        if option.name != "partition_by" or rows.whole_payload:
+        if option.name != "partition_by":
             continue
+        if rows.whole_payload:
+            raise option.span.error(
+                "partition_by needs columns, and SELECT * of a queue without a schema has none; name them"
+            )
         names = [column.name for column in rows.columns]
         for wanted in (name.strip() for name in option.value.split(",")):
             if wanted.lower() not in (name.lower() for name in names):

@@ -32,6 +32,8 @@ KAFKA: dict[str, SqlType] = {
     "_timestamp": TIMESTAMP,
 }
 _FORCED = ("data", "payload")
+#: Nesting of a payload that a query can reach into.
+MOST_STEPS = 64
 
 
 class RecordScope:
@@ -64,19 +66,23 @@ class RecordScope:
 
     def time(self, path: Path) -> Compiled:
         """Compile a path as a time: ISO 8601, or a number of milliseconds."""
+        used_elsewhere = set(self.fields)
         found = self.resolve(path)
-        steps = path.steps[1:] if str(path.steps[0]).lower() in _FORCED else path.steps
+        steps = path.steps[1:] if self._is_forced(path) else path.steps
         is_field = str(steps[0]).lower() not in (*self._types, HEADERS, REVISION)
         if found.type == TIMESTAMP or not is_field or not (found.type.is_numeric or found.type.is_text):
             return found
-        self.fields.pop(Field(steps, found.type), None)
+        if (field := Field(steps, found.type)) not in used_elsewhere:
+            self.fields.pop(field, None)
         return self._field(steps, TIMESTAMP)
 
     def resolve(self, path: Path) -> Compiled:
         """Return the column of a normalised path. Raises SqlError."""
         steps = path.steps
         first = str(steps[0])
-        if len(steps) > 1 and first.lower() in _FORCED and self._declared(first) is None:
+        if len(steps) > MOST_STEPS:
+            raise path.span.error(f"a path of {len(steps)} steps is too deep; the limit is {MOST_STEPS}")
+        if self._is_forced(path):
             return self._payload(path, steps[1:], forced=True)
         declared = self._declared(first)
         if declared is not None:
@@ -93,6 +99,11 @@ class RecordScope:
         """The available names, for hints."""
         paths = [str(path[0]) for path in self._relation.paths]
         return [*(self._relation.columns or ()), *dict.fromkeys(paths), *self._types, HEADERS]
+
+    def _is_forced(self, path: Path) -> bool:
+        """Whether the path starts with a word for the payload, and not with a column of that name."""
+        first, *rest = path.steps
+        return bool(rest) and str(first).lower() in _FORCED and self._declared(str(first)) is None
 
     def _aliases(self) -> set[str]:
         name = self._relation.name.rpartition(".")[2]

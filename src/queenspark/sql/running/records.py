@@ -57,7 +57,18 @@ class RecordStage:
         """The expressions that each record requires."""
         records = self._plan.records
         time = [] if records.time is None else [records.time]
-        return [value for _, value in (*records.key, *records.inputs)] + time
+        inputs = [self._where_used(name, value) for name, value in records.inputs]
+        return [*(value for _, value in records.key), *inputs, *time]
+
+    def _where_used(self, name: str, value: Compiled) -> Compiled:
+        """An input of aggregates, which fails only in records that pass the FILTER of one of them."""
+        filters = {each.where for each in self._plan.aggregates if name in each.inputs}
+        is_filter = any(each.where == name for each in self._plan.aggregates)
+        if value.error is None or is_filter or not filters or None in filters:
+            return value
+        inputs = dict(self._plan.records.inputs)
+        passes = [inputs[each].value.fill_null(False) for each in sorted(filter(None, filters))]
+        return value.failing(pl.when(pl.any_horizontal(passes)).then(value.error))
 
     @cached_property
     def _selected(self) -> list[pl.Expr]:
