@@ -1,6 +1,7 @@
 """SQL statements over HTTP: the effect of each one, and rejections with line and column."""
 
 import base64
+from pathlib import Path
 
 import pytest
 
@@ -412,3 +413,20 @@ def test_inserts_are_checked(sql: Sql, orders: str, tag: str) -> None:
     sql.api.configure(f"q_{tag}", maxSize=1)
     sql.api.push(f"q_{tag}", 1)
     assert sql.post(f"INSERT INTO s_{tag} VALUES (1, 'x')").status_code == 429
+
+
+def test_a_job_that_is_applied_again_reads_its_changed_source(sql: Sql, tag: str, tmp_path: Path) -> None:
+    def apply(folder: str) -> list[bool]:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        with_ = f"with (connector = 'files', path = '{tmp_path / folder}', format = 'json')"
+        answers = sql(
+            f"create or replace source lines_{tag} (n bigint) {with_};"
+            f"create or replace stream kept_{tag} as select n from lines_{tag} where n > 1"
+        )
+        return [answer["changed"] for answer in answers]
+
+    assert apply("one") == [True, True]
+    assert apply("one") == [False, False]
+    assert apply("two") == [True, True]
+    assert sql.body(f"kept_{tag}")["reads"]["options"]["path"] == str(tmp_path / "two")
+    sql(f"drop stream kept_{tag}; drop source lines_{tag}")

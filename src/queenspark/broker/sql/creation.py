@@ -178,7 +178,11 @@ class Creation:
         return how_it_changes(old, statement, job.query, planned.frozen)
 
     async def _is_cut_off(self, job: Job) -> bool:
-        """Whether a source queue of a job was deleted."""
+        """Whether a source queue of a job was deleted, or its external source was redefined."""
+        if (reads := job.definition.reads) is not None:
+            declared = await self._change.relations.find(reads.name)
+            source = None if declared is None else parse_one(declared.statement)
+            return not isinstance(source, CreateSource) or outside_of(source) != reads
         names = [source.queue for source in job.definition.sources]
         ids = await self._change.queue_ids(names)
         return any(ids.get(source.queue) != source.queue_id for source in job.definition.sources)
