@@ -32,7 +32,7 @@ QUERIES = [text for text, _ in pairs("columns.sql")] + [
     "select max(ts) as m, count(*) from events where ts > 5 window tumbling(ts, 1m)",
     "select ts, count(*) from events group by ts window tumbling(ts, 1m)",
     "select max(data.ts) as m from events window session(data.ts, 30s)",
-    "select sum(cast(city as int)) filter (where city rlike '^[0-9]+$') as s, count(*) from orders group by id",
+    "select sum(cast(city as int)) filter (where city rlike '^[0-9]+$') as s, count(*) from orders",
     "select collect_list(tags) as l, count(distinct raw) as n from orders window tumbling(1m)",
 ]
 _PAYLOADS = [
