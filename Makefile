@@ -14,7 +14,7 @@ LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11 \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
 SOURCES := src tests bench tools examples
 
-# The tests start hundreds of processes; without it each of them compiles the sources anew.
+# The tests start hundreds of processes; with it each of them would recompile the sources.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help

@@ -1,4 +1,4 @@
-"""`python -m bench`: what can be measured, and the options."""
+"""`python -m bench`: the measurements and their options."""
 
 import os
 import subprocess

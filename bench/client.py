@@ -1,7 +1,7 @@
 """`python -m bench.client`: windows and messages through the Python client, beside raw HTTP.
 
 Run by `make bench`. Windows are sealed here as the pipeline seals them, without Spark. The client runs in a
-process of its own and does nothing with what it gets.
+process of its own and discards the messages and windows it receives.
 """
 
 import subprocess

@@ -1,6 +1,6 @@
 """A lean HTTP client for the latency measurement: one keep-alive connection, no frills.
 
-A full client would take so much of the machine that it would measure itself.
+A full client would use enough of the machine to distort the measurement.
 """
 
 import asyncio

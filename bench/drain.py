@@ -1,4 +1,4 @@
-"""How many messages a second can be popped and acked."""
+"""Messages popped and acked per second."""
 
 from uuid import uuid4
 

@@ -1,4 +1,4 @@
-"""One measured figure, beside what bare PostgreSQL does."""
+"""One measured figure, compared with bare PostgreSQL."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Figure:
-    """What was measured; for a rate more is better, for a latency less."""
+    """A measurement; higher is better for rates, lower for latencies."""
 
     name: str
     what: str

@@ -112,7 +112,7 @@ def sql(machine: Machine, statement: str) -> None:
 
 
 def ours(machine: Machine, spark: SparkSession, work: Work, folder: Path, to: Path, epoch: int) -> Run:
-    """What our query takes."""
+    """Measure our query."""
     sql(
         machine,
         "CREATE OR REPLACE SOURCE records (seq BIGINT, key STRING, at TIMESTAMP, value DOUBLE)"
@@ -134,7 +134,7 @@ def ours(machine: Machine, spark: SparkSession, work: Work, folder: Path, to: Pa
 
 
 def plain_spark(number: int, phases: list[tuple[Path, Path]]) -> Run:
-    """What plain Spark takes, in a process of its own."""
+    """Measure plain Spark in its own process."""
     folders = [str(folder) for phase in phases for folder in phase]
     script = [sys.executable, "-m", "bench.plain_files", str(number), *folders]
     found = subprocess.run(script, check=True, stdout=subprocess.PIPE)
@@ -142,13 +142,13 @@ def plain_spark(number: int, phases: list[tuple[Path, Path]]) -> Run:
 
 
 def answer(folder: Path) -> tuple[Any, ...]:
-    """How many rows there are, and the sums of their counts and totals."""
+    """Number of rows, and the sums of their counts and totals."""
     found = pl.scan_parquet(f"{folder}/**/*.parquet").select(pl.len(), pl.col(*_CHECKED).sum()).collect()
     return tuple(found.row(0))
 
 
 def compare(ours_in: Path, plain_in: Path) -> int:
-    """How many rows plain Spark has; each must be one of ours. It never gives out its last windows."""
+    """Number of rows of plain Spark; each must be one of ours. It never emits its last windows."""
     plain = pl.read_parquet(f"{plain_in}/*.parquet")
     window = pl.col(next(name for name in plain.columns if name.endswith("window")))
     columns = ["key", "start", "c", "s", "lo", "hi", "mean"]
@@ -159,7 +159,7 @@ def compare(ours_in: Path, plain_in: Path) -> int:
 
 
 def expected(folder: Path) -> tuple[Any, ...]:
-    """The records, and the sum of their values: what windows have that do not overlap."""
+    """Number of records and sum of their values, which windows that do not overlap must add up to."""
     sums = pl.scan_parquet(f"{folder}/*.parquet").select(pl.len(), pl.col("value").sum()).collect()
     return tuple(sums.row(0))
 

@@ -1,6 +1,6 @@
 """`python -m bench.jobs`: SQL jobs over a queue, with PostgreSQL, the broker and Spark on this machine.
 
-Run by `make bench`. Every figure is of rows that were checked; beside it stands what sets its limit.
+Run by `make bench`. Every figure is of verified rows, and is shown with its limiting factor.
 """
 
 import io
@@ -44,7 +44,7 @@ def sql(machine: Machine, statement: str) -> Any:
 
 
 def rows(machine: Machine, name: str) -> list[tuple[Any, ...]]:
-    """How many rows a job has given, the records in them, and their totals."""
+    """Number of rows of a job, of the records in them, and their totals."""
     statement = (
         "SELECT count(*), sum((payload::jsonb ->> 'n')::bigint), sum((payload::jsonb ->> 'total')::float8)"
         " FROM queenspark.messages WHERE queue_id = (SELECT id FROM queenspark.queues WHERE name = %s)"
@@ -89,7 +89,7 @@ def changes(machine: Machine, queue: str, messages: int, window: str, rows_each:
 
 
 def check(machine: Machine, name: str, records: int, amount: float) -> None:
-    """The rows of a job have every record once."""
+    """Check that the rows of a job contain every record exactly once."""
     ((_, counted, total),) = rows(machine, name)
     assert (counted, total) == (records, amount), f"{counted} records of {records}, {total} of {amount}"
 
@@ -130,7 +130,7 @@ def inserts(machine: Machine, rows_wanted: int) -> float:
 
 
 def neighbours(machine: Machine, total: int) -> tuple[float, float]:
-    """With so many idle jobs: seconds from a push to its row, and of the pipeline's work for it; medians."""
+    """Median seconds from a push to its row, and of the pipeline's work, with `total` idle jobs."""
     with psycopg.connect(machine.database_url, options=SEARCH_PATH) as connection:
         statement = "SELECT count(*) FROM queenspark.streams WHERE name LIKE 'idle%'"
         (there,) = connection.execute(statement).fetchone() or (0,)

@@ -1,4 +1,4 @@
-"""How long a message takes from the start of its push until a parked consumer has it."""
+"""Latency from the start of a push until a parked consumer has the message."""
 
 import asyncio
 import statistics
@@ -115,5 +115,5 @@ def measure_latency(machine: Machine, seconds: float) -> list[Figure]:
 
 
 def percentile(values: list[float], percent: int) -> float:
-    """The value that so many percent of the values are not above."""
+    """The percentile of the values."""
     return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]

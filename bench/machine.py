@@ -1,4 +1,4 @@
-"""What is measured: an embedded PostgreSQL with default durability and one broker, both new."""
+"""The system under test: an embedded PostgreSQL with default durability and one broker, both new."""
 
 import os
 import socket
@@ -23,7 +23,7 @@ START_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Machine:
-    """Where the parts are and which processes they are."""
+    """Addresses and processes of the parts."""
 
     url: str
     port: int
@@ -32,7 +32,7 @@ class Machine:
     postgres_pid: int
 
     def settle(self) -> None:
-        """Write out what earlier measurements left in memory, so that later ones do not pay for it."""
+        """Flush the dirty pages of earlier measurements, so that later ones do not pay for them."""
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             connection.execute("CHECKPOINT")
 
@@ -76,7 +76,7 @@ def start_broker(database_url: str, port: int, log_file: Path, **settings: str) 
 
 
 def wait_until_healthy(process: "subprocess.Popen[bytes]", port: int, log_file: Path) -> None:
-    """Return when the broker answers that it is well."""
+    """Wait until the broker is healthy."""
     deadline = time.monotonic() + START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         try:

@@ -18,7 +18,7 @@ from queenspark.settings import Settings
 
 
 def plain_spark(spark: SparkSession, plain: Plain, folder: str, to: str) -> Run:
-    """What plain Spark takes, a file in each batch."""
+    """Measure plain Spark, one file per batch."""
     schema = "seq BIGINT, key STRING, at TIMESTAMP, value DOUBLE"
     records = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(folder)
     query = (

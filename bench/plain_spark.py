@@ -1,4 +1,4 @@
-"""`python -m bench.plain_spark URL QUEUE`: what a hand-written query of Spark does with a backlog.
+"""`python -m bench.plain_spark URL QUEUE`: a hand-written Spark query drains a backlog, for comparison.
 
 It counts messages by key and minute, with Spark's own windows and state, reading the same messages.
 """

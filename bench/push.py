@@ -1,4 +1,4 @@
-"""How many messages a second can be pushed."""
+"""Messages pushed per second."""
 
 from uuid import uuid4
 
@@ -15,7 +15,7 @@ THREADS = 2
 
 
 def measure_push(machine: Machine, batch: int, connections: int, seconds: float) -> Figure:
-    """Push batches through so many connections, after a short warm-up."""
+    """Push batches through this many connections, after a short warm-up."""
     queue = f"push-{batch}-{uuid4().hex[:8]}"
     load = {"threads": THREADS, "connections": connections}
     run_wrk("push", machine.url, queue, batch, PARTITIONS, "warm", **load, seconds=max(1, seconds / 5))
@@ -41,7 +41,7 @@ def measure_push(machine: Machine, batch: int, connections: int, seconds: float)
 
 
 def stored(machine: Machine, queue: str) -> int:
-    """How many messages of the queue are in the log."""
+    """Number of messages of the queue in the log."""
     with psycopg.connect(machine.database_url) as connection:
         row = connection.execute(
             "SELECT count(*) FROM queenspark.messages m JOIN queenspark.queues q ON q.id = m.queue_id "

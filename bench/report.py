@@ -22,7 +22,7 @@ def show(figures: Sequence[Figure], *, profile: bool) -> None:
     if not console.is_terminal:
         console = Console(width=WIDTH)
     table = Table(title=f"Queenspark on this machine ({os.cpu_count()} cores, {platform.machine()})")
-    table.add_column("what", no_wrap=True)
+    table.add_column("measurement", no_wrap=True)
     for heading in ("measured", "bare PostgreSQL", "ratio"):
         table.add_column(heading, justify="right", no_wrap=True)
     if profile:

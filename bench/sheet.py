@@ -11,7 +11,7 @@ class Sheet:
 
     def __init__(self, title: str) -> None:
         self._table = Table(title=title)
-        self._table.add_column("what")
+        self._table.add_column("measurement")
         for heading in ("measured", "for comparison", "target"):
             self._table.add_column(heading, justify="right")
         self.progress = Console(stderr=True)

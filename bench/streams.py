@@ -63,7 +63,7 @@ def fill(machine: Machine, queue: str, messages: int, keys: int, payload: str = 
                 "queue_id": row[0], "span": SPAN_SECONDS,
             }  # fmt: skip
             connection.execute(FILL.replace("{payload}", payload), params)
-        # As if the messages had been pushed at their times: what the clock was then belongs to it.
+        # As if the messages had been pushed at their times, with the clock samples of those times.
         connection.execute("DELETE FROM queenspark.looks")
         connection.execute(
             "INSERT INTO queenspark.looks SELECT min(created_at), txid, txid, min(created_at)"
@@ -119,7 +119,7 @@ def wait_until(
 
 
 def wait_for_records(machine: Machine, stream: int, count: int) -> float:
-    """Wait until a stream has read so many records; when that was."""
+    """Wait until a stream has read this many records; return the time."""
     statement = (
         f"SELECT coalesce(sum(records), 0) >= {count:d} FROM queenspark.stream_stats"
         " WHERE stream_id = %(stream)s"
@@ -146,7 +146,7 @@ def drain(machine: Machine, messages: int) -> list[float]:
 
 
 def sealed(machine: Machine, stream: str, keys: int, messages: int) -> None:
-    """Seal windows of so many keys, by the pipeline."""
+    """Let the pipeline seal windows of this many keys."""
     fill(machine, stream, messages, keys)
     number = define(machine, stream, stream)
     wait_for_records(machine, number, messages)
@@ -155,7 +155,7 @@ def sealed(machine: Machine, stream: str, keys: int, messages: int) -> None:
 
 
 def deliveries(machine: Machine, stream: str, consumers: int, seconds: float, *, at_once: int = 1) -> float:
-    """Windows a second that consumers of one group poll and ack, so many at once."""
+    """Windows per second that consumers of one group poll and ack, `at_once` per poll."""
     machine.settle()
     arguments = (stream, f"bench-{at_once}", at_once)
     report = run_wrk(

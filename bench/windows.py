@@ -133,7 +133,7 @@ def plain_rate(case: Case, frame: pl.DataFrame) -> float:
 
 
 def milliseconds_with(open_windows: int) -> float:
-    """Time of a batch of 10,000 records while so many windows are open."""
+    """Milliseconds for a batch of 10,000 records with this many open windows."""
     engine = Engine({(1, 1): WindowSpec(kind="tumbling", duration_us=3600 * SECOND, aggregates=AGGREGATES)})
     state = engine.advance(None, records(open_windows, open_windows, every_us=1), 0).state
     times = []
@@ -149,7 +149,7 @@ def main() -> None:
     """Measure and print."""
     console = Console(width=120)
     table = Table(title=f"The window engine on one core, {RECORDS:,} records in batches of {BATCH:,}")
-    table.add_column("what")
+    table.add_column("measurement")
     for heading in ("keys", "engine", "plain polars", "ratio"):
         table.add_column(heading, justify="right")
     for keys in KEYS:
@@ -165,7 +165,7 @@ def main() -> None:
             table.add_row(case.name, *cells)
     console.print(table)
     curve = ", ".join(f"{count:,}: {milliseconds_with(count):.0f} ms" for count in CURVE)
-    console.print(f"A batch of 10,000 records while so many windows are open: {curve}")
+    console.print(f"A batch of 10,000 records, by number of open windows: {curve}")
 
 
 if __name__ == "__main__":

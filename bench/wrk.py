@@ -1,4 +1,4 @@
-"""The load generator: wrk with a script of ours, which says at the end what it saw."""
+"""The load generator: wrk with a script of ours, which reports its counts at the end."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ class WrkError(RuntimeError):
 
 
 def require_wrk() -> None:
-    """Raise when wrk is not installed, with what to do."""
+    """Raise if wrk is not installed; the error says how to install it."""
     if shutil.which("wrk") is None:
         raise WrkError("wrk, the load generator, is not installed; on Debian: apt-get install wrk")
 
@@ -24,7 +24,7 @@ def require_wrk() -> None:
 def run_wrk(
     script: str, url: str, *arguments: object, threads: int, connections: int, seconds: float
 ) -> dict[str, Any]:
-    """Run a script of `bench/lua` for a while; what it reported."""
+    """Run a script of `bench/lua` for `seconds`; return its report."""
     command = ["wrk", f"-t{threads}", f"-c{connections}", f"-d{max(1, round(seconds))}s", "--timeout", "30s"]
     command += ["--latency", "-s", str(SCRIPTS / f"{script}.lua"), url, "--", *map(str, arguments)]
     done = subprocess.run(

@@ -21,7 +21,7 @@ def show(window: Window) -> None:
 
 with Queen() as queen:
     stream, events = queen.stream("user-activity"), queen.queue("user-events")
-    stream.delete()  # what an earlier run has left
+    stream.delete()  # left over from an earlier run
     events.delete()
 
     events.push(EVENTS)

@@ -31,7 +31,7 @@ with Queen() as queen:
         queen.transaction().ack(window).queue("rich-clicks").push(rich).commit()
 
     def count(window: Window) -> dict[str, object]:
-        """The same transaction, made by `process(into=…)` from what the handler returns."""
+        """The same transaction, made by `process(into=…)` from the handler's return value."""
         return {"minute": window.start, "clicks": Counter(window.values("data.country"))}
 
     queen.consumer("stage-1", "enricher").process(enrich, limit=1)

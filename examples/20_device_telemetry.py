@@ -21,7 +21,7 @@ TELEMETRY: dict[str, list[tuple[str, str, float | str]]] = {
 
 
 def snapshot(window: Window) -> None:
-    """What each kind of sensor says."""
+    """Readings per sensor type."""
     of = {queue: messages.values("data.value") for queue, messages in window.group_by("queue").items()}
     temperature, pressure = max(of["device-temperature"]), max(of["device-pressure"])
     health = "critical" if temperature > 80 or pressure > 5 else of["device-status"][-1]

@@ -85,7 +85,7 @@ class SparkInFewWorkers(LoadScopeScheduling):  # type: ignore[misc]  # it has no
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SparkInFewWorkers:
-    """Let xdist use it."""
+    """Use this scheduler for xdist."""
     return SparkInFewWorkers(config, log)
 
 
@@ -230,7 +230,7 @@ def running_system(
 
 
 def warm_up(system: System) -> None:
-    """Let a first window be sealed: the first batch takes several seconds."""
+    """Wait for a first window: the first batch takes several seconds."""
     stream = system.define("tumbling", window_duration_ms=100)
     system.api.push(stream.queues[0], 1)
     assert system.wait_for(stream, 1, within=120), system.pipeline.log()

@@ -25,7 +25,7 @@ from queenspark.sql.tree import Path as ColumnPath
 from queenspark.sql.types import BIGINT, NULL, STRING
 from queenspark.windows import Engine
 
-#: Operators: how they are written, what they give, and examples.
+#: Operators: syntax, result, and examples.
 OPERATORS = (
     ("a + b, a - b, a * b", "Arithmetic; an overflow is an error.", ("1.10 + 2",)),
     ("a / b", "A DOUBLE, or a DECIMAL of decimals; a division by zero is an error.", ("7 / 2",)),

@@ -54,7 +54,7 @@ class Report:
 
     @property
     def is_good(self) -> bool:
-        """Whether there was no error."""
+        """Whether the run had no error."""
         return not self.wrong
 
     def as_dict(self) -> dict[str, Any]:

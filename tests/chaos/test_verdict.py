@@ -94,7 +94,7 @@ def test_a_bad_ledger_is_seen(tmp_path: Path, fault: Callable[[Ledger], None]) -
 def test_consumers_of_a_group_are_judged_together(tmp_path: Path) -> None:
     good(ledger(tmp_path))
     got(ledger(tmp_path, "y"), 1.5, "2")
-    assert judged(tmp_path) == [], "it was under way when the ack was answered"
+    assert judged(tmp_path) == [], "it was in flight when the ack was answered"
     assert delivered(tmp_path, "g", "q", "messages").times == 4
 
 

@@ -213,7 +213,7 @@ def test_a_select_that_breaks_off_is_an_error(
         monkeypatch.setenv("QUEENSPARK_URL", proxy.url)
         result = command("sql", "-c", f"SELECT page FROM {clicks}")
     assert result.code == 4
-    assert "broke off" in result.err
+    assert "closed the connection" in result.err
 
 
 def test_without_a_pipeline_the_hint_says_so(sql: Sql, shared_broker: Broker) -> None:

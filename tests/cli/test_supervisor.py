@@ -1,4 +1,4 @@
-"""The supervisor: children that end are restarted, with growing pauses, in order, and not for ever."""
+"""The supervisor: children that exit are restarted in order, with growing delays and a limit."""
 
 import os
 import signal

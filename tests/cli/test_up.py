@@ -391,7 +391,7 @@ def test_after_a_kill_the_broker_goes_and_the_next_one_takes_over(
     (message,) = command("pop", queue, "--json", "--url", running.url).json_lines()
     assert message["data"] == 42
     eventually(lambda: all(gone(pid) for pid in children))
-    assert not left.exists(), "what killed processes left is removed at the next start"
+    assert not left.exists(), "files of killed processes are removed at the next start"
 
 
 def test_a_signal_while_it_starts_leaves_nothing_behind(up: StartUp) -> None:

@@ -42,7 +42,7 @@ class Proxy:
         self._target = port
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        #: Method and path of every request that came in.
+        #: Method and path of every received request.
         self.requests: list[str] = []
         #: Decides about requests that no `fail` is about.
         self.choose: Choose = lambda _: None
@@ -69,11 +69,11 @@ class Proxy:
 
     @property
     def faults_left(self) -> int:
-        """How many of them have not happened yet."""
+        """Number of faults that have not happened yet."""
         return len(self._faults)
 
     def count(self, path: str) -> int:
-        """How many requests came whose method and path contain this."""
+        """Number of requests whose method and path contain this."""
         return sum(path in request for request in list(self.requests))
 
     def away(self) -> None:
@@ -117,7 +117,7 @@ class Proxy:
                     self._sockets -= {client, broker}
 
     def _pass_on(self, request: bytes, client: socket.socket, broker: socket.socket) -> bool:
-        """Whether the connection lives on."""
+        """Forward a request; return whether the connection stays open."""
         line = request.partition(b" HTTP/")[0].decode()
         self.requests.append(line)
         fault = self._fault(line)

@@ -75,8 +75,8 @@ def test_a_batch_that_fails_comes_again_with_its_reason_kept(queen: Queen, queue
     assert dead.failed_at.tzinfo is not None
 
 
-def test_a_reason_that_is_no_unicode_is_kept_as_far_as_it_goes(queen: Queen, queue: str) -> None:
-    """As in the name of a file."""
+def test_a_reason_that_is_not_valid_unicode_is_kept_as_far_as_possible(queen: Queen, queue: str) -> None:
+    """For example from a file name."""
     queen.queue(queue).create(retry_limit=0)
     queen.queue(queue).push([1, 2])
 
@@ -104,7 +104,7 @@ def test_without_auto_ack_the_handler_acks(queen: Queen, queue: str) -> None:
 
 
 def test_one_worker_works_in_the_thread_of_the_caller(queen: Queen, queue: str) -> None:
-    """So that a handler may use thread-local objects."""
+    """This allows handlers to use thread-local objects."""
     queen.queue(queue).push([1, 2])
     seen: list[int] = []
     one = queen.queue(queue).limit(1)

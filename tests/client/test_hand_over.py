@@ -47,7 +47,7 @@ def test_a_list_is_many_results_and_none_is_none(
 def test_a_result_that_cannot_be_stored_is_a_failure(
     queen: Queen, stream: StreamApi, queue: str, result: Any
 ) -> None:
-    """Not a window that comes again for ever and never becomes a dead letter."""
+    """It counts as a failed attempt, so the window is not redelivered forever."""
     sealed(stream, 1)
     events: list[Event] = []
     queen.consumer(stream.name, "g", on_event=events.append).process(

@@ -52,7 +52,7 @@ class Ledger:
 
     @property
     def finished(self) -> bool:
-        """Whether everything was pushed, and acked as far as anybody can know."""
+        """Whether everything was pushed, and acked or possibly acked."""
         return len(self.pushed) == self.total and len(self.acked | self.unsure) == self.total
 
 

@@ -26,7 +26,7 @@ QUEUE = "crashes"
 
 @dataclass(frozen=True)
 class Size:
-    """How much happens in a run."""
+    """The size of a run."""
 
     messages: int
     broker_kills: int

@@ -53,7 +53,7 @@ def test_messages_come_out_as_columns_each_once(files: Files) -> None:
     files.push("q", records(10, 1000))
     running.restart()
     running.drain()
-    running.restart()  # a new process tells at once how far it has come
+    running.restart()  # a new process reports its progress at once
     running.drain()
     running.close()
     assert sorted(row["n"] for row in running.rows()) == list(range(1010))

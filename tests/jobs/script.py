@@ -83,13 +83,13 @@ class Script(Jobs):
         return Outcome(job=job)
 
     def results(self, outcome: Outcome) -> list[Object]:
-        """The rows of an outcome as they are now."""
+        """The current rows of an outcome."""
         if outcome.rows is not None:
             return outcome.rows
         return [] if outcome.job is None else self.data(outcome.job)
 
     def wait(self, outcomes: Sequence[tuple[Outcome, list[Object]]]) -> None:
-        """Let the pipeline run until all rows are there: the last windows of a key wait for its silence."""
+        """Run the pipeline until all rows are emitted: the last windows of a key wait until it is idle."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             self.drain()
@@ -172,7 +172,7 @@ def _split(sql: str, last: Select) -> tuple[str, str]:
 
 
 def _replaced(result: dict[str, Any]) -> str:
-    """How a job was replaced, as a line."""
+    """One line that says how a job was replaced."""
     how = result["how"] if result["changed"] else "unchanged"
     return f"{result['name']}  version {result['version']}  {how}"
 

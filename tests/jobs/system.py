@@ -67,7 +67,7 @@ class Jobs:
         self.api.push(self.name(queue), *payloads, **({} if partition is None else {"partition": partition}))
 
     def drain(self) -> int:
-        """Let the pipeline read all there is."""
+        """Run the pipeline until it has read everything."""
         return self.pipeline.drain()
 
     def rows(self, name: str) -> list[Row]:

@@ -1,4 +1,4 @@
-"""A job whose computation ends its process: which one it was is known, and it can be left out."""
+"""A job that kills its process is identified, and can be skipped."""
 
 import multiprocessing
 import os
@@ -24,7 +24,7 @@ def die_within_step(url: str, stream: tuple[int, int]) -> None:
 
 
 def die(jobs: Jobs, stream: tuple[int, int]) -> None:
-    """Let a process die while it computes a job."""
+    """Kill a process while it computes a job."""
     process = multiprocessing.get_context("spawn").Process(
         target=die_within_step, args=(jobs.database_url, stream)
     )

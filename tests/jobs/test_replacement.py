@@ -24,7 +24,7 @@ REPLACED = {
 
 
 def fail_in_second_bucket(jobs: Jobs, patch: pytest.MonkeyPatch) -> None:
-    """Let each of the jobs fail at the second call of its last stage."""
+    """Make each job fail at the second call of its last stage."""
     calls: Counter[int] = Counter()
 
     def failing(name: str) -> None:

@@ -98,7 +98,7 @@ def test_an_empty_partition_delays_no_others() -> None:
 
 
 def test_old_records_that_came_after_their_time_are_read_in_turns() -> None:
-    """As when a mirror copies years into a topic that was read up to now."""
+    """For example when a mirror copies years of history into a topic that was read to its end."""
     topic = Topic([[1] * 50, [2] * 50])
     found = cut(topic, (0, 0), topic.ends, 1000, 1001, 10)
     assert found == Cut((5, 5), 1000, True)

@@ -99,11 +99,11 @@ class Transactions:
         self._producer.flush(30)
 
     def commit(self) -> None:
-        """Let them be visible."""
+        """Make them visible."""
         self._producer.commit_transaction(30)
 
     def abort(self) -> None:
-        """Let them never be visible."""
+        """Discard them."""
         self._producer.abort_transaction(30)
 
 

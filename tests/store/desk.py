@@ -101,14 +101,14 @@ class Desk:
             return cursor.fetchall() if cursor.description else []
 
     def expire_leases(self) -> None:
-        """Let the time of all leases be over."""
+        """Expire all leases."""
         self.run(
             "UPDATE queenspark.places SET lease_expires_at = clock_timestamp() - interval '1 second',"
             " available_at = clock_timestamp() - interval '1 second' WHERE cardinality(leased) > 0"
         )
 
     def end_waits(self) -> None:
-        """Let the time of all retries and delays be over."""
+        """Make all retries and delayed messages due."""
         self.run(
             "UPDATE queenspark.places"
             " SET retry_at = NULL, available_at = clock_timestamp() - interval '1 second'"

@@ -108,7 +108,7 @@ ANSWERS: dict[str, tuple[str, dict[str, Any], int]] = {
 
 
 def pages(connection: Connection, name: str, params: dict[str, Any]) -> int:
-    """How many pages a statement reads, when it is run for the second time."""
+    """Number of pages that a statement reads when it runs for the second time."""
     for _ in range(2):
         ((plan,),) = connection.execute(
             f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) {query(name)}", params

@@ -1,4 +1,4 @@
-"""Dead letters: found, put back, deleted; they outlive the log."""
+"""Dead letters: found, retried, deleted; they outlive the log."""
 
 import pytest
 

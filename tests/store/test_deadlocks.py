@@ -56,7 +56,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def waiting_for(desk: Desk, event: str) -> int:
-    """How many statements wait for a lock of a kind."""
+    """Number of statements that wait for a lock of this kind."""
     query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = %s"
     ((count,),) = desk.run(query, event)
     return int(count)

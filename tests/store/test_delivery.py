@@ -199,7 +199,7 @@ async def test_extending_never_shortens_a_lease(desk: Desk) -> None:
     assert longer is not None
     assert shorter == longer
     await desk.ack(batch)
-    assert await deliverer.extend(batch.lease_id, 60) is None, "nothing is leased any more"
+    assert await deliverer.extend(batch.lease_id, 60) is None, "nothing is leased now"
     assert await deliverer.extend(uuid4(), 60) is None
 
 

@@ -121,11 +121,11 @@ async def test_a_push_that_knew_nothing_of_the_job_is_refused(desk: Desk) -> Non
     """The queue appears between the check of a push and its insert."""
     await desk.push("m")
     await create(desk)
-    with pytest.raises(Refused, match="only the job pushes to it"):
+    with pytest.raises(Refused, match="only that job can push to it"):
         await desk.store.pusher.push([item("j", "x")])
-    with pytest.raises(Refused, match="only the job pushes to it"):
+    with pytest.raises(Refused, match="only that job can push to it"):
         await desk.store.maintenance.stage([item("j", "x")])
-    with pytest.raises(Refused, match="only the job pushes to it"):
+    with pytest.raises(Refused, match="only that job can push to it"):
         await desk.store.transactions.run([item("j", "x")], [])
     assert desk.run("SELECT count(*) FROM queenspark.messages") == [(1,)]
 

@@ -33,7 +33,7 @@ async def test_a_pop_does_not_skip_a_message_that_commits_late(desk: Desk) -> No
     with desk.connect() as late:
         push_open(late, "late")
         await desk.push("after")
-        assert await desk.popped() == ["first"], "what lies above an open push must wait"
+        assert await desk.popped() == ["first"], "messages above an open push must wait"
         late.commit()
     assert await desk.popped() == ["late", "after"]
 

@@ -25,7 +25,7 @@ def store(database: str) -> Iterator[PipelineStore]:
 
 @pytest.fixture
 def push(database: str) -> Iterator[psycopg.Connection]:
-    """A push that is under way: it has checked the epoch."""
+    """A push in flight: it has checked the epoch."""
     with psycopg.connect(database) as connection:
         connection.execute("SET statement_timeout = '20s'")
         connection.execute(query("share_epoch"))

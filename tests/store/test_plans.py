@@ -174,7 +174,7 @@ def test_a_seek_to_a_time_reads_from_the_sample_before_it(large: Connection) -> 
         ((txid, _),), read = run(large, "SELECT * FROM position_at(1, %s)", time)
     assert txid == 9050
     assert read.whole_tables == 0
-    assert read.rows <= 10_000, "what lies between two looks, not the whole log"
+    assert read.rows <= 10_000, "the rows between two looks, not the whole log"
 
 
 def test_a_push_reads_its_own_partitions(large: Connection) -> None:

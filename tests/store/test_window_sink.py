@@ -119,9 +119,7 @@ async def test_a_checkpoint_that_is_ahead_of_the_database_is_refused(
         pipeline.seal(7, queue_id, minute("a", 3), batch=3)
     assert len(windows(desk)) == 1
     pipeline.run = "another"
-    assert pipeline.seal(7, queue_id, minute("a", 3), batch=3) == 1, (
-        "of a run that begins anew nothing is known"
-    )
+    assert pipeline.seal(7, queue_id, minute("a", 3), batch=3) == 1, "nothing is known about a new run"
 
 
 async def test_a_window_that_came_back_gets_the_next_revision(

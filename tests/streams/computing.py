@@ -62,7 +62,7 @@ class Computing:
         self.api.push(queue or self.queue, *payloads, partition=partition)
 
     def drain(self) -> None:
-        """Let the pipeline read all there is."""
+        """Run the pipeline until it has read everything."""
         self.pipeline.drain()
         wait_for_horizon(self.database_url)
 

@@ -152,7 +152,7 @@ class StreamApi:
         return self.api.read("/".join(["/api/v1/resources/streams", self.name, *path]), **query)
 
     def expire_leases(self) -> None:
-        """Let the time of the stream's leases be over."""
+        """Expire the stream's leases."""
         self.run(
             "UPDATE queenspark.places p SET lease_expires_at = clock_timestamp() - interval '1 second',"
             " available_at = clock_timestamp() - interval '1 second' FROM queenspark.groups g"
@@ -161,7 +161,7 @@ class StreamApi:
         )
 
     def end_waits(self) -> list[float]:
-        """Let the time of the stream's retries be over; how long they had, in seconds."""
+        """Make the stream's retries due; return their delays in seconds."""
         rows = self.run(
             "WITH waiting AS (SELECT p.group_id, p.partition_id, p.retry_at FROM queenspark.places p"
             " JOIN queenspark.groups g ON g.id = p.group_id"

@@ -234,7 +234,7 @@ def test_16_a_failed_window_is_tried_again_later_and_then_a_dead_letter(stream: 
     queue = stream.resource()["windowQueue"]
     (dead,) = api.dead_letters(queue)
     assert (dead["errorMessage"], dead["data"]["id"]) == ("no network", window["id"])
-    # It can be put back, and is a window again.
+    # It can be retried, and is a window again.
     path = f"/api/v1/messages/{dead['partitionId']}/{dead['transactionId']}/retry"
     assert api.post(path).status_code == 200
     assert stream.drain() == ["k1"]

@@ -41,7 +41,7 @@ class Stream(StreamApi):
         return [reason["code"] for reason in self.explain()["reasons"]]
 
     def read(self) -> None:
-        """Let the pipeline read all there is."""
+        """Run the pipeline until it has read everything."""
         self.local.drain()
 
     @contextmanager
@@ -242,7 +242,7 @@ def test_all_records_are_dead(stream: Stream) -> None:
     assert (reason["code"], reason["text"]) == (
         "dead_records", "no record was usable, 1 record in all: they have no usable event time",
     )  # fmt: skip
-    assert reason["fix"] == f"look at GET /api/v1/resources/streams/{stream.name}/dead"
+    assert reason["fix"] == f"list them with GET /api/v1/resources/streams/{stream.name}/dead"
 
 
 def test_no_window_is_open(stream: Stream) -> None:
@@ -263,7 +263,7 @@ def test_an_open_transaction_hides_messages(stream: Stream) -> None:
         eventually(lambda: stream.first()["code"] == "open_transaction")
         reason = stream.first()
         assert f"nightly report (pid {pid}), idle in transaction, has held back the horizon" in reason["text"]
-        assert reason["text"].endswith(", and hides 2 messages that came since")
+        assert reason["text"].endswith(", and hides 2 messages pushed since then")
         assert f"pg_terminate_backend({pid})" in reason["fix"]
         assert at(reason["since"]) < datetime.now(UTC) - timedelta(seconds=1)
     stream.read()

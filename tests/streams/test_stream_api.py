@@ -36,7 +36,7 @@ from tests.wire.deadline import eventually
         ({"window_duration_ms": -60000}, "window_duration_ms is -60000; it must be at least 1"),
         ({"window_duration_ms": 2**60}, "window_duration_ms"),
         ({"window_duration_ms": 1.5}, "window_duration_ms"),
-        ({"window_slide_ms": 5}, "window_slide_ms has no meaning for tumbling windows; leave it out"),
+        ({"window_slide_ms": 5}, "window_slide_ms does not apply to tumbling windows; remove it"),
         ({"window_type": "sliding"}, "window_slide_ms is required for sliding windows"),
         (
             {"window_type": "sliding", "window_slide_ms": 90_000},
@@ -58,7 +58,7 @@ from tests.wire.deadline import eventually
         ({"late": "maybe"}, "late must be process, warn or drop"),
         (
             {"emit_empty": True, "window_type": "session", "window_gap_ms": 5},
-            "emit_empty has a meaning only for final tumbling and sliding windows",
+            "emit_empty applies only to final tumbling and sliding windows",
         ),
         ({"start": "yesterday"}, "start must be an ISO 8601 time"),
         ({"start": ""}, "start must be earliest, latest or an ISO 8601 time"),

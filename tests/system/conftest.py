@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent
 class Together:
     """Runs all selected tests marked `together`, a few at a time, as soon as the first one is called.
 
-    Each test still reports for itself: its call waits for its own run, and raises what that has raised.
+    Each test still reports for itself: its call waits for its own run, and raises its exception.
     """
 
     def __init__(self, items: list[pytest.Function], system: System) -> None:
@@ -30,7 +30,7 @@ class Together:
         self._runs[item.nodeid].result()
 
     def close(self) -> None:
-        """Wait for the tests that run; the others are left out."""
+        """Wait for running tests, and cancel the others."""
         self._pool.shutdown(cancel_futures=True)
 
 
@@ -60,7 +60,7 @@ def together(running_system: System, request: pytest.FixtureRequest) -> Iterator
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Let a test that is marked `together` wait for its run."""
+    """Make a test that is marked `together` wait for its run."""
     if not runs_together(pyfuncitem):
         return None
     runs: Together = pyfuncitem._request.getfixturevalue("together")
@@ -69,7 +69,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let those tests come first, so that nothing else runs beside them, and kills come last."""
+    """Run those tests first, so that nothing else runs at the same time, and kills last."""
     places = [place for place, item in enumerate(items) if item.path.parent == FOLDER]
     own = sorted(
         (items[place] for place in places),

@@ -119,7 +119,7 @@ class Producers(Threads):
 
     @property
     def allowed(self) -> int:
-        """How many of the messages that were allowed are still to be pushed at that pace."""
+        """Number of messages still to be pushed at that pace."""
         return self._brisk
 
     def finish(self) -> None:
@@ -215,7 +215,7 @@ def wait_until(true: Callable[[], bool], within: float, every: float = 0.1) -> b
 
 
 def sealed_counts(system: System) -> dict[int, int]:
-    """How many windows each stream has."""
+    """Number of windows of each stream."""
     return dict(
         system.run(
             "SELECT s.id, count(m.id) FROM queenspark.streams s"

@@ -44,7 +44,7 @@ def progress(system: System, stream: Stream) -> Json:
 
 
 def settled(system: System, stream: Stream) -> int:
-    """How many windows there are, when there are some, none is left to seal, and none was for a while."""
+    """Number of windows once all are sealed and no new one appeared for a while; 0 before."""
     if not all_read(system, stream):
         time.sleep(0.1)
         return 0
@@ -54,7 +54,7 @@ def settled(system: System, stream: Stream) -> int:
 
 
 def all_read(system: System, stream: Stream) -> bool:
-    """Whether no record is unread and no window open but those that wait for their count."""
+    """Whether all records are read and only incomplete count windows are open."""
     ((open_windows,),) = system.run(
         "SELECT coalesce(sum(t.open_windows), 0) FROM queenspark.stream_stats t"
         " JOIN queenspark.streams s ON s.id = t.stream_id"

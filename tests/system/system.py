@@ -133,7 +133,7 @@ class System:
     def expected(
         self, stream: Stream, records: list[Record], tick_us: int | None = None, version: int = 1
     ) -> list[Row]:
-        """The windows that the oracle sees once safe time has come to `tick_us`, or far beyond."""
+        """The windows that the oracle sees once safe time has reached `tick_us`, or far beyond."""
         tick = Tick(self.now_us() + FAR_AWAY if tick_us is None else tick_us)
         own = [replace(record, version=version) for record in records]
         return answer({(stream.id, version): stream.spec}, [*own, tick]).rows

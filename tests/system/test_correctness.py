@@ -92,7 +92,7 @@ def test_03_a_window_waits_for_a_push_that_commits_late(system: System, ends: st
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_04_a_global_stream_starts_for_a_new_group(system: System, when: str) -> None:
-    """Whether it asked for the first time before or after the windows were sealed."""
+    """Its first poll can come before or after the windows were sealed."""
     stream = system.define("tumbling", queues=2, window_duration_ms=300, partitioned=False)
     if when == "before":
         assert system.poll(stream, "new", timeout=0) is None

@@ -229,7 +229,7 @@ def held(system: System, streams: list[Stream]) -> dict[str, Json]:
 def test_what_retention_removed_does_not_come_again(victim: System) -> None:
     """With the checkpoint and all acked windows and messages gone, nothing is delivered twice.
 
-    A window that was open then is sealed although nothing is pushed any more.
+    A window that was open then is sealed although nothing more is pushed.
     """
     chance = random.Random(SEED)
     streams = define_all_kinds(victim, scale=1, tag="-kept")
@@ -268,7 +268,7 @@ def test_what_retention_removed_does_not_come_again(victim: System) -> None:
             return wait_until(now, within=120)
 
         def so_far() -> dict[str, tuple[int, int, int]]:
-            """How many windows of each stream are taken, sealed and expected."""
+            """Number of windows taken, sealed and expected, by stream."""
             return {
                 stream.name: (
                     consumers.taken(stream, "a").total(), len(victim.sealed(stream)), len(expected(stream)),

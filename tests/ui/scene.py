@@ -80,7 +80,7 @@ class Scene:
         self._samples()
 
     def step(self) -> None:
-        """Let a second pass: messages come, windows are sealed, consumers work."""
+        """Simulate one second: push messages, seal windows, run consumers."""
         self._lead()
         self.push()
         self.seal()
@@ -89,7 +89,7 @@ class Scene:
     # The parts of a step
 
     def push(self) -> None:
-        """Clicks of some users, and what they buy."""
+        """Push clicks and purchases of some users."""
         users = self.random.sample(USERS, 9)
         clicks = self.shopping
         for user in users[:5]:

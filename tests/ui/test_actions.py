@@ -1,4 +1,4 @@
-"""What a click does: each action of the dashboard has its effect, seen through the API."""
+"""Actions: each action of the dashboard has its effect, verified through the API."""
 
 import json
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def states(stream: StreamApi, group: str = "g") -> list[str]:
 
 
 def bury(stream: StreamApi) -> Json:
-    """Let a window become a dead one."""
+    """Turn a window into a dead letter."""
     window = stream.poll()
     assert stream.api.ack(window, "dlq", consumerGroup="g", error="broken")["dlq"]
     return window

@@ -1,4 +1,4 @@
-"""Feeds: an answer that many look at is asked for once."""
+"""Feeds: one request serves all viewers."""
 
 import asyncio
 import time

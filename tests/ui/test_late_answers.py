@@ -47,7 +47,7 @@ COMPLETE: dict[str, Check] = {
     "sql": sql_is_complete,
     "system": texts("QUEENSPARK_DATABASE_URL", "set, not shown", "standby", "queenspark broker"),
 }
-"""What each page shows only when every one of its answers has come."""
+"""The texts that each page shows only after all of its responses have arrived."""
 
 
 def test_pages_opened_while_the_broker_is_stuck_fill_themselves(

@@ -1,4 +1,4 @@
-"""What changes is seen without a reload: a window from open to acked, a broker that goes and comes back."""
+"""Changes appear without a reload: a window from open to acked, a broker that goes and comes back."""
 
 import json
 

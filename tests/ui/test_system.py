@@ -61,7 +61,7 @@ class Flow(threading.Thread):
             raise
 
     def stop(self) -> None:
-        """End it, and raise what went wrong in it."""
+        """End it, and raise its error."""
         self._ends.set()
         self.join()
         self._api.http.close()

@@ -97,7 +97,7 @@ def batches(events: Sequence[Event], cuts: Iterable[int]) -> Iterator[tuple[list
 
 
 def bucket(record: Record, buckets: int) -> int:
-    """Where a record's key lives."""
+    """The bucket of a record's key."""
     return crc32(f"{record.stream}/{record.key}".encode()) % buckets
 
 

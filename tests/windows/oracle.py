@@ -1,7 +1,7 @@
-"""The judge of the window engine: slow, record by record, obviously right.
+"""The oracle of the window engine: slow, record by record, obviously right.
 
-It keeps every record of every window in plain lists and computes the aggregates anew for each row. Where the
-rules leave a choice, it reads them so:
+It keeps every record of every window in plain lists and recomputes the aggregates for each row. Where the
+rules leave a choice, it interprets them as follows:
 
 - C of the ingest clock is per stream and version, moves with every tick and needs no record to exist.
 - Records counted as late include those that came too late; `warn` logs exactly the records counted as late.
@@ -9,11 +9,11 @@ rules leave a choice, it reads them so:
 - Empty windows follow a window that got a record, as many in a row as `most_empty` says; a window that C had
   already passed when it came to follow one is not emitted as an empty one.
 - Empty windows of a key end at the moment at which it is forgotten if ticks come all the time, whether or not
-  a tick came then; otherwise a tick would change what is emitted.
+  a tick came then; otherwise a tick would change the output.
 - An empty window that was emitted counts as emitted: a late record gives it revision 2.
 - Keys of the ingest clock are never forgotten.
-- An id holds milliseconds, and what is beyond them only where there is something.
-- A session emitted again as revision 2, 3, … repeats nothing of what it replaced before.
+- An id has milliseconds, and microseconds only if they are not zero.
+- A session emitted again as revision 2, 3, … does not list again the windows it replaced before.
 - In `changes`, the rows of a session are those of all sessions that became it; the end of a count window is
   the time of its last record so far.
 - Infinities follow IEEE 754: sums and averages as they add up, variance NaN.
@@ -94,7 +94,7 @@ class Spec:
 
     @property
     def idle(self) -> int:
-        """How long a key is silent before its windows close by the log's own time."""
+        """How long a key is idle before its windows close by the log's own time."""
         return max(self.grace_us, 10_000_000) if self.idle_us is None else self.idle_us
 
 
@@ -134,7 +134,7 @@ class Late:
 
 @dataclass
 class Answer:
-    """Everything that comes out."""
+    """The complete output."""
 
     rows: list[Row] = field(default_factory=list)
     dead: list[tuple[int, int, str, int, int]] = field(default_factory=list)  # …, key, txid, id
@@ -170,7 +170,7 @@ class Stream:
         self.identity, self.spec, self.given = identity, spec, given
 
     def tick(self, safe_us: int) -> None:
-        """Safe time has come to `safe_us`."""
+        """Safe time has reached `safe_us`."""
 
     def record(self, record: Record) -> None:
         """The next record of the log."""
@@ -227,7 +227,7 @@ class Stream:
 
 
 def position(record: Record) -> tuple[int, int]:
-    """Where a record stands in the log."""
+    """The position of a record in the log."""
     return (record.txid, record.id)
 
 
@@ -312,7 +312,7 @@ class Clocked(Stream):
         self.close(record.key, key, max(key.closed, key.newest - self.spec.grace_us))
 
     def silence(self, name: str, now: int) -> None:
-        """The log's own time has come to `now` without a record of this key."""
+        """The log's own time has reached `now` without a record of this key."""
         key, grace = self.keys[name], self.spec.grace_us
         if now - key.last < self.spec.idle:
             return

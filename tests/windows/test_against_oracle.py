@@ -42,14 +42,14 @@ BUCKETS = st.sampled_from((1, 1, 2, 3, 16))
 
 @pytest.fixture(autouse=True)
 def few_empty_windows_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that the bound is met, and far-future records do not fill the test."""
+    """Reach the bound with few windows, also after far-future records."""
     monkeypatch.setattr(empty, "MOST", 7)
     monkeypatch.setattr(Aligned, "most_empty", 7)
 
 
 @pytest.fixture(autouse=True)
 def small_tables_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that states are written as changes of rows."""
+    """Write states as changes of rows."""
     monkeypatch.setattr(state, "_LARGE", 2)
 
 

@@ -108,7 +108,7 @@ TUMBLING: list[tuple[str, Spec, list[Any], list[tuple[Any, ...]]]] = [
         [("a", 0, 10, 2, 1), ("a", 0, 10, 3, 2)],
     ),
     (
-        "a key is forgotten after keep, so an old record begins anew",
+        "a key is forgotten after keep, so an old record starts over",
         spec("tumbling", duration=10, clock="event", idle=5, keep=30),
         [("a", 8, 8), ("a", 38, 8), 48],
         [("a", 0, 10, 1, 1), ("a", 0, 10, 1, 1)],

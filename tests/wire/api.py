@@ -13,7 +13,7 @@ Json = dict[str, Any]
 Message = dict[str, Any]
 
 LONG_ENOUGH_MS = 10_000
-"""How long a pop that must deliver may wait; it returns as soon as there is something."""
+"""Timeout of pops that must deliver; they return as soon as a message is available."""
 
 
 def name_in_path(name: str) -> str:
@@ -128,7 +128,7 @@ class Api:
         return answered(self.post("/api/v1/transaction", body), 200)
 
     def parked(self) -> int:
-        """How many long polls wait in this broker."""
+        """Number of long polls waiting in this broker."""
         return int(self.read("/metrics")["metrics"]["queenspark_parked_polls"])
 
     def dead_letters(self, queue: str, /, **query: Any) -> list[Json]:

@@ -84,7 +84,7 @@ class Sql:
         return self.bodies(name)[-1][1]
 
     def fail(self, name: str, error: str, position: tuple[int, int] = (1, 1), bucket: int = 0) -> None:
-        """Let a job fail, as the pipeline does."""
+        """Mark a job as failed, as the pipeline does."""
         self.run(FAILURE, bucket, *position, error, self.stream(name)[0])
 
     def emit(self, queue: str, *payloads: str, partition: str = "p") -> None:
@@ -103,7 +103,7 @@ class Sql:
                 )
 
     def temporary_queues(self) -> list[str]:
-        """The queues of SELECTs that are under way."""
+        """The queues of running SELECTs."""
         rows = self.run(
             "SELECT q.name FROM queenspark.streams s JOIN queenspark.queues q ON q.id = s.queue_id"
             " WHERE s.expires_at IS NOT NULL"

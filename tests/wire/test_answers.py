@@ -93,7 +93,7 @@ def counts(api: Api) -> None:
 
 def dead_letters(api: Api) -> None:
     def bury(number: int) -> Json:
-        """Let a new message become a dead letter."""
+        """Push a message and turn it into a dead letter."""
         assert api.push_items([{"queue": "dead", "payload": number, "headers": {"n": "1"}}]).is_success
         (message,) = api.take("dead", consumerGroup="g")
         assert api.ack(message, "dlq", consumerGroup="g", error="broken")["dlq"]
@@ -199,7 +199,7 @@ def _timeline(stream: StreamApi) -> None:
 
 
 def _explained(stream: StreamApi) -> None:
-    """Let an open window be the next one."""
+    """Open a window, which is the next one."""
     (record,) = stream.push({"at": "2026-01-01T00:00:02Z"})
     txid, id_ = record.position
     opened = {"open_windows": 1, "open_txid": txid, "open_id": id_}

@@ -19,7 +19,7 @@ SOON = 8.0
 
 
 def listening(broker: Broker) -> bool:
-    """Whether the broker still takes new connections."""
+    """Whether the broker still accepts new connections."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", broker.port)) == 0
 

@@ -439,7 +439,7 @@ def test_a_schema_is_dropped_with_its_readers_only_by_cascade(sql: Sql, tag: str
 
 
 @pytest.mark.parametrize("what", ["STREAM", "SOURCE", "SINK"])
-def test_what_is_not_there_is_dropped_only_if_exists(sql: Sql, tag: str, what: str) -> None:
+def test_a_missing_object_is_dropped_only_if_exists(sql: Sql, tag: str, what: str) -> None:
     assert sql.refused(f"DROP {what} no_{tag}") == (f"there is no {what.lower()} no_{tag}", 1, 1)
     done = sql.one(f"DROP {what} IF EXISTS no_{tag}")
     assert done == {"kind": f"drop_{what.lower()}", "name": f"no_{tag}", "changed": False, "dropped": []}

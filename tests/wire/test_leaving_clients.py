@@ -1,4 +1,4 @@
-"""Clients that go away before their answer: what they would have got is delivered to others at once."""
+"""Clients that disconnect before their response: their messages are delivered to others at once."""
 
 import signal
 import time

@@ -1,4 +1,4 @@
-"""How often parked polls ask the database."""
+"""How often parked polls query the database."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -25,7 +25,7 @@ def counted(broker: StartBroker, database: str) -> Broker:
 
 
 def pops(broker: Broker) -> int:
-    """How often a pop was sent to the database."""
+    """Number of pops sent to the database."""
     with psycopg.connect(broker.database_url) as connection:
         rows = connection.execute(
             "SELECT coalesce(sum(calls), 0) FROM pg_stat_user_functions WHERE funcname = 'pop'"

@@ -40,7 +40,7 @@ def queue_of(sql: Sql, source: str) -> str:
 
 
 def is_gone(sql: Sql, queue: str) -> bool:
-    """Whether nothing is left of a SELECT."""
+    """Whether a SELECT was cleaned up completely."""
     rows = sql.run("SELECT 1 FROM queenspark.queues WHERE name = %s", queue)
     return not rows and queue not in sql.temporary_queues()
 

@@ -61,7 +61,7 @@ def test_only_the_job_pushes_to_its_queue(sql: Sql, orders: str, tag: str) -> No
     sql(f"CREATE STREAM {name} AS SELECT country FROM {orders}")
     item = {"queue": name, "payload": 1}
     push = refused(sql.api.push_items([item]), 400)
-    assert "only the job pushes to it" in push
+    assert "only that job can push to it" in push
     operation = {"type": "push", "items": [item]}
     assert push == refused(sql.api.post("/api/v1/transaction", {"operations": [operation]}), 400)
     sql.api.post("/api/v1/system/maintenance", {"enabled": True})
@@ -139,7 +139,7 @@ def test_a_job_is_no_stream_and_a_stream_no_job(sql: Sql, orders: str, tag: str)
     ("name", "reason"),
     [
         ("`windows:x`", "begins with windows:"),
-        ("`a..b`", "has a dot without a name"),
+        ("`a..b`", "has an empty part before or after a dot"),
         (f"`{'x' * 256}`", "256"),
     ],
 )
@@ -369,7 +369,7 @@ def test_where_a_job_begins(sql: Sql, orders: str, tag: str) -> None:
 
 
 def test_rows_of_insert_are_part_of_the_transaction(sql: Sql, tag: str) -> None:
-    """When they cannot be pushed, nothing of the request is there; also not the queue that it would make."""
+    """If they cannot be pushed, the whole request is rolled back, including the queue it creates."""
     sql.run(
         f"CREATE FUNCTION refuse_{tag}() RETURNS trigger LANGUAGE plpgsql AS"
         " $$BEGIN RAISE EXCEPTION 'the disk is full'; END$$"

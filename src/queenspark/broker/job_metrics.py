@@ -19,16 +19,16 @@ JOBS = {
     "lag_seconds": Family(GaugeMetricFamily, "Age of the oldest message that was unread", "lag"),
     "open_windows": Family(GaugeMetricFamily, "Windows that are not sealed yet", "open_windows"),
     "records": Family(CounterMetricFamily, "Records that passed its condition", "records"),
-    "rows": Family(CounterMetricFamily, "Rows that it gave out", "windows"),
-    "late_records": Family(CounterMetricFamily, "Records that came when their window was sealed", "late"),
-    "dropped_records": Family(CounterMetricFamily, "Late records that were left out", "dropped"),
+    "rows": Family(CounterMetricFamily, "Rows emitted", "windows"),
+    "late_records": Family(CounterMetricFamily, "Records that arrived after their window was sealed", "late"),
+    "dropped_records": Family(CounterMetricFamily, "Late records dropped", "dropped"),
     "dead": Family(CounterMetricFamily, "Records and rows that failed", "dead"),
     "removed_records": Family(
         CounterMetricFamily, "Records that retention removed before they were read", "removed"
     ),
     "retention_held_seconds": Family(GaugeMetricFamily, "How long retention has been held back", "held"),
     "records_per_second": Family(GaugeMetricFamily, "Records that are processed", "processed"),
-    "rows_per_second": Family(GaugeMetricFamily, "Rows that it gives out", "sealed"),
+    "rows_per_second": Family(GaugeMetricFamily, "Rows emitted", "sealed"),
 }
 
 

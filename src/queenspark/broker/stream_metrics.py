@@ -32,11 +32,11 @@ STREAMS = {
     "open_windows": Family(GaugeMetricFamily, "Windows that are not sealed yet", "open_windows"),
     "records": Family(CounterMetricFamily, "Records that were read", "records"),
     "sealed_windows": Family(CounterMetricFamily, "Windows that were sealed", "windows"),
-    "late_records": Family(CounterMetricFamily, "Records that came when their window was sealed", "late"),
-    "dropped_records": Family(CounterMetricFamily, "Late records that were left out", "dropped"),
+    "late_records": Family(CounterMetricFamily, "Records that arrived after their window was sealed", "late"),
+    "dropped_records": Family(CounterMetricFamily, "Late records dropped", "dropped"),
     "dead_records": Family(CounterMetricFamily, "Records without a usable event time", "dead"),
     "retention_held_seconds": Family(GaugeMetricFamily, "How long retention has been held back", "held"),
-    "arriving_per_second": Family(GaugeMetricFamily, "Messages that arrive for it", "arriving"),
+    "arriving_per_second": Family(GaugeMetricFamily, "Messages that arrive in its sources", "arriving"),
     "processed_per_second": Family(GaugeMetricFamily, "Records that are processed", "processed"),
     "sealed_per_second": Family(GaugeMetricFamily, "Windows that are sealed", "sealed"),
     "backpressure_ratio": Family(
@@ -55,12 +55,12 @@ BUCKETS = {
     "processed_per_second": Family(GaugeMetricFamily, "Records that are processed", "processed"),
     "records": Family(CounterMetricFamily, "Records that were read", "records"),
     "sealed_windows": Family(CounterMetricFamily, "Windows that were sealed", "windows"),
-    "late_records": Family(CounterMetricFamily, "Records that came when their window was sealed", "late"),
-    "dropped_records": Family(CounterMetricFamily, "Late records that were left out", "dropped"),
+    "late_records": Family(CounterMetricFamily, "Records that arrived after their window was sealed", "late"),
+    "dropped_records": Family(CounterMetricFamily, "Late records dropped", "dropped"),
 }
 PIPELINE = {
     "active": Family(GaugeMetricFamily, "Whether a pipeline process leads", "active"),
-    "input_rows_per_second": Family(GaugeMetricFamily, "Records that come in", "inputRowsPerSecond"),
+    "input_rows_per_second": Family(GaugeMetricFamily, "Records that arrive", "inputRowsPerSecond"),
     "processed_rows_per_second": Family(
         GaugeMetricFamily, "Records that are processed", "processedRowsPerSecond"
     ),

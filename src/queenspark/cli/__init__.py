@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C while the commands are loaded is no reason for a stack trace."""
+    """Run the command line; Ctrl-C while the commands are loaded prints no stack trace."""
     try:
         from queenspark.cli.app import run
     except KeyboardInterrupt:

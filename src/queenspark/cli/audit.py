@@ -1,4 +1,4 @@
-"""`queenspark audit`: administrative acts."""
+"""`queenspark audit`: administrative operations."""
 
 from typing import Annotated
 

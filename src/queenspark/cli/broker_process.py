@@ -53,7 +53,7 @@ class BrokerProcess(ChildProcess):
             time.sleep(CHECK_SECONDS)
 
     def ready(self) -> bool:
-        """Whether the broker says that it is healthy."""
+        """Whether the broker reports that it is healthy."""
         try:
             return self._client.get("/health").status_code == httpx2.codes.OK
         except httpx2.TransportError:

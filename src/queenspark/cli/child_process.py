@@ -66,7 +66,7 @@ class ChildProcess:
             )
 
     def stop(self) -> None:
-        """Stop the process: gracefully, or by force when it takes longer than it may or leaves something."""
+        """Stop the process: gracefully, or by force after a timeout or if children remain."""
         if self._process is None:
             return
         if self.running:
@@ -90,7 +90,7 @@ class ChildProcess:
         return last_line(self.log_file, self._log_start)
 
     def _clear(self) -> None:
-        """Leave nothing of the process behind."""
+        """Kill the process and release its resources."""
         if self._process is None:
             return
         self.kill()

@@ -1,4 +1,4 @@
-"""Asking before something is lost."""
+"""Confirmation of destructive commands."""
 
 import sys
 

@@ -11,7 +11,7 @@ from queenspark.cli.exits import Failure
 from queenspark.cli.output import say
 from queenspark.signals import handlers_kept, on_stop
 
-WAIT_SECONDS = 1.0  # of one poll, and so the longest time until Ctrl-C is heeded
+WAIT_SECONDS = 1.0  # of one poll, and so the longest time until Ctrl-C takes effect
 BATCH = 100
 
 
@@ -53,10 +53,10 @@ def follow(
 
 
 class _Stopping:
-    """Whether a signal has come.
+    """Whether a signal has arrived.
 
-    The first one is heeded between two requests: a poll that is left alone could still be under way when the
-    group is deleted, and make it again. A second one ends the block at once.
+    The first one takes effect between two requests: an abandoned poll could still be in flight when the group
+    is deleted, and recreate it. A second one ends the block at once.
     """
 
     asked = False

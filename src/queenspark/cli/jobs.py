@@ -1,4 +1,4 @@
-"""`queenspark jobs`: the jobs of SQL, how they are doing, and their dead records."""
+"""`queenspark jobs`: SQL jobs, their state, and their dead records."""
 
 from typing import Annotated, Any
 
@@ -168,5 +168,5 @@ def _would_drop(broker: BrokerApi, job: str, cascade: bool) -> list[str]:
     except SqlError as error:
         reason = str(error).replace("use CASCADE", "use --cascade")
         raise Failure(f"The broker rejected the request: {reason}") from None
-    assert not isinstance(answer, Lines), "DROP is no SELECT"
+    assert not isinstance(answer, Lines), "DROP is not a SELECT"
     return [name for result in answer for name in msgspec.json.decode(result, type=_Dropped).dropped]

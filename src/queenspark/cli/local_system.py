@@ -38,9 +38,9 @@ class LocalSystem:
         self._supervisor: Supervisor | None = None
 
     def start(self, tell: Callable[[str], object]) -> None:
-        """Start the parts one after the other; `tell` hears of each, and later of each that is restarted.
+        """Start the parts one after the other; `tell` is called for each start and restart.
 
-        The pipeline needs some seconds more, which are not waited for.
+        The pipeline needs a few more seconds; this does not wait for it.
         """
         try:
             if self.postgres is None:
@@ -88,7 +88,7 @@ class LocalSystem:
             self._supervisor.check()
 
     def kill(self) -> None:
-        """For the impatient: broker, pipeline and dashboard end at once."""
+        """Kill broker, pipeline and dashboard at once."""
         self.broker.kill()
         self.pipeline.kill()
         if self.ui is not None:
@@ -111,14 +111,14 @@ class LocalSystem:
 
 
 class Stopping:
-    """The first signal ends the block, by KeyboardInterrupt; a further one is for the impatient."""
+    """The first signal ends the block with KeyboardInterrupt; further ones call `hurry`."""
 
     def __init__(self) -> None:
         self.begun = False
         self.hurry: Callable[[], None] | None = None
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
-        """A signal came."""
+        """Handle a signal."""
         if not self.begun:
             self.begun = True
             raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""`queenspark pipeline`: Spark, which cuts the streams into windows."""
+"""`queenspark pipeline`: Spark, which computes windows and SQL jobs."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""`queenspark pop`: take messages out of a queue."""
+"""`queenspark pop`: consume messages of a queue."""
 
 from typing import Annotated, Any
 

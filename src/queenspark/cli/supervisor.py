@@ -46,11 +46,11 @@ class Child(Protocol):
         """Whether the restarted process is `back`."""
 
     def last_words(self) -> str:
-        """Why it ended, as far as it said so."""
+        """Why it ended, if it logged a reason."""
 
 
 class Supervisor:
-    """Restarts children that end, with growing pauses.
+    """Restarts children that exit, with growing delays.
 
     `children` are running, and in the order in which they need each other: while one is down, those after
     it are not restarted. `tell` hears of each end and each return.

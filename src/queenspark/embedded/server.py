@@ -161,7 +161,8 @@ class EmbeddedPostgres:
                 while self.data_dir.pid_file.exists():
                     if time.monotonic() > deadline:
                         raise EmbeddedPostgresError(
-                            f"The PostgreSQL of an earlier run (process {lines[0]}) does not stop."
+                            f"The PostgreSQL of an earlier run (process {lines[0]}) did not stop: "
+                            f"end process {lines[0]}, then start again."
                         )
                     time.sleep(0.02)
             else:

@@ -103,7 +103,7 @@ def _create(cursor: Cursor) -> Creation:
     replace = cursor.sees("OR")
     if replace:
         cursor.expect("OR", "REPLACE")
-    what = cursor.choice(_OBJECTS, "what to create")
+    what = cursor.choice(_OBJECTS, "an object type to create")
     name = cursor.dotted_name(f"the name of the {what.lower()}")
     if what == "SINK":
         return _sink(cursor, name, span, replace=replace)
@@ -201,7 +201,7 @@ def _row(cursor: Cursor) -> tuple[Node, ...]:
 def _drop(cursor: Cursor) -> Drop:
     span = cursor.span
     cursor.expect("DROP")
-    what = cursor.choice(_OBJECTS, "what to drop")
+    what = cursor.choice(_OBJECTS, "an object type to drop")
     if_exists = cursor.takes("IF", "EXISTS")
     name = cursor.dotted_name(f"the name of the {what.lower()}")
     return Drop(object=what, name=name, if_exists=if_exists, cascade=cursor.takes("CASCADE"), span=span)  # type: ignore[arg-type]
@@ -216,7 +216,7 @@ def _control(cursor: Cursor) -> ControlJob:
 def _show(cursor: Cursor) -> Show:
     span = cursor.span
     cursor.expect("SHOW")
-    return Show(what=cursor.choice(_SHOWN, "what to show"), span=span)  # type: ignore[arg-type]
+    return Show(what=cursor.choice(_SHOWN, "objects to show"), span=span)  # type: ignore[arg-type]
 
 
 def _describe(cursor: Cursor) -> Describe:

@@ -124,7 +124,7 @@ def _group_by(cursor: Cursor) -> Any:
 def _emit(cursor: Cursor) -> dict[str, Any]:
     cursor.next()
     span = cursor.span
-    return {"emit": cursor.choice(("CHANGES", "FINAL"), "what to emit"), "emit_span": span}
+    return {"emit": cursor.choice(("CHANGES", "FINAL"), "an emit mode"), "emit_span": span}
 
 
 def _options(cursor: Cursor, *, checked: bool) -> Any:

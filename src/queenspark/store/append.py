@@ -3,7 +3,7 @@
 A push is checked against the size limit of its queue, staged while push maintenance is on, encrypted if its
 queue requires it, inserted, and announced to waiting readers. Brokers, Spark's sink and transactions differ
 only in how items are inserted (gathered with other requests, alone, or together with acks), in how they learn
-that maintenance is on, and in whom they wake first.
+that maintenance is on, and in which consumers they wake first.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ def refuse_rows(queues: Iterable[Queue]) -> None:
     for queue in queues:
         if queue.has_rows:
             raise Refused(
-                f"queue {queue.name} has the rows of the job {queue.name}, and only the job pushes to it;"
-                " push to another queue"
+                f"queue {queue.name} is the output queue of job {queue.name}, and only that job"
+                " can push to it; push to another queue"
             )
 
 

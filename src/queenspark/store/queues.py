@@ -39,7 +39,7 @@ class Queues:
         self._catalog.forget(name)
         queue = await self._catalog.queue(name)
         if queue is not None and queue.has_rows:
-            raise Refused(f"queue {name} has the rows of a job; DROP STREAM {name} deletes both")
+            raise Refused(f"queue {name} is the output queue of a job; DROP STREAM {name} deletes both")
         row = await self._database.row("delete_queue", {"name": name})
         self._catalog.forget(name)
         return row is not None

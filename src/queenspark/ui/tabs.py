@@ -60,7 +60,7 @@ class Tabs:
         await self.refresh()
 
     async def refresh(self) -> None:
-        """Fetch what the selected tab shows."""
+        """Refresh the selected tab."""
         if self._live is not None:
             await self._live.refresh()
 

@@ -93,9 +93,9 @@ class Aggregate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             if not isinstance(given, int) or given < 1:
                 raise self._error(f"the parameter is {given}; it must be a whole number from 1")
             if self.where is not None:
-                raise self._error("where has no meaning; leave it out")
+                raise self._error("where does not apply; remove it")
         elif given is not None:
-            raise self._error("parameter has no meaning; leave it out")
+            raise self._error("parameter does not apply; remove it")
 
     def _error(self, problem: str) -> SpecError:
         return SpecError(f"aggregates: {self.function} as {self.name!r}: {problem}")

@@ -60,13 +60,11 @@ class WindowSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if self.clock == "event" and self.keep_us is not None and self.keep_us < self.idle:
             raise SpecError(f"keep_us is {self.keep_us}; it must be at least idle_us, {self.idle}")
         if self.emit_empty and (self.kind not in ("tumbling", "sliding") or self.emission != "final"):
-            raise SpecError(
-                "emit_empty has a meaning only for final tumbling and sliding windows; leave it out"
-            )
+            raise SpecError("emit_empty applies only to final tumbling and sliding windows; remove it")
         if self.kind == "rows" and self.emission != "changes":
             raise SpecError("emission must be changes for rows windows")
         if self.ttl_us is not None and self.kind not in COUNTED:
-            raise SpecError(f"ttl_us has no meaning for {self.kind} windows; leave it out")
+            raise SpecError(f"ttl_us does not apply to {self.kind} windows; remove it")
         self._check_aggregates()
 
     def _check_aggregates(self) -> None:
@@ -114,7 +112,7 @@ class WindowSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 if name in needed:
                     raise SpecError(f"{name} is required for {self.kind} windows")
             elif name not in allowed:
-                raise SpecError(f"{name} has no meaning for {self.kind} windows; leave it out")
+                raise SpecError(f"{name} does not apply to {self.kind} windows; remove it")
             elif not 1 <= value <= _LONGEST:
                 raise SpecError(f"{name} is {value}; it must be at least 1")
         if self.kind == "sliding" and self.slide > self.duration:

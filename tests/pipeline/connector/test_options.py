@@ -84,7 +84,7 @@ def test_a_wrong_option_of_a_write_is_named_with_the_fix(options: dict[str, str]
     [
         (StructType().add("value", StringType()), r"column data is missing: make one, such as to_json"),
         (StructType().add("data", IntegerType()), "column data is of type int: give JSON text, a struct"),
-        (StructType().add("data", StringType()).add("key", StringType()), "column key has no place"),
+        (StructType().add("data", StringType()).add("key", StringType()), "unknown column key"),
         (StructType().add("data", StringType()).add("partition", IntegerType()), "cast it to string"),
     ],
 )

@@ -181,7 +181,7 @@ def test_in_push_maintenance_messages_are_staged(spark: SparkSession, queues: Qu
         ("'1' AS data, '' AS partition", "column partition: '' must not be empty"),
         ("'1' AS data, 'a\\tb' AS transaction_id", "must not contain control characters"),
         ("repeat('[', 65) || repeat(']', 65) AS data", "column data: a value is nested deeper than"),
-        ("'1' AS data, 'k' AS key", "column key has no place in a message"),
+        ("'1' AS data, 'k' AS key", "unknown column key"),
     ],
 )
 def test_what_cannot_be_a_message_is_named(
@@ -220,7 +220,7 @@ def test_headers_are_written_and_may_be_left_out(spark: SparkSession, queues: Qu
         ("'tenant=north'", "column headers is of type string: give a map<string,string>"),
         ("map('n', 1)", "column headers is of type map<string,int>: give a map<string,string>"),
         ("map('_version', '1')", "column headers: a value has the name '_version'; names that begin with _"),
-        ("map('n', cast(NULL AS string))", "column headers: a value has null under 'n': leave it out"),
+        ("map('n', cast(NULL AS string))", "column headers: a value has null under 'n': remove it"),
     ],
 )
 def test_headers_that_no_message_can_have_are_named(

@@ -92,7 +92,7 @@ def test_parts_have_every_message_once(queues: Queues, monkeypatch: pytest.Monke
     assert sorted(found) == list(range(1, 251))
 
 
-@pytest.mark.long  # what is new here is Spark
+@pytest.mark.long  # the test above covers all of it but Spark
 def test_a_large_queue_is_read_in_parallel_parts(spark: SparkSession, queues: Queues) -> None:
     count = 2 * SPLIT_ROWS + 1000
     queues.fill("large", count)

@@ -84,7 +84,7 @@ def test_no_more_than_a_limit_of_messages_is_counted(
     assert measuring.rates.measure().pipeline.arriving == 3.0
     measuring.push(10)
     measuring.now = 20.0
-    assert measuring.rates.measure().pipeline.arriving == 2.0, "it goes on after what it did not count"
+    assert measuring.rates.measure().pipeline.arriving == 2.0, "it continues after the uncounted messages"
 
 
 def test_late_records_are_told_once(measuring: Measuring) -> None:

@@ -8,7 +8,7 @@ from queen import Queen
 from tests.wire.clients.patience import waiting
 
 POLL_MS = 200
-"""How long the loops' polls wait, so that loops which end on silence end soon."""
+"""Timeout of the loops' polls; short, so that loops that end when idle end soon."""
 
 
 async def _push(queen: Queen, name: str, count: int, partitions: int = 1) -> None:

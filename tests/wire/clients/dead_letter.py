@@ -1,4 +1,4 @@
-"""Dead letters: queried, put back, deleted."""
+"""Dead letters: queried, retried, deleted."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -48,7 +48,7 @@ def test_the_payload_of_an_encrypted_queue_is_unreadable_in_the_database(
     own.push(f"{queue}-plain", {"secret": SECRET.upper()})
     everything = stored(module_database, queue)
     assert not contains(everything, SECRET)
-    assert contains(everything, SECRET.upper()), "this test can see what is not encrypted"
+    assert contains(everything, SECRET.upper()), "this test can see unencrypted text"
 
 
 def contains(everything: str, text: str) -> bool:

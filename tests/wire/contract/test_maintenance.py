@@ -21,7 +21,7 @@ def maintained(module_broker: StartBroker) -> Iterator[Api]:
 
 @pytest.fixture
 def own(maintained: Api) -> Iterator[Api]:
-    """That API, whose maintenance ends with the test."""
+    """The same API; turns maintenance off after the test."""
     yield maintained
     for mode in (PUSH, POP):
         switch(maintained, mode, enabled=False)

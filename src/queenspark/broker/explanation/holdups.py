@@ -68,10 +68,10 @@ def of_job(case: Case) -> Iterator[Reason]:
 
 
 def of_run(case: Case) -> Iterator[Reason]:
-    """A job with a query of its own has come to its end, or has not read everything."""
+    """A job with a query of its own has finished, or has not read everything."""
     run, report = case.standing.run, case.standing.run.get("report", {})
     if run.get("finishedAt") is not None:
-        text = f"the job has finished: it has read all of {case.reads} and given out every window"
+        text = f"the job has finished: it has read all of {case.reads} and emitted every window"
         fix = f"create it again to read {case.reads} once more"
         yield Reason("finished", text, fix, datetime.fromisoformat(run["finishedAt"]))
         return
@@ -116,7 +116,7 @@ def open_transaction(case: Case, holder: dict[str, Any]) -> Reason:
     )
     hidden = sum(source.hidden for source in case.standing.sources)
     if hidden:
-        text += f", and hides {counted(hidden, 'message')} that came since"
+        text += f", and hides {counted(hidden, 'message')} pushed since then"
     fix = f"end it in its application, or with SELECT pg_terminate_backend({holder['pid']})"
     return Reason("open_transaction", text, fix, case.standing.now - timedelta(seconds=seconds))
 

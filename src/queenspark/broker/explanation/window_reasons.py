@@ -55,9 +55,9 @@ def _nothing_open(case: Case, *, is_blocked: bool) -> Iterator[Reason]:
     elif standing.dead:
         why = "they failed" if case.is_job else "they have no usable event time"
         text = f"no record was usable, {counted(standing.dead, 'record')} in all: {why}"
-        yield Reason("dead_records", text, f"look at {_dead_route(case)}")
+        yield Reason("dead_records", text, f"list them with {_dead_route(case)}")
     elif outside is not None:
-        text = f"no record of {queues} has come, or none passes the condition of the statement"
+        text = f"no record of {queues} has arrived, or none passes the condition of the statement"
         yield Reason("no_records", text, f"add records to {queues}")
     elif not any(source.has_messages for source in standing.sources):
         yield Reason("no_records", f"no record has arrived: {queues} has no messages", f"push to {queues}")

@@ -20,7 +20,7 @@ def check_new_name(name: str, span: Span) -> None:
     """Reject a name that is invalid for a queue."""
     fault = name_fault(name)
     if fault is None and not all(name.split(".")):
-        fault = "has a dot without a name beside it"
+        fault = "has an empty part before or after a dot"
     if fault is None and name.startswith(WINDOW_QUEUES):
         fault = f"begins with {WINDOW_QUEUES}, like the window queues of streams"
     if fault is not None:

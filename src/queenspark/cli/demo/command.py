@@ -91,7 +91,7 @@ def _run(settings: Settings, seconds: int, stopping: Stopping) -> None:
 
 
 def _hurry(system: LocalSystem, shop: Shop) -> None:
-    """For the impatient."""
+    """Stop at once, after a second Ctrl-C."""
     shop.abandon()
     system.kill()
 

@@ -65,7 +65,7 @@ class Ledger:
 
     @property
     def rate(self) -> float:
-        """Messages pushed per second, of late."""
+        """Recent messages pushed per second."""
         with self._lock:
             since = time.monotonic() - RATE_SECONDS
             while self._pushes and self._pushes[0][0] < since:
@@ -114,7 +114,7 @@ class Ledger:
             return list(self.windows)[-most:][::-1]
 
     def median_delay(self) -> float | None:
-        """The middle of the last delays."""
+        """The median of recent delays."""
         with self._lock:
             last = sorted(self.delays[-SHOWN:])
         return last[len(last) // 2] if last else None

@@ -26,7 +26,7 @@ ABOVE = 17
 
 
 class Screen(Protocol):
-    """Somewhere to show the demo."""
+    """An output for the demo."""
 
     def __enter__(self) -> Screen:
         """Begin."""
@@ -35,13 +35,13 @@ class Screen(Protocol):
         """End."""
 
     def say(self, sentence: str) -> None:
-        """Something happens before or after the minute."""
+        """Show a step before or after the demo itself."""
 
     def dashboard(self, url: str) -> None:
-        """Say where the dashboard is."""
+        """Show the address of the dashboard."""
 
     def show(self, ledger: Ledger, state: str, share: float) -> None:
-        """Show how it stands; `share` is how much of the demo is over."""
+        """Show the progress; `share` is the elapsed fraction of the demo."""
 
 
 class Terminal:
@@ -87,7 +87,7 @@ class Terminal:
         self._draw(Padding(table, (1, 2)))
 
     def _draw(self, picture: RenderableType) -> None:
-        """Signals wait, or half a picture would be in the way of leaving the screen as it was."""
+        """Draw with signals blocked: an interrupted draw would leave a broken screen behind."""
         with signals_wait():
             self._live.start()
             self._live.update(picture, refresh=True)
@@ -146,7 +146,7 @@ def _head(state: str, share: float, width: int, dashboard: str = "") -> Renderab
 
 
 def _way(ledger: Ledger) -> RenderableType:
-    """The data's way, with a figure at each station."""
+    """The path of the data, with a figure for each stage."""
     ready = ledger.first_window is not None
     sealed = sum(int(row["sealedWindows"]) for row in ledger.progress.values())
     opened = sum(int(row["openWindows"]) for row in ledger.progress.values())
@@ -229,7 +229,7 @@ def summary(console: Console, ledger: Ledger) -> None:
     queues = ", ".join(f"{count:,} {queue}" for queue, count in sorted(ledger.pushed.items()))
     facts.add_row("pushed", f"{ledger.total:,} messages" + (f" ({queues})" if queues else ""))
     for (stream, group), count in sorted(ledger.groups.items()):
-        exact = "every message once" if count.messages == ledger.total else "the rest was still under way"
+        exact = "every message once" if count.messages == ledger.total else "the rest was still in flight"
         again = f"; {count.failed} failed and were redelivered" if count.failed else ""
         facts.add_row(
             f"{stream} → {group}", f"{count.windows:,} windows, {count.messages:,} messages: {exact}{again}"

@@ -42,7 +42,7 @@ class Shop:
         self._stumbled: set[str] = set()
 
     def open(self) -> None:
-        """Make queues and streams, and let customers and consumers in."""
+        """Create queues and streams, and start producers and consumers."""
         for queue in ("clicks", "purchases"):
             self._queen.queue(queue).namespace("demo").create()
         for stream, partitioned in ((BASKETS, True), (SHOP, False)):
@@ -61,7 +61,7 @@ class Shop:
         self._start(self._consumers, partial(self._consume, SHOP, ANALYTICS, _turnover, 1))
 
     def stop_producing(self) -> None:
-        """The customers leave."""
+        """Stop the producers."""
         self._closing.set()
         self._wait_for(self._producers)
 
@@ -79,7 +79,7 @@ class Shop:
         self._abandoned.set()
 
     def look(self) -> None:
-        """Ask the broker how far the streams are."""
+        """Query the broker for the progress of the streams."""
         with suppress(QueenError):
             stats = self._queen.admin.stream_stats()
             self.ledger.pipeline = stats["pipeline"]
@@ -87,7 +87,7 @@ class Shop:
 
     @property
     def done(self) -> bool:
-        """Whether every group has had every message."""
+        """Whether every group has received every message."""
         wanted = self.ledger.total
         expected = ((BASKETS, ANALYTICS), (BASKETS, MAILER), (SHOP, ANALYTICS))
         return all(

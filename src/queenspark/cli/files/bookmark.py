@@ -1,4 +1,4 @@
-"""How far the import of a file has come, kept in the user's state folder.
+"""The progress of a file's import, kept in the user's state folder.
 
 A message's transactionId is the id of its import and its offset in the file, so whatever is sent again after
 the bookmark is known to the broker already.

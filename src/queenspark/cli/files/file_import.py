@@ -39,7 +39,7 @@ class Target:
     skip: bool
 
     def options(self, kind: str) -> dict[str, str | None]:
-        """Options that an import cannot change on the way."""
+        """Options that must not change when an import resumes."""
         return {
             "--format": kind,
             "--partition": self.partition,
@@ -136,7 +136,7 @@ class FileImport:
             )
 
     def _push(self, source: Source, lanes: Lanes, progress: TransferProgress) -> None:
-        """Push the records up to the end of the file, or to a line that is no record."""
+        """Push the records up to the end of the file, or to a line that is not a record."""
         stopped: BadRecord | None = None
         try:
             for block, stopped in self._blocks(source, progress):

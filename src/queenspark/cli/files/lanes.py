@@ -25,15 +25,15 @@ MOST_BLOCKS = 8
 """Blocks in flight: with their size this bounds the memory."""
 
 MOST_FAILURES = 12
-"""Failed tries of one request, about half a minute, that end the import. A full queue is no failure."""
+"""Failed tries of one request, about half a minute, that end the import. A full queue is not a failure."""
 
 MOST_REFUSED = 64
-"""Records in a row, all refused, after which the broker is taken to refuse the import as a whole."""
+"""Rejected records in a row after which the whole import counts as rejected."""
 
 
 @dataclass(slots=True)
 class Item:
-    """A record on its way: its partition and transactionId."""
+    """A record in flight: its partition and transactionId."""
 
     record: Record
     partition: str
@@ -124,7 +124,7 @@ class Lanes:
             raise
 
     def _push(self, items: list[Item]) -> tuple[int, list[BadRecord]]:
-        """Push items in order; those that the broker refuses are found by halving."""
+        """Push items in order; rejected ones are found by bisection."""
         try:
             answers = self._request(items)
         except PASSING:

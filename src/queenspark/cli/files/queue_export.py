@@ -101,7 +101,7 @@ class Export:
         return place
 
     def _columns(self, messages: Sequence["_Message"]) -> list[str] | None:
-        """The columns of CSV, as far as they can be known by now."""
+        """The columns of CSV that are known so far."""
         if self._wanted.full:
             return list(ENVELOPE)
         if self._wanted.columns is not None:

@@ -1,4 +1,4 @@
-"""Records of a file: the payload of each message, and where it stands."""
+"""Records of a file: the payload of each message, and its position in the file."""
 
 import csv
 import re
@@ -28,7 +28,7 @@ class Record:
 
 @dataclass(slots=True)
 class BadRecord:
-    """A part of a file that is no record."""
+    """A part of a file that is not a record."""
 
     line: int
     offset: int
@@ -40,7 +40,7 @@ Reader = Callable[[Lines], Records]
 
 
 def json_lines(lines: Lines) -> Records:
-    """A record for each line, which is JSON; empty lines are none."""
+    """A record for each line of JSON; empty lines are skipped."""
     return _by_line(lines, _json)
 
 
@@ -50,7 +50,7 @@ def text_lines(lines: Lines) -> Records:
 
 
 def _by_line(lines: Lines, parse: Callable[[int, int, bytes], Record | BadRecord | None]) -> Records:
-    """Yield what `parse` makes of the number, offset and text of each line."""
+    """Yield the parsed record of each line; `parse` takes its number, offset and text."""
     start = lines.offset
     for line in lines:
         number, offset, start = lines.number, start, lines.offset
@@ -133,7 +133,7 @@ class CsvRows:
 
 
 class _Unreadable(Exception):
-    """A line that is no text."""
+    """A line that is too long or not valid UTF-8."""
 
 
 class _Text:

@@ -42,7 +42,7 @@ class Source(Protocol):
         ...
 
     def digest(self) -> str:
-        """Says whether the same file was read, up to the offset."""
+        """Identifies the file's content up to the offset."""
         ...
 
     def skip(self, offset: int, number: int, digest: str) -> bool:

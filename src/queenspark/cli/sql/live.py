@@ -1,4 +1,4 @@
-"""The rows of a SELECT, printed as they come."""
+"""The rows of a SELECT, printed as they arrive."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ class LiveRows:
         self._headed = False
 
     def print(self, rows: Sequence[Sequence[Value]]) -> None:
-        """Print rows that came together."""
+        """Print rows that arrived together."""
         grown = self._grow(rows)
         # On a terminal, a header that is no longer aligned is printed again.
         if not self._headed or (grown and self._console.is_terminal):

@@ -22,7 +22,7 @@ class _Shown(msgspec.Struct):
 
 
 class Names:
-    """Streams, jobs, queues, functions and columns, asked for when needed and kept for some seconds."""
+    """Streams, jobs, queues, functions and columns, fetched when needed and cached for some seconds."""
 
     def __init__(self, broker: BrokerApi, clock: Callable[[], float] = time.monotonic) -> None:
         self._broker = broker
@@ -30,7 +30,7 @@ class Names:
         self._kept: dict[str, tuple[float, Rows]] = {}
 
     def forget(self) -> None:
-        """A statement was run: ask again."""
+        """Clear the cache after a statement."""
         self._kept.clear()
 
     def streams(self) -> list[str]:

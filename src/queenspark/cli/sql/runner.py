@@ -66,7 +66,7 @@ class Runner:
             print_result(msgspec.json.decode(sent, type=SentResult), dry_run=self._dry_run)
 
     def _print_select(self, lines: Lines) -> bool:
-        """Print rows as they come; whether it went to its end."""
+        """Print rows as they arrive; return whether the SELECT finished."""
         with closing(lines), failures(), handlers_kept():
             on_stop(_stop)
             try:

@@ -1,4 +1,4 @@
-"""Rows that are all there, as a table; one below the other when the terminal is too narrow."""
+"""A complete result as a table; one value per line if the terminal is too narrow."""
 
 import sys
 from collections.abc import Sequence

@@ -61,7 +61,7 @@ def _after_comment(text: str, start: int) -> int | None:
 
 
 def spoken(text: str) -> list[Token]:
-    """The tokens that mean something: neither blanks nor comments."""
+    """The tokens without blanks and comments."""
     return [token for token in tokens(text) if token.kind not in ("blank", "comment")]
 
 
@@ -74,7 +74,7 @@ def is_complete(text: str) -> bool:
 def requests(text: str) -> list[str]:
     """The texts to send, one after the other: a SELECT alone, other statements together.
 
-    Each begins with the blanks and line ends of what stands before it, so that an error's place is one in
+    Each begins with the blanks and line ends of the text before it, so that an error's position is one in
     the whole text.
     """
     parts: list[tuple[bool, int, int]] = []

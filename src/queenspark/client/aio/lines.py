@@ -29,10 +29,11 @@ class AsyncLines:
                 if lines := [line for line in lines if line]:
                     return lines
         except httpx2.TimeoutException:
-            text = f"the broker at {self._url} sends nothing any more: check its health, and run it again"
+            text = f"the broker at {self._url} stopped sending: check its health and run the query again"
             raise Unreachable(text, maybe_done=True) from None
         except httpx2.RequestError as error:
-            text = f"the broker at {self._url} broke off ({str(error) or type(error).__name__}): run it again"
+            reason = str(error) or type(error).__name__
+            text = f"the broker at {self._url} closed the connection ({reason}): run the query again"
             raise Unreachable(text, maybe_done=True) from None
         return []
 

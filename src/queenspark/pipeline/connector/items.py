@@ -30,7 +30,7 @@ def check_schema(schema: StructType) -> None:
         raise OptionError('column data is missing: make one, such as to_json(struct("*")).alias("data")')
     if unknown := [name for name in schema.names if name not in COLUMNS]:
         raise OptionError(
-            f"column {unknown[0]} has no place in a message: select only {', '.join(COLUMNS)},"
+            f"unknown column {unknown[0]}: select only {', '.join(COLUMNS)},"
             " and put everything else into data"
         )
     for name in schema.names:
@@ -98,7 +98,7 @@ def to_items(
 def _headers_fault(headers: Mapping[str, str | None]) -> str | None:
     for name, value in headers.items():
         if value is None:
-            return f"has null under {name!r}: leave it out with map_filter"
+            return f"has null under {name!r}: remove it with map_filter"
     return headers_fault({name: value or "" for name, value in headers.items()})
 
 

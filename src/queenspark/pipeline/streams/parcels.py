@@ -41,7 +41,7 @@ class Parcels:
         self._add(_ROWS, self._with_bucket(rows.select(list(ROWS))))
 
     def add_dead(self, dead: pl.DataFrame, stream: Stream, count: int) -> None:
-        """Add dead records of a job: `count` of them, some of which are kept."""
+        """Add dead records of a job: `count` in total; `dead` is the sample to keep."""
         if dead.is_empty():
             nothing = dict.fromkeys(DEAD_COLUMNS)
             dead = pl.DataFrame(

@@ -181,7 +181,7 @@ def _(node: Call, scope: _Scope) -> Compiled:
         (node.over, "OVER"),
     ):
         if wrong:
-            raise node.span.error(f"{what} is only for aggregates, and {node.name} is none")
+            raise node.span.error(f"{what} is only for aggregates, and {node.name} is not one")
     count = len(node.arguments)
     if count < function.least or (function.most is not None and count > function.most):
         raise node.span.error(f"{node.name} has {count} arguments; write {function.signature}")

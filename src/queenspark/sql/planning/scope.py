@@ -127,7 +127,7 @@ class RecordScope:
         if kind.element is not None and len(below) == 1 and isinstance(below[0], int):
             index = literal(Literal(kind="integer", text=str(below[0])))
             return element(self._field((name,), kind), index, path.span)
-        raise path.span.error(f"the column {name} is a {kind} and has nothing below it; declare it as JSON")
+        raise path.span.error(f"the column {name} is a {kind} and has no nested fields; declare it as JSON")
 
     def _pseudo(self, path: Path, name: str, below: tuple[str | int, ...]) -> Compiled:
         if name == HEADERS:
@@ -137,7 +137,7 @@ class RecordScope:
             self.pseudo[column] = None
             return Compiled(pl.col(column), STRING)
         if below:
-            raise path.span.error(f"{name} has nothing below it")
+            raise path.span.error(f"{name} has no nested fields")
         if name == REVISION and not self._relation.revisions:
             raise path.span.error(
                 "_revision is only in the rows of windows that are emitted FINAL, not of sessions;"

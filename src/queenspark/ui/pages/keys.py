@@ -31,7 +31,7 @@ def register() -> None:
 
 
 async def _page() -> None:
-    frame = Frame("API keys", "/keys", "Who may use the API, and what they may do.")
+    frame = Frame("API keys", "/keys", "Credentials for the API, with roles and scopes.")
     queen = frame.session.queen
 
     async def revoke(_: str, id_: str) -> None:

@@ -32,9 +32,9 @@ CREATE TABLE queenspark.queues (
     retention_seconds integer NOT NULL DEFAULT 0,       -- 0: keep
     completed_retention_seconds integer NOT NULL DEFAULT 0,
     encryption_enabled boolean NOT NULL DEFAULT false,
-    dead_letters_enabled boolean NOT NULL DEFAULT true, -- false: retried for ever
+    dead_letters_enabled boolean NOT NULL DEFAULT true, -- false: retried forever
     dead_letter_queue text,                             -- dead letters are also pushed here
-    max_wait_seconds integer NOT NULL DEFAULT 0         -- 0: a message may wait for ever
+    max_wait_seconds integer NOT NULL DEFAULT 0         -- 0: a message may wait forever
 );
 CREATE INDEX queues_namespace ON queenspark.queues (namespace);
 CREATE INDEX queues_task ON queenspark.queues (task);
@@ -102,7 +102,7 @@ CREATE TABLE queenspark.places (
     -- Everything up to the cursor is answered.
     cursor_txid bigint NOT NULL,
     cursor_id bigint NOT NULL,
-    -- What was handed out beyond the cursor: up to the end, `pending` is not yet acked.
+    -- Delivered messages beyond the cursor: up to the end, those in `pending` are not acked yet.
     end_txid bigint NOT NULL,
     end_id bigint NOT NULL,
     pending bigint[] NOT NULL DEFAULT '{}',
@@ -111,7 +111,7 @@ CREATE TABLE queenspark.places (
     lease_expires_at timestamptz,
     leased bigint[] NOT NULL DEFAULT '{}',
     retry_at timestamptz,
-    -- Dead letters that were put back and wait for delivery.
+    -- Dead letters that were returned and await delivery.
     returned integer NOT NULL DEFAULT 0,
     acked_at timestamptz,
     PRIMARY KEY (group_id, partition_id)

@@ -1,11 +1,11 @@
--- Streams: definitions, the pipeline's own rows, and what windows need of the log.
+-- Streams: definitions, the pipeline's own rows, and the columns of the log that windows need.
 
 -- The end of a window, on messages of window queues only; seek goes by it.
 ALTER TABLE queenspark.messages ADD COLUMN window_end timestamptz;
 CREATE INDEX messages_window_end ON queenspark.messages (queue_id, window_end) INCLUDE (partition_id, txid, id)
     WHERE window_end IS NOT NULL;
 
--- A stream: a queue of windows. What its windows are stands in its definitions.
+-- A stream: a queue of windows. Its windows are described by its definitions.
 CREATE TABLE queenspark.streams (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     namespace text NOT NULL,
@@ -40,7 +40,7 @@ CREATE TABLE queenspark.pipeline (
 );
 INSERT INTO queenspark.pipeline DEFAULT VALUES;
 
--- What each bucket has pushed, written together with its windows. The state is the end of its last batch: run and
+-- The progress of each bucket, committed together with its windows. The state is the end of its last batch: run and
 -- n (the batch's number in it), txid and id (the position that was read to), tick (safe time there), seq (definitions
 -- known then), behind: {"stream:version": [txid, id, tick]} (the same for streams that are still catching up), and
 -- next_close, when its next window wants to be sealed.
@@ -72,14 +72,14 @@ CREATE TABLE queenspark.stream_stats (
     PRIMARY KEY (stream_id, version, bucket)
 ) WITH (fillfactor = 50);
 
--- What the pipeline says of itself: throughput, latency, backpressure.
+-- Reports of the pipeline: throughput, latency, backpressure.
 CREATE TABLE queenspark.pipeline_stats (
     key text PRIMARY KEY,
     value jsonb NOT NULL,
     at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 50);
 
--- Records that came when their window was sealed. The newest of each stream are kept.
+-- Records that arrived after their window was sealed. The newest of each stream are kept.
 CREATE TABLE queenspark.stream_late (
     stream_id integer NOT NULL,
     version integer NOT NULL,

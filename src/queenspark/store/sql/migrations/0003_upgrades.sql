@@ -1,5 +1,5 @@
 -- oldest: 0002
--- What upgrades need to know: which versions may still run, and which sets of functions are installed.
+-- Data for upgrades: the versions that may still run, and the installed sets of functions.
 
 ALTER TABLE queenspark.system ADD COLUMN oldest integer NOT NULL DEFAULT 0;
 

@@ -1,5 +1,5 @@
 -- oldest: 0002
--- Who holds a lease, and what is always true of a place.
+-- The holder of a lease, and the invariants of a place.
 
 ALTER TABLE queenspark.places
     ADD COLUMN lease_holder text,

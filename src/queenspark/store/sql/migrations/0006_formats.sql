@@ -1,5 +1,5 @@
 -- oldest: 0002
--- What several parts read has one home: dropped records a table of their own, the pipeline's progress columns. And the
+-- One location for shared data: dropped records get their own table, the pipeline's progress gets columns. And the
 -- retention of window queues is part of a stream's definition.
 
 CREATE TABLE queenspark.stream_dropped (

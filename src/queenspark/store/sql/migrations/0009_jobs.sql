@@ -33,7 +33,7 @@ CREATE TABLE queenspark.stream_failures (
     PRIMARY KEY (stream_id, version, bucket)
 );
 
--- What SQL statements have declared beside jobs: schemas over queues, and sources and sinks outside.
+-- Declarations of SQL statements: schemas over queues, and external sources and sinks.
 CREATE TABLE queenspark.relations (
     name text PRIMARY KEY,
     kind text NOT NULL CHECK (kind IN ('schema', 'source', 'sink')),

@@ -1,7 +1,7 @@
 -- oldest: 0002
--- Jobs that read or write outside: each has a query of its own, with progress of its own.
+-- Jobs with external sources or sinks: each has its own query and its own progress.
 
--- What each bucket of such a job has pushed, written together with its rows; like `progress`.
+-- The progress of each bucket of such a job, committed together with its rows; like `progress`.
 CREATE TABLE queenspark.job_progress (
     stream_id integer NOT NULL,
     version integer NOT NULL,
@@ -18,7 +18,7 @@ CREATE TABLE queenspark.job_progress (
     PRIMARY KEY (stream_id, version, bucket)
 ) WITH (fillfactor = 50);
 
--- What the pipeline says of a version of such a job: what it has read, and when it had read all of a source that ends.
+-- The pipeline's report on a version of such a job: its read progress, and when it finished a finite source.
 CREATE TABLE queenspark.job_runs (
     stream_id integer NOT NULL,
     version integer NOT NULL,

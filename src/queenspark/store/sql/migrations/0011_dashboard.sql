@@ -1,7 +1,7 @@
 -- oldest: 0002
 -- transaction: none
--- What the dashboard shows: which processes run, what the brokers counted in the last hour, and the windows of one key
--- between two times.
+-- Data for the dashboard: the running processes, the counts of the brokers in the last hour, and an index for the
+-- windows of one key between two times.
 
 CREATE TABLE IF NOT EXISTS queenspark.processes (
     name text PRIMARY KEY,

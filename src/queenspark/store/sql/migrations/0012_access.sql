@@ -24,7 +24,7 @@ CREATE TABLE queenspark.audit (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
     caller text NOT NULL,
-    -- 'anonymous', 'key', 'token', or 'database' for whoever went to the database directly.
+    -- 'anonymous', 'key', 'token', or 'database' for direct access to the database.
     kind text NOT NULL,
     address text NOT NULL,
     action text NOT NULL,

@@ -1,6 +1,6 @@
 -- oldest: 0002
--- What retention has removed: how far the history of a queue is not complete, and what jobs have not read of it. And which
--- job kills workers.
+-- Removals by retention: how much of a queue's history is incomplete, and the number of removed records that jobs had
+-- not read. And the job that kills workers.
 
 CREATE TABLE queenspark.removals (
     queue_id integer PRIMARY KEY,

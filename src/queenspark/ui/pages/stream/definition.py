@@ -70,7 +70,7 @@ async def ask_definition(frame: Frame, name: str, detail: dict[str, Any]) -> dic
             )
         text = msgspec.json.format(msgspec.json.encode(current), indent=2).decode()
         editor = frame.editor(text, "JSON").style("max-height: 50vh")
-        reset = ui.checkbox("Reset: window the history again").props("dense")
+        reset = ui.checkbox("Reset: recompute the history").props("dense")
         with box("row"):
             button("Cancel", dialog.close)
             button("Redefine", lambda: dialog.submit(True), kind="main")

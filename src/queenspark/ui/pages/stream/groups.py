@@ -14,7 +14,7 @@ from ...words import ago, number, plural
 
 _COLUMNS = [
     {"name": "name", "label": "Group"},
-    {"name": "lag", "label": "Windows to do", "align": "right"},
+    {"name": "lag", "label": "Lag", "align": "right"},
     {"name": "processing", "label": "Leased", "align": "right"},
     {"name": "oldest", "label": "Oldest", "align": "right"},
     {"name": "acked", "label": "Last ack", "align": "right"},
