@@ -208,7 +208,7 @@ def _postfix(cursor: Cursor) -> Node:
         node = Index(operand=node, index=index, span=span)
     if cursor.sees("."):
         raise cursor.error(
-            "only names have fields; name the result of a function with AS, and use its field in a second stream"
+            "only names have fields; name the result with AS, and select its field in a second stream"
         )
     return node
 
