@@ -119,9 +119,9 @@ def test_an_argument_that_fails_without_its_filter_makes_the_record_dead() -> No
 
 def test_the_time_of_a_window_below_a_declared_column_named_data() -> None:
     relation = Relation("q", "schema", columns={"data": JSON, "at": BIGINT})
-    found = plan_query(
-        parse_one("select count(*) from q window tumbling(data.at, 1m)"), OneRelation(relation)
-    )
+    query = parse_one("select count(*) from q window tumbling(data.at, 1m)")
+    assert isinstance(query, Select)
+    found = plan_query(query, OneRelation(relation))
     messages = messages_of(['{"at": 1000, "data": {"at": 61000}}'])
     taken = RecordStage(found, 1, 1).run(MessageDecoder([found]).decode(messages))
     assert taken.records["event_us"].to_list() == [61_000_000]
