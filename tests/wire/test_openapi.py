@@ -11,6 +11,7 @@ from hypothesis.strategies import SearchStrategy
 from schemathesis import GenerationMode
 from schemathesis.core.result import Ok
 
+from tests.access.conftest import make_key
 from tests.conftest import StartBroker
 from tests.wire.api import Api
 
@@ -93,7 +94,37 @@ def test_the_broker_never_fails_on_any_request(own: Api, full_size: bool, mode: 
     assert tried > len(CALLS) // 2
 
 
-def never_fails(strategy: SearchStrategy[Any], url: str, examples: int) -> bool:
+#: Callers of a broker with access control; the key of each, or None without one.
+CALLERS: dict[str, dict[str, Any] | None] = {
+    "nobody": None,
+    "read-only": {"role": "read-only"},
+    "scoped": {"role": "read-write", "scopes": ["queue:a*:push", "queue:a*:consume", "stream:a*:consume"]},
+    "admin": {"role": "admin"},
+}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("caller", CALLERS)
+def test_the_broker_never_fails_on_any_request_with_access_control(
+    broker: StartBroker, caller: str, full_size: bool
+) -> None:
+    own = broker(max_wait_seconds=0.01, access_control="true")
+    key = CALLERS[caller]
+    headers = {} if key is None else {"X-API-Key": make_key(own.database_url, **key)[1]}
+    examples = 20 if full_size else 1
+    tried = 0
+    for found in schemathesis.openapi.from_url(f"{own.url}/openapi.json").get_all_operations():
+        assert isinstance(found, Ok), "the document is valid"
+        for mode in GenerationMode:
+            strategy = found.ok().as_strategy(generation_mode=mode)
+            tried += never_fails(strategy, own.url, examples, headers)
+    assert tried > len(CALLS) // 2
+
+
+def never_fails(
+    strategy: SearchStrategy[Any], url: str, examples: int, headers: dict[str, str] | None = None
+) -> bool:
     """Send requests of one call; whether there was anything to send."""
 
     @given(case=strategy)
@@ -106,7 +137,7 @@ def never_fails(strategy: SearchStrategy[Any], url: str, examples: int) -> bool:
         suppress_health_check=list(HealthCheck),
     )
     def answered_without_failing(case: schemathesis.Case[Any]) -> None:
-        response = case.call(base_url=url)
+        response = case.call(base_url=url, headers=headers)
         assert response.status_code < 500, f"{case.as_curl_command()}\n{response.text}"
 
     try:
