@@ -354,6 +354,19 @@ class TestJobs:
         viewer.sees("Stopped.")
         eventually(lambda: rows not in sql.temporary_queues())
 
+    def test_explain_takes_one_statement_and_runs_none(
+        self, viewer: Viewer, dashboard: Dashboard, job: str
+    ) -> None:
+        page = viewer.open("/sql")
+        create = f"CREATE STREAM {job}_again AS SELECT amount FROM purchases"
+        page.locator(".cm-content").fill(f"{create}; DROP STREAM {job}")
+        viewer.click("Explain")
+        viewer.sees("Explain takes one statement")
+        assert Sql(dashboard.api).job(job)["state"] == "running"
+        page.locator(".cm-content").fill(f"{create};")
+        viewer.click("Explain")
+        page.locator(".qs-code").get_by_text(f"job {job}_again").wait_for()
+
     def test_the_editor_completes_names(self, viewer: Viewer) -> None:
         page = viewer.open("/sql")
         page.locator(".cm-content").fill("SELECT * FROM ")

@@ -164,14 +164,20 @@ class _Console:
             text = f"EXPLAIN {text}"
         self.plan.clear()
         try:
-            answer = await self.queen.sql(text)
+            # EXPLAIN applies to the first statement only; in a dry run, others have no effect.
+            results = (await self.queen.sql(text, dry_run=True)).results
         except QueenError as error:
             with self.plan:
                 error_box(_text_of(error))
             return
         with self.plan:
-            for result in answer.results:
-                code("\n".join("  ".join(str(value) for value in row.values()) for row in result.rows))
+            if len(results) > 1:
+                error_box(
+                    f"Explain takes one statement; the editor has {len(results)}. Remove the others."
+                    " Nothing was run."
+                )
+                return
+            code("\n".join("  ".join(map(str, row.values())) for row in results[0].rows))
 
     async def _stop(self) -> None:
         if self.running is not None:
