@@ -1,7 +1,7 @@
 """What a click does: each action of the dashboard has its effect, seen through the API."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -51,6 +51,14 @@ def bury(stream: StreamApi) -> Json:
     window = stream.poll()
     assert stream.api.ack(window, "dlq", consumerGroup="g", error="broken")["dlq"]
     return window
+
+
+def bury_messages(dashboard: Dashboard, queue: str, numbers: Iterable[int]) -> None:
+    """Let messages become dead letters of the group g, one after the other."""
+    dashboard.api.push(queue, *numbers)
+    taken = dashboard.api.take(queue, consumerGroup="g", batch=100)
+    acks = [(message, "dlq") for message in taken]
+    assert all(ack["success"] for ack in dashboard.api.ack_batch(acks, "g", error="broken"))
 
 
 class TestStream:
@@ -241,6 +249,33 @@ class TestQueue:
         page.wait_for_url("**/groups")
         assert api.get(f"/api/v1/consumer-groups/{group}").status_code == 404
 
+    def test_a_selection_of_dead_letters_never_means_all(
+        self, viewer: Viewer, dashboard: Dashboard, queue: str
+    ) -> None:
+        numbers = range(51)
+        bury_messages(dashboard, queue, numbers)
+        page = viewer.open(f"/dead-letters?queue={queue}")
+        page.get_by_role("button", name="Delete all 51").wait_for()
+        first = page.locator("tbody tr").first
+        first.locator("input").check()
+        page.get_by_role("button", name="Delete 1 selected").wait_for()
+        viewer.click("Older ›")
+        page.get_by_role("button", name="Retry all 51").wait_for()
+        assert page.locator("tbody input:checked").count() == 0
+        viewer.click("‹ Newer")
+        page.locator("tbody tr").nth(49).wait_for()
+        chosen = [int(text) for text in page.locator("tbody td:last-child").all_inner_texts()[:2]]
+        for number in range(2):
+            page.locator("tbody input").nth(number).check()
+        page.get_by_role("button", name="Delete 2 selected").wait_for()
+        bury_messages(dashboard, queue, range(100, 150))  # they push the selected ones off the page
+        viewer.sees("101 dead letters match")
+        viewer.click("Delete 2 selected")
+        viewer.confirm("Delete")
+        viewer.sees("99 dead letters match")
+        left = {letter["data"] for letter in dashboard.api.dead_letters(queue, limit=200)}
+        assert left == {*numbers, *range(100, 150)} - set(chosen)
+
     def test_dead_letters_are_retried_and_deleted_one_by_one_and_by_filter(
         self, viewer: Viewer, dashboard: Dashboard, queue: str
     ) -> None:
@@ -260,16 +295,16 @@ class TestQueue:
         page = viewer.open(f"/dead-letters?queue={queue}")
         viewer.sees("4 dead letters match")
         page.locator("tbody input[type=checkbox]").nth(0).check()
-        viewer.click("Retry")
+        viewer.click("Retry 1 selected")
         viewer.confirm("Retry")
         eventually(lambda: left() == [0, 1, 2])
         viewer.sees("3 dead letters match")
         page.locator("tbody input[type=checkbox]").nth(0).check()
-        viewer.click("Delete")
+        viewer.click("Delete 1 selected")
         viewer.confirm("Delete")
         eventually(lambda: left() == [0, 1])
         viewer.sees("2 dead letters match")
-        viewer.click("Delete")
+        viewer.click("Delete all 2")
         viewer.confirm("Delete")
         eventually(lambda: left() == [])
 

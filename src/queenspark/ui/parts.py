@@ -39,7 +39,7 @@ def button(
     *,
     kind: Literal["", "main", "bad", "main bad"] = "",
     right: str | None = None,
-) -> Element:
+) -> ui.button:
     """A button, disabled with a reason if the user lacks the right."""
     made = (
         ui.button(text, on_click=on_click, color=None)
