@@ -47,6 +47,7 @@ export default {
       }
       for (const bar of newest.values()) this.lanes[bar.lane]?.bars.push(bar);
       for (const lane of this.lanes) this.stack(lane);
+      this.reselect();
       const counts = {};
       for (const bar of newest.values()) counts[bar.state] = (counts[bar.state] || 0) + 1;
       const said = WORST.filter((s) => counts[s]).map((s) => counts[s] + " " + WORDS[s]).join(", ");
@@ -94,6 +95,15 @@ export default {
         if (x >= p.x - 1 && x <= p.x + p.w + 1 && y >= p.y - 1 && y <= p.y + p.h + 1) return { ...lane.bars[k], key: lane.key, n };
       }
       return null;
+    },
+    reselect() {
+      // The selected window as it is now, perhaps in another state or lane.
+      const old = this.hover;
+      if (!old) return;
+      const n = this.lanes.findIndex((lane) => lane.key === old.key);
+      const bar = this.lanes[n]?.bars.find((b) => b.start === old.start && b.end === old.end);
+      this.hover = bar ? { ...bar, key: old.key, n } : null;
+      if (this.tip) this.explain();
     },
     // Input
     wheel(event) {

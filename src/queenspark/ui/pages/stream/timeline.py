@@ -37,7 +37,7 @@ OnPick = Callable[[dict[str, Any], dict[str, Any] | None, str | None], Awaitable
 
 
 class TimelinePanel:
-    """The timeline and its controls. `on_pick` gets a bar, its window unless that is open, and the group."""
+    """The timeline and its controls. `on_pick` gets a bar, its window if it is sealed, and the group."""
 
     def __init__(self, frame: Frame, stream: AsyncStream, on_pick: OnPick) -> None:
         self._frame = frame

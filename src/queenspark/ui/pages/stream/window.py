@@ -33,7 +33,7 @@ class WindowDrawer:
         self._box.set_visibility(False)
 
     async def open(self, bar: dict[str, Any], window: dict[str, Any] | None, group: str | None) -> None:
-        """Show the window of a bar. `window` is None for an open one, which has no messages to list yet."""
+        """Show the window of a bar. `window` is None if the bar is open, or if the window is gone."""
         self._box.clear()
         self._box.set_visibility(True)
         with self._box:
@@ -44,8 +44,11 @@ class WindowDrawer:
                         ui.label("all keys" if bar["key"] == "__GLOBAL__" else bar["key"])
                 with box("right"):
                     button("Close", self.close)
-            if window is None:
+            if bar["state"] == "open":
                 self._open_window(bar)
+                return
+            if window is None:
+                error_box("The timeline no longer has this window. Close this, and select it again.")
                 return
             facts(
                 (

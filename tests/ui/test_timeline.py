@@ -1,0 +1,63 @@
+"""The timeline of a stream: its lanes, lines and bars, and what is said about windows that are not drawn."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.streams.stream_api import StreamApi
+from tests.ui.conftest import Dashboard, Viewer
+
+MINUTE_US = 60_000_000
+RECORD = """
+const canvas = CanvasRenderingContext2D.prototype;
+const {fillText, stroke, clearRect} = canvas;
+window.drawn = window.drawing = {texts: [], dashes: []};
+canvas.clearRect = function (...a) {
+  window.drawn = window.drawing; window.drawing = {texts: [], dashes: []}; return clearRect.apply(this, a);
+};
+canvas.fillText = function (text, ...a) {
+  window.drawing.texts.push(String(text)); return fillText.call(this, text, ...a);
+};
+canvas.stroke = function (...a) {
+  window.drawing.dashes.push(this.getLineDash().join()); return stroke.apply(this, a);
+};
+"""
+"""Keeps the texts and the dashes of the lines of the last whole drawing."""
+
+
+@pytest.fixture
+def stream(dashboard: Dashboard) -> Iterator[StreamApi]:
+    """A stream of the test's own."""
+    stream = StreamApi(dashboard.api, dashboard.broker.database_url)
+    yield stream
+    # The other streams of the shop read on from where they are.
+    stream.run("DELETE FROM queenspark.progress WHERE bucket = %s", stream.pipeline.bucket)
+    stream.close()
+
+
+def open_page(viewer: Viewer, stream: StreamApi) -> Page:
+    viewer.page.add_init_script(RECORD)
+    return viewer.open(f"/stream?namespace={stream.namespace}&name={stream.name}")
+
+
+def test_a_selected_window_stays_selected_when_it_is_sealed(viewer: Viewer, stream: StreamApi) -> None:
+    stream.define(partitioned=True, window_duration_ms=60_000, window_grace_period_ms=1000)
+    (record,) = stream.push({"n": 1})
+    txid, id_ = record.position
+    state = json.dumps({"txid": txid, "id": id_, "tick": record.created_us, "seq": 1_000_000})
+    of = {"stream": stream.id, "version": 1}
+    stream.seal(stats=[{**of, "open_windows": 1, "open_txid": txid, "open_id": id_}], state=state)
+    page = open_page(viewer, stream)
+    viewer.wait_for_states(lambda seen: seen == {"open": 1})
+    page.locator(".qs-timeline canvas").focus()
+    page.keyboard.press("]")
+    page.locator(".qs-tip").get_by_text("open").wait_for()
+    start = record.created_us // MINUTE_US * MINUTE_US
+    sealed = stream.over([record], start_us=start, end_us=start + MINUTE_US)
+    stream.seal(sealed, stats=[{**of, "windows": 1}], state=state)
+    viewer.wait_for_states(lambda seen: seen == {"waiting": 1})
+    page.locator(".qs-tip").get_by_text("sealed, waiting").wait_for()
+    page.keyboard.press("Enter")
+    page.locator(".qs-drawer").get_by_text("Sealed", exact=True).wait_for()
