@@ -249,6 +249,22 @@ class TestQueue:
         page.wait_for_url("**/groups")
         assert api.get(f"/api/v1/consumer-groups/{group}").status_code == 404
 
+    def test_a_group_that_cannot_be_deleted_is_explained(
+        self, viewer: Viewer, dashboard: Dashboard, queue: str
+    ) -> None:
+        dashboard.api.push(queue, 1)
+        dashboard.api.drain(queue, 1, consumerGroup=f"g-{queue}")
+        page = viewer.open(f"/group?name=g-{queue}")
+        viewer.click("Delete")
+        page.locator(".qs-dialog").wait_for()
+        dashboard.broker.kill()
+        try:
+            viewer.confirm("Delete")
+            page.locator(".q-notification").get_by_role("button", name="Close").click()
+            assert "/group?" in page.url
+        finally:
+            dashboard.broker.start()
+
     def test_a_selection_of_dead_letters_never_means_all(
         self, viewer: Viewer, dashboard: Dashboard, queue: str
     ) -> None:

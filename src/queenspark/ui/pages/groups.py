@@ -69,8 +69,9 @@ async def _group_page(name: str) -> None:
     async def change(verb: str, queue: str) -> None:
         if verb == "delete":
             text = f"It loses its position on {queue_name(queue)}. The next pop creates it again."
-            if await confirm(f"Delete group {name}?", text, "Delete"):
-                await act(queen.admin.delete_group(name, queue=queue), f"Deleted {name}.")
+            if await confirm(f"Delete group {name}?", text, "Delete") and await act(
+                queen.admin.delete_group(name, queue=queue), f"Deleted {name}."
+            ):
                 ui.navigate.to("/groups")
             return
         where = await ask_position(
