@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page
 
+from tests.streams.sealing import Sealed
 from tests.streams.stream_api import StreamApi
 from tests.ui.conftest import Dashboard, Viewer
 
@@ -37,6 +38,11 @@ def stream(dashboard: Dashboard) -> Iterator[StreamApi]:
     stream.close()
 
 
+def now_us(stream: StreamApi) -> int:
+    ((now,),) = stream.run("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+    return int(now)
+
+
 def open_page(viewer: Viewer, stream: StreamApi) -> Page:
     viewer.page.add_init_script(RECORD)
     return viewer.open(f"/stream?namespace={stream.namespace}&name={stream.name}")
@@ -61,3 +67,18 @@ def test_a_selected_window_stays_selected_when_it_is_sealed(viewer: Viewer, stre
     page.locator(".qs-tip").get_by_text("sealed, waiting").wait_for()
     page.keyboard.press("Enter")
     page.locator(".qs-drawer").get_by_text("Sealed", exact=True).wait_for()
+
+
+def test_a_group_that_is_deleted_is_no_longer_selected(viewer: Viewer, stream: StreamApi) -> None:
+    stream.define(partitioned=True)
+    now = now_us(stream)
+    stream.seal(Sealed("p", now - 2 * MINUTE_US, now - MINUTE_US))
+    stream.poll("stays")
+    stream.ack(stream.poll("goes"))
+    page = open_page(viewer, stream)
+    groups = page.get_by_role("group", name="Group")
+    groups.get_by_text("goes").click()
+    viewer.wait_for_states(lambda seen: seen == {"acked": 1})
+    assert stream.api.delete("/api/v1/consumer-groups/goes").status_code == 200
+    viewer.wait_for_states(lambda seen: seen == {"leased": 1})
+    groups.locator("button.on").get_by_text("stays").wait_for()

@@ -90,11 +90,11 @@ class TimelinePanel:
             await self._live.refresh()
 
     def describe(self, detail: dict[str, Any]) -> None:
-        """Take the kind of windows and the groups of a stream; at first, the first group is chosen."""
+        """Take the kind of windows and the groups of a stream; unless one is chosen, the first one is."""
         self._counts_records = detail["windowType"] in _OF_RECORDS
         names = [group["name"] for group in detail["groups"]]
-        if self._group is None and names:
-            self._group = names[0]
+        if self._group not in names:
+            self._group = names[0] if names else None
         are_many = len(names) > _MOST_GROUPS
         self._groups.offer({} if are_many else {name: name for name in names})
         self._groups.mark(self._group)
