@@ -249,6 +249,20 @@ class TestQueue:
         page.wait_for_url("**/groups")
         assert api.get(f"/api/v1/consumer-groups/{group}").status_code == 404
 
+    def test_a_group_of_a_stream_seeks_to_a_time_by_the_end_of_windows(
+        self, viewer: Viewer, stream: StreamApi
+    ) -> None:
+        group = f"g-{stream.name}"
+        stream.drain(group)
+        answer = stream.resource("timeline", namespace=stream.namespace)
+        ends = sorted(window["end"] for window in answer["windows"])
+        page = viewer.open(f"/group?name={group}")
+        viewer.click("Seek…")
+        page.get_by_label("Time, such as").fill(ends[0])
+        viewer.confirm("To this time")
+        viewer.sees("continues from")
+        assert states(stream, group) == ["acked", "waiting", "waiting"]
+
     def test_a_group_that_cannot_be_deleted_is_explained(
         self, viewer: Viewer, dashboard: Dashboard, queue: str
     ) -> None:
