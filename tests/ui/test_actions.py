@@ -432,6 +432,30 @@ class TestJobs:
         viewer.click("Explain")
         page.locator(".qs-code").get_by_text(f"job {job}_again").wait_for()
 
+    def test_names_that_need_it_are_quoted(self, viewer: Viewer, dashboard: Dashboard, queue: str) -> None:
+        name = f"a-{queue}"
+        quoted = f"`{name}`"
+        dashboard.api.configure(name)
+        try:
+            page = viewer.open("/sql")
+            chip = page.get_by_role("button", name=name, exact=True)
+            chip.wait_for()
+            viewer.open("/sql")  # the first statement is about the first queue
+            editor = page.locator(".cm-content")
+            eventually(lambda: f"FROM {quoted} EMIT" in editor.inner_text())
+            editor.fill("SELECT * FROM")
+            page.wait_for_timeout(300)
+            chip.click()
+            editor.get_by_text(f"SELECT * FROM {quoted}").wait_for()
+            for typed in (name[:8], f"`{name[:8]}"):
+                editor.fill("SELECT * FROM ")
+                page.wait_for_timeout(300)
+                page.keyboard.type(typed, delay=60)
+                page.locator(".cm-tooltip-autocomplete").get_by_text(name).click()
+                eventually(lambda: editor.inner_text().strip() == f"SELECT * FROM {quoted}")
+        finally:
+            dashboard.api.delete(f"/api/v1/resources/queues/{name}")
+
     def test_the_editor_completes_names(self, viewer: Viewer) -> None:
         page = viewer.open("/sql")
         page.locator(".cm-content").fill("SELECT * FROM ")
