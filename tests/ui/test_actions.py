@@ -212,6 +212,19 @@ class TestQueue:
         viewer.confirm("Delete")
         eventually(lambda: dashboard.api.read("/api/v1/messages", queue=queue)["messages"] == [])
 
+    def test_nobody_turns_the_pages_of_messages_that_are_not_loaded(
+        self, viewer: Viewer, dashboard: Dashboard, queue: str
+    ) -> None:
+        dashboard.api.push(queue, {"number": 1})
+        before = dashboard.log_file.read_text()
+        with dashboard.broker.stuck():
+            viewer.open(f"/queue?name={queue}")
+            viewer.click("Older ›")
+            viewer.click("Push a message")  # handled after the click before it
+            viewer.confirm("Cancel")
+        viewer.sees('{"number":1}')
+        assert "AttributeError" not in dashboard.log_file.read_text().removeprefix(before)
+
     def test_messages_are_chosen_by_state_and_partition(
         self, viewer: Viewer, dashboard: Dashboard, queue: str
     ) -> None:

@@ -59,6 +59,7 @@ class _QueuePage:
         self.partition = ""
         self.since = ""
         self.offset = 0
+        self.has_more = False
         self.messages: dict[str, dict[str, Any]] = {}
 
     async def build(self) -> None:
