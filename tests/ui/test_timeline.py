@@ -82,3 +82,18 @@ def test_a_group_that_is_deleted_is_no_longer_selected(viewer: Viewer, stream: S
     assert stream.api.delete("/api/v1/consumer-groups/goes").status_code == 200
     viewer.wait_for_states(lambda seen: seen == {"leased": 1})
     groups.locator("button.on").get_by_text("stays").wait_for()
+
+
+def test_older_windows_that_are_not_drawn_are_mentioned(viewer: Viewer, stream: StreamApi) -> None:
+    stream.define(partitioned=True, window_duration_ms=10_000)
+    now = now_us(stream)
+    step = MINUTE_US // 6
+    stream.seal(*(Sealed("p", now - (n + 1) * step, now - n * step) for n in range(310)))
+    page = open_page(viewer, stream)
+    viewer.wait_for_states(lambda seen: 0 < sum(seen.values()) < 100)
+    said = page.get_by_text("older windows are not drawn: zoom in")
+    assert said.count() == 0
+    page.get_by_role("button", name="1 h", exact=True).click()
+    said.wait_for()
+    page.get_by_role("button", name="15 min").click()
+    said.wait_for(state="hidden")

@@ -164,6 +164,8 @@ class TimelinePanel:
             about += f" · {plural(found['openWindows'], 'open window')} not drawn: {_NOT_DRAWN}"
         elif found["openWindows"] and not found["openComplete"]:
             about += " · some open windows are not drawn"
+        if found["hasMore"]:
+            about += " · older windows are not drawn: zoom in"
         self._about.text = about
         self._pager.set_visibility(self._total_keys > _LANES)
         last = self._offset + shown
