@@ -9,6 +9,7 @@ from playwright.sync_api import Page
 from tests.streams.sealing import Sealed
 from tests.streams.stream_api import StreamApi
 from tests.ui.conftest import Dashboard, Viewer
+from tests.wire.deadline import eventually
 
 MINUTE_US = 60_000_000
 RECORD = """
@@ -97,3 +98,19 @@ def test_older_windows_that_are_not_drawn_are_mentioned(viewer: Viewer, stream: 
     said.wait_for()
     page.get_by_role("button", name="15 min").click()
     said.wait_for(state="hidden")
+
+
+def test_the_lines_of_watermark_and_grace_are_drawn_next_to_now(viewer: Viewer, stream: StreamApi) -> None:
+    stream.define(partitioned=True, window_grace_period_ms=3000)
+    now = now_us(stream)
+    window = Sealed("p", now - 2 * MINUTE_US, now - MINUTE_US)
+    stream.seal(window, stats=[{"stream": stream.id, "version": 1, "watermark_us": now, "windows": 1}])
+    page = open_page(viewer, stream)
+    viewer.wait_for_states(lambda seen: seen)
+    page.get_by_role("button", name="6 h").click()  # the three lines are within a few pixels
+
+    def has_lines() -> bool:
+        drawn = page.evaluate("window.drawn")
+        return {"5,3", "2,3"} <= set(drawn["dashes"]) and not {"watermark", "grace"} & set(drawn["texts"])
+
+    eventually(has_lines)
