@@ -114,3 +114,21 @@ def test_the_lines_of_watermark_and_grace_are_drawn_next_to_now(viewer: Viewer, 
         return {"5,3", "2,3"} <= set(drawn["dashes"]) and not {"watermark", "grace"} & set(drawn["texts"])
 
     eventually(has_lines)
+
+
+def test_the_busiest_key_has_the_first_lane(viewer: Viewer, stream: StreamApi) -> None:
+    stream.define(partitioned=True)
+    now = now_us(stream)
+    counts = {"calm": 1, "middling": 2, "zealous": 3}
+    stream.seal(
+        *(
+            Sealed(key, now - (n + 1) * MINUTE_US, now - n * MINUTE_US)
+            for key, number in counts.items()
+            for n in range(number)
+        )
+    )
+    page = open_page(viewer, stream)
+    viewer.wait_for_states(lambda seen: seen)
+    page.wait_for_function("window.drawn.texts.includes('calm')")
+    texts = page.evaluate("window.drawn.texts")
+    assert [text for text in texts if text in counts] == ["zealous", "middling", "calm"]

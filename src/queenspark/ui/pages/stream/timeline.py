@@ -136,7 +136,7 @@ class TimelinePanel:
         )
 
     def _show(self, found: dict[str, Any]) -> None:
-        keys = sorted(found["keys"])
+        keys = found["keys"]
         lanes = {key: lane for lane, key in enumerate(keys)}
         self._windows = {_id(window): window for window in found["windows"]}
         bars = [
