@@ -130,6 +130,10 @@ class TestStream:
         drawer = page.locator(".qs-drawer")
         drawer.get_by_text("broken").wait_for()
         drawer.get_by_role("button", name="Retry").click()
+        viewer.confirm("Cancel")
+        assert states(stream)[0] == "dead"
+        drawer.get_by_role("button", name="Retry").click()
+        viewer.confirm("Retry")
         eventually(lambda: states(stream)[0] == "retrying")
         assert stream.poll()["id"] == window["id"]
 
@@ -211,6 +215,20 @@ class TestQueue:
         viewer.click("Delete message")
         viewer.confirm("Delete")
         eventually(lambda: dashboard.api.read("/api/v1/messages", queue=queue)["messages"] == [])
+
+    def test_a_dead_message_is_retried_in_its_drawer(
+        self, viewer: Viewer, dashboard: Dashboard, queue: str
+    ) -> None:
+        bury_messages(dashboard, queue, [1])
+        page = viewer.open(f"/queue?name={queue}")
+        viewer.click("Open")
+        retry = page.locator(".qs-drawer").get_by_role("button", name="Retry")
+        retry.click()
+        viewer.confirm("Cancel")
+        assert len(dashboard.api.dead_letters(queue)) == 1
+        retry.click()
+        viewer.confirm("Retry")
+        eventually(lambda: dashboard.api.dead_letters(queue) == [])
 
     def test_nobody_turns_the_pages_of_messages_that_are_not_loaded(
         self, viewer: Viewer, dashboard: Dashboard, queue: str

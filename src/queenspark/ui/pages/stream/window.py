@@ -125,15 +125,15 @@ class WindowDrawer:
             "partitionId": window["partitionId"],
             "transactionId": window["transactionId"],
         }
+        request = self._queen.admin.request
         if verb == "retry":
-            work = self._queen.admin.request("POST", "dlq", "retry", query=query)
-            done = await act(work, "Retrying the window.")
-        elif await confirm("Delete this dead window?", f"{group} will never get it again.", "Delete"):
-            done = await act(
-                self._queen.admin.request("DELETE", "dlq", query=query), "Deleted the dead window."
-            )
+            done = await confirm(
+                "Retry this dead window?", f"{group} gets it again.", "Retry", bad=False
+            ) and await act(request("POST", "dlq", "retry", query=query), "Retrying the window.")
         else:
-            return
+            done = await confirm(
+                "Delete this dead window?", f"{group} will never get it again.", "Delete"
+            ) and await act(request("DELETE", "dlq", query=query), "Deleted the dead window.")
         if done:
             self.close()
             await self._after()
