@@ -1,7 +1,7 @@
 """Actions: each action of the dashboard has its effect, verified through the API."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -51,6 +51,14 @@ def bury(stream: StreamApi) -> Json:
     window = stream.poll()
     assert stream.api.ack(window, "dlq", consumerGroup="g", error="broken")["dlq"]
     return window
+
+
+def bury_messages(dashboard: Dashboard, queue: str, numbers: Iterable[int]) -> None:
+    """Let messages become dead letters of the group g, one after the other."""
+    dashboard.api.push(queue, *numbers)
+    taken = dashboard.api.take(queue, consumerGroup="g", batch=100)
+    acks = [(message, "dlq") for message in taken]
+    assert all(ack["success"] for ack in dashboard.api.ack_batch(acks, "g", error="broken"))
 
 
 class TestStream:
@@ -122,6 +130,10 @@ class TestStream:
         drawer = page.locator(".qs-drawer")
         drawer.get_by_text("broken").wait_for()
         drawer.get_by_role("button", name="Retry").click()
+        viewer.confirm("Cancel")
+        assert states(stream)[0] == "dead"
+        drawer.get_by_role("button", name="Retry").click()
+        viewer.confirm("Retry")
         eventually(lambda: states(stream)[0] == "retrying")
         assert stream.poll()["id"] == window["id"]
 
@@ -204,6 +216,33 @@ class TestQueue:
         viewer.confirm("Delete")
         eventually(lambda: dashboard.api.read("/api/v1/messages", queue=queue)["messages"] == [])
 
+    def test_a_dead_message_is_retried_in_its_drawer(
+        self, viewer: Viewer, dashboard: Dashboard, queue: str
+    ) -> None:
+        bury_messages(dashboard, queue, [1])
+        page = viewer.open(f"/queue?name={queue}")
+        viewer.click("Open")
+        retry = page.locator(".qs-drawer").get_by_role("button", name="Retry")
+        retry.click()
+        viewer.confirm("Cancel")
+        assert len(dashboard.api.dead_letters(queue)) == 1
+        retry.click()
+        viewer.confirm("Retry")
+        eventually(lambda: dashboard.api.dead_letters(queue) == [])
+
+    def test_nobody_turns_the_pages_of_messages_that_are_not_loaded(
+        self, viewer: Viewer, dashboard: Dashboard, queue: str
+    ) -> None:
+        dashboard.api.push(queue, {"number": 1})
+        before = dashboard.log_file.read_text()
+        with dashboard.broker.stuck():
+            viewer.open(f"/queue?name={queue}")
+            viewer.click("Older ›")
+            viewer.click("Push a message")  # handled after the click before it
+            viewer.confirm("Cancel")
+        viewer.sees('{"number":1}')
+        assert "AttributeError" not in dashboard.log_file.read_text().removeprefix(before)
+
     def test_messages_are_chosen_by_state_and_partition(
         self, viewer: Viewer, dashboard: Dashboard, queue: str
     ) -> None:
@@ -241,6 +280,63 @@ class TestQueue:
         page.wait_for_url("**/groups")
         assert api.get(f"/api/v1/consumer-groups/{group}").status_code == 404
 
+    def test_a_group_of_a_stream_seeks_to_a_time_by_the_end_of_windows(
+        self, viewer: Viewer, stream: StreamApi
+    ) -> None:
+        group = f"g-{stream.name}"
+        stream.drain(group)
+        answer = stream.resource("timeline", namespace=stream.namespace)
+        ends = sorted(window["end"] for window in answer["windows"])
+        page = viewer.open(f"/group?name={group}")
+        viewer.click("Seek…")
+        page.get_by_label("Time, such as").fill(ends[0])
+        viewer.confirm("To this time")
+        viewer.sees("continues from")
+        assert states(stream, group) == ["acked", "waiting", "waiting"]
+
+    def test_a_group_that_cannot_be_deleted_is_explained(
+        self, viewer: Viewer, dashboard: Dashboard, queue: str
+    ) -> None:
+        dashboard.api.push(queue, 1)
+        dashboard.api.drain(queue, 1, consumerGroup=f"g-{queue}")
+        page = viewer.open(f"/group?name=g-{queue}")
+        viewer.click("Delete")
+        page.locator(".qs-dialog").wait_for()
+        dashboard.broker.kill()
+        try:
+            viewer.confirm("Delete")
+            page.locator(".q-notification").get_by_role("button", name="Close").click()
+            assert "/group?" in page.url
+        finally:
+            dashboard.broker.start()
+
+    def test_a_selection_of_dead_letters_never_means_all(
+        self, viewer: Viewer, dashboard: Dashboard, queue: str
+    ) -> None:
+        numbers = range(51)
+        bury_messages(dashboard, queue, numbers)
+        page = viewer.open(f"/dead-letters?queue={queue}")
+        page.get_by_role("button", name="Delete all 51").wait_for()
+        first = page.locator("tbody tr").first
+        first.locator("input").check()
+        page.get_by_role("button", name="Delete 1 selected").wait_for()
+        viewer.click("Older ›")
+        page.get_by_role("button", name="Retry all 51").wait_for()
+        assert page.locator("tbody input:checked").count() == 0
+        viewer.click("‹ Newer")
+        page.locator("tbody tr").nth(49).wait_for()
+        chosen = [int(text) for text in page.locator("tbody td:last-child").all_inner_texts()[:2]]
+        for number in range(2):
+            page.locator("tbody input").nth(number).check()
+        page.get_by_role("button", name="Delete 2 selected").wait_for()
+        bury_messages(dashboard, queue, range(100, 150))  # they push the selected ones off the page
+        viewer.sees("101 dead letters match")
+        viewer.click("Delete 2 selected")
+        viewer.confirm("Delete")
+        viewer.sees("99 dead letters match")
+        left = {letter["data"] for letter in dashboard.api.dead_letters(queue, limit=200)}
+        assert left == {*numbers, *range(100, 150)} - set(chosen)
+
     def test_dead_letters_are_retried_and_deleted_one_by_one_and_by_filter(
         self, viewer: Viewer, dashboard: Dashboard, queue: str
     ) -> None:
@@ -260,16 +356,16 @@ class TestQueue:
         page = viewer.open(f"/dead-letters?queue={queue}")
         viewer.sees("4 dead letters match")
         page.locator("tbody input[type=checkbox]").nth(0).check()
-        viewer.click("Retry")
+        viewer.click("Retry 1 selected")
         viewer.confirm("Retry")
         eventually(lambda: left() == [0, 1, 2])
         viewer.sees("3 dead letters match")
         page.locator("tbody input[type=checkbox]").nth(0).check()
-        viewer.click("Delete")
+        viewer.click("Delete 1 selected")
         viewer.confirm("Delete")
         eventually(lambda: left() == [0, 1])
         viewer.sees("2 dead letters match")
-        viewer.click("Delete")
+        viewer.click("Delete all 2")
         viewer.confirm("Delete")
         eventually(lambda: left() == [])
 
@@ -353,6 +449,43 @@ class TestJobs:
         viewer.click("Stop")
         viewer.sees("Stopped.")
         eventually(lambda: rows not in sql.temporary_queues())
+
+    def test_explain_takes_one_statement_and_runs_none(
+        self, viewer: Viewer, dashboard: Dashboard, job: str
+    ) -> None:
+        page = viewer.open("/sql")
+        create = f"CREATE STREAM {job}_again AS SELECT amount FROM purchases"
+        page.locator(".cm-content").fill(f"{create}; DROP STREAM {job}")
+        viewer.click("Explain")
+        viewer.sees("Explain takes one statement")
+        assert Sql(dashboard.api).job(job)["state"] == "running"
+        page.locator(".cm-content").fill(f"{create};")
+        viewer.click("Explain")
+        page.locator(".qs-code").get_by_text(f"job {job}_again").wait_for()
+
+    def test_names_that_need_it_are_quoted(self, viewer: Viewer, dashboard: Dashboard, queue: str) -> None:
+        name = f"a-{queue}"
+        quoted = f"`{name}`"
+        dashboard.api.configure(name)
+        try:
+            page = viewer.open("/sql")
+            chip = page.get_by_role("button", name=name, exact=True)
+            chip.wait_for()
+            viewer.open("/sql")  # the first statement is about the first queue
+            editor = page.locator(".cm-content")
+            eventually(lambda: f"FROM {quoted} EMIT" in editor.inner_text())
+            editor.fill("SELECT * FROM")
+            page.wait_for_timeout(300)
+            chip.click()
+            editor.get_by_text(f"SELECT * FROM {quoted}").wait_for()
+            for typed in (name[:8], f"`{name[:8]}"):
+                editor.fill("SELECT * FROM ")
+                page.wait_for_timeout(300)
+                page.keyboard.type(typed, delay=60)
+                page.locator(".cm-tooltip-autocomplete").get_by_text(name).click()
+                eventually(lambda: editor.inner_text().strip() == f"SELECT * FROM {quoted}")
+        finally:
+            dashboard.api.delete(f"/api/v1/resources/queues/{name}")
 
     def test_the_editor_completes_names(self, viewer: Viewer) -> None:
         page = viewer.open("/sql")

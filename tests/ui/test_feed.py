@@ -6,8 +6,11 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
+
 from queenspark.client import QueenError, Unreachable
-from queenspark.ui.feed import Feeds
+from queenspark.ui.feed import Feed, Feeds
+from queenspark.ui.frame import Live
 
 
 def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -54,3 +57,39 @@ def test_a_feed_keeps_its_answer_while_the_broker_is_away() -> None:
         assert feed.error is None
 
     run(look)
+
+
+def test_an_unexpected_error_is_shown_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def fetch() -> int:
+        raise KeyError("total")
+
+    async def look() -> None:
+        feed = Feed(fetch, every=0.05)
+        await feed.first(within=5)
+        for _ in range(3):
+            await feed.refresh()
+        assert "KeyError: 'total'" in str(feed.error)
+        assert (feed.version, feed.gone_since) == (1, None)
+
+    run(look)
+    assert len(caplog.records) == 1
+
+
+def test_a_part_that_cannot_be_drawn_has_an_error_until_it_can(caplog: pytest.LogCaptureFixture) -> None:
+    values = [{}, {"other": 1}, {"total": 2}]
+    drawn: list[int] = []
+
+    async def fetch() -> dict[str, int]:
+        return values.pop(0)
+
+    async def look() -> None:
+        feed = Feed(fetch, every=1)
+        live = Live(lambda: feed, lambda value: drawn.append(value["total"]))
+        for expected in ("KeyError: 'total'", "KeyError: 'total'", ""):
+            await live.refresh()
+            assert expected in str(live.error or "")
+        assert live.error is None
+
+    run(look)
+    assert drawn == [2]
+    assert len(caplog.records) == 1

@@ -1,11 +1,16 @@
 """Every page shows live data, on a desk and on a phone, in light and dark, without an error."""
 
-import pytest
-from playwright.sync_api import Browser
+from collections.abc import Callable
+from pathlib import Path
 
+import pytest
+from playwright.sync_api import Browser, BrowserContext
+
+from tests.broker_process import Broker
 from tests.ui.conftest import Dashboard, Viewer
 from tests.ui.scene import Scene
 from tests.ui.screenshots import PAGES
+from tests.wire.api import Api
 from tests.wire.deadline import eventually
 
 SEEN = {
@@ -67,6 +72,30 @@ def test_what_does_not_exist_is_said_in_words(viewer: Viewer) -> None:
     ):
         viewer.open(path)
         viewer.sees(text)
+
+
+def test_lists_of_an_empty_system_say_how_to_begin(
+    broker: Callable[[], Broker], context: BrowserContext, tmp_path: Path
+) -> None:
+    started = broker()
+    with Api(started.url) as api:
+        empty = Dashboard(started, api, tmp_path / "ui.log")
+        try:
+            viewer = Viewer(empty, context.new_page())
+            for path, text in (
+                ("/queues", "No queues yet"),
+                ("/streams", "No streams yet"),
+                ("/jobs", "No jobs yet"),
+                ("/groups", "No groups yet"),
+                ("/dead-letters", "No dead letters."),
+                ("/sql", "No queues yet"),
+            ):
+                viewer.open(path)
+                viewer.sees(text)
+                assert viewer.page.locator(".qs-error").count() == 0, path
+            assert viewer.troubles == []
+        finally:
+            empty.stop()
 
 
 def test_lists_are_searched_and_sorted(viewer: Viewer) -> None:

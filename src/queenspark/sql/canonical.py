@@ -6,6 +6,7 @@ from functools import singledispatch
 
 import msgspec
 
+from ..formats.sql_words import dotted_text, name_text
 from .duration import duration_text
 from .expression_text import expression_text, type_text
 from .options import is_secret
@@ -30,7 +31,6 @@ from .statements import (
     Window,
 )
 from .strings import quoted
-from .words import dotted_text, name_text
 
 
 def canonical(statement: Statement) -> str:

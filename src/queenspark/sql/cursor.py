@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ..formats.sql_words import RESERVED
 from .duration import FORMS, interval, short_duration
 from .errors import SqlError, did_you_mean
 from .source import Source, Span
 from .tokens import Kind, Token, tokenize
-from .words import RESERVED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal as Choice
 
+from ..formats.sql_words import ALSO_FUNCTIONS, RESERVED
 from .cursor import Cursor
 from .duration import short_duration
 from .source import Span
@@ -34,7 +35,6 @@ from .tree import (
     depth,
 )
 from .type_parser import type_name
-from .words import ALSO_FUNCTIONS, RESERVED
 
 #: Maximum depth of an expression tree, for instance of a chain of ORs.
 DEEPEST_TREE = 120

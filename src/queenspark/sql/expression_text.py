@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
+from ..formats.sql_words import name_text
 from .duration import interval_text
 from .strings import quoted
 from .tree import (
@@ -24,7 +25,6 @@ from .tree import (
     TypeName,
     Unary,
 )
-from .words import name_text
 
 _OR, _AND, _NOT, _PREDICATE, _COMPARISON, _SUM, _PRODUCT, _SIGN, _VALUE = range(9)
 _LEVELS = {

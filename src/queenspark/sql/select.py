@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..formats.sql_words import RESERVED
 from . import options
 from .cursor import Cursor
 from .expression_parser import expression, expressions
 from .statements import Item, Select, Star
 from .tokens import Kind
 from .window_parser import window
-from .words import RESERVED
 
 _ONE_SOURCE = (
     "a query reads one stream; "

@@ -70,6 +70,7 @@ class Table(Element, component="table.js"):
         on_sort: Callable[[str], Any] | None = None,
         on_action: Callable[[str, Any], Any] | None = None,
         selectable: bool = False,
+        on_select: Callable[[], Any] = lambda: None,
     ) -> None:
         super().__init__()
         self.classes("qs-table")
@@ -77,7 +78,9 @@ class Table(Element, component="table.js"):
         self.props["rows"] = None  # until the first response
         self.props["empty"] = empty
         self.props["selectable"] = selectable
+        #: The ids of selected rows, also of those that are no longer shown.
         self.selected: list[Any] = []
+        self._on_select = on_select
         if on_sort is not None:
             self.on("sort", lambda event: on_sort(event.args))
         if on_action is not None:
@@ -86,6 +89,13 @@ class Table(Element, component="table.js"):
 
     def _select(self, event: GenericEventArguments) -> None:
         self.selected = list(event.args)
+        self._on_select()
+
+    def clear_selection(self) -> None:
+        """Select nothing."""
+        self.selected = []
+        self.run_method("clear")
+        self._on_select()
 
     def show(self, rows: list[dict[str, Any]], sort: str | None = None) -> None:
         """Show these rows. A cell is a text, a number, or an object made by the functions below."""

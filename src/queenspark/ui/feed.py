@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any
@@ -17,6 +18,18 @@ _LONGEST_REST_SECONDS = 10.0
 Fetch = Callable[[], Awaitable[Any]]
 OnError = Callable[[QueenError], None]
 
+log = logging.getLogger("queenspark.ui")
+
+
+class Failed(Exception):
+    """An error of the dashboard itself, as its pages show it."""
+
+    def __init__(self, what: str, error: Exception) -> None:
+        super().__init__(
+            f"{what} ({type(error).__name__}: {error}). Reload the page; if that does not help, see the log"
+            " of the dashboard."
+        )
+
 
 class Feed:
     """The latest response to one request, polled while a page watches it."""
@@ -29,7 +42,7 @@ class Feed:
         self._task: asyncio.Task[None] | None = None
         self._first = asyncio.Event()
         self.value: Any = None
-        self.error: QueenError | None = None
+        self.error: QueenError | Failed | None = None
         #: When the broker stopped responding; None while it responds.
         self.gone_since: float | None = None
         #: Incremented when the value or the error changes.
@@ -63,15 +76,25 @@ class Feed:
             self._on_error(error)
             is_gone = isinstance(error, Unreachable | Unavailable)
             self.gone_since = (self.gone_since or time.time()) if is_gone else None
-            if str(error) != str(self.error):
-                self.error = error
-                self.version += 1
+            self._fail(error)
+        except Exception as error:
+            self.gone_since = None
+            if self._fail(Failed("The dashboard cannot read a response of the broker", error)):
+                log.exception("cannot read a response of the broker")
         else:
             self.gone_since = None
             if value != self.value or self.error is not None:
                 self.value, self.error = value, None
                 self.version += 1
         self._first.set()
+
+    def _fail(self, error: QueenError | Failed) -> bool:
+        """Keep an error; return whether it is a new one."""
+        if str(error) == str(self.error):
+            return False
+        self.error = error
+        self.version += 1
+        return True
 
     def close(self) -> None:
         """Stop polling."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Awaitable, Callable, Hashable
 from pathlib import Path
@@ -13,10 +14,12 @@ from nicegui import ui
 from .. import __version__
 from ..client import QueenError
 from .door import RIGHTS
-from .feed import EVERY_SECONDS, Feed
+from .feed import EVERY_SECONDS, Failed, Feed
 from .parts import Listing, box, error_box
 from .session import session
 from .words import duration
+
+log = logging.getLogger("queenspark.ui")
 
 _FOLDER = Path(__file__).parent
 _FIRST_SECONDS = 0.4  # a page is sent without the responses that take longer
@@ -51,6 +54,8 @@ class Live:
         self.feed = feed
         self._render = render
         self._shown: tuple[Feed, int] | None = None
+        #: Why the value could not be rendered; None if it was.
+        self.error: Failed | None = None
 
     def show(self) -> None:
         """Render the feed's value if it has changed."""
@@ -59,7 +64,15 @@ class Live:
             return
         self._shown = (feed, feed.version)
         if feed.value is not None and feed.error is None:
-            self._render(feed.value)
+            try:
+                self._render(feed.value)
+            except Exception as error:  # the other parts of the page, and the banner, go on
+                failed = Failed("The dashboard cannot show a part of this page", error)
+                if str(failed) != str(self.error):
+                    log.exception("cannot render a part of a page")
+                self.error = failed
+            else:
+                self.error = None
 
     async def refresh(self) -> None:
         """Render the cached data, then fetch and render again."""
@@ -256,7 +269,10 @@ class Frame:
                 " Retrying."
             )
         self._banner.set_visibility(bool(gone))
-        errors = [feed.error for feed in feeds if feed.error is not None and feed.gone_since is None]
+        errors: list[Exception] = [
+            feed.error for feed in feeds if feed.error is not None and feed.gone_since is None
+        ]
+        errors += [live.error for live in self._lives if live.error is not None]
         text = str(errors[0]) if errors else ""
         if text != self._error_text:
             self._error_text = text

@@ -39,7 +39,7 @@ def button(
     *,
     kind: Literal["", "main", "bad", "main bad"] = "",
     right: str | None = None,
-) -> Element:
+) -> ui.button:
     """A button, disabled with a reason if the user lacks the right."""
     made = (
         ui.button(text, on_click=on_click, color=None)
@@ -261,19 +261,24 @@ def stream_url(name: str, namespace: str) -> str:
     return url("/stream", namespace=namespace, name=name)
 
 
+def stream_of(queue: str) -> tuple[str, str] | None:
+    """Return the namespace and name of the stream of a window queue, or None for another queue."""
+    if not (queue.startswith("windows:") and "/" in queue):
+        return None
+    namespace, _, name = queue.removeprefix("windows:").partition("/")
+    return namespace.replace("%2F", "/").replace("%25", "%"), name
+
+
 def queue_url(queue: str) -> str:
     """Return the URL of a queue's page; for a window queue, that of its stream."""
-    if queue.startswith("windows:") and "/" in queue:
-        namespace, _, name = queue.removeprefix("windows:").partition("/")
-        return stream_url(name, namespace.replace("%2F", "/").replace("%25", "%"))
-    return url("/queue", name=queue)
+    stream = stream_of(queue)
+    return url("/queue", name=queue) if stream is None else stream_url(stream[1], stream[0])
 
 
 def queue_name(queue: str) -> str:
     """Return the name to show for a queue; for a window queue, that of its stream."""
-    if queue.startswith("windows:") and "/" in queue:
-        return queue.rpartition("/")[2]
-    return queue
+    stream = stream_of(queue)
+    return queue if stream is None else stream[1]
 
 
 def tone_of(state: str) -> str:

@@ -1,4 +1,4 @@
-"""The dialog that asks where a group should continue."""
+"""Seek: the dialog that asks where a group should continue, and the request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from nicegui import ui
 
-from .parts import box, button, field
+from ..client import AsyncQueen
+from .parts import box, button, field, stream_of
 
 
 async def ask_position(title: str, text: str) -> str | None:
@@ -26,3 +27,13 @@ async def ask_position(title: str, text: str) -> str | None:
     given: str = time.value
     dialog.delete()
     return given if chosen == "time" else chosen
+
+
+async def seek(queen: AsyncQueen, queue: str, group: str, where: str) -> None:
+    """Seek a group to `beginning`, `end` or a time: of windows the time they end, not that of their seal."""
+    stream = stream_of(queue)
+    if stream is None or where in ("beginning", "end"):
+        await queen.queue(queue).group(group).seek(where)
+    else:
+        namespace, name = stream
+        await queen.stream(name, namespace).seek(group, where)

@@ -47,6 +47,7 @@ export default {
       }
       for (const bar of newest.values()) this.lanes[bar.lane]?.bars.push(bar);
       for (const lane of this.lanes) this.stack(lane);
+      this.reselect();
       const counts = {};
       for (const bar of newest.values()) counts[bar.state] = (counts[bar.state] || 0) + 1;
       const said = WORST.filter((s) => counts[s]).map((s) => counts[s] + " " + WORDS[s]).join(", ");
@@ -94,6 +95,15 @@ export default {
         if (x >= p.x - 1 && x <= p.x + p.w + 1 && y >= p.y - 1 && y <= p.y + p.h + 1) return { ...lane.bars[k], key: lane.key, n };
       }
       return null;
+    },
+    reselect() {
+      // The selected window as it is now, perhaps in another state or lane.
+      const old = this.hover;
+      if (!old) return;
+      const n = this.lanes.findIndex((lane) => lane.key === old.key);
+      const bar = this.lanes[n]?.bars.find((b) => b.start === old.start && b.end === old.end);
+      this.hover = bar ? { ...bar, key: old.key, n } : null;
+      if (this.tip) this.explain();
     },
     // Input
     wheel(event) {
@@ -286,25 +296,27 @@ export default {
       if (hovered) { g.strokeStyle = c.ink; g.lineWidth = 1.6; g.beginPath(); g.roundRect(p.x - 1.5, p.y - 1.5, p.w + 3, p.h + 3, r + 1.5); g.stroke(); }
     },
     marks(g, c, w, h, left) {
-      const line = (time, color, text, dash, level) => {
+      const line = (time, color, text, dash, hasLabel) => {
         if (time == null) return;
         const x = Math.round(this.x(time)) + 0.5;
         if (x < left || x > w) return;
-        g.strokeStyle = color; g.lineWidth = 1.4; g.setLineDash(dash); g.beginPath(); g.moveTo(x, HEAD - 8 + level); g.lineTo(x, h - FOOT); g.stroke(); g.setLineDash([]);
+        g.strokeStyle = color; g.lineWidth = 1.4; g.setLineDash(dash); g.beginPath(); g.moveTo(x, HEAD - 8); g.lineTo(x, h - FOOT); g.stroke(); g.setLineDash([]);
+        if (!hasLabel) return;
         g.font = "600 10px " + c.font;
         const width = g.measureText(text).width + 10, at = Math.min(w - width - 2, Math.max(left, x - width / 2));
         g.fillStyle = color; g.beginPath(); g.roundRect(at, HEAD - 12, width, 14, 7); g.fill();
         g.fillStyle = c.panel; g.textAlign = "center"; g.fillText(text, at + width / 2, HEAD - 1.5);
       };
-      const now = this.clock(), mark = this.shown.watermark;
+      // Lines are always drawn; of labels that would overlap, only the more important one.
+      const now = this.clock(), mark = this.shown.watermark, apart = (a, b, by) => Math.abs(this.x(a) - this.x(b)) > by;
       if (mark != null && this.shown.graceMs) {
         const a = Math.max(left, this.x(mark)), b = Math.min(w, this.x(now));
         if (b > a) { g.globalAlpha = 0.06; g.fillStyle = c.accent; g.fillRect(a, HEAD, b - a, h - HEAD - FOOT); g.globalAlpha = 1; }
         const edge = now - this.shown.graceMs;
-        if (Math.abs(this.x(edge) - this.x(now)) > 46 && Math.abs(this.x(edge) - this.x(mark)) > 62) line(edge, c.faint, "grace", [2, 3], 0);
+        line(edge, c.faint, "grace", [2, 3], apart(edge, now, 46) && apart(edge, mark, 62));
       }
-      if (mark != null && Math.abs(this.x(mark) - this.x(now)) > 62) line(mark, c.soft, "watermark", [5, 3], 0);
-      line(now, c.accent, "now", [], 0);
+      line(mark, c.soft, "watermark", [5, 3], apart(mark, now, 62));
+      line(now, c.accent, "now", [], true);
     },
   },
 };

@@ -14,6 +14,7 @@ from ..parts import box, button, confirm, field, panel, queue_name, queue_url, u
 from ..words import ago, number, plural
 
 _ROWS = 50
+_IDENTITY = ("consumerGroup", "partitionId", "transactionId")
 _COLUMNS: list[dict[str, Any]] = [
     {"name": "error", "label": "Error", "class": "wrap"},
     {"name": "queue", "label": "Queue or stream"},
@@ -43,7 +44,6 @@ class _DeadLettersPage:
         self.filter = {"queue": queue, "consumerGroup": group, "from": "", "to": ""}
         self.offset = 0
         self.total = 0
-        self.rows: dict[str, dict[str, Any]] = {}
 
     async def build(self) -> None:
         """Make the page."""
@@ -59,9 +59,17 @@ class _DeadLettersPage:
             with box("qs-title"):
                 self.text = ui.label()
                 with box("right"):
-                    button("Retry", lambda: self._bulk("retry"), kind="main", right="queue:admin")
-                    button("Delete", lambda: self._bulk("delete"), kind="bad", right="queue:admin")
-            self.table = Table(_COLUMNS, empty="No dead letters.", selectable=True)
+                    self.buttons = {
+                        "Retry": button(
+                            "Retry", lambda: self._bulk("retry"), kind="main", right="queue:admin"
+                        ),
+                        "Delete": button(
+                            "Delete", lambda: self._bulk("delete"), kind="bad", right="queue:admin"
+                        ),
+                    }
+            self.table = Table(
+                _COLUMNS, empty="No dead letters.", selectable=True, on_select=self._label_buttons
+            )
             with box("qs-pager"):
                 button("‹ Newer", lambda: self._turn(-1))
                 button("Older ›", lambda: self._turn(1))
@@ -76,12 +84,12 @@ class _DeadLettersPage:
 
     def _show(self, answer: dict[str, Any]) -> None:
         self.total = answer["total"]
-        self.rows = {_id(letter): letter for letter in answer["messages"]}
+        self._label_buttons()
         self.text.text = plural(self.total, "dead letter") + (" match" if self._is_filtered else "")
         self.table.show(
             [
                 {
-                    "id": id_,
+                    "id": _id(letter),
                     "error": letter["errorMessage"] or "no error was given",
                     "queue": link(queue_name(letter["queue"]), queue_url(letter["queue"])),
                     "group": link(letter["consumerGroup"], url("/group", name=letter["consumerGroup"])),
@@ -90,7 +98,7 @@ class _DeadLettersPage:
                     "failed": ago(letter["failedAt"]),
                     "data": {"text": _short(letter["data"]), "mono": True},
                 }
-                for id_, letter in self.rows.items()
+                for letter in answer["messages"]
             ]
         )
 
@@ -98,23 +106,43 @@ class _DeadLettersPage:
     def _is_filtered(self) -> bool:
         return any(self.filter.values())
 
+    @property
+    def _may_act_on_all(self) -> bool:
+        return bool(self.filter["queue"] or self.filter["consumerGroup"])
+
+    def _label_buttons(self) -> None:
+        """Say how many dead letters a button acts on."""
+        count = ""
+        if self.table.selected:
+            count = f" {number(len(self.table.selected))} selected"
+        elif self._may_act_on_all and self.total:
+            count = f" all {number(self.total)}"
+        for verb, made in self.buttons.items():
+            made.text = verb + count
+
     async def _choose(self, name: str, text: str) -> None:
         self.filter[name], self.offset = text, 0
+        self.total = 0  # of the filter before
+        self.table.clear_selection()
         await self.live.refresh()
 
     async def _turn(self, by: int) -> None:
         offset = self.offset + by * _ROWS
         if 0 <= offset < max(1, self.total):
             self.offset = offset
+            self.table.clear_selection()
             await self.live.refresh()
 
     async def _bulk(self, verb: str) -> None:
         """Retry or delete the selected dead letters, or all that match if none is selected."""
-        chosen = [self.rows[id_] for id_ in self.table.selected if id_ in self.rows]
-        if not chosen and not (self.filter["queue"] or self.filter["consumerGroup"]):
+        chosen = list(self.table.selected)
+        if not chosen and not self._may_act_on_all:
             ui.notify(
                 "Select dead letters, or filter by queue or group to act on all that match.", type="warning"
             )
+            return
+        if not chosen and not self.total:
+            ui.notify("No dead letters match.", type="warning")
             return
         what = plural(len(chosen) or self.total, "dead letter")
         text = (
@@ -129,24 +157,19 @@ class _DeadLettersPage:
                 query = {name: value or None for name, value in self.filter.items()}
                 return int((await self.queen.admin.request(method, *path, query=query))["count"])
             count = 0
-            for letter in chosen:
-                query = {
-                    "consumerGroup": letter["consumerGroup"],
-                    "partitionId": letter["partitionId"],
-                    "transactionId": letter["transactionId"],
-                }
+            for id_ in chosen:
+                query = dict(zip(_IDENTITY, msgspec.json.decode(id_), strict=True))
                 count += int((await self.queen.admin.request(method, *path, query=query))["count"])
             return count
 
         done = "Retrying" if verb == "retry" else "Deleted"
         if await act(work(), lambda count: f"{done} {plural(count, 'dead letter')}."):
-            self.table.selected = []
-            self.table.run_method("clear")
+            self.table.clear_selection()
             await self.live.refresh()
 
 
 def _id(letter: dict[str, Any]) -> str:
-    return f"{letter['consumerGroup']}/{letter['partitionId']}/{letter['transactionId']}"
+    return msgspec.json.encode([letter[name] for name in _IDENTITY]).decode()
 
 
 def _short(value: Any) -> str:

@@ -8,8 +8,8 @@ from nicegui import ui
 
 from ..components import Table, action, badge, link
 from ..frame import Frame, act
-from ..parts import Listing, Tiles, confirm, field, panel, queue_name, queue_url, url
-from ..seek import ask_position
+from ..parts import Listing, Tiles, confirm, field, panel, queue_name, queue_url, stream_of, url
+from ..seek import ask_position, seek
 from ..words import ago, clock, duration, number
 
 _COLUMNS: list[dict[str, Any]] = [
@@ -46,12 +46,13 @@ async def _list_page() -> None:
 
 
 def _row(group: dict[str, Any]) -> dict[str, Any]:
-    is_stream = group["queue"].startswith("windows:")
     return {
         "id": f"{group['name']}/{group['queue']}",
         "name": link(group["name"], url("/group", name=group["name"])),
         "queue": link(
-            queue_name(group["queue"]), queue_url(group["queue"]), sub="stream" if is_stream else "queue"
+            queue_name(group["queue"]),
+            queue_url(group["queue"]),
+            sub="stream" if stream_of(group["queue"]) else "queue",
         ),
         "lag": number(group["lag"]),
         "lagSeconds": duration(group["lagSeconds"]) if group["lag"] else "–",
@@ -69,8 +70,9 @@ async def _group_page(name: str) -> None:
     async def change(verb: str, queue: str) -> None:
         if verb == "delete":
             text = f"It loses its position on {queue_name(queue)}. The next pop creates it again."
-            if await confirm(f"Delete group {name}?", text, "Delete"):
-                await act(queen.admin.delete_group(name, queue=queue), f"Deleted {name}.")
+            if await confirm(f"Delete group {name}?", text, "Delete") and await act(
+                queen.admin.delete_group(name, queue=queue), f"Deleted {name}."
+            ):
                 ui.navigate.to("/groups")
             return
         where = await ask_position(
@@ -78,7 +80,7 @@ async def _group_page(name: str) -> None:
             "Leases are revoked, and acks of earlier leases are refused.",
         )
         if where is not None:
-            await act(queen.queue(queue).group(name).seek(where), f"{name} continues from {where}.")
+            await act(seek(queen, queue, name, where), f"{name} continues from {where}.")
             await live.refresh()
 
     with frame.body:

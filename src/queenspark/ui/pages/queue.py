@@ -59,6 +59,7 @@ class _QueuePage:
         self.partition = ""
         self.since = ""
         self.offset = 0
+        self.has_more = False
         self.messages: dict[str, dict[str, Any]] = {}
 
     async def build(self) -> None:
@@ -222,10 +223,14 @@ class _QueuePage:
                 if message["status"] == "dead_letter":
                     button(
                         "Retry",
-                        lambda: self._change("POST", (*path, "retry"), "Retrying the message."),
+                        lambda: self._retry(path),
                         right="queue:admin",
                     )
                 button("Delete message", lambda: self._remove(path), kind="bad", right="queue:admin")
+
+    async def _retry(self, path: tuple[str, ...]) -> None:
+        if await confirm("Retry this message?", "Its groups get it again.", "Retry", bad=False):
+            await self._change("POST", (*path, "retry"), "Retrying the message.")
 
     async def _remove(self, path: tuple[str, ...]) -> None:
         if await confirm("Delete this message?", "No group will get it any more.", "Delete"):

@@ -11,6 +11,7 @@ import msgspec
 from nicegui import ui
 
 from ...client import QueenError, SqlError
+from ...formats.sql_words import dotted_text
 from ..components import Table
 from ..frame import Frame
 from ..parts import box, button, code, error_box, panel
@@ -119,7 +120,7 @@ class _Console:
             if not names:
                 ui.label("No queues yet. Push a message, or CREATE STREAM.").classes("soft")
         if names and self.editor.value == _FIRST:
-            self.editor.value = _FIRST.replace("clicks", names[0])
+            self.editor.value = _FIRST.replace("clicks", dotted_text(names[0]))
         self._complete(names)
 
     async def _recall(self) -> None:
@@ -131,7 +132,7 @@ class _Console:
 
     def _complete(self, names: list[str]) -> None:
         """Let the editor complete queue names and SQL keywords."""
-        words = [*({"label": name, "type": "variable"} for name in names), *_WORDS]
+        words = [*({"label": dotted_text(name), "type": "variable"} for name in names), *_WORDS]
         options = msgspec.json.encode(words).decode()
         ui.run_javascript(f"""
             const editor = getElement({self.editor.id});
@@ -141,9 +142,12 @@ class _Console:
             if (!isFirst) return;
             const {{ EditorState, StateEffect }} = await import("nicegui-codemirror");
             const source = (context) => {{
-              const word = context.matchBefore(/[\\w.-]+/);
+              const word = context.matchBefore(/[\\w.`-]+/);
               if (!word && !context.explicit) return null;
-              return {{ from: word ? word.from : context.pos, options: editor.completions }};
+              // The editor closes a backquote by itself; the name brings its own.
+              const next = context.state.sliceDoc(context.pos, context.pos + 1);
+              const to = context.pos + (word?.text.startsWith("`") && next === "`" ? 1 : 0);
+              return {{ from: word ? word.from : context.pos, to, options: editor.completions }};
             }};
             const found = EditorState.languageData.of(() => [{{ autocomplete: source }}]);
             editor.editor.dispatch({{ effects: StateEffect.appendConfig.of(found) }});
@@ -154,7 +158,7 @@ class _Console:
         return [queue["name"] for queue in found["queues"]]
 
     def _insert(self, name: str) -> None:
-        self.editor.value = f"{self.editor.value.rstrip()} {name}".strip()
+        self.editor.value = f"{self.editor.value.rstrip()} {dotted_text(name)}".strip()
 
     async def _explain(self) -> None:
         text = self.editor.value.strip().rstrip(";")
@@ -164,14 +168,20 @@ class _Console:
             text = f"EXPLAIN {text}"
         self.plan.clear()
         try:
-            answer = await self.queen.sql(text)
+            # EXPLAIN applies to the first statement only; in a dry run, others have no effect.
+            results = (await self.queen.sql(text, dry_run=True)).results
         except QueenError as error:
             with self.plan:
                 error_box(_text_of(error))
             return
         with self.plan:
-            for result in answer.results:
-                code("\n".join("  ".join(str(value) for value in row.values()) for row in result.rows))
+            if len(results) > 1:
+                error_box(
+                    f"Explain takes one statement; the editor has {len(results)}. Remove the others."
+                    " Nothing was run."
+                )
+                return
+            code("\n".join("  ".join(map(str, row.values())) for row in results[0].rows))
 
     async def _stop(self) -> None:
         if self.running is not None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ....client import AsyncQueen, AsyncStream
+from ....client import AsyncQueen
 from ...components import Table, action, link
 from ...frame import act
 from ...parts import confirm, panel, url
-from ...seek import ask_position
+from ...seek import ask_position, seek
 from ...words import ago, number, plural
 
 _COLUMNS = [
@@ -25,9 +25,8 @@ _COLUMNS = [
 class Groups:
     """The table of groups and its actions."""
 
-    def __init__(self, queen: AsyncQueen, stream: AsyncStream, after: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, queen: AsyncQueen, after: Callable[[], Awaitable[None]]) -> None:
         self._queen = queen
-        self._stream = stream
         self._after = after
         self._queue = ""
 
@@ -62,13 +61,8 @@ class Groups:
             "The group gets all windows that end after this point, including those it has already had."
             " Leases are revoked.",
         )
-        if where in ("beginning", "end"):
-            await act(
-                self._queen.queue(self._queue).group(group).seek(where),
-                f"{group} continues from the {where}.",
-            )
-        elif where is not None:
-            await act(self._stream.seek(group, where), f"{group} continues from {where}.")
+        if where is not None:
+            await act(seek(self._queen, self._queue, group, where), f"{group} continues from {where}.")
 
     async def _retry_dead(self, group: str) -> None:
         title = f"Retry the dead windows of {group}?"

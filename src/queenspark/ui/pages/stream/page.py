@@ -63,7 +63,7 @@ class _StreamPage:
             path = ("resources", "streams", self.name, "explain")
             return self.queen.admin.request("GET", *path, query={"namespace": self.namespace})
 
-        groups = Groups(self.queen, self.stream, self._refresh)
+        groups = Groups(self.queen, self._refresh)
         return (
             Tab("Groups", self._key, self.stream.describe, groups.build),
             Tab("Definition", (*self._key, "versions"), self.stream.versions, definition.build),

@@ -37,7 +37,7 @@ OnPick = Callable[[dict[str, Any], dict[str, Any] | None, str | None], Awaitable
 
 
 class TimelinePanel:
-    """The timeline and its controls. `on_pick` gets a bar, its window unless that is open, and the group."""
+    """The timeline and its controls. `on_pick` gets a bar, its window if it is sealed, and the group."""
 
     def __init__(self, frame: Frame, stream: AsyncStream, on_pick: OnPick) -> None:
         self._frame = frame
@@ -90,11 +90,11 @@ class TimelinePanel:
             await self._live.refresh()
 
     def describe(self, detail: dict[str, Any]) -> None:
-        """Take the kind of windows and the groups of a stream; at first, the first group is chosen."""
+        """Take the kind of windows and the groups of a stream; unless one is chosen, the first one is."""
         self._counts_records = detail["windowType"] in _OF_RECORDS
         names = [group["name"] for group in detail["groups"]]
-        if self._group is None and names:
-            self._group = names[0]
+        if self._group not in names:
+            self._group = names[0] if names else None
         are_many = len(names) > _MOST_GROUPS
         self._groups.offer({} if are_many else {name: name for name in names})
         self._groups.mark(self._group)
@@ -136,7 +136,7 @@ class TimelinePanel:
         )
 
     def _show(self, found: dict[str, Any]) -> None:
-        keys = sorted(found["keys"])
+        keys = found["keys"]
         lanes = {key: lane for lane, key in enumerate(keys)}
         self._windows = {_id(window): window for window in found["windows"]}
         bars = [
@@ -164,6 +164,8 @@ class TimelinePanel:
             about += f" · {plural(found['openWindows'], 'open window')} not drawn: {_NOT_DRAWN}"
         elif found["openWindows"] and not found["openComplete"]:
             about += " · some open windows are not drawn"
+        if found["hasMore"]:
+            about += " · older windows are not drawn: zoom in"
         self._about.text = about
         self._pager.set_visibility(self._total_keys > _LANES)
         last = self._offset + shown

@@ -33,7 +33,7 @@ class WindowDrawer:
         self._box.set_visibility(False)
 
     async def open(self, bar: dict[str, Any], window: dict[str, Any] | None, group: str | None) -> None:
-        """Show the window of a bar. `window` is None for an open one, which has no messages to list yet."""
+        """Show the window of a bar. `window` is None if the bar is open, or if the window is gone."""
         self._box.clear()
         self._box.set_visibility(True)
         with self._box:
@@ -44,8 +44,11 @@ class WindowDrawer:
                         ui.label("all keys" if bar["key"] == "__GLOBAL__" else bar["key"])
                 with box("right"):
                     button("Close", self.close)
-            if window is None:
+            if bar["state"] == "open":
                 self._open_window(bar)
+                return
+            if window is None:
+                error_box("The timeline no longer has this window. Close this, and select it again.")
                 return
             facts(
                 (
@@ -122,15 +125,15 @@ class WindowDrawer:
             "partitionId": window["partitionId"],
             "transactionId": window["transactionId"],
         }
+        request = self._queen.admin.request
         if verb == "retry":
-            work = self._queen.admin.request("POST", "dlq", "retry", query=query)
-            done = await act(work, "Retrying the window.")
-        elif await confirm("Delete this dead window?", f"{group} will never get it again.", "Delete"):
-            done = await act(
-                self._queen.admin.request("DELETE", "dlq", query=query), "Deleted the dead window."
-            )
+            done = await confirm(
+                "Retry this dead window?", f"{group} gets it again.", "Retry", bad=False
+            ) and await act(request("POST", "dlq", "retry", query=query), "Retrying the window.")
         else:
-            return
+            done = await confirm(
+                "Delete this dead window?", f"{group} will never get it again.", "Delete"
+            ) and await act(request("DELETE", "dlq", query=query), "Deleted the dead window.")
         if done:
             self.close()
             await self._after()
