@@ -3,7 +3,7 @@
 ```
 QueenError
 ├── InvalidValue          an argument is invalid (also a ValueError); nothing was sent
-├── Unreachable           no broker sent a complete response
+├── Unreachable           no broker sent a complete response, or the token function failed
 ├── Refused               the broker rejected the request
 │   ├── NotFound          the queue, stream, group or message does not exist
 │   ├── SqlError          a statement is invalid or its query failed: line, column
@@ -34,7 +34,10 @@ class InvalidValue(QueenError, ValueError):
 
 
 class Unreachable(QueenError):
-    """No broker sent a complete response. `maybe_done`: the request may have been carried out."""
+    """No broker sent a complete response, or the token function failed.
+
+    `maybe_done`: the request may have been carried out.
+    """
 
     def __init__(self, message: str, *, maybe_done: bool) -> None:
         super().__init__(message)
@@ -121,8 +124,10 @@ class NotSent(QueenError):
 PASSING = (Unreachable, Unavailable, QueueFull, RateLimited)
 
 
-def may_have_happened(error: QueenError) -> bool:
+def may_have_happened(error: Exception) -> bool:
     """Return whether the broker may have carried out the request despite the error."""
+    if not isinstance(error, QueenError):  # unexpected: raised anywhere
+        return True
     return isinstance(error, Unavailable) or (isinstance(error, Unreachable) and error.maybe_done)
 
 

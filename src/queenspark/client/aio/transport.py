@@ -10,7 +10,7 @@ import httpx2
 import msgspec
 
 from ..brokers import Brokers, delay
-from ..credentials import Credentials
+from ..credentials import Credentials, TokenFailed
 from ..errors import InvalidValue, QueenError, Unreachable, refusal
 from .lines import AsyncLines
 from .tasks import sleep
@@ -96,11 +96,16 @@ class AsyncTransport:
                 return _read(response, url, kind)
             except httpx2.InvalidURL as error:
                 raise InvalidValue(f"url is {url!r}: {error}") from None
+            except TokenFailed as error:
+                failure: QueenError = Unreachable(str(error), maybe_done=maybe_done)
+                failure.__cause__ = error.__cause__
+                again = True
+                pause = delay(failures + 1)
             except httpx2.RequestError as error:
                 self._brokers.leave(url)
                 sent = not isinstance(error, _NEVER_SENT)
                 maybe_done = maybe_done or sent
-                failure: QueenError = Unreachable(_no_response(url, error), maybe_done=maybe_done)
+                failure = Unreachable(_no_response(url, error), maybe_done=maybe_done)
                 again = repeatable or not sent
                 pause = 0.0
             except _Passing as passing:
@@ -112,7 +117,7 @@ class AsyncTransport:
                 pause = passing.pause
             failures += 1
             if not again or failures > most:
-                raise failure from None
+                raise failure from failure.__cause__
             if pause or failures % len(self._brokers) == 0:
                 await sleep(max(pause, delay(failures)))
 
