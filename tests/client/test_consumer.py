@@ -283,6 +283,19 @@ def test_a_consumer_that_waits_without_a_pipeline_says_so(
     )
 
 
+def test_a_poll_without_a_pipeline_says_so_too(
+    consumer: Consumer, stream: StreamApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once for a loop of polls, and not while windows arrive."""
+    sealed(stream, 1)
+    polled(consumer).ack()
+    assert caplog.records == []
+    for _ in range(3):
+        assert consumer.poll(wait=0) is None
+    (said,) = [record.getMessage() for record in caplog.records if record.name == "queenspark.client"]
+    assert said.startswith(f"{stream.name}: waiting for windows, but no pipeline is leading")
+
+
 @pytest.mark.parametrize("far_too_long", [90_000, "90000s", "25h"])
 def test_a_lease_of_more_than_a_day_is_refused(
     consumer: Consumer, stream: StreamApi, far_too_long: int | str
