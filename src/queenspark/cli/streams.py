@@ -8,7 +8,18 @@ from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.confirm import confirm
 from queenspark.cli.explain import print_explanation
 from queenspark.cli.noun import noun
-from queenspark.cli.options import AsJson, Limit, Namespace, Offset, Search, Sort, StreamName, Url, Yes
+from queenspark.cli.options import (
+    AsJson,
+    Limit,
+    Namespace,
+    Offset,
+    Search,
+    Sort,
+    StreamName,
+    Url,
+    Yes,
+    duration,
+)
 from queenspark.cli.output import out, print_facts, print_json, print_page, print_table, records_of, say
 from queenspark.cli.seek import timestamp
 from queenspark.formats.definition import FIELDS, to_wire
@@ -118,16 +129,21 @@ def define_stream(
         str | None, typer.Option(metavar="WHEN", help="When to emit windows: final or changes.")
     ] = None,
     tumbling: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Length of tumbling windows (default: 60).")
+        float | None,
+        typer.Option(parser=duration, metavar="SECONDS", help="Length of tumbling windows (default: 60)."),
     ] = None,
     sliding: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Length of sliding windows.")
+        float | None, typer.Option(parser=duration, metavar="SECONDS", help="Length of sliding windows.")
     ] = None,
     slide: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Interval between sliding windows.")
+        float | None,
+        typer.Option(parser=duration, metavar="SECONDS", help="Interval between sliding windows."),
     ] = None,
     session: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Session windows that end after this inactivity.")
+        float | None,
+        typer.Option(
+            parser=duration, metavar="SECONDS", help="Session windows that end after this inactivity."
+        ),
     ] = None,
     count: Annotated[int | None, typer.Option(metavar="N", help="Count windows of N records.")] = None,
     step: Annotated[
@@ -138,13 +154,21 @@ def define_stream(
     ] = None,
     grace: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="How long windows stay open for late records (default: 30)."),
+        typer.Option(
+            parser=duration,
+            metavar="SECONDS",
+            help="How long windows stay open for late records (default: 30).",
+        ),
     ] = None,
     lease: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Lease duration of a window (default: 60).")
+        float | None,
+        typer.Option(parser=duration, metavar="SECONDS", help="Lease duration of a window (default: 60)."),
     ] = None,
     window_retention: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Retention of sealed windows (default: no limit).")
+        float | None,
+        typer.Option(
+            parser=duration, metavar="SECONDS", help="Retention of sealed windows (default: no limit)."
+        ),
     ] = None,
     event_time: Annotated[
         str | None,
@@ -155,7 +179,9 @@ def define_stream(
     ] = None,
     idle: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="Inactivity after which a key's windows are sealed."),
+        typer.Option(
+            parser=duration, metavar="SECONDS", help="Inactivity after which a key's windows are sealed."
+        ),
     ] = None,
     emit_empty: Annotated[
         bool, typer.Option("--emit-empty", help="Emit windows without records too.")

@@ -69,9 +69,9 @@ class Transport:
         try:
             content = None if body is None else msgspec.json.encode(body)
             where = "/".join(quote(part, safe="") for part in (*base, *path))
+            parameters = {name: _text(value) for name, value in (query or {}).items() if value is not None}
         except (TypeError, ValueError) as error:
             raise InvalidValue(f"the request cannot be serialized: {error}") from error
-        parameters = {name: _text(value) for name, value in (query or {}).items() if value is not None}
         most = self.retries if retries is None else retries
         failures = 0
         maybe_done = False
@@ -159,4 +159,6 @@ def _no_response(url: str, error: httpx2.RequestError) -> str:
 
 
 def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    text.encode()  # raises if it cannot be sent
+    return text
