@@ -38,3 +38,22 @@ def test_a_rate_is_a_finite_number(command: Command, option: str, value: str) ->
     """Neither has a form in JSON: the limit would silently be none."""
     result = command("keys", "create", "k", option, value, "--url", "http://127.0.0.1:1")
     assert (result.code, f"'{option}'" in result.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--tumbling 60 --sliding 300 --slide 60", "--tumbling and --sliding"),
+        ("--count 5 --rows 3", "--count and --rows"),
+        ("--session 5 --tumbling 5", "--tumbling and --session"),
+        ("--tumbling 60 --slide 30", "--slide requires --sliding"),
+        ("--slide 30", "--slide requires --sliding"),
+        ("--session 30 --slide 30", "--slide requires --sliding"),
+        ("--step 3", "--step requires --count"),
+        ("--rows 3 --step 3", "--step requires --count"),
+    ],
+)
+def test_a_stream_has_windows_of_one_kind(command: Command, options: str, said: str) -> None:
+    result = command(*DEFINE, *options.split(), "--url", "http://127.0.0.1:1")
+    assert result.code == 2
+    assert said in " ".join(result.err.replace("│", " ").split())

@@ -6,6 +6,7 @@ import typer
 
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.confirm import confirm
+from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.explain import print_explanation
 from queenspark.cli.noun import noun
 from queenspark.cli.options import (
@@ -194,8 +195,11 @@ def define_stream(
     as_json: AsJson = False,
 ) -> None:
     """Define a stream, or redefine it; omitted options are reset to their defaults."""
-    kinds = {"sliding": sliding, "session": session, "count": count, "rows": rows}
-    kind = next((name for name, value in kinds.items() if value is not None), "tumbling")
+    kind = _kind(
+        {"tumbling": tumbling, "sliding": sliding, "session": session, "count": count, "rows": rows},
+        sliding={"slide": slide},
+        count={"step": step},
+    )
     given: dict[str, Any] = {
         "name": stream,
         "namespace": namespace,
@@ -228,6 +232,19 @@ def define_stream(
     if as_json:
         return print_json(answer)
     return say(f"Defined the stream {stream}, version {answer['version']}.")
+
+
+def _kind(sizes: dict[str, float | None], **more: dict[str, float | None]) -> str:
+    """Return the kind of the windows: the one whose size is given. `more` are further options of a kind."""
+    chosen = [kind for kind, size in sizes.items() if size is not None] or ["tumbling"]
+    if len(chosen) > 1:
+        both = " and ".join(f"--{kind}" for kind in chosen)
+        raise Failure(f"{both} cannot be combined: a stream has one kind of windows.", Exit.USAGE)
+    for kind, options in more.items():
+        for name, value in options.items():
+            if value is not None and kind != chosen[0]:
+                raise Failure(f"--{name} requires --{kind}.", Exit.USAGE)
+    return chosen[0]
 
 
 def _by_name(given: list[str]) -> dict[str, str]:
