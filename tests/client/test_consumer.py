@@ -74,7 +74,7 @@ def test_a_released_window_comes_again_at_once_and_has_not_failed(
     assert (again.id, again.retries) == (id_, 0)
     stream.expire_leases()
     polled(consumer).ack()
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLost, match=r"^1 of 1 acks were rejected, first "):
         again.release()
 
 
@@ -83,9 +83,11 @@ def test_a_lost_lease_cannot_be_acked_or_renewed(consumer: Consumer, stream: Str
     slow = polled(consumer)
     stream.expire_leases()
     other = polled(consumer)
-    for answer in (slow.ack, slow.nack, slow.renew):
+    for act in (slow.ack, slow.nack, slow.renew):
         with pytest.raises(LeaseLost):
-            answer()
+            act()
+    with pytest.raises(LeaseLost, match=f"^the ack of window {slow.id} was rejected"):
+        slow.ack()
     other.renew(90)
     other.ack()
 

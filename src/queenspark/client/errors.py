@@ -45,13 +45,13 @@ class Unreachable(QueenError):
 
 
 class Refused(QueenError):
-    """The broker rejected the request; the message is the broker's, and `answer` its whole response body."""
+    """The broker rejected the request; the message is the broker's, `response` its whole response."""
 
-    def __init__(self, message: str, status: int, code: str, answer: dict[str, Any]) -> None:
+    def __init__(self, message: str, status: int, code: str, response: dict[str, Any]) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
-        self.answer = answer
+        self.response = response
 
 
 class NotFound(Refused):
@@ -64,12 +64,12 @@ class SqlError(Refused):
     @property
     def line(self) -> int | None:
         """The line within the submitted statements."""
-        return _whole(self.answer.get("line"))
+        return _whole(self.response.get("line"))
 
     @property
     def column(self) -> int | None:
         """The column within that line."""
-        return _whole(self.answer.get("column"))
+        return _whole(self.response.get("column"))
 
 
 class TooLarge(Refused):
@@ -131,16 +131,16 @@ def may_have_happened(error: Exception) -> bool:
     return isinstance(error, Unavailable) or (isinstance(error, Unreachable) and error.maybe_done)
 
 
-def refusal(status: int, answer: dict[str, Any]) -> Refused:
+def refusal(status: int, response: dict[str, Any]) -> Refused:
     """Return the exception for an error response of the broker."""
-    message = str(answer.get("error") or f"the broker responded with status {status}")
-    code = str(answer.get("code") or "error")
+    message = str(response.get("error") or f"the broker responded with status {status}")
+    code = str(response.get("code") or "error")
     full = RateLimited if code == "rate_limited" else QueueFull
     kinds: dict[int, type[Refused]] = {
         401: NotAllowed, 403: NotAllowed, 404: NotFound, 413: TooLarge, 429: full,
     }  # fmt: skip
     kind = Unavailable if status >= 500 else kinds.get(status, Refused)
-    return (SqlError if code == "sql_error" else kind)(message, status, code, answer)
+    return (SqlError if code == "sql_error" else kind)(message, status, code, response)
 
 
 def _whole(value: object) -> int | None:

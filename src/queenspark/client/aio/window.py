@@ -233,5 +233,5 @@ class AsyncWindow:
             if not isinstance(error, Refused) or error.status != 400:
                 raise
             self.answered = True
-            raise LeaseLost(f"the answer to window {self.id} was refused: {error}") from None
+            raise LeaseLost(f"the ack of window {self.id} was rejected: {error}") from None
         self.answered = True
