@@ -65,6 +65,18 @@ def test_text_that_is_not_utf_8_is_refused_with_its_line(queenspark: Command, qu
     assert (result.code, "Line 2 is not UTF-8" in result.err) == (2, True)
 
 
+@pytest.mark.parametrize("options", [[], ["--text"]])
+@pytest.mark.parametrize("payload", ["\udcff", '"\udcff"'])
+def test_an_argument_that_is_not_utf_8_is_refused(
+    queenspark: Command, queue: str, payload: str, options: list[str]
+) -> None:
+    """The shell passes any bytes."""
+    result = queenspark("push", queue, payload, *options)
+    assert result.code == 2
+    assert result.err.startswith("The payload is not ")
+    assert "Nothing was pushed." in result.err
+
+
 def test_a_transaction_id_is_for_a_single_message(queenspark: Command, queue: str) -> None:
     assert queenspark("push", queue, "--transaction-id", "t", stdin=b"1\n2\n").code == 2
 

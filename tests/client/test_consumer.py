@@ -74,7 +74,7 @@ def test_a_released_window_comes_again_at_once_and_has_not_failed(
     assert (again.id, again.retries) == (id_, 0)
     stream.expire_leases()
     polled(consumer).ack()
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLost, match=r"^1 of 1 acks were rejected, first "):
         again.release()
 
 
@@ -83,9 +83,11 @@ def test_a_lost_lease_cannot_be_acked_or_renewed(consumer: Consumer, stream: Str
     slow = polled(consumer)
     stream.expire_leases()
     other = polled(consumer)
-    for answer in (slow.ack, slow.nack, slow.renew):
+    for act in (slow.ack, slow.nack, slow.renew):
         with pytest.raises(LeaseLost):
-            answer()
+            act()
+    with pytest.raises(LeaseLost, match=f"^the ack of window {slow.id} was rejected"):
+        slow.ack()
     other.renew(90)
     other.ack()
 
@@ -281,6 +283,19 @@ def test_a_consumer_that_waits_without_a_pipeline_says_so(
         f"{stream.name}: waiting for windows, but no pipeline is leading: start one with"
         " `queenspark pipeline`"
     )
+
+
+def test_a_poll_without_a_pipeline_says_so_too(
+    consumer: Consumer, stream: StreamApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once for a loop of polls, and not while windows arrive."""
+    sealed(stream, 1)
+    polled(consumer).ack()
+    assert caplog.records == []
+    for _ in range(3):
+        assert consumer.poll(wait=0) is None
+    (said,) = [record.getMessage() for record in caplog.records if record.name == "queenspark.client"]
+    assert said.startswith(f"{stream.name}: waiting for windows, but no pipeline is leading")
 
 
 @pytest.mark.parametrize("far_too_long", [90_000, "90000s", "25h"])

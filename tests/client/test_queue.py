@@ -259,8 +259,9 @@ def test_a_deleted_queue_is_gone(queen: Queen, queue: str) -> None:
     assert queen.queue(queue).describe()["messages"]["total"] == 1
     assert queen.queue(queue).delete()
     assert not queen.queue(queue).delete()
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFound) as refused:
         queen.queue(queue).describe()
+    assert refused.value.response["code"] == refused.value.code
 
 
 def test_admin_shows_the_whole_system(queen: Queen, queue: str) -> None:

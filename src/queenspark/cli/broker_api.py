@@ -64,7 +64,7 @@ class BrokerApi:
         """Whether the broker is healthy, and its report."""
         answer = self._call("GET", "health", base=(), but=Unavailable)
         if isinstance(answer, Unavailable):
-            return False, answer.answer
+            return False, answer.response
         return True, answer if isinstance(answer, dict) else {}
 
     def __enter__(self) -> Self:

@@ -10,7 +10,7 @@ from queenspark.cli.confirm import confirm
 from queenspark.cli.direct_keys import create_directly, list_directly, revoke_directly
 from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.noun import noun
-from queenspark.cli.options import AsJson, Limit, Offset, Search, Sort, Url, Yes
+from queenspark.cli.options import AsJson, Limit, Offset, Search, Sort, Url, Yes, rate
 from queenspark.cli.output import print_facts, print_json, print_page, say
 from queenspark.client.duration import seconds
 from queenspark.client.errors import InvalidValue
@@ -21,7 +21,9 @@ Direct = Annotated[
     bool,
     typer.Option("--direct", help="Connect to QUEENSPARK_DATABASE_URL without a broker; for the first key."),
 ]
-Rate = Annotated[float | None, typer.Option(metavar="N", help="Rate limit per second and broker.")]
+Rate = Annotated[
+    float | None, typer.Option(parser=rate, metavar="N", help="Rate limit per second and broker.")
+]
 
 COLUMNS = [
     ("id", "id"),

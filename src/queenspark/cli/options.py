@@ -1,8 +1,35 @@
 """Options that many commands share."""
 
+import math
 from typing import Annotated
 
 import typer
+
+_LONGEST = 2_000_000_000
+
+
+def duration(given: str) -> float:
+    """Parse a duration in seconds."""
+    value = _number(given)
+    if not 0 <= value <= _LONGEST:
+        raise typer.BadParameter(f"{given!r} is not a number of seconds from 0 to {_LONGEST:,}")
+    return value
+
+
+def rate(given: str) -> float:
+    """Parse a rate per second; JSON has no NaN and no infinity, so they would mean no limit."""
+    value = _number(given)
+    if not math.isfinite(value):
+        raise typer.BadParameter(f"{given!r} is not a number")
+    return value
+
+
+def _number(given: str) -> float:
+    try:
+        return float(given)
+    except ValueError:
+        return math.nan
+
 
 Url = Annotated[
     str | None,

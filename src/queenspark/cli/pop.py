@@ -7,7 +7,7 @@ import typer
 
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.exits import Exit, Failure
-from queenspark.cli.options import AsJson, Group, Partition, QueueName, Url
+from queenspark.cli.options import AsJson, Group, Partition, QueueName, Url, duration
 from queenspark.cli.output import print_json_line, print_table, say
 
 COLUMNS = [
@@ -26,7 +26,7 @@ def pop(
     partition: Partition = None,
     batch: Annotated[int, typer.Option(min=1, help="Maximum number of messages.")] = 1,
     wait: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for a message.")
+        float, typer.Option(parser=duration, metavar="SECONDS", help="How long to wait for a message.")
     ] = 0,
     ack: Annotated[
         bool, typer.Option("--ack/--no-ack", help="Acknowledge the messages, or leave them leased.")

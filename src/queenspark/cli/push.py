@@ -51,7 +51,8 @@ def push(
     if payload is not None and payload != "-":
         if transaction_id is not None:
             common["transactionId"] = transaction_id
-        items = ({**common, "payload": _payload(one.encode(), "The payload", text=text)} for one in [payload])
+        raw = payload.encode(errors="surrogateescape")  # arguments may be any bytes
+        items = ({**common, "payload": _payload(one, "The payload", text=text)} for one in [raw])
     elif payload is None and sys.stdin.isatty():
         raise Failure("No payload: pass one as an argument, or pipe lines into this command.", Exit.USAGE)
     elif transaction_id is not None:

@@ -6,9 +6,21 @@ import typer
 
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.confirm import confirm
+from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.explain import print_explanation
 from queenspark.cli.noun import noun
-from queenspark.cli.options import AsJson, Limit, Namespace, Offset, Search, Sort, StreamName, Url, Yes
+from queenspark.cli.options import (
+    AsJson,
+    Limit,
+    Namespace,
+    Offset,
+    Search,
+    Sort,
+    StreamName,
+    Url,
+    Yes,
+    duration,
+)
 from queenspark.cli.output import out, print_facts, print_json, print_page, print_table, records_of, say
 from queenspark.cli.seek import timestamp
 from queenspark.formats.definition import FIELDS, to_wire
@@ -118,16 +130,21 @@ def define_stream(
         str | None, typer.Option(metavar="WHEN", help="When to emit windows: final or changes.")
     ] = None,
     tumbling: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Length of tumbling windows (default: 60).")
+        float | None,
+        typer.Option(parser=duration, metavar="SECONDS", help="Length of tumbling windows (default: 60)."),
     ] = None,
     sliding: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Length of sliding windows.")
+        float | None, typer.Option(parser=duration, metavar="SECONDS", help="Length of sliding windows.")
     ] = None,
     slide: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Interval between sliding windows.")
+        float | None,
+        typer.Option(parser=duration, metavar="SECONDS", help="Interval between sliding windows."),
     ] = None,
     session: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Session windows that end after this inactivity.")
+        float | None,
+        typer.Option(
+            parser=duration, metavar="SECONDS", help="Session windows that end after this inactivity."
+        ),
     ] = None,
     count: Annotated[int | None, typer.Option(metavar="N", help="Count windows of N records.")] = None,
     step: Annotated[
@@ -138,13 +155,21 @@ def define_stream(
     ] = None,
     grace: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="How long windows stay open for late records (default: 30)."),
+        typer.Option(
+            parser=duration,
+            metavar="SECONDS",
+            help="How long windows stay open for late records (default: 30).",
+        ),
     ] = None,
     lease: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Lease duration of a window (default: 60).")
+        float | None,
+        typer.Option(parser=duration, metavar="SECONDS", help="Lease duration of a window (default: 60)."),
     ] = None,
     window_retention: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Retention of sealed windows (default: no limit).")
+        float | None,
+        typer.Option(
+            parser=duration, metavar="SECONDS", help="Retention of sealed windows (default: no limit)."
+        ),
     ] = None,
     event_time: Annotated[
         str | None,
@@ -155,7 +180,9 @@ def define_stream(
     ] = None,
     idle: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="Inactivity after which a key's windows are sealed."),
+        typer.Option(
+            parser=duration, metavar="SECONDS", help="Inactivity after which a key's windows are sealed."
+        ),
     ] = None,
     emit_empty: Annotated[
         bool, typer.Option("--emit-empty", help="Emit windows without records too.")
@@ -168,8 +195,11 @@ def define_stream(
     as_json: AsJson = False,
 ) -> None:
     """Define a stream, or redefine it; omitted options are reset to their defaults."""
-    kinds = {"sliding": sliding, "session": session, "count": count, "rows": rows}
-    kind = next((name for name, value in kinds.items() if value is not None), "tumbling")
+    kind = _kind(
+        {"tumbling": tumbling, "sliding": sliding, "session": session, "count": count, "rows": rows},
+        sliding={"slide": slide},
+        count={"step": step},
+    )
     given: dict[str, Any] = {
         "name": stream,
         "namespace": namespace,
@@ -202,6 +232,19 @@ def define_stream(
     if as_json:
         return print_json(answer)
     return say(f"Defined the stream {stream}, version {answer['version']}.")
+
+
+def _kind(sizes: dict[str, float | None], **more: dict[str, float | None]) -> str:
+    """Return the kind of the windows: the one whose size is given. `more` are further options of a kind."""
+    chosen = [kind for kind, size in sizes.items() if size is not None] or ["tumbling"]
+    if len(chosen) > 1:
+        both = " and ".join(f"--{kind}" for kind in chosen)
+        raise Failure(f"{both} cannot be combined: a stream has one kind of windows.", Exit.USAGE)
+    for kind, options in more.items():
+        for name, value in options.items():
+            if value is not None and kind != chosen[0]:
+                raise Failure(f"--{name} requires --{kind}.", Exit.USAGE)
+    return chosen[0]
 
 
 def _by_name(given: list[str]) -> dict[str, str]:

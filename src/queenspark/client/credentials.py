@@ -8,12 +8,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from .errors import InvalidValue
+from .errors import InvalidValue, QueenError
 
 Token = str | Callable[[], str]
 """A token, or a function that returns one; it is called before every request, so tokens can be rotated."""
 
 File = str | Path
+
+
+class TokenFailed(QueenError):
+    """The token function raised; the client turns this into Unreachable, after retries."""
 
 
 class Credentials(NamedTuple):
@@ -30,7 +34,7 @@ class Credentials(NamedTuple):
         """The authorization headers."""
         if self.secret is None:
             return {}
-        secret = self.secret if isinstance(self.secret, str) else self.secret()
+        secret = self.secret if isinstance(self.secret, str) else _called(self.secret)
         if not secret.isascii() or not secret.isprintable():
             raise InvalidValue("the API key or token has characters that cannot be sent: copy it again")
         return {"Authorization": f"Bearer {secret}"}
@@ -47,6 +51,19 @@ class Credentials(NamedTuple):
             files = ", ".join(str(file) for file in (self.ca, *(self.certificate or ())) if file is not None)
             raise InvalidValue(f"cannot read certificates from {files}: {error}") from None
         return context
+
+
+def _called(token: Callable[[], str]) -> str:
+    try:
+        secret: object = token()
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise TokenFailed(
+            f"the token function failed ({reason}): it is called before each request"
+        ) from error
+    if not isinstance(secret, str):
+        raise InvalidValue(f"the token function returned {secret!r}: return a string")
+    return secret
 
 
 def credentials(

@@ -3,7 +3,7 @@
 ```
 QueenError
 ├── InvalidValue          an argument is invalid (also a ValueError); nothing was sent
-├── Unreachable           no broker sent a complete response
+├── Unreachable           no broker sent a complete response, or the token function failed
 ├── Refused               the broker rejected the request
 │   ├── NotFound          the queue, stream, group or message does not exist
 │   ├── SqlError          a statement is invalid or its query failed: line, column
@@ -34,7 +34,10 @@ class InvalidValue(QueenError, ValueError):
 
 
 class Unreachable(QueenError):
-    """No broker sent a complete response. `maybe_done`: the request may have been carried out."""
+    """No broker sent a complete response, or the token function failed.
+
+    `maybe_done`: the request may have been carried out.
+    """
 
     def __init__(self, message: str, *, maybe_done: bool) -> None:
         super().__init__(message)
@@ -42,13 +45,13 @@ class Unreachable(QueenError):
 
 
 class Refused(QueenError):
-    """The broker rejected the request; the message is the broker's, and `answer` its whole response body."""
+    """The broker rejected the request; the message is the broker's, `response` its whole response."""
 
-    def __init__(self, message: str, status: int, code: str, answer: dict[str, Any]) -> None:
+    def __init__(self, message: str, status: int, code: str, response: dict[str, Any]) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
-        self.answer = answer
+        self.response = response
 
 
 class NotFound(Refused):
@@ -61,12 +64,12 @@ class SqlError(Refused):
     @property
     def line(self) -> int | None:
         """The line within the submitted statements."""
-        return _whole(self.answer.get("line"))
+        return _whole(self.response.get("line"))
 
     @property
     def column(self) -> int | None:
         """The column within that line."""
-        return _whole(self.answer.get("column"))
+        return _whole(self.response.get("column"))
 
 
 class TooLarge(Refused):
@@ -121,21 +124,23 @@ class NotSent(QueenError):
 PASSING = (Unreachable, Unavailable, QueueFull, RateLimited)
 
 
-def may_have_happened(error: QueenError) -> bool:
+def may_have_happened(error: Exception) -> bool:
     """Return whether the broker may have carried out the request despite the error."""
+    if not isinstance(error, QueenError):  # unexpected: raised anywhere
+        return True
     return isinstance(error, Unavailable) or (isinstance(error, Unreachable) and error.maybe_done)
 
 
-def refusal(status: int, answer: dict[str, Any]) -> Refused:
+def refusal(status: int, response: dict[str, Any]) -> Refused:
     """Return the exception for an error response of the broker."""
-    message = str(answer.get("error") or f"the broker responded with status {status}")
-    code = str(answer.get("code") or "error")
+    message = str(response.get("error") or f"the broker responded with status {status}")
+    code = str(response.get("code") or "error")
     full = RateLimited if code == "rate_limited" else QueueFull
     kinds: dict[int, type[Refused]] = {
         401: NotAllowed, 403: NotAllowed, 404: NotFound, 413: TooLarge, 429: full,
     }  # fmt: skip
     kind = Unavailable if status >= 500 else kinds.get(status, Refused)
-    return (SqlError if code == "sql_error" else kind)(message, status, code, answer)
+    return (SqlError if code == "sql_error" else kind)(message, status, code, response)
 
 
 def _whole(value: object) -> int | None:

@@ -10,7 +10,7 @@ import typer
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.confirm import confirm
 from queenspark.cli.exits import Exit, Failure
-from queenspark.cli.options import AsJson, Url, Yes
+from queenspark.cli.options import AsJson, Url, Yes, duration
 from queenspark.cli.output import err, out, print_json_line, say
 from queenspark.cli.sql.changes import Change, changes_of, print_changes, statements_there
 from queenspark.cli.sql.problem import shown_problem
@@ -37,7 +37,7 @@ def sql(
         typer.Option("--file", "-f", metavar="FILE", help="Run the statements of a file; - is stdin."),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0, help="Stop a SELECT after this time.")
+        float | None, typer.Option(parser=duration, metavar="SECONDS", help="Stop a SELECT after this time.")
     ] = None,
     dry_run: DryRun = False,
     url: Url = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,6 +16,7 @@ from .tasks import Condition, sleep
 
 Status = Literal["completed", "failed", "retry", "dlq"]
 _MOST = 10_000  # per request
+_log = logging.getLogger("queenspark.client")
 
 
 class AsyncAckable(Protocol):
@@ -76,7 +78,7 @@ class _Group(NamedTuple):
     """Acks sent in one request, with a callback for the outcome."""
 
     acks: Sequence[AsyncAck]
-    settled: Callable[[QueenError | None], Awaitable[None]]
+    settled: Callable[[Exception | None], Awaitable[None]]
     until: float
 
     def end(self, error: QueenError) -> float:
@@ -98,12 +100,12 @@ class AsyncAcks:
         self._over = False
 
     async def give(
-        self, acks: Sequence[AsyncAck], settled: Callable[[QueenError | None], Awaitable[None]]
+        self, acks: Sequence[AsyncAck], settled: Callable[[Exception | None], Awaitable[None]]
     ) -> None:
         """Queue acks to be sent soon, all in one request."""
         lease = acks[0].to.lease
 
-        async def noted(error: QueenError | None) -> None:
+        async def noted(error: Exception | None) -> None:
             async with self._news:
                 self._open[lease] -= 1
                 if not self._open[lease]:
@@ -158,7 +160,9 @@ async def _settle(groups: list[_Group]) -> None:
             groups = [group for group in groups if now + pause < group.end(error)]
             if groups:
                 await sleep(pause)
-        except QueenError as error:
+        except Exception as error:  # noqa: BLE001 - an unsent ack must not block those after it
+            if not isinstance(error, QueenError):
+                _log.exception("unexpected error while sending acks")
             if len(groups) == 1:
                 await groups[0].settled(error)
             else:  # one bad group must not fail the others
@@ -184,7 +188,7 @@ async def _send(acks: Sequence[AsyncAck]) -> list[str | None]:
         transport = part[0].to.lease.transport
         try:
             taken = await transport.call("POST", "ack", "batch", body=body, kind=list[Acked])
-        except QueenError as error:
+        except Exception as error:
             for each in part:
                 each.to.in_doubt = each.to.in_doubt or may_have_happened(error)
             raise
@@ -196,7 +200,7 @@ async def _send(acks: Sequence[AsyncAck]) -> list[str | None]:
 
 
 def _refused(lost: list[str], count: int) -> LeaseLost:
-    return LeaseLost(f"{len(lost)} of {count} acks were rejected; first: {lost[0]}")
+    return LeaseLost(f"{len(lost)} of {count} acks were rejected, first {lost[0]}")
 
 
 def _end(lease: AsyncLease, until: float, error: QueenError) -> float:

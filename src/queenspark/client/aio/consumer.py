@@ -25,6 +25,7 @@ from .window import AsyncWindow
 
 _MOST_AHEAD = 100  # windows per poll
 _CHECK_SECONDS = 30.0  # between checks for a leading pipeline while no window arrives
+_CHECK_TIMEOUT = 2.0  # of such a check, which delays the result of a poll
 _log = logging.getLogger("queenspark.client")
 
 
@@ -149,7 +150,10 @@ class AsyncConsumer:
         polled: Polled | None = await self._session.call(
             "POST", "stream", "poll", body=body, patience=wait, kind=Polled
         )
-        return None if polled is None else AsyncWindow(self._session.transport, polled.window)
+        if polled is None:
+            await self._check_pipeline()
+            return None
+        return AsyncWindow(self._session.transport, polled.window)
 
     async def _take(self, wish: Wish, *, messages: bool) -> list[list[AsyncWindow]]:
         """Lease several windows of different keys; each is a run of its own."""
@@ -168,7 +172,9 @@ class AsyncConsumer:
             return
         self._next_check = monotonic() + _CHECK_SECONDS
         with suppress(QueenError):  # a consumer may lack the right to read the status
-            stats = await self._session.call("GET", "resources", "streams", "stats", retries=0)
+            stats = await self._session.call(
+                "GET", "resources", "streams", "stats", within=_CHECK_TIMEOUT, retries=0
+            )
             if not stats["pipeline"]["active"]:
                 _log.warning(
                     "%s: waiting for windows, but no pipeline is leading: start one with"

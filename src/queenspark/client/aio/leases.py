@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from .tasks import Condition, Task
 from .transport import AsyncTransport
 
 _SHARE = 3  # renewed after a third of the lease time
+_log = logging.getLogger("queenspark.client")
 
 
 class AsyncLease:
@@ -58,7 +60,7 @@ class AsyncKeeper:
     A lost lease is not reported: the lease of a delivery that was just acked looks the same.
     """
 
-    def __init__(self, tell: Callable[[AsyncLease, QueenError | None], object]) -> None:
+    def __init__(self, tell: Callable[[AsyncLease, Exception | None], object]) -> None:
         self._tell = tell
         self._news = Condition()
         #: Number of deliveries held under each lease, and its next renewal time.
@@ -109,12 +111,15 @@ class AsyncKeeper:
                     return
 
     async def _renew(self, lease: AsyncLease) -> None:
-        error: QueenError | None = None
+        error: Exception | None = None
         try:
             await lease.keep()
         except LeaseLost:
             return
         except QueenError as failure:
+            error = failure
+        except Exception as failure:  # noqa: BLE001 - it must not end the renewals
+            _log.exception("unexpected error while renewing lease %s: trying again", lease.id)
             error = failure
         async with self._news:
             if lease not in self._held or self._over:

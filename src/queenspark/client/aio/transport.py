@@ -10,7 +10,7 @@ import httpx2
 import msgspec
 
 from ..brokers import Brokers, delay
-from ..credentials import Credentials
+from ..credentials import Credentials, TokenFailed
 from ..errors import InvalidValue, QueenError, Unreachable, refusal
 from .lines import AsyncLines
 from .tasks import sleep
@@ -70,9 +70,9 @@ class AsyncTransport:
         try:
             content = None if body is None else msgspec.json.encode(body)
             where = "/".join(quote(part, safe="") for part in (*base, *path))
+            parameters = {name: _text(value) for name, value in (query or {}).items() if value is not None}
         except (TypeError, ValueError) as error:
             raise InvalidValue(f"the request cannot be serialized: {error}") from error
-        parameters = {name: _text(value) for name, value in (query or {}).items() if value is not None}
         most = self.retries if retries is None else retries
         failures = 0
         maybe_done = False
@@ -96,11 +96,16 @@ class AsyncTransport:
                 return _read(response, url, kind)
             except httpx2.InvalidURL as error:
                 raise InvalidValue(f"url is {url!r}: {error}") from None
+            except TokenFailed as error:
+                failure: QueenError = Unreachable(str(error), maybe_done=maybe_done)
+                failure.__cause__ = error.__cause__
+                again = True
+                pause = delay(failures + 1)
             except httpx2.RequestError as error:
                 self._brokers.leave(url)
                 sent = not isinstance(error, _NEVER_SENT)
                 maybe_done = maybe_done or sent
-                failure: QueenError = Unreachable(_no_response(url, error), maybe_done=maybe_done)
+                failure = Unreachable(_no_response(url, error), maybe_done=maybe_done)
                 again = repeatable or not sent
                 pause = 0.0
             except _Passing as passing:
@@ -112,7 +117,7 @@ class AsyncTransport:
                 pause = passing.pause
             failures += 1
             if not again or failures > most:
-                raise failure from None
+                raise failure from failure.__cause__
             if pause or failures % len(self._brokers) == 0:
                 await sleep(max(pause, delay(failures)))
 
@@ -155,4 +160,6 @@ def _no_response(url: str, error: httpx2.RequestError) -> str:
 
 
 def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    text.encode()  # raises if it cannot be sent
+    return text

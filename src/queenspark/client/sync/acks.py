@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from .tasks import Condition, sleep
 
 Status = Literal["completed", "failed", "retry", "dlq"]
 _MOST = 10_000  # per request
+_log = logging.getLogger("queenspark.client")
 
 
 class Ackable(Protocol):
@@ -77,7 +79,7 @@ class _Group(NamedTuple):
     """Acks sent in one request, with a callback for the outcome."""
 
     acks: Sequence[Ack]
-    settled: Callable[[QueenError | None], None]
+    settled: Callable[[Exception | None], None]
     until: float
 
     def end(self, error: QueenError) -> float:
@@ -98,11 +100,11 @@ class Acks:
         self._open: Counter[Lease] = Counter()
         self._over = False
 
-    def give(self, acks: Sequence[Ack], settled: Callable[[QueenError | None], None]) -> None:
+    def give(self, acks: Sequence[Ack], settled: Callable[[Exception | None], None]) -> None:
         """Queue acks to be sent soon, all in one request."""
         lease = acks[0].to.lease
 
-        def noted(error: QueenError | None) -> None:
+        def noted(error: Exception | None) -> None:
             with self._news:
                 self._open[lease] -= 1
                 if not self._open[lease]:
@@ -157,7 +159,9 @@ def _settle(groups: list[_Group]) -> None:
             groups = [group for group in groups if now + pause < group.end(error)]
             if groups:
                 sleep(pause)
-        except QueenError as error:
+        except Exception as error:  # noqa: BLE001 - an unsent ack must not block those after it
+            if not isinstance(error, QueenError):
+                _log.exception("unexpected error while sending acks")
             if len(groups) == 1:
                 groups[0].settled(error)
             else:  # one bad group must not fail the others
@@ -183,7 +187,7 @@ def _send(acks: Sequence[Ack]) -> list[str | None]:
         transport = part[0].to.lease.transport
         try:
             taken = transport.call("POST", "ack", "batch", body=body, kind=list[Acked])
-        except QueenError as error:
+        except Exception as error:
             for each in part:
                 each.to.in_doubt = each.to.in_doubt or may_have_happened(error)
             raise
@@ -195,7 +199,7 @@ def _send(acks: Sequence[Ack]) -> list[str | None]:
 
 
 def _refused(lost: list[str], count: int) -> LeaseLost:
-    return LeaseLost(f"{len(lost)} of {count} acks were rejected; first: {lost[0]}")
+    return LeaseLost(f"{len(lost)} of {count} acks were rejected, first {lost[0]}")
 
 
 def _end(lease: Lease, until: float, error: QueenError) -> float:

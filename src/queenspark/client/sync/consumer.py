@@ -26,6 +26,7 @@ from .window import Window
 
 _MOST_AHEAD = 100  # windows per poll
 _CHECK_SECONDS = 30.0  # between checks for a leading pipeline while no window arrives
+_CHECK_TIMEOUT = 2.0  # of such a check, which delays the result of a poll
 _log = logging.getLogger("queenspark.client")
 
 
@@ -148,7 +149,10 @@ class Consumer:
         polled: Polled | None = self._session.call(
             "POST", "stream", "poll", body=body, patience=wait, kind=Polled
         )
-        return None if polled is None else Window(self._session.transport, polled.window)
+        if polled is None:
+            self._check_pipeline()
+            return None
+        return Window(self._session.transport, polled.window)
 
     def _take(self, wish: Wish, *, messages: bool) -> list[list[Window]]:
         """Lease several windows of different keys; each is a run of its own."""
@@ -167,7 +171,9 @@ class Consumer:
             return
         self._next_check = monotonic() + _CHECK_SECONDS
         with suppress(QueenError):  # a consumer may lack the right to read the status
-            stats = self._session.call("GET", "resources", "streams", "stats", retries=0)
+            stats = self._session.call(
+                "GET", "resources", "streams", "stats", within=_CHECK_TIMEOUT, retries=0
+            )
             if not stats["pipeline"]["active"]:
                 _log.warning(
                     "%s: waiting for windows, but no pipeline is leading: start one with"

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import partial
 from threading import Lock
 from traceback import extract_tb
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -36,6 +37,8 @@ _AHEAD_SECONDS = 0.1
 _PATIENCE_SECONDS = 0.25
 #: Approximate upper bound of prefetched messages.
 _AHEAD_MESSAGES = 10_000
+#: Between log lines about brokers that cannot be reached.
+_LOG_SECONDS = 30.0
 #: Weight of the last call in the moving average of handler times; a longer call replaces the average.
 _WEIGHT = 0.2
 
@@ -114,7 +117,7 @@ class _Turn(Generic[D]):
         self.delivery = delivery
         self.began = time.monotonic()
         self.failure: Exception | None = None
-        self.error: QueenError | None = None
+        self.error: Exception | None = None
         self._lock = Lock()
         self._open = 1  # the handler itself, plus groups of acks
 
@@ -123,7 +126,7 @@ class _Turn(Generic[D]):
         with self._lock:
             self._open += 1
 
-    def settled(self, error: QueenError | None) -> bool:
+    def settled(self, error: Exception | None) -> bool:
         """Settle one; return whether it was the last."""
         with self._lock:
             self.error = self.error or error
@@ -166,6 +169,9 @@ class Crew(Generic[D]):
         self._listener = listener
         self._stop = Flag()
         self._failures = 0
+        self._next_log = 0.0
+        #: Errors that ended the background work.
+        self._broken: list[BaseException] = []
         self._acks = Acks()
         self._keeper = Keeper(self._renewed)
         #: Guards the shelf and everything below.
@@ -193,8 +199,9 @@ class Crew(Generic[D]):
     def run(self) -> None:
         """Run until the budget is used up, `stop` is called, or SIGINT or SIGTERM arrives."""
         with stopped_by_signals(self.stop):
-            beside = [Task(self._keeper.run), Task(self._give_back_unstarted)]
-            acks, fetcher = Task(self._acks.run), Task(self._fetch_all)
+            background = (self._acks.run, self._keeper.run, self._give_back_unstarted)
+            acks, *beside = [Task(partial(self._in_background, work)) for work in background]
+            fetcher = Task(self._fetch_all)
             several = range(self._concurrency if self._concurrency > 1 else 0)
             workers = [Task(self._work) for _ in several]
             try:
@@ -202,7 +209,8 @@ class Crew(Generic[D]):
                     self._work()
                 errors = [worker.join() for worker in (*workers, fetcher)]
                 self._acks.end()
-                errors.append(acks.join())
+                acks.join()
+                errors += self._broken
             except BaseException:
                 self.stop()
                 tasks = [*beside, acks, fetcher, *workers]
@@ -220,6 +228,16 @@ class Crew(Generic[D]):
             for error in errors:
                 if error is not None:
                     raise error
+
+    def _in_background(self, work: Callable[[], None]) -> None:
+        """Run this; if it fails, stop: without acks or renewals, windows would be handled again and again."""
+        try:
+            work()
+        except BaseException as error:
+            self._broken.append(error)
+            self.stop()
+            self._acks.end()  # or a handler could wait for acks that are never sent
+            raise
 
     # the fetcher
 
@@ -388,7 +406,7 @@ class Crew(Generic[D]):
                 turn.more()
                 self._acks.give(acks, settled)
 
-        def settled(error: QueenError | None) -> None:
+        def settled(error: Exception | None) -> None:
             if turn.settled(error):
                 self._finish(turn)
 
@@ -436,7 +454,7 @@ class Crew(Generic[D]):
 
     # events
 
-    def _renewed(self, lease: Lease, error: QueenError | None) -> None:
+    def _renewed(self, lease: Lease, error: Exception | None) -> None:
         for turn in list(self._turns):
             if turn.delivery.lease is lease:
                 self._tell_of(turn, "renewed" if error is None else "unreachable", error)
@@ -457,6 +475,9 @@ class Crew(Generic[D]):
             if kind in ("failed", "lost", "unanswered"):
                 _log.warning("%s: %s was %s: %s%s", self._name, id_, kind, error, _where(error))
                 _log.debug("traceback", exc_info=error)
+            elif kind == "unreachable" and time.monotonic() >= self._next_log:
+                self._next_log = time.monotonic() + _LOG_SECONDS
+                _log.warning("%s: %s (retrying)", self._name, error)
         else:
             event = Event(
                 kind=kind,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from .tasks import Condition, Task
 from .transport import Transport
 
 _SHARE = 3  # renewed after a third of the lease time
+_log = logging.getLogger("queenspark.client")
 
 
 class Lease:
@@ -59,7 +61,7 @@ class Keeper:
     A lost lease is not reported: the lease of a delivery that was just acked looks the same.
     """
 
-    def __init__(self, tell: Callable[[Lease, QueenError | None], object]) -> None:
+    def __init__(self, tell: Callable[[Lease, Exception | None], object]) -> None:
         self._tell = tell
         self._news = Condition()
         #: Number of deliveries held under each lease, and its next renewal time.
@@ -110,12 +112,15 @@ class Keeper:
                     return
 
     def _renew(self, lease: Lease) -> None:
-        error: QueenError | None = None
+        error: Exception | None = None
         try:
             lease.keep()
         except LeaseLost:
             return
         except QueenError as failure:
+            error = failure
+        except Exception as failure:  # noqa: BLE001 - it must not end the renewals
+            _log.exception("unexpected error while renewing lease %s: trying again", lease.id)
             error = failure
         with self._news:
             if lease not in self._held or self._over:

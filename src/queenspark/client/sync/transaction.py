@@ -76,13 +76,13 @@ class Transaction:
             raise TransactionRefused(
                 "a message in the transaction was already acked; nothing was sent", _HAPPENED
             )
-        answer = self._send({"operations": operations})
-        if not answer.success:
-            code, sent_before = answer.code or "", self._sent_before
+        response = self._send({"operations": operations})
+        if not response.success:
+            code, sent_before = response.code or "", self._sent_before
             if sent_before and (code == _STALE or (code == _HAPPENED and self._maybe_acked)):
-                raise InDoubt(f"the outcome of the transaction is unknown: {answer.error}")
+                raise InDoubt(f"the outcome of the transaction is unknown: {response.error}")
             if not (sent_before and code == _HAPPENED):
-                raise TransactionRefused(answer.error or "the transaction was rejected", code)
+                raise TransactionRefused(response.error or "the transaction was rejected", code)
         for each in self._acked:
             each.answered = True
 
@@ -90,10 +90,10 @@ class Transaction:
         failures = 0
         while True:
             try:
-                answer: Transacted = self._transport.call(
+                response: Transacted = self._transport.call(
                     "POST", "transaction", body=body, kind=Transacted, repeatable=False, retries=0
                 )
-                return answer
+                return response
             except PASSING as error:
                 if may_have_happened(error):
                     self._sent_before = True
