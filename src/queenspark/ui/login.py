@@ -54,7 +54,7 @@ async def _show(request: Request) -> Response:
     if is_closed is False and sessions.configuration.may_be_open:
         return RedirectResponse(after, 303)
     if is_closed is None:
-        return waiting_page(f"The broker at {sessions.configuration.url} does not respond. Retrying.")
+        return waiting_page(f"The broker at {sessions.everybody.url} does not respond. Retrying.")
     return page("Log in", REASONS.get(request.query_params.get("reason", ""), ""), after=after)
 
 

@@ -10,7 +10,8 @@ import sys
 from nicegui import app, ui
 
 from ..client import NotAllowed, Queen, QueenError
-from ..settings import Settings
+from ..loopback import is_loopback
+from ..settings import Settings, without_userinfo
 from ..tls import Certificate
 from . import login, session
 from .door import Door
@@ -19,9 +20,6 @@ from .frame import MARK
 
 class StartError(Exception):
     """The dashboard cannot start; the message explains why and what to do."""
-
-
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def run(settings: Settings) -> None:
@@ -37,7 +35,7 @@ def run(settings: Settings) -> None:
     # Each browser has the rights of its own user. The credential of this process must not be used.
     for name in ("QUEENSPARK_API_KEY", "QUEENSPARK_TOKEN"):
         os.environ.pop(name, None)
-    may_be_open = settings.insecure or host in _LOOPBACK or host.startswith("127.")
+    may_be_open = settings.insecure or is_loopback(host)
     if not may_be_open:
         _check_exposure(settings)
     certificate = _certificate(settings)
@@ -52,7 +50,8 @@ def run(settings: Settings) -> None:
         app.on_startup(certificate.keep_reading)
     app.on_shutdown(session.close)
     scheme = "http" if certificate is None else "https"
-    logging.getLogger("queenspark.ui").info("dashboard of %s on %s://%s:%d", settings.url, scheme, host, port)
+    broker = without_userinfo(settings.url)
+    logging.getLogger("queenspark.ui").info("dashboard of %s on %s://%s:%d", broker, scheme, host, port)
     ui.run(
         host=host,
         port=port,
@@ -84,9 +83,10 @@ def _check_exposure(settings: Settings) -> None:
         return  # no page is shown until the broker has responded
     if not is_closed:
         raise StartError(
-            f"the broker at {settings.url} has no access control, so listening on {settings.ui_host} would"
-            f" let anyone who reaches port {settings.ui_port} do anything: set QUEENSPARK_ACCESS_CONTROL=true"
-            " for the broker (docs/security.md has the steps), or pass --insecure"
+            f"the broker at {without_userinfo(settings.url)} has no access control, so listening on"
+            f" {settings.ui_host} would let anyone who reaches port {settings.ui_port} do anything: set"
+            " QUEENSPARK_ACCESS_CONTROL=true for the broker (docs/security.md has the steps), or pass"
+            " --insecure"
         )
 
 

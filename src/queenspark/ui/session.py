@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from nicegui import ui
 
 from ..client import AsyncQueen, NotAllowed, QueenError
+from ..settings import without_userinfo
 from .feed import Feeds
 
 _TIMEOUT_SECONDS = 10.0
@@ -28,7 +29,8 @@ class Session:
     """
 
     def __init__(self, url: str, ca: Path | None = None, credential: str | None = None) -> None:
-        self.url = url
+        #: The broker, for messages.
+        self.url = without_userinfo(url)
         # Without retries: a page that reports a broker that is down is better than one that waits for it.
         self.queen = AsyncQueen(url, timeout=_TIMEOUT_SECONDS, retries=0, token=credential, ca=ca)
         self.feeds = Feeds(self._failed)
