@@ -51,9 +51,9 @@ def connect(broker: Broker) -> socket.socket:
     "begun",
     [
         b"GET /health HT",
-        b"GET /health HTTP/1.1\r\nHost: x\r\nX-Slow: ",
-        b"POST /api/v1/push HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
-        b"POST /api/v1/push HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+        b"POST /api/v1/push HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
+        b"POST /api/v1/push HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
     ],
 )
 def test_a_request_that_does_not_end_is_ended(hasty: Broker, api: Api, begun: bytes) -> None:
@@ -121,9 +121,9 @@ SMUGGLED = {
 
 @pytest.mark.parametrize("trick", SMUGGLED)
 def test_a_request_with_two_meanings_is_400_and_the_last_one(hasty: Broker, api: Api, trick: str) -> None:
-    following = b"GET /metrics HTTP/1.1\r\nHost: smuggled\r\n\r\n"
+    following = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with connect(hasty) as connection:
-        connection.sendall(b"POST /api/v1/push HTTP/1.1\r\nHost: x\r\n" + SMUGGLED[trick] + following)
+        connection.sendall(b"POST /api/v1/push HTTP/1.1\r\nHost: localhost\r\n" + SMUGGLED[trick] + following)
         connection.shutdown(socket.SHUT_WR)
         answer = ends_with(connection)
     assert b"queenspark_" not in answer, "the second request was answered"
@@ -171,7 +171,7 @@ def test_a_body_that_is_too_large_is_413(module_broker: StartBroker) -> None:
 
 def test_requests_on_one_connection_are_served_in_order(hasty: Broker, api: Api) -> None:
     with RawConnection(hasty.port) as connection:
-        connection.send(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 50)
+        connection.send(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)
         statuses = ends_after(connection, 50)
     assert statuses == [b"200"] * 50
 

@@ -35,13 +35,21 @@ def run(settings: Settings) -> None:
     # Each browser has the rights of its own user. The credential of this process must not be used.
     for name in ("QUEENSPARK_API_KEY", "QUEENSPARK_TOKEN"):
         os.environ.pop(name, None)
-    may_be_open = settings.insecure or is_loopback(host)
+    is_local = is_loopback(host)
+    may_be_open = settings.insecure or is_local
     if not may_be_open:
         _check_exposure(settings)
     certificate = _certificate(settings)
     _check_port(host, port)
     session.configure(
-        session.Configuration(settings.url, settings.ca, 60 * settings.ui_session_minutes, may_be_open)
+        session.Configuration(
+            settings.url,
+            settings.ca,
+            60 * settings.ui_session_minutes,
+            may_be_open,
+            is_local,
+            settings.ui_url,
+        )
     )
     pages.register()
     login.register()

@@ -7,10 +7,12 @@ import secrets
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from nicegui import ui
 
 from ..client import AsyncQueen, NotAllowed, QueenError
+from ..loopback import is_loopback_url
 from ..settings import without_userinfo
 from .feed import Feeds
 
@@ -73,13 +75,29 @@ _ending: set[asyncio.Task[None]] = set()
 
 
 class Configuration(NamedTuple):
-    """The broker, and how long an unused session lasts."""
+    """The broker, how long an unused session lasts, and the names of the dashboard."""
 
     url: str = "http://127.0.0.1:6632"
     ca: Path | None = None
     idle_seconds: float = 3600.0
     #: Whether a broker without access control may be shown.
     may_be_open: bool = True
+    #: Whether the dashboard listens on loopback only.
+    is_local: bool = True
+    #: The URL of the dashboard, which may be that of a proxy.
+    ui_url: str = "http://127.0.0.1:6633"
+
+    def accepts_host(self, host: str) -> bool:
+        """Whether a request with this `Host` is meant for this dashboard.
+
+        On loopback any other name is DNS rebinding: a page of another site that pretends to be ours.
+        """
+        return (
+            not self.is_local
+            or not host
+            or is_loopback_url(f"//{host}")
+            or host.lower() == urlsplit(self.ui_url).netloc.lower()
+        )
 
 
 class Sessions:
