@@ -76,6 +76,7 @@ def run(settings: Settings) -> None:
         reconnect_timeout=15.0,
         message_history_length=50,
         server_header=False,
+        proxy_headers=False,  # a local client could claim another address for each of its failed logins
         ssl_context_factory=None if certificate is None else (lambda *_: certificate.context),
     )
 
