@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from tests.access.conftest import make_key
 from tests.broker_process import Broker
 from tests.conftest import StartBroker
 from tests.wire.api import Api, refused
@@ -103,6 +104,43 @@ def test_many_idle_connections_do_not_block_others(hasty: Broker, api: Api, full
         for _ in range(count):
             open_ones.enter_context(connect(hasty))
         assert api.get("/health").status_code == 200
+
+
+CHUNKED = b"POST /api/v1/push HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n%s\r\n"
+
+
+def test_trailers_without_an_end_are_refused(hasty: Broker, api: Api) -> None:
+    for size in (4_000, 5):  # of one header: in long lines, and in many short ones
+        with connect(hasty) as endless:
+            sent = 0
+            try:
+                endless.sendall(CHUNKED % b"" + b"0\r\n")
+                while sent < 20_000_000:
+                    endless.sendall(b"".join(b"x-%d: %s\r\n" % (n, b"x" * size) for n in range(100)))
+                    sent += 100 * size
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+            assert ends_with(endless)[:12] in (b"HTTP/1.1 431", b"")
+        assert sent < 20_000_000, "all of it was taken"
+
+
+def test_a_trailer_is_no_header(module_broker: StartBroker) -> None:
+    closed = module_broker(access_control="true")
+    _, key = make_key(closed.database_url, role="admin")
+    body = b"0\r\nX-API-Key: %s\r\n\r\n" % key.encode()
+    for head, expected in ((b"", 401), (b"X-API-Key: %s\r\n" % key.encode(), 400)):
+        with RawConnection(closed.port) as connection:
+            connection.send(CHUNKED % head + body)
+            assert connection.status() == expected
+
+
+def test_trailers_of_requests_on_one_connection_are_ignored(hasty: Broker, api: Api) -> None:
+    body = b'{"items":[]}'
+    chunks = b"%x\r\n%s\r\n0\r\nX-Sum: %s\r\n\r\n" % (len(body), body, b"y" * 40_000)
+    with RawConnection(hasty.port) as connection:
+        for _ in range(5):
+            connection.send(CHUNKED % b"" + chunks)
+            assert connection.answer()[0] in (200, 201)
 
 
 SMUGGLED = {
