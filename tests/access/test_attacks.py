@@ -2,10 +2,12 @@
 
 import gzip
 import json
+import resource
 import socket
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from tests.access.conftest import make_key
 from tests.broker_process import Broker
 from tests.conftest import StartBroker
 from tests.wire.api import Api, refused
+from tests.wire.deadline import eventually
 from tests.wire.raw_connection import RawConnection
 
 PUSH = "/api/v1/push"
@@ -22,6 +25,12 @@ PUSH = "/api/v1/push"
 def hasty(module_broker: StartBroker) -> Broker:
     """A broker that does not wait long for a request."""
     return module_broker(request_seconds=1)
+
+
+@pytest.fixture(scope="module")
+def patient(module_broker: StartBroker) -> Broker:
+    """A broker with the default timeouts."""
+    return module_broker()
 
 
 @pytest.fixture
@@ -98,12 +107,39 @@ def test_a_head_without_an_end_is_431(hasty: Broker, api: Api) -> None:
         assert ends_with(endless)[:12] in (b"HTTP/1.1 431", b"")
 
 
-def test_many_idle_connections_do_not_block_others(hasty: Broker, api: Api, full_size: bool) -> None:
-    with ExitStack() as open_ones:
-        count = 10_000 if full_size else 300
+def test_many_idle_connections_do_not_block_others(patient: Broker, full_size: bool) -> None:
+    count = 10_000 if full_size else 300
+    with room_for(count), Api(patient.url) as api, ExitStack() as open_ones:
+        before = open_sockets(patient.pid)
         for _ in range(count):
-            open_ones.enter_context(connect(hasty))
+            open_ones.enter_context(connect(patient))
+        eventually(lambda: open_sockets(patient.pid) >= before + count, within=60)
         assert api.get("/health").status_code == 200
+        assert api.push("q", 1)
+        assert open_sockets(patient.pid) >= before + count, "some were closed meanwhile"
+
+
+@contextmanager
+def room_for(count: int) -> Iterator[None]:
+    """Let this process open that many files; skip the test where the system does not allow it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = count + 500
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        pytest.skip(f"the system allows {hard} open files per process, the test needs {needed}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def open_sockets(pid: int) -> int:
+    """The number of sockets that a process has open."""
+    found = 0
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):  # closed meanwhile
+            found += str(link.readlink()).startswith("socket:")
+    return found
 
 
 CHUNKED = b"POST /api/v1/push HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n%s\r\n"
