@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from .loopback import is_loopback_url
+
 EncryptionKeys = tuple[tuple[str, bytes], ...]
 """Keys with their ids; the first encrypts, all decrypt."""
 
@@ -31,8 +33,8 @@ _BOOLEANS = {
     "no": False,
     "off": False,
 }
-_LOOPBACK_URLS = ("http://127.0.0.1", "http://localhost", "http://[::1]")
 _KEY_ID = re.compile(r"[A-Za-z0-9_-]{0,64}")
+_USERINFO = re.compile(r"(?<=://)[^/?#]*@")
 _ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/\s,A-Z]+")  # as sent by browsers
 
 
@@ -228,9 +230,10 @@ class Settings:
             )
         self._check_tokens()
         for name, example in (("url", "http://127.0.0.1:6632"), ("ui_url", "http://127.0.0.1:6633")):
-            if not getattr(self, name).startswith(("http://", "https://")):
+            url: str = getattr(self, name)
+            if not url.startswith(("http://", "https://")):
                 raise SettingsError(
-                    f"{variable(name)} is {getattr(self, name)!r}: must be a URL such as {example}"
+                    f"{variable(name)} is {without_userinfo(url)!r}: must be a URL such as {example}"
                 )
 
     def _check_tokens(self) -> None:
@@ -241,10 +244,12 @@ class Settings:
                 f"{variable('jwt_secret')} has {len(secret.encode())} bytes, which is too short: set at"
                 f" least {SECRET_BYTES}; generate one with: openssl rand -base64 32"
             )
-        if url is not None and not url.startswith(("https://", *_LOOPBACK_URLS)):
+        if url is not None and not (
+            url.startswith("https://") or (url.startswith("http://") and is_loopback_url(url))
+        ):
             raise SettingsError(
-                f"{variable('jwt_jwks_url')} is {url!r}: use https://, so that keys cannot be"
-                " replaced in transit"
+                f"{variable('jwt_jwks_url')} is {without_userinfo(url)!r}: use https://, so that keys cannot"
+                " be replaced in transit"
             )
         if not self.jwt_enabled:
             return
@@ -282,6 +287,11 @@ class Settings:
             if name not in values and text:
                 values[name] = _parse(name, text, hint)
         return cls(**values)
+
+
+def without_userinfo(url: str) -> str:
+    """Return a URL as it may be shown: without a user name and password. Other text is returned as it is."""
+    return _USERINFO.sub("…@", url)
 
 
 def variable(name: str) -> str:

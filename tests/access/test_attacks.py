@@ -2,16 +2,20 @@
 
 import gzip
 import json
+import resource
 import socket
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
+from tests.access.conftest import make_key
 from tests.broker_process import Broker
 from tests.conftest import StartBroker
 from tests.wire.api import Api, refused
+from tests.wire.deadline import eventually
 from tests.wire.raw_connection import RawConnection
 
 PUSH = "/api/v1/push"
@@ -21,6 +25,12 @@ PUSH = "/api/v1/push"
 def hasty(module_broker: StartBroker) -> Broker:
     """A broker that does not wait long for a request."""
     return module_broker(request_seconds=1)
+
+
+@pytest.fixture(scope="module")
+def patient(module_broker: StartBroker) -> Broker:
+    """A broker with the default timeouts."""
+    return module_broker()
 
 
 @pytest.fixture
@@ -51,9 +61,9 @@ def connect(broker: Broker) -> socket.socket:
     "begun",
     [
         b"GET /health HT",
-        b"GET /health HTTP/1.1\r\nHost: x\r\nX-Slow: ",
-        b"POST /api/v1/push HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
-        b"POST /api/v1/push HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+        b"POST /api/v1/push HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
+        b"POST /api/v1/push HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
     ],
 )
 def test_a_request_that_does_not_end_is_ended(hasty: Broker, api: Api, begun: bytes) -> None:
@@ -97,12 +107,76 @@ def test_a_head_without_an_end_is_431(hasty: Broker, api: Api) -> None:
         assert ends_with(endless)[:12] in (b"HTTP/1.1 431", b"")
 
 
-def test_many_idle_connections_do_not_block_others(hasty: Broker, api: Api, full_size: bool) -> None:
-    with ExitStack() as open_ones:
-        count = 10_000 if full_size else 300
+def test_many_idle_connections_do_not_block_others(patient: Broker, full_size: bool) -> None:
+    count = 10_000 if full_size else 300
+    with room_for(count), Api(patient.url) as api, ExitStack() as open_ones:
+        before = open_sockets(patient.pid)
         for _ in range(count):
-            open_ones.enter_context(connect(hasty))
+            open_ones.enter_context(connect(patient))
+        eventually(lambda: open_sockets(patient.pid) >= before + count, within=60)
         assert api.get("/health").status_code == 200
+        assert api.push("q", 1)
+        assert open_sockets(patient.pid) >= before + count, "some were closed meanwhile"
+
+
+@contextmanager
+def room_for(count: int) -> Iterator[None]:
+    """Let this process open that many files; skip the test where the system does not allow it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = count + 500
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        pytest.skip(f"the system allows {hard} open files per process, the test needs {needed}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def open_sockets(pid: int) -> int:
+    """The number of sockets that a process has open."""
+    found = 0
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):  # closed meanwhile
+            found += str(link.readlink()).startswith("socket:")
+    return found
+
+
+CHUNKED = b"POST /api/v1/push HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n%s\r\n"
+
+
+def test_trailers_without_an_end_are_refused(hasty: Broker, api: Api) -> None:
+    for size in (4_000, 5):  # of one header: in long lines, and in many short ones
+        with connect(hasty) as endless:
+            sent = 0
+            try:
+                endless.sendall(CHUNKED % b"" + b"0\r\n")
+                while sent < 20_000_000:
+                    endless.sendall(b"".join(b"x-%d: %s\r\n" % (n, b"x" * size) for n in range(100)))
+                    sent += 100 * size
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+            assert ends_with(endless)[:12] in (b"HTTP/1.1 431", b"")
+        assert sent < 20_000_000, "all of it was taken"
+
+
+def test_a_trailer_is_no_header(module_broker: StartBroker) -> None:
+    closed = module_broker(access_control="true")
+    _, key = make_key(closed.database_url, role="admin")
+    body = b"0\r\nX-API-Key: %s\r\n\r\n" % key.encode()
+    for head, expected in ((b"", 401), (b"X-API-Key: %s\r\n" % key.encode(), 400)):
+        with RawConnection(closed.port) as connection:
+            connection.send(CHUNKED % head + body)
+            assert connection.status() == expected
+
+
+def test_trailers_of_requests_on_one_connection_are_ignored(hasty: Broker, api: Api) -> None:
+    body = b'{"items":[]}'
+    chunks = b"%x\r\n%s\r\n0\r\nX-Sum: %s\r\n\r\n" % (len(body), body, b"y" * 40_000)
+    with RawConnection(hasty.port) as connection:
+        for _ in range(5):
+            connection.send(CHUNKED % b"" + chunks)
+            assert connection.answer()[0] in (200, 201)
 
 
 SMUGGLED = {
@@ -121,9 +195,9 @@ SMUGGLED = {
 
 @pytest.mark.parametrize("trick", SMUGGLED)
 def test_a_request_with_two_meanings_is_400_and_the_last_one(hasty: Broker, api: Api, trick: str) -> None:
-    following = b"GET /metrics HTTP/1.1\r\nHost: smuggled\r\n\r\n"
+    following = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with connect(hasty) as connection:
-        connection.sendall(b"POST /api/v1/push HTTP/1.1\r\nHost: x\r\n" + SMUGGLED[trick] + following)
+        connection.sendall(b"POST /api/v1/push HTTP/1.1\r\nHost: localhost\r\n" + SMUGGLED[trick] + following)
         connection.shutdown(socket.SHUT_WR)
         answer = ends_with(connection)
     assert b"queenspark_" not in answer, "the second request was answered"
@@ -171,7 +245,7 @@ def test_a_body_that_is_too_large_is_413(module_broker: StartBroker) -> None:
 
 def test_requests_on_one_connection_are_served_in_order(hasty: Broker, api: Api) -> None:
     with RawConnection(hasty.port) as connection:
-        connection.send(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 50)
+        connection.send(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)
         statuses = ends_after(connection, 50)
     assert statuses == [b"200"] * 50
 

@@ -1,6 +1,16 @@
-"""Failed logins slow down, without locking out known callers."""
+"""Failed logins slow down, without locking out known callers, and tell nothing about the database."""
+
+import asyncio
+import logging
+
+import httpx2
+import pytest
 
 from queenspark.broker.access.gate import FREE_FAILURES
+from queenspark.broker.app import application
+from queenspark.broker.broker import Broker
+from queenspark.settings import Settings
+from queenspark.store.errors import DatabaseUnavailable
 from tests.access.conftest import make_key
 from tests.conftest import StartBroker
 from tests.wire.api import Api, refused
@@ -19,3 +29,27 @@ def test_a_guesser_is_slowed_down_and_a_known_caller_is_not(broker: StartBroker)
         assert statuses == [401] * (FREE_FAILURES + 1) + [429]
         assert "try again in" in refused(api.http.get("/api/v1/me", headers={"X-API-Key": "qsk_a_b"}), 429)
         assert api.http.get("/api/v1/me", headers=known).status_code == 200
+
+
+def test_without_the_database_an_unknown_caller_does_not_learn_its_address(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def request() -> httpx2.Response:
+        url = "postgresql://nobody@127.0.0.1:1/nowhere"
+        broker = Broker(Settings(database_url=url, access_control=True))
+
+        async def find(ids: object) -> object:
+            raise DatabaseUnavailable('connection to "10.1.2.3", user "root" failed')
+
+        monkeypatch.setattr(broker.store.api_keys, "find", find)
+        transport = httpx2.ASGITransport(app=application(broker))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://broker") as client:
+            return await client.get("/api/v1/me", headers={"X-API-Key": "qsk_a_b"})
+
+    with caplog.at_level(logging.WARNING, "queenspark.broker"):
+        response = asyncio.run(request())
+    assert "10.1.2.3" not in response.text
+    assert "not available" in refused(response, 503)
+    assert response.headers["retry-after"] == "1"
+    assert response.json()["retryable"] is True
+    assert "10.1.2.3" in caplog.text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from queenspark.settings import Settings, SettingsError, variable
+from queenspark.settings import Settings, SettingsError, variable, without_userinfo
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 DOCS = Path(__file__).parents[2] / "docs" / "settings.md"
@@ -77,6 +77,10 @@ def test_an_override_of_no_setting_is_a_mistake_of_ours() -> None:
         ("QUEENSPARK_ENCRYPTION_KEY", f"a b:{KEY}", "give each key a unique id"),
         ("QUEENSPARK_ACCESS_CONTROL", "perhaps", "must be true or false"),
         ("QUEENSPARK_TLS_KEY", "key.pem", "must be set together"),
+        ("QUEENSPARK_JWT_JWKS_URL", "http://example.org/jwks.json", "use https://"),
+        ("QUEENSPARK_JWT_JWKS_URL", "http://localhost.evil.example/", "use https://"),
+        ("QUEENSPARK_JWT_JWKS_URL", "http://localhost@evil.example/", "use https://"),
+        ("QUEENSPARK_JWT_JWKS_URL", "http://[::1", "use https://"),
     ],
 )
 def test_an_unusable_value_is_refused_with_the_variable_and_the_fix(name: str, value: str, fix: str) -> None:
@@ -84,6 +88,34 @@ def test_an_unusable_value_is_refused_with_the_variable_and_the_fix(name: str, v
         Settings.from_env({name: value})
     assert name in str(refusal.value)
     assert fix in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://id.example/jwks", "http://127.0.0.1:80/jwks", "http://localhost/jwks", "http://[::1]:8080/"],
+)
+def test_token_keys_come_over_tls_or_from_this_machine(url: str) -> None:
+    assert Settings(jwt_jwks_url=url).jwt_jwks_url == url
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://me:hunter2@example.org:8443/x?y=@z", "https://…@example.org:8443/x?y=@z"),
+        ("https://me:hunter@2@example.org", "https://…@example.org"),
+        ("https://example.org/@me", "https://example.org/@me"),
+        ("local[*]", "local[*]"),
+    ],
+)
+def test_a_url_is_shown_without_its_user_and_password(url: str, shown: str) -> None:
+    assert without_userinfo(url) == shown
+
+
+def test_an_error_about_a_url_does_not_show_its_password() -> None:
+    for name in ("url", "jwt_jwks_url"):
+        with pytest.raises(SettingsError) as refusal:
+            Settings.from_env({variable(name): "ftp://me:hunter2@example.org"})
+        assert "hunter2" not in str(refusal.value)
 
 
 def test_secrets_are_not_shown() -> None:

@@ -74,7 +74,7 @@ def test_a_released_window_comes_again_at_once_and_has_not_failed(
     assert (again.id, again.retries) == (id_, 0)
     stream.expire_leases()
     polled(consumer).ack()
-    with pytest.raises(LeaseLost, match=r"^1 of 1 acks were rejected, first "):
+    with pytest.raises(LeaseLost, match=r"^1 of 1 acks were rejected; first: "):
         again.release()
 
 

@@ -253,6 +253,19 @@ def test_failed_log_ins_slow_down(closed: Closed) -> None:
     assert closed.log_in(closed.root, "127.0.0.10").status_code == 303
 
 
+def test_a_header_does_not_change_the_address_of_a_log_in(closed: Closed) -> None:
+    assert closed.log_in("qsk_wrong", **{"X-Forwarded-For": "203.0.113.9"}).status_code == 401
+    log = closed.dashboard.log_file.read_text()
+    assert "a login from 127.0.0.1 failed" in log
+    assert "203.0.113.9" not in log
+
+
+def test_behind_a_proxy_with_tls_the_cookie_is_for_https_only(closed: Closed) -> None:
+    secure = closed.log_in(closed.root, Origin="https://dash.example", Host="dash.example")
+    assert secure.headers["set-cookie"].startswith("__Host-")
+    assert "secure" in secure.headers["set-cookie"].lower().split("; ")
+
+
 def test_every_answer_has_strict_headers(closed: Closed) -> None:
     cookie = closed.log_in(closed.root).headers["set-cookie"].partition(";")[0]
     nonces = set()

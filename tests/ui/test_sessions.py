@@ -13,6 +13,8 @@ from tests.broker_process import free_port
 from tests.conftest import StartBroker
 from tests.ui.conftest import Dashboard
 
+SOCKET = "/_nicegui_ws/socket.io/?EIO=4&transport=polling"
+
 
 def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run in a thread of its own: Playwright has an event loop in this one."""
@@ -54,3 +56,25 @@ def test_a_broker_that_may_be_open_is_not_shown(dashboard: Dashboard, tmp_path: 
         assert "does not respond" in answer.text
     finally:
         exposed.stop()
+
+
+def test_an_open_dashboard_on_loopback_is_not_shown_under_a_foreign_name(dashboard: Dashboard) -> None:
+    port = dashboard.url.rpartition(":")[2]
+    for host in (f"rebound.example:{port}", "127.evil.example", f"localhost.evil.example:{port}"):
+        for path in ("/", "/queues", SOCKET):
+            headers = {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
+            answer = httpx2.get(dashboard.url + path, headers=headers, timeout=20)
+            assert answer.status_code == 403, (host, path)
+            assert "QUEENSPARK_UI_URL" in answer.text
+    for host in (f"localhost:{port}", f"127.0.0.1:{port}", "[::1]:80"):
+        answer = httpx2.get(f"{dashboard.url}/queues", headers={"Host": host}, timeout=20)
+        assert answer.status_code == 200, host
+
+
+def test_a_dashboard_has_the_name_of_its_url_and_on_the_network_any() -> None:
+    behind = Configuration(is_local=True, ui_url="https://dash.example:8443/x")
+    names = ("dash.example:8443", "DASH.example:8443", "localhost:6633", "")
+    assert all(behind.accepts_host(name) for name in names)
+    assert not behind.accepts_host("dash.example")
+    assert not behind.accepts_host("rebound.example:8443")
+    assert Configuration(is_local=False).accepts_host("rebound.example")

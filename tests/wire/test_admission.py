@@ -15,10 +15,10 @@ from queenspark.broker.http import (
     Call,
     Caller,
     Cors,
+    OpenGate,
     Response,
     Right,
     Route,
-    admit_everybody,
     json,
 )
 from queenspark.settings import Settings
@@ -84,7 +84,7 @@ def test_a_handler_sees_the_caller_and_the_headers() -> None:
 
 
 def test_everybody_is_anonymous_unless_the_seam_says_otherwise() -> None:
-    response = asyncio.run(send(whoami(admit_everybody), "GET", "/me"))
+    response = asyncio.run(send(whoami(OpenGate(Cors(), "127.0.0.1").admit), "GET", "/me"))
     assert response.json() == {"name": "anonymous", "role": None, "x": None}
 
 

@@ -80,15 +80,23 @@ def test_the_last_hour_sums_all_brokers(api: Api, broker: StartBroker, database:
         assert len(api.read("/api/v1/system")["brokers"]) == 2
 
 
-def test_secrets_are_not_among_the_settings(api: Api) -> None:
-    with api:
+def test_secrets_are_not_among_the_settings(broker: StartBroker) -> None:
+    started = broker(
+        encryption_key="A" * 43 + "=",
+        url="http://me:hunter2@127.0.0.1:6632",
+        jwt_jwks_url="https://me:hunter2@id.example/jwks.json",
+    )
+    with Api(started.url) as api:
         text = api.get("/api/v1/system").text
         settings = {each["name"]: each for each in api.read("/api/v1/system")["settings"]}
     assert settings["QUEENSPARK_ENCRYPTION_KEY"]["value"] == "set, not shown"
     assert settings["QUEENSPARK_DATABASE_URL"]["value"] == "set, not shown"
+    assert settings["QUEENSPARK_URL"]["value"] == "http://…@127.0.0.1:6632"
+    assert settings["QUEENSPARK_JWT_JWKS_URL"]["value"] == "https://…@id.example/jwks.json"
     assert settings["QUEENSPARK_POOL_SIZE"] == {
         "name": "QUEENSPARK_POOL_SIZE", "value": 16, "isDefault": True,
         "about": "maximum number of database connections per broker",
     }  # fmt: skip
     assert "AAAAAAAA" not in text
+    assert "hunter2" not in text
     assert "postgresql://" not in text

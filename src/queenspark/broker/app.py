@@ -27,7 +27,7 @@ from . import (
     timeline,
 )
 from .broker import Broker
-from .http import Admit, App, Cors, Route, admit_everybody
+from .http import Admit, App, Cors, OpenGate, Route
 
 NOT_SERVED = {
     "/streams/v1/": "the routes /streams/v1 of Queen's newer SDK are not served here: define a stream with"
@@ -49,12 +49,14 @@ def routes() -> list[Route]:
 def application(broker: Broker, admit: Admit | None = None) -> App:
     """Build the ASGI application of a broker; `admit`, by default its gate's, runs before every handler."""
     settings = broker.settings
+    cors = Cors(settings.cors_origins)
+    gate = broker.gate or OpenGate(cors, settings.host)
     return App(
         broker,
         routes(),
         max_body_bytes=settings.max_body_bytes,
         max_depth=settings.max_json_depth,
-        cors=Cors(settings.cors_origins),
-        admit=admit or (admit_everybody if broker.gate is None else broker.gate.admit),
+        cors=cors,
+        admit=admit or gate.admit,
         not_served=NOT_SERVED,
     )

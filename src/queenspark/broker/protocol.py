@@ -2,7 +2,7 @@
 
 Uvicorn writes head and body separately; for small responses the two system calls were a third of the broker's
 time. It also waits forever for a request that has begun: a client that sends a byte now and then, or an
-endless head, could hold connections and memory indefinitely.
+endless head or trailer, could hold connections and memory indefinitely.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ class Protocol(HttpToolsProtocol):
 
     _began: float | None = None  # start of the incomplete request, if any
     _moved: float = 0.0  # time of its last body bytes
-    _head_bytes = 0
+    _head_bytes = 0  # of an incomplete head, or of what follows the last body bytes: trailers
     _in_head = True
+    _progressed = False  # whether the bytes being parsed ended the head, or had body bytes
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start, with buffered writes."""
@@ -63,9 +64,10 @@ class Protocol(HttpToolsProtocol):
         self._began = self._moved = self.loop.time()
 
     def data_received(self, data: bytes) -> None:
-        """Parse incoming bytes, with a bound on the head."""
+        """Parse incoming bytes, with a bound on the head and the trailers."""
+        self._progressed = False
         super().data_received(data)
-        if self._in_head and self._began is not None:
+        if self._began is not None and not self._progressed:
             self._head_bytes += len(data)
             if self._head_bytes > MOST_HEAD_BYTES:
                 self._refuse(431)
@@ -76,14 +78,20 @@ class Protocol(HttpToolsProtocol):
         self._began = self._moved = self.loop.time()
         self._in_head, self._head_bytes = True, 0
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header; trailers, which follow the body, are ignored, and must not pass as headers."""
+        if self._in_head:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """Note the end of the head."""
-        self._in_head = False
+        self._in_head, self._head_bytes, self._progressed = False, 0, True
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """Note progress of the body."""
         self._moved = self.loop.time()
+        self._head_bytes, self._progressed = 0, True
         super().on_body(body)
 
     def on_message_complete(self) -> None:

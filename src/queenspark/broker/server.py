@@ -14,6 +14,7 @@ from types import FrameType
 import uvicorn
 import uvloop
 
+from ..loopback import is_loopback
 from ..settings import Settings, SettingsError
 from ..signals import on_stop
 from ..store.errors import DatabaseUnavailable, StoreError
@@ -30,17 +31,9 @@ class StartError(Exception):
     """The broker cannot start; the message is one sentence for people."""
 
 
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
-
 def check_exposure(settings: Settings) -> None:
     """Refuse to expose an open broker to the network."""
-    if (
-        settings.is_closed
-        or settings.insecure
-        or settings.host in _LOOPBACK
-        or settings.host.startswith("127.")
-    ):
+    if settings.is_closed or settings.insecure or is_loopback(settings.host):
         return
     raise StartError(
         f"listening on {settings.host} without access control would give everyone who can reach"

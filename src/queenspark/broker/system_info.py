@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from ..settings import variable
+from ..settings import variable, without_userinfo
 from ..store.samples import COUNTED, STEP_SECONDS
 from .broker import Broker
 from .errors import not_found
@@ -133,6 +133,8 @@ def _settings(broker: Broker) -> list[dict[str, Any]]:
         is_set = value is not None
         if not item.repr and is_set:
             value = "set, not shown"
+        if isinstance(value, str):
+            value = without_userinfo(value)
         shown.append({
             "name": variable(item.name),
             "value": list(value) if isinstance(value, tuple) else value,

@@ -37,6 +37,10 @@ _OPEN = (
     " anything. Set QUEENSPARK_ACCESS_CONTROL=true for the broker, or start the dashboard with"
     " --insecure.\n"
 )
+_FOREIGN = (
+    "The dashboard listens on loopback only, and this is not one of its names. Open it as localhost; behind a"
+    " proxy, set QUEENSPARK_UI_URL to its URL there.\n"
+)
 _AWAY = "The broker does not respond, so it is unknown whether it requires a login. Retrying."
 # A link from another site comes without the cookie (SameSite=Strict); a reload from this page sends it.
 _AGAIN = '<!doctype html><meta http-equiv="refresh" content="0"><title>Queenspark</title>'
@@ -95,7 +99,11 @@ async def _refusal(scope: Scope) -> Response | None:
     if is_closed is None:
         return waiting_page(_AWAY, 503)
     if not is_closed:
-        return None if sessions.configuration.may_be_open else PlainTextResponse(_OPEN, 503)
+        if not sessions.configuration.may_be_open:
+            return PlainTextResponse(_OPEN, 503)
+        # With a login the session's cookie decides: browsers do not send it to another name.
+        is_ours = sessions.configuration.accepts_host(headers.get("host", ""))
+        return None if is_ours else PlainTextResponse(_FOREIGN, 403)
     await sessions.sweep()
     cookies = cookies_of(headers)
     session = sessions.find(cookies)

@@ -54,7 +54,7 @@ async def _show(request: Request) -> Response:
     if is_closed is False and sessions.configuration.may_be_open:
         return RedirectResponse(after, 303)
     if is_closed is None:
-        return waiting_page(f"The broker at {sessions.configuration.url} does not respond. Retrying.")
+        return waiting_page(f"The broker at {sessions.everybody.url} does not respond. Retrying.")
     return page("Log in", REASONS.get(request.query_params.get("reason", ""), ""), after=after)
 
 
@@ -82,7 +82,8 @@ async def _log_in(request: Request) -> Response:
         return page("Log in", str(error), 502, after=after)
     _failures.clear(address)
     await sessions.log_out(cookies_of(headers))
-    is_secure = request.url.scheme == "https"
+    # Behind a proxy with TLS, only the browser knows.
+    is_secure = request.url.scheme == "https" or headers.get("origin", "").startswith("https://")
     entered = RedirectResponse(quote(after, safe="/?&=%:,+-._~"), 303)
     entered.set_cookie(COOKIES[is_secure], id_, path="/", secure=is_secure, httponly=True, samesite="strict")
     return entered

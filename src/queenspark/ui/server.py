@@ -10,7 +10,8 @@ import sys
 from nicegui import app, ui
 
 from ..client import NotAllowed, Queen, QueenError
-from ..settings import Settings
+from ..loopback import is_loopback
+from ..settings import Settings, without_userinfo
 from ..tls import Certificate
 from . import login, session
 from .door import Door
@@ -19,9 +20,6 @@ from .frame import MARK
 
 class StartError(Exception):
     """The dashboard cannot start; the message explains why and what to do."""
-
-
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def run(settings: Settings) -> None:
@@ -37,13 +35,21 @@ def run(settings: Settings) -> None:
     # Each browser has the rights of its own user. The credential of this process must not be used.
     for name in ("QUEENSPARK_API_KEY", "QUEENSPARK_TOKEN"):
         os.environ.pop(name, None)
-    may_be_open = settings.insecure or host in _LOOPBACK or host.startswith("127.")
+    is_local = is_loopback(host)
+    may_be_open = settings.insecure or is_local
     if not may_be_open:
         _check_exposure(settings)
     certificate = _certificate(settings)
     _check_port(host, port)
     session.configure(
-        session.Configuration(settings.url, settings.ca, 60 * settings.ui_session_minutes, may_be_open)
+        session.Configuration(
+            settings.url,
+            settings.ca,
+            60 * settings.ui_session_minutes,
+            may_be_open,
+            is_local,
+            settings.ui_url,
+        )
     )
     pages.register()
     login.register()
@@ -52,7 +58,8 @@ def run(settings: Settings) -> None:
         app.on_startup(certificate.keep_reading)
     app.on_shutdown(session.close)
     scheme = "http" if certificate is None else "https"
-    logging.getLogger("queenspark.ui").info("dashboard of %s on %s://%s:%d", settings.url, scheme, host, port)
+    broker = without_userinfo(settings.url)
+    logging.getLogger("queenspark.ui").info("dashboard of %s on %s://%s:%d", broker, scheme, host, port)
     ui.run(
         host=host,
         port=port,
@@ -69,6 +76,7 @@ def run(settings: Settings) -> None:
         reconnect_timeout=15.0,
         message_history_length=50,
         server_header=False,
+        proxy_headers=False,  # a local client could claim another address for each of its failed logins
         ssl_context_factory=None if certificate is None else (lambda *_: certificate.context),
     )
 
@@ -84,9 +92,10 @@ def _check_exposure(settings: Settings) -> None:
         return  # no page is shown until the broker has responded
     if not is_closed:
         raise StartError(
-            f"the broker at {settings.url} has no access control, so listening on {settings.ui_host} would"
-            f" let anyone who reaches port {settings.ui_port} do anything: set QUEENSPARK_ACCESS_CONTROL=true"
-            " for the broker (docs/security.md has the steps), or pass --insecure"
+            f"the broker at {without_userinfo(settings.url)} has no access control, so listening on"
+            f" {settings.ui_host} would let anyone who reaches port {settings.ui_port} do anything: set"
+            " QUEENSPARK_ACCESS_CONTROL=true for the broker (docs/security.md has the steps), or pass"
+            " --insecure"
         )
 
 

@@ -7,10 +7,13 @@ import secrets
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from nicegui import ui
 
 from ..client import AsyncQueen, NotAllowed, QueenError
+from ..loopback import is_loopback_url
+from ..settings import without_userinfo
 from .feed import Feeds
 
 _TIMEOUT_SECONDS = 10.0
@@ -28,7 +31,8 @@ class Session:
     """
 
     def __init__(self, url: str, ca: Path | None = None, credential: str | None = None) -> None:
-        self.url = url
+        #: The broker, for messages.
+        self.url = without_userinfo(url)
         # Without retries: a page that reports a broker that is down is better than one that waits for it.
         self.queen = AsyncQueen(url, timeout=_TIMEOUT_SECONDS, retries=0, token=credential, ca=ca)
         self.feeds = Feeds(self._failed)
@@ -71,13 +75,29 @@ _ending: set[asyncio.Task[None]] = set()
 
 
 class Configuration(NamedTuple):
-    """The broker, and how long an unused session lasts."""
+    """The broker, how long an unused session lasts, and the names of the dashboard."""
 
     url: str = "http://127.0.0.1:6632"
     ca: Path | None = None
     idle_seconds: float = 3600.0
     #: Whether a broker without access control may be shown.
     may_be_open: bool = True
+    #: Whether the dashboard listens on loopback only.
+    is_local: bool = True
+    #: The URL of the dashboard, which may be that of a proxy.
+    ui_url: str = "http://127.0.0.1:6633"
+
+    def accepts_host(self, host: str) -> bool:
+        """Whether a request with this `Host` is meant for this dashboard.
+
+        On loopback any other name is DNS rebinding: a page of another site that pretends to be ours.
+        """
+        return (
+            not self.is_local
+            or not host
+            or is_loopback_url(f"//{host}")
+            or host.lower() == urlsplit(self.ui_url).netloc.lower()
+        )
 
 
 class Sessions:

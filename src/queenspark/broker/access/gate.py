@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections import OrderedDict
 from functools import partial
@@ -13,12 +14,15 @@ from ...settings import Settings
 from ...store import Store
 from ...store.api_keys import PREFIX
 from ...store.definitions import DEFAULT_NAMESPACE
+from ...store.errors import StoreError
 from ..errors import ApiError, not_found
 from ..http import NOBODY, Call, Caller, Right, Route
 from ..http.call import forbidden
 from .credential import credential_of, header_of, unauthorized
 from .known_keys import KnownKey, KnownKeys
 from .tokens import Tokens
+
+log = logging.getLogger("queenspark.broker")
 
 _MOST = 10_000  # cached credentials
 FREE_FAILURES = 10
@@ -49,7 +53,7 @@ class Gate:
         self._known: OrderedDict[tuple[bytes, bytes], _Known] = OrderedDict()
 
     async def admit(self, call: Call, route: Route) -> Caller:
-        """Return the caller, or raise the `ApiError` that rejects them: 401, 403, 404 or 429."""
+        """Return the caller, or raise the `ApiError` that rejects them: 401, 403, 404, 429 or 503."""
         right = route.right
         if right is Right.PUBLIC:
             return NOBODY
@@ -108,6 +112,14 @@ class Gate:
             if error.status == 401:
                 self._failures.add(call.address)
             raise
+        except StoreError as error:
+            # The caller is unknown: do not disclose the database's address.
+            log.warning("cannot check an API key of %s: %s", call.address, error)
+            raise ApiError(
+                503,
+                "the API key cannot be checked: the database is not available; retry later",
+                retry_after=1,
+            ) from error
 
 
 def _check_path(call: Call, caller: Caller, right: Right) -> None:

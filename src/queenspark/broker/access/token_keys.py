@@ -14,7 +14,7 @@ import msgspec
 from joserfc.errors import JoseError, SecurityWarning
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey, import_key
 
-from ...settings import Settings, SettingsError, variable
+from ...settings import Settings, SettingsError, variable, without_userinfo
 
 log = logging.getLogger("queenspark.broker")
 
@@ -155,12 +155,12 @@ class TokenKeys:
             except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, ValueError) as error:
                 log.warning(
                     "cannot read the token keys from %s: %s",
-                    url,
+                    without_userinfo(url),
                     str(error) or type(error).__name__,
                 )
                 return
             if not keys:
-                log.warning("%s has no usable key", url)
+                log.warning("%s has no usable key", without_userinfo(url))
             before = [(key.algorithm, key.id, key.key.thumbprint()) for key in self._published]
             after = [(key.algorithm, key.id, key.key.thumbprint()) for key in keys]
             self._published = keys

@@ -4,10 +4,11 @@ Custom rather than a framework: a push of one message has to cost little more th
 route table generates the OpenAPI document.
 """
 
-from .app import Admit, App, admit_everybody
+from .app import Admit, App
 from .call import Call, Headers
 from .caller import ANONYMOUS, NOBODY, Caller
 from .cors import Cors
+from .open_gate import OpenGate
 from .response import NOTHING, Error, Lines, Response, json
 from .right import Right
 from .route import Route
@@ -25,12 +26,12 @@ __all__ = [
     "Error",
     "Headers",
     "Lines",
+    "OpenGate",
     "Response",
     "Right",
     "Route",
     "Scope",
     "ScopeError",
-    "admit_everybody",
     "json",
     "parse_scopes",
 ]

@@ -11,7 +11,7 @@ from ..errors import ApiError
 from .asgi import Receive, Scope, Send
 from .body import discard, has_body, is_long, read
 from .call import Call
-from .caller import ANONYMOUS, Caller
+from .caller import Caller
 from .cors import Cors
 from .decode import decode_body, decode_query
 from .response import JSON, JSON_LINES, Lines, Response, failure
@@ -24,11 +24,6 @@ Admit = Callable[[Call, Route], Awaitable[Caller]]
 
 _JSON = (b"content-type", JSON)
 _CLOSE = (b"connection", b"close")
-
-
-async def admit_everybody(call: Call, route: Route) -> Caller:
-    """Admit every caller, with all rights."""
-    return ANONYMOUS
 
 
 class App:

@@ -21,8 +21,17 @@ class Cors:
 
     def __init__(self, origins: Sequence[str] = ()) -> None:
         self._origins = frozenset(origins)
+        self._hosts = frozenset(origin.partition("://")[2] for origin in origins)
         #: False: no response carries CORS headers.
         self.open = bool(origins)
+
+    def allows(self, origin: str | None) -> bool:
+        """Whether pages of an origin, which may be unknown, may use the API."""
+        return ANY in self._origins or origin in self._origins
+
+    def allows_host(self, host: str) -> bool:
+        """Whether pages of some origin with this host and port may use the API."""
+        return ANY in self._origins or host in self._hosts
 
     def permission(self, headers: Headers) -> Pairs:
         """Return the headers that let the requesting page read its response."""
@@ -36,6 +45,6 @@ class Cors:
     def preflight(self, headers: Headers, allowed: Sequence[str]) -> Pairs:
         """Return the additional headers of a preflight response."""
         asks = "origin" in headers and "access-control-request-method" in headers
-        if not asks or not (ANY in self._origins or headers["origin"] in self._origins):
+        if not asks or not self.allows(headers["origin"]):
             return ()
         return ((b"access-control-allow-methods", ", ".join(allowed).encode()), _REQUEST_HEADERS, _MAX_AGE)

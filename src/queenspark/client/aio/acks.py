@@ -200,7 +200,7 @@ async def _send(acks: Sequence[AsyncAck]) -> list[str | None]:
 
 
 def _refused(lost: list[str], count: int) -> LeaseLost:
-    return LeaseLost(f"{len(lost)} of {count} acks were rejected, first {lost[0]}")
+    return LeaseLost(f"{len(lost)} of {count} acks were rejected; first: {lost[0]}")
 
 
 def _end(lease: AsyncLease, until: float, error: QueenError) -> float:

@@ -199,7 +199,7 @@ def _send(acks: Sequence[Ack]) -> list[str | None]:
 
 
 def _refused(lost: list[str], count: int) -> LeaseLost:
-    return LeaseLost(f"{len(lost)} of {count} acks were rejected, first {lost[0]}")
+    return LeaseLost(f"{len(lost)} of {count} acks were rejected; first: {lost[0]}")
 
 
 def _end(lease: Lease, until: float, error: QueenError) -> float:
