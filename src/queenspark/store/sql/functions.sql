@@ -212,11 +212,11 @@ END
 $$;
 
 -- Skip the messages of a place that must no longer be delivered: expired ones (ttl) are dropped, ones that waited too
--- long (maxWaitTimeSeconds) become dead letters. Returns the new cursor, and whether there may be more of them: it
--- processes a few thousand at a time.
+-- long (maxWaitTimeSeconds) become dead letters, unless the caller may not bury now. Returns the new cursor, whether
+-- there may be more of them, because it processes a few thousand at a time, and whether there are dead letters.
 CREATE FUNCTION step_over(
-    p_group_id integer, p_partition_id bigint, p_ttl integer, p_max_wait integer,
-    INOUT cursor_txid bigint, INOUT cursor_id bigint, OUT more boolean
+    p_group_id integer, p_partition_id bigint, p_ttl integer, p_max_wait integer, p_may_bury boolean,
+    INOUT cursor_txid bigint, INOUT cursor_id bigint, OUT more boolean, OUT dead boolean
 ) LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
     v_expired timestamptz := clock_timestamp() - make_interval(secs => p_ttl);
@@ -247,7 +247,8 @@ BEGIN
             EXIT;
         END IF;
     END LOOP;
-    IF cardinality(v_dead_ids) > 0 THEN
+    dead := cardinality(v_dead_ids) > 0;
+    IF dead AND p_may_bury THEN
         PERFORM bury(p_group_id, p_partition_id, v_dead_txids, v_dead_ids, array_fill(
             'waited longer than maxWaitTimeSeconds'::text, ARRAY[cardinality(v_dead_ids)]));
     END IF;
@@ -261,7 +262,8 @@ $$;
 --
 -- A last row without a message means that there is more to discover: pop again in a new transaction. This one holds
 -- places, perhaps some that it did not get: PostgreSQL keeps the lock of a row that turns out to have changed before
--- it was locked.
+-- it was locked. The same row follows dead letters for a queue: other groups add the same messages to it, perhaps those
+-- of other places first, so a transaction that adds those of one place does nothing else.
 CREATE FUNCTION pop(
     p_group_id integer, p_batch integer, p_partitions integer, p_lease_ids uuid[], p_auto_ack boolean,
     p_holders text[] DEFAULT NULL, p_partition_id bigint DEFAULT NULL, p_lease_ms bigint DEFAULT NULL, p_bytes bigint DEFAULT 16777216
@@ -293,9 +295,12 @@ DECLARE
     v_txid bigint;
     v_id bigint;
     v_over boolean;
+    v_dead boolean;
+    v_alone boolean;  -- whether nothing was locked before the place
     v_steps integer := 0;
 BEGIN
-    SELECT x.lease_seconds, x.ttl_seconds, x.max_wait_seconds, x.window_buffer_seconds, x.delayed_seconds, g.skip_until INTO q
+    SELECT x.lease_seconds, x.ttl_seconds, x.max_wait_seconds, x.window_buffer_seconds, x.delayed_seconds,
+           x.dead_letter_queue, g.skip_until INTO q
     FROM queenspark.groups g JOIN queenspark.queues x ON x.id = g.queue_id WHERE g.id = p_group_id;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'group is gone' USING ERRCODE = 'QS001';
@@ -319,6 +324,8 @@ BEGIN
     END IF;
 
     WHILE v_taken < p_batch * v_leases AND v_places < p_partitions * v_leases LOOP
+        -- A transaction without an id has locked no row.
+        v_alone := pg_current_xact_id_if_assigned() IS NULL;
         IF p_partition_id IS NOT NULL THEN
             SELECT * INTO pl FROM queenspark.places p
             WHERE p.group_id = p_group_id AND p.partition_id = p_partition_id
@@ -338,7 +345,6 @@ BEGIN
         IF pl.group_id IS NULL THEN
             EXIT WHEN v_discovered OR (v_taken > 0 AND v_leases = 1);
             v_discovered := true;
-            -- A transaction without an id has locked no row.
             v_count := discover(p_group_id, p_peek => pg_current_xact_id_if_assigned() IS NOT NULL);
             IF v_count IS NULL THEN
                 RETURN NEXT;
@@ -355,14 +361,23 @@ BEGIN
 
         IF v_fresh AND NOT v_plain THEN
             IF q.ttl_seconds IS NOT NULL OR q.max_wait_seconds > 0 THEN
-                SELECT s.cursor_txid, s.cursor_id, s.more INTO v_txid, v_id, v_over
+                SELECT s.cursor_txid, s.cursor_id, s.more, s.dead AND q.dead_letter_queue IS NOT NULL
+                INTO v_txid, v_id, v_over, v_dead
                 FROM step_over(p_group_id, pl.partition_id, q.ttl_seconds, q.max_wait_seconds,
-                               pl.cursor_txid, pl.cursor_id) s;
+                               v_alone OR q.dead_letter_queue IS NULL, pl.cursor_txid, pl.cursor_id) s;
+                IF v_dead AND NOT v_alone THEN
+                    RETURN NEXT;
+                    EXIT;
+                END IF;
                 IF (v_txid, v_id) <> (pl.cursor_txid, pl.cursor_id) THEN
                     UPDATE queenspark.places p
                     SET available_at = CASE WHEN v_over THEN v_now ELSE p.available_at END,
                         cursor_txid = v_txid, cursor_id = v_id, end_txid = v_txid, end_id = v_id
                     WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id;
+                    IF v_dead THEN
+                        RETURN NEXT;
+                        EXIT;
+                    END IF;
                     v_steps := v_steps + v_over::integer;
                     EXIT WHEN v_steps >= 10;
                     CONTINUE;
