@@ -437,7 +437,7 @@ BEGIN
                        AND m.txid <= CASE WHEN r.pending = '{}' THEN 9223372036854775807 ELSE r.end_txid END
                        AND (m.txid, m.id) < (v_stop_txid, v_stop_id)
                        AND (r.pending = '{}' OR m.id IN (SELECT unnest(v_pending)))
-                       AND (q.skip_until IS NULL OR r.pending <> '{}' OR m.window_end > q.skip_until)
+                       AND (q.skip_until IS NULL OR r.sought OR r.pending <> '{}' OR m.window_end > q.skip_until)
                      ORDER BY m.txid, m.id LIMIT v_limit)
                 ) m
                 WINDOW w AS (ROWS UNBOUNDED PRECEDING)
@@ -493,7 +493,7 @@ BEGIN
             v_txid := pl.cursor_txid;
             v_id := pl.cursor_id;
             v_over := false;
-            IF q.skip_until IS NOT NULL THEN
+            IF q.skip_until IS NOT NULL AND NOT pl.sought THEN
                 -- Skip the windows excluded by the group's seek, a few thousand at a time.
                 SELECT coalesce((max(ARRAY[x.txid, x.id]) FILTER (WHERE x.skipped))[1], v_txid),
                        coalesce((max(ARRAY[x.txid, x.id]) FILTER (WHERE x.skipped))[2], v_id),
@@ -910,7 +910,7 @@ BEGIN
     END IF;
     UPDATE queenspark.places p
     SET cursor_txid = p_txid, cursor_id = p_id, end_txid = p_txid, end_id = p_id, pending = '{}', leased = '{}',
-        lease_id = NULL, lease_expires_at = NULL, retry_at = NULL,
+        lease_id = NULL, lease_expires_at = NULL, retry_at = NULL, sought = p_partition_id IS NOT NULL,
         available_at = CASE WHEN p_partition_id IS NOT NULL OR p.returned > 0 THEN clock_timestamp() END
     WHERE p.group_id = p_group_id AND (p_partition_id IS NULL OR p.partition_id = p_partition_id);
     DELETE FROM queenspark.attempts a
@@ -919,8 +919,8 @@ END
 $$;
 
 -- Move a group of a window queue: in each partition to just before its first window that ends after a time, or to the
--- end if there is none. From then on pop skips windows that end at or before it, whenever they arrive. Leases are
--- revoked; older acks are rejected.
+-- end if there is none. Until the next seek, pop skips windows that end at or before it, whenever they arrive. Leases
+-- are revoked; older acks are rejected.
 CREATE FUNCTION seek_windows(p_group_id integer, p_time timestamptz)
 RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
@@ -949,8 +949,10 @@ BEGIN
     SET available_at = coalesce(excluded.available_at, CASE WHEN p.returned > 0 THEN v_now END),
         cursor_txid = excluded.cursor_txid, cursor_id = excluded.cursor_id, end_txid = excluded.end_txid,
         end_id = excluded.end_id, pending = '{}', leased = '{}', lease_id = NULL, lease_expires_at = NULL,
-        retry_at = NULL;
-    UPDATE queenspark.groups SET seen_txid = v_horizon, seen_id = 0, skip_until = p_time WHERE id = p_group_id;
+        retry_at = NULL, sought = false;
+    UPDATE queenspark.groups SET seen_txid = v_horizon, seen_id = 0, skip_until = NULL WHERE id = p_group_id;
+    -- By itself: the trigger groups_sought takes a move that leaves the time for one of a version that does not know it.
+    UPDATE queenspark.groups SET skip_until = p_time WHERE id = p_group_id;
     DELETE FROM queenspark.attempts a WHERE a.group_id = p_group_id;
 END
 $$;
@@ -1101,7 +1103,7 @@ BEGIN
             (SELECT m.txid, m.id, m.created_at, m.payload, 0, NULL FROM queenspark.messages m
              WHERE coalesce(p_state, 'waiting') = 'waiting' AND m.partition_id = p.partition_id
                AND (m.txid, m.id) > (p.end_txid, p.end_id) AND (m.txid, m.id) <= (g.seen_txid, g.seen_id)
-               AND (g.skip_until IS NULL OR m.window_end > g.skip_until)
+               AND (g.skip_until IS NULL OR p.sought OR m.window_end > g.skip_until)
              ORDER BY m.txid, m.id LIMIT v_left)
         ) w
         CROSS JOIN LATERAL (
@@ -1122,7 +1124,7 @@ BEGIN
             AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
         LEFT JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = m.partition_id
         WHERE g.id = p_group_id AND (p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id))
-          AND (g.skip_until IS NULL OR m.window_end > g.skip_until)
+          AND (g.skip_until IS NULL OR p.sought OR m.window_end > g.skip_until)
         ORDER BY m.txid, m.id LIMIT v_left;
         GET DIAGNOSTICS v_count = ROW_COUNT;
         v_left := v_left - v_count;
