@@ -1,6 +1,7 @@
 """The schedule of faults, determined by a seed."""
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 FIRST_SECONDS = 10.0
@@ -33,6 +34,14 @@ KINDS: dict[str, tuple[int, float, float]] = {
     "step producer's clock": (3, 0.0, 0.0),
 }
 
+#: The kinds of which every run must have at least one, by what fails.
+ESSENTIAL: dict[str, tuple[str, ...]] = {
+    "broker": ("kill broker", "stop broker", "freeze broker"),
+    "pipeline": ("kill pipeline", "kill driver", "kill JVM"),
+    "PostgreSQL": ("kill PostgreSQL", "kill PostgreSQL backend", "restart PostgreSQL"),
+    "link": ("cut link", "delay link", "half-close link", "stall link"),
+}
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -63,3 +72,9 @@ def plan(seed: int, seconds: float) -> list[Fault]:
         faults.append(Fault(at, kind, chance.uniform(shortest, longest), chance.random()))
         at += chance.uniform(*GAP_SECONDS)
     return faults
+
+
+def missing(kinds: Iterable[str]) -> list[str]:
+    """Return what did not fail in a run with faults of these kinds; a colon begins a detail of a kind."""
+    happened = {kind.split(":")[0] for kind in kinds}
+    return [what for what, essential in ESSENTIAL.items() if happened.isdisjoint(essential)]

@@ -132,6 +132,49 @@ async def test_a_pop_that_waits_for_the_group_holds_no_place(desk: Desk) -> None
     assert names(await popped) == ["b"]
 
 
+GATED_DEAD_LETTERS = f"""
+    CREATE FUNCTION queenspark.at_gate() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM pg_advisory_xact_lock_shared({GATE});
+        RETURN NULL;
+    END
+    $$;
+    CREATE TRIGGER gate AFTER INSERT ON queenspark.messages
+    FOR EACH ROW EXECUTE FUNCTION queenspark.at_gate();
+"""
+
+
+async def test_pops_of_two_groups_that_bury_the_same_messages_do_not_wait_in_a_circle(desk: Desk) -> None:
+    """Both add them to the dead letter queue, and each takes the partitions in its own order."""
+    await desk.configure(maxWaitTimeSeconds=60, deadLetterQueue="dead")
+    for partition in ("p", "other"):
+        await desk.push("before", queue="dead", partition=partition)
+        await desk.push("a", partition=partition)
+    desk.age(120)
+    for group in ("g", "h"):
+        desk.run("SELECT discover(ensure_group(1, %s, 'all', NULL))", group)
+    desk.run(
+        "UPDATE queenspark.places SET available_at = clock_timestamp()"
+        " - make_interval(secs => CASE group_id WHEN 1 THEN partition_id ELSE 1000 - partition_id END)"
+    )
+    desk.run(GATED_DEAD_LETTERS)
+
+    def pop(group_id: int) -> list[tuple[Any, ...]]:
+        with connect(desk.store.database.url) as connection:
+            query = "SELECT * FROM pop(%s, 10, 10, ARRAY[gen_random_uuid()], false)"
+            return connection.execute(query, (group_id,)).fetchall()
+
+    with connect(desk.store.database.url) as gate:
+        gate.execute("SELECT pg_advisory_lock(%s)", (GATE,))
+        pops = [asyncio.create_task(asyncio.to_thread(pop, group_id)) for group_id in (1, 2)]
+        await until(lambda: waiting_for(desk, "advisory") == 2)
+    for popped in pops:
+        assert [row[1] for row in await popped] == [None], "there is more, to be had in a new transaction"
+    assert await desk.popped() == await desk.popped(group="h") == []
+    assert await desk.popped(queue="dead", partitions=10) == ["before", "a"] * 2
+    assert desk.run("SELECT count(*) FROM queenspark.dead_letters") == [(4,)]
+
+
 async def test_a_pop_that_ends_as_a_deadlock_is_repeated(desk: Desk) -> None:
     """Nothing was delivered, so the failure is invisible."""
     await desk.push("a")

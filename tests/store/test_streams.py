@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -346,6 +347,78 @@ async def test_seek_goes_to_the_first_window_that_ends_after_the_time(desk: Desk
     assert await popped(desk, stream) == []
     pipeline.seal(stream.id, stream.queue_id, minute("c", 200), minute("new", 3), minute("new", 200))
     assert sorted(await popped(desk, stream)) == ["c200", "new200"]
+    pipeline.sink.close()
+
+
+Again = Callable[[Desk, Stream], Awaitable[None]]
+
+
+async def beginning(desk: Desk, stream: Stream) -> None:
+    assert await desk.store.groups.seek(stream.queue, "g", "beginning")
+
+
+async def beginning_of_partitions(desk: Desk, stream: Stream) -> None:
+    for key in ("a", "b"):
+        assert await desk.store.groups.seek(stream.queue, "g", "beginning", partition=key)
+
+
+async def restart(desk: Desk, stream: Stream) -> None:
+    assert await desk.store.groups.delete("g", stream.queue, keep_start=True) == 1
+
+
+async def seek_of_an_older_version(desk: Desk, stream: Stream) -> None:
+    """The statements of version 0013, with a time before all windows."""
+    desk.run(
+        "UPDATE queenspark.places SET available_at = clock_timestamp(), cursor_txid = 0, cursor_id = 0,"
+        " end_txid = 0, end_id = 0, pending = '{}', leased = '{}', lease_id = NULL, lease_expires_at = NULL"
+    )
+    desk.run("UPDATE queenspark.groups SET seen_txid = horizon(), seen_id = 0")
+
+
+@pytest.mark.parametrize(
+    "again",
+    [beginning, beginning_of_partitions, restart, seek_of_an_older_version],
+    ids=lambda it: it.__name__,
+)
+async def test_a_later_seek_replaces_the_time_of_an_earlier_one(desk: Desk, again: Again) -> None:
+    await desk.push("m")
+    stream = await define(desk)
+    pipeline = Pipeline(desk.store.database.url)
+    pipeline.seal(stream.id, stream.queue_id, minute("a", 1), minute("b", 1))
+    assert sorted(await popped(desk, stream)) == ["a1", "b1"]
+    await seek(desk, stream, 10_000)
+    pipeline.seal(stream.id, stream.queue_id, minute("a", 2))
+    assert await popped(desk, stream) == []
+    await again(desk, stream)
+    assert sorted(await popped(desk, stream)) == ["a1", "a2", "b1"]
+    pipeline.seal(stream.id, stream.queue_id, minute("a", 3), minute("b", 2))
+    assert sorted(await popped(desk, stream)) == ["a3", "b2"]
+    await seek(desk, stream, 10_000)
+    pipeline.seal(stream.id, stream.queue_id, minute("a", 4), minute("a", 200))
+    assert await popped(desk, stream) == ["a200"], "windows before the latest seek are skipped again"
+    pipeline.sink.close()
+
+
+async def test_a_seek_in_one_partition_leaves_the_time_of_the_others(desk: Desk) -> None:
+    await desk.push("m")
+    stream = await define(desk)
+    pipeline = Pipeline(desk.store.database.url)
+    pipeline.seal(stream.id, stream.queue_id, minute("a", 1), minute("b", 1))
+    await seek(desk, stream, 10_000)
+    assert await desk.store.groups.seek(stream.queue, "g", "beginning", partition="a")
+    pipeline.seal(stream.id, stream.queue_id, minute("a", 2), minute("b", 2), minute("new", 2))
+    assert await popped(desk, stream) == ["a1", "a2"]
+    pipeline.sink.close()
+
+
+async def test_a_new_start_replaces_the_time_of_a_seek(desk: Desk) -> None:
+    await desk.push("m")
+    stream = await define(desk)
+    pipeline = Pipeline(desk.store.database.url)
+    await seek(desk, stream, 10_000)
+    assert await desk.store.groups.set_start("g", datetime.now(UTC)) == 1
+    pipeline.seal(stream.id, stream.queue_id, minute("a", 1))
+    assert await popped(desk, stream) == ["a1"]
     pipeline.sink.close()
 
 

@@ -99,6 +99,13 @@ class Operation(msgspec.Struct, rename="camel"):
     lease_id: str | None = None
 
 
+#: Fields that only operations of the other type have.
+_FOREIGN: dict[str, tuple[str, ...]] = {
+    "push": ("transaction_id", "partition_id", "status", "error", "consumer_group", "lease_id"),
+    "ack": ("items",),
+}
+
+
 class TransactionRequest(msgspec.Struct, rename="camel"):
     """Operations that are applied atomically."""
 
@@ -206,13 +213,26 @@ async def ack_batch(broker: Broker, call: Call) -> Response:
     )
 
 
+def _check_fields(number: int, operation: Operation) -> None:
+    """Raise 400 for a push without items, and for fields of the other type."""
+    if operation.type == "push" and operation.items is None:
+        raise bad_request(PUSH_MESSAGES["items"])
+    for field in _FOREIGN[operation.type]:
+        if getattr(operation, field) is not None:
+            name = {each.name: each.encode_name for each in msgspec.structs.fields(Operation)}[field]
+            raise bad_request(
+                f"operations[{number}].{name} does not belong to an operation of type {operation.type}: "
+                "remove it, or send it in an operation of its own"
+            )
+
+
 async def transaction(broker: Broker, call: Call) -> Response:
     """Apply pushes and acks atomically."""
     request: TransactionRequest = call.body
     if not request.operations:
         raise bad_request("operations array cannot be empty")
-    if any(operation.type == "push" and operation.items is None for operation in request.operations):
-        raise bad_request(PUSH_MESSAGES["items"])
+    for number, operation in enumerate(request.operations):
+        _check_fields(number, operation)
     items = [item for operation in request.operations for item in operation.items or ()]
     acks = [to_ack(operation) for operation in request.operations if operation.type == "ack"]
     if len(acks) > broker.settings.max_batch:

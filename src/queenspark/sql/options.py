@@ -63,9 +63,15 @@ def _character(value: str) -> str:
     return found
 
 
+_SECRET = (
+    "password", "passphrase", "secret", "token", "credential", "jaas", "private.key", ".pem",
+    "oauthbearer.config",
+)  # fmt: skip
+
+
 def is_secret(name: str) -> bool:
     """Whether the value of an option must be hidden."""
-    return any(word in name for word in ("password", "secret", "token", ".pem", "oauthbearer.config"))
+    return any(word in name for word in _SECRET)
 
 
 def without_secrets(given: dict[str, str]) -> dict[str, str]:
@@ -171,7 +177,10 @@ def divided(
 ) -> tuple[tuple[Option, ...], tuple[Option, ...]]:
     """Split options into those of a source or sink, and the others."""
     chosen = next((option.value.lower() for option in given if option.name == "connector"), "")
-    names = {"connector", *connectors.get(chosen, {})}
+    own = connectors.get(chosen, {})
+    names = {"connector", *own}
+    if "brokers" in own:
+        names |= {option.name for option in given if option.name.startswith(KAFKA_PREFIX)}
     return (
         tuple(option for option in given if option.name in names),
         tuple(option for option in given if option.name not in names),

@@ -111,6 +111,26 @@ def test_operations_are_required(api: Api, body: dict[str, Any], reason: str) ->
 
 
 @pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"items": [{"queue": "q", "payload": 9}]}, "items"),
+        ({"items": []}, "items"),
+        ({"type": "push", "items": []}, "transactionId"),
+        ({"type": "push", "items": [], "transactionId": None}, "partitionId"),
+    ],
+)
+def test_fields_of_another_type_of_operation_are_refused(
+    api: Api, queue: str, message: Message, more: dict[str, Any], field: str
+) -> None:
+    body = {"operations": [push_operation(f"{queue}-out", 1), {**ack_operation(message), **more}]}
+    reason = refused(api.post("/api/v1/transaction", body), 400)
+    kind = more.get("type", "ack")
+    assert reason.startswith(f"operations[1].{field} does not belong to an operation of type {kind}: ")
+    assert api.empty(f"{queue}-out")
+    assert api.transaction([{**ack_operation(message), "items": None}])["success"] is True
+
+
+@pytest.mark.parametrize(
     "operation",
     [
         {"type": "dance"},

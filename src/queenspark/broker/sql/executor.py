@@ -7,6 +7,7 @@ import asyncio
 import msgspec
 
 from ...sql import canonical, plan_insert
+from ...sql.options import without_secrets
 from ...sql.statements import (
     ControlJob,
     CreateSink,
@@ -140,8 +141,9 @@ class Executor:
     async def _explain(self, statement: Explain) -> Result:
         inner = statement.statement
         if isinstance(inner, CreateSource):
-            path = ", ".join(f"{option.name} = {option.value}" for option in inner.options)
-            return table("explain", [("plan", "string")], [[f"declares a source, {path}; nothing runs"]])
+            given = without_secrets({option.name: option.value for option in inner.options})
+            options = ", ".join(f"{name} = {value}" for name, value in given.items())
+            return table("explain", [("plan", "string")], [[f"declares a source, {options}; nothing runs"]])
         if isinstance(inner, DeclareStream):
             queues = ", ".join(queues_of(inner))
             return table("explain", [("plan", "string")], [[f"declares columns over {queues}; nothing runs"]])

@@ -12,26 +12,11 @@ from confluent_kafka import KafkaError, KafkaException
 from ...sql.options import KAFKA_PREFIX as PREFIX
 from ...sql.options import is_secret
 from ..checks import Unreachable
+from .kafka_settings import check_setting
 
 log = logging.getLogger("queenspark.kafka")
 
 Format = Literal["json", "text", "raw"]
-#: Settings of librdkafka that the connector controls, with the reason.
-_OURS = {
-    "bootstrap.servers": "use the option brokers",
-    "isolation.level": "only committed records are read",
-    "enable.auto.commit": "offsets are kept in the checkpoint of the job",
-    "enable.auto.offset.store": "offsets are kept in the checkpoint of the job",
-    "enable.partition.eof": "reads end at an offset",
-    "auto.offset.reset": "the option start determines where a job begins",
-    "enable.idempotence": "the sink never writes a row twice in one run",
-    "acks": "every row is acknowledged by all in-sync replicas",
-    "transactional.id": "the sink writes without transactions",
-    "plugin.library.paths": "it would run code on the server",
-    "sasl.kerberos.kinit.cmd": "it would run a command on the server",
-    "ssl.engine.location": "it would run code on the server",
-    "test.mock.num.brokers": "it is for librdkafka's own tests",
-}
 
 
 class KafkaOptions(msgspec.Struct, frozen=True):
@@ -45,13 +30,12 @@ class KafkaOptions(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, options: dict[str, str]) -> KafkaOptions:
-        """Parse the options of a statement. Raises Unreachable for settings that the connector controls."""
+        """Parse the options of a statement. Raises Unreachable for settings that cannot be given."""
         settings = {
             name.removeprefix(PREFIX): value for name, value in options.items() if name.startswith(PREFIX)
         }
         for name in settings:
-            if name in _OURS:
-                raise Unreachable(f"the option {PREFIX}{name} cannot be set: {_OURS[name]}")
+            check_setting(name)
         known: dict[str, Any] = {
             name: options[name] for name in ("brokers", "topic", "format") if name in options
         }

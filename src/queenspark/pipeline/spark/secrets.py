@@ -8,11 +8,13 @@ environment of Spark's executors has to provide the secrets.
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import secrets
 import shutil
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from ...settings import EncryptionKeys, Settings, decode_key, variable
 from ..errors import OptionError
 
 _SCHEME = "secret:"
+_PREFIX = "queenspark-secrets-locked-"  # earlier versions have folders without a lock
 
 
 class Secrets(msgspec.Struct, frozen=True):
@@ -69,7 +72,10 @@ def _from_environment() -> Secrets:
 
 @lru_cache(maxsize=1)
 def _folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="queenspark-secrets-"))  # private to its owner
+    _remove_stale()
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # private to its owner
+    # Held until this process ends, and never closed.
+    fcntl.flock(os.open(folder, os.O_RDONLY | os.O_DIRECTORY), fcntl.LOCK_EX)
     owner = os.getpid()
 
     def remove() -> None:
@@ -78,3 +84,17 @@ def _folder() -> Path:
 
     atexit.register(remove)
     return folder
+
+
+def _remove_stale() -> None:
+    """Remove the folders of this user's processes that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # of another user, locked, or just removed
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # An empty one may be of a process that is about to lock it.
+                if os.fstat(descriptor).st_uid == os.getuid() and os.listdir(descriptor):
+                    shutil.rmtree(folder)
+            finally:
+                os.close(descriptor)

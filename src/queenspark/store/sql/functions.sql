@@ -212,11 +212,11 @@ END
 $$;
 
 -- Skip the messages of a place that must no longer be delivered: expired ones (ttl) are dropped, ones that waited too
--- long (maxWaitTimeSeconds) become dead letters. Returns the new cursor, and whether there may be more of them: it
--- processes a few thousand at a time.
+-- long (maxWaitTimeSeconds) become dead letters, unless the caller may not bury now. Returns the new cursor, whether
+-- there may be more of them, because it processes a few thousand at a time, and whether there are dead letters.
 CREATE FUNCTION step_over(
-    p_group_id integer, p_partition_id bigint, p_ttl integer, p_max_wait integer,
-    INOUT cursor_txid bigint, INOUT cursor_id bigint, OUT more boolean
+    p_group_id integer, p_partition_id bigint, p_ttl integer, p_max_wait integer, p_may_bury boolean,
+    INOUT cursor_txid bigint, INOUT cursor_id bigint, OUT more boolean, OUT dead boolean
 ) LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
     v_expired timestamptz := clock_timestamp() - make_interval(secs => p_ttl);
@@ -247,7 +247,8 @@ BEGIN
             EXIT;
         END IF;
     END LOOP;
-    IF cardinality(v_dead_ids) > 0 THEN
+    dead := cardinality(v_dead_ids) > 0;
+    IF dead AND p_may_bury THEN
         PERFORM bury(p_group_id, p_partition_id, v_dead_txids, v_dead_ids, array_fill(
             'waited longer than maxWaitTimeSeconds'::text, ARRAY[cardinality(v_dead_ids)]));
     END IF;
@@ -261,7 +262,8 @@ $$;
 --
 -- A last row without a message means that there is more to discover: pop again in a new transaction. This one holds
 -- places, perhaps some that it did not get: PostgreSQL keeps the lock of a row that turns out to have changed before
--- it was locked.
+-- it was locked. The same row follows dead letters for a queue: other groups add the same messages to it, perhaps those
+-- of other places first, so a transaction that adds those of one place does nothing else.
 CREATE FUNCTION pop(
     p_group_id integer, p_batch integer, p_partitions integer, p_lease_ids uuid[], p_auto_ack boolean,
     p_holders text[] DEFAULT NULL, p_partition_id bigint DEFAULT NULL, p_lease_ms bigint DEFAULT NULL, p_bytes bigint DEFAULT 16777216
@@ -293,9 +295,12 @@ DECLARE
     v_txid bigint;
     v_id bigint;
     v_over boolean;
+    v_dead boolean;
+    v_alone boolean;  -- whether nothing was locked before the place
     v_steps integer := 0;
 BEGIN
-    SELECT x.lease_seconds, x.ttl_seconds, x.max_wait_seconds, x.window_buffer_seconds, x.delayed_seconds, g.skip_until INTO q
+    SELECT x.lease_seconds, x.ttl_seconds, x.max_wait_seconds, x.window_buffer_seconds, x.delayed_seconds,
+           x.dead_letter_queue, g.skip_until INTO q
     FROM queenspark.groups g JOIN queenspark.queues x ON x.id = g.queue_id WHERE g.id = p_group_id;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'group is gone' USING ERRCODE = 'QS001';
@@ -319,6 +324,8 @@ BEGIN
     END IF;
 
     WHILE v_taken < p_batch * v_leases AND v_places < p_partitions * v_leases LOOP
+        -- A transaction without an id has locked no row.
+        v_alone := pg_current_xact_id_if_assigned() IS NULL;
         IF p_partition_id IS NOT NULL THEN
             SELECT * INTO pl FROM queenspark.places p
             WHERE p.group_id = p_group_id AND p.partition_id = p_partition_id
@@ -338,7 +345,6 @@ BEGIN
         IF pl.group_id IS NULL THEN
             EXIT WHEN v_discovered OR (v_taken > 0 AND v_leases = 1);
             v_discovered := true;
-            -- A transaction without an id has locked no row.
             v_count := discover(p_group_id, p_peek => pg_current_xact_id_if_assigned() IS NOT NULL);
             IF v_count IS NULL THEN
                 RETURN NEXT;
@@ -355,14 +361,23 @@ BEGIN
 
         IF v_fresh AND NOT v_plain THEN
             IF q.ttl_seconds IS NOT NULL OR q.max_wait_seconds > 0 THEN
-                SELECT s.cursor_txid, s.cursor_id, s.more INTO v_txid, v_id, v_over
+                SELECT s.cursor_txid, s.cursor_id, s.more, s.dead AND q.dead_letter_queue IS NOT NULL
+                INTO v_txid, v_id, v_over, v_dead
                 FROM step_over(p_group_id, pl.partition_id, q.ttl_seconds, q.max_wait_seconds,
-                               pl.cursor_txid, pl.cursor_id) s;
+                               v_alone OR q.dead_letter_queue IS NULL, pl.cursor_txid, pl.cursor_id) s;
+                IF v_dead AND NOT v_alone THEN
+                    RETURN NEXT;
+                    EXIT;
+                END IF;
                 IF (v_txid, v_id) <> (pl.cursor_txid, pl.cursor_id) THEN
                     UPDATE queenspark.places p
                     SET available_at = CASE WHEN v_over THEN v_now ELSE p.available_at END,
                         cursor_txid = v_txid, cursor_id = v_id, end_txid = v_txid, end_id = v_id
                     WHERE p.group_id = p_group_id AND p.partition_id = pl.partition_id;
+                    IF v_dead THEN
+                        RETURN NEXT;
+                        EXIT;
+                    END IF;
                     v_steps := v_steps + v_over::integer;
                     EXIT WHEN v_steps >= 10;
                     CONTINUE;
@@ -422,7 +437,7 @@ BEGIN
                        AND m.txid <= CASE WHEN r.pending = '{}' THEN 9223372036854775807 ELSE r.end_txid END
                        AND (m.txid, m.id) < (v_stop_txid, v_stop_id)
                        AND (r.pending = '{}' OR m.id IN (SELECT unnest(v_pending)))
-                       AND (q.skip_until IS NULL OR r.pending <> '{}' OR m.window_end > q.skip_until)
+                       AND (q.skip_until IS NULL OR r.sought OR r.pending <> '{}' OR m.window_end > q.skip_until)
                      ORDER BY m.txid, m.id LIMIT v_limit)
                 ) m
                 WINDOW w AS (ROWS UNBOUNDED PRECEDING)
@@ -478,7 +493,7 @@ BEGIN
             v_txid := pl.cursor_txid;
             v_id := pl.cursor_id;
             v_over := false;
-            IF q.skip_until IS NOT NULL THEN
+            IF q.skip_until IS NOT NULL AND NOT pl.sought THEN
                 -- Skip the windows excluded by the group's seek, a few thousand at a time.
                 SELECT coalesce((max(ARRAY[x.txid, x.id]) FILTER (WHERE x.skipped))[1], v_txid),
                        coalesce((max(ARRAY[x.txid, x.id]) FILTER (WHERE x.skipped))[2], v_id),
@@ -895,7 +910,7 @@ BEGIN
     END IF;
     UPDATE queenspark.places p
     SET cursor_txid = p_txid, cursor_id = p_id, end_txid = p_txid, end_id = p_id, pending = '{}', leased = '{}',
-        lease_id = NULL, lease_expires_at = NULL, retry_at = NULL,
+        lease_id = NULL, lease_expires_at = NULL, retry_at = NULL, sought = p_partition_id IS NOT NULL,
         available_at = CASE WHEN p_partition_id IS NOT NULL OR p.returned > 0 THEN clock_timestamp() END
     WHERE p.group_id = p_group_id AND (p_partition_id IS NULL OR p.partition_id = p_partition_id);
     DELETE FROM queenspark.attempts a
@@ -904,8 +919,8 @@ END
 $$;
 
 -- Move a group of a window queue: in each partition to just before its first window that ends after a time, or to the
--- end if there is none. From then on pop skips windows that end at or before it, whenever they arrive. Leases are
--- revoked; older acks are rejected.
+-- end if there is none. Until the next seek, pop skips windows that end at or before it, whenever they arrive. Leases
+-- are revoked; older acks are rejected.
 CREATE FUNCTION seek_windows(p_group_id integer, p_time timestamptz)
 RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
@@ -934,8 +949,10 @@ BEGIN
     SET available_at = coalesce(excluded.available_at, CASE WHEN p.returned > 0 THEN v_now END),
         cursor_txid = excluded.cursor_txid, cursor_id = excluded.cursor_id, end_txid = excluded.end_txid,
         end_id = excluded.end_id, pending = '{}', leased = '{}', lease_id = NULL, lease_expires_at = NULL,
-        retry_at = NULL;
-    UPDATE queenspark.groups SET seen_txid = v_horizon, seen_id = 0, skip_until = p_time WHERE id = p_group_id;
+        retry_at = NULL, sought = false;
+    UPDATE queenspark.groups SET seen_txid = v_horizon, seen_id = 0, skip_until = NULL WHERE id = p_group_id;
+    -- By itself: the trigger groups_sought takes a move that leaves the time for one of a version that does not know it.
+    UPDATE queenspark.groups SET skip_until = p_time WHERE id = p_group_id;
     DELETE FROM queenspark.attempts a WHERE a.group_id = p_group_id;
 END
 $$;
@@ -1086,7 +1103,7 @@ BEGIN
             (SELECT m.txid, m.id, m.created_at, m.payload, 0, NULL FROM queenspark.messages m
              WHERE coalesce(p_state, 'waiting') = 'waiting' AND m.partition_id = p.partition_id
                AND (m.txid, m.id) > (p.end_txid, p.end_id) AND (m.txid, m.id) <= (g.seen_txid, g.seen_id)
-               AND (g.skip_until IS NULL OR m.window_end > g.skip_until)
+               AND (g.skip_until IS NULL OR p.sought OR m.window_end > g.skip_until)
              ORDER BY m.txid, m.id LIMIT v_left)
         ) w
         CROSS JOIN LATERAL (
@@ -1107,7 +1124,7 @@ BEGIN
             AND (m.txid, m.id) > (g.seen_txid, g.seen_id)
         LEFT JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = m.partition_id
         WHERE g.id = p_group_id AND (p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id))
-          AND (g.skip_until IS NULL OR m.window_end > g.skip_until)
+          AND (g.skip_until IS NULL OR p.sought OR m.window_end > g.skip_until)
         ORDER BY m.txid, m.id LIMIT v_left;
         GET DIAGNOSTICS v_count = ROW_COUNT;
         v_left := v_left - v_count;

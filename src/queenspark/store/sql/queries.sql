@@ -276,7 +276,7 @@ RETURNING g.id
 -- name: restart_groups
 -- Delete the places of a group but keep its start position.
 WITH restarted AS (
-    UPDATE queenspark.groups g SET seen_txid = start_txid, seen_id = start_id FROM queenspark.queues q
+    UPDATE queenspark.groups g SET seen_txid = start_txid, seen_id = start_id, skip_until = NULL FROM queenspark.queues q
     WHERE q.id = g.queue_id AND g.name = %(name)s AND (%(queue)s::text IS NULL OR q.name = %(queue)s)
       AND (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
     RETURNING g.id
@@ -290,7 +290,7 @@ SELECT id FROM restarted
 -- name: set_subscription
 -- The start position in partitions without a place.
 UPDATE queenspark.groups g
-SET start_txid = a.txid, start_id = a.id,
+SET start_txid = a.txid, start_id = a.id, skip_until = NULL,
     seen_txid = CASE WHEN (a.txid, a.id) < (g.seen_txid, g.seen_id) THEN a.txid ELSE g.seen_txid END,
     seen_id = CASE WHEN (a.txid, a.id) < (g.seen_txid, g.seen_id) THEN a.id ELSE g.seen_id END
 FROM queenspark.groups x JOIN queenspark.queues q ON q.id = x.queue_id

@@ -101,11 +101,28 @@ CREATE TABLE queenspark.groups (
     seen_txid bigint NOT NULL,
     seen_id bigint NOT NULL,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    -- Window queues only: the time of the last seek. Windows that end at or before it are skipped.
+    -- Window queues only: the time of the last seek, if no other kind of seek followed. Windows that end at or before it
+    -- are skipped.
     skip_until timestamptz,
     UNIQUE (queue_id, name)
 );
 CREATE INDEX groups_name ON queenspark.groups (name);
+
+-- A seek by a version that does not know `skip_until` ends it, too. Only discovery moves the seen position otherwise:
+-- forward and to a message, whose id is not 0.
+CREATE FUNCTION queenspark.forget_skip() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+    NEW.skip_until := NULL;
+    RETURN NEW;
+END
+$$;
+
+CREATE TRIGGER groups_sought BEFORE UPDATE OF start_txid, seen_txid ON queenspark.groups FOR EACH ROW
+WHEN (OLD.skip_until = NEW.skip_until AND (
+    NEW.seen_id = 0 OR (NEW.seen_txid, NEW.seen_id) < (OLD.seen_txid, OLD.seen_id)
+    OR (NEW.start_txid, NEW.start_id) <> (OLD.start_txid, OLD.start_id)))
+EXECUTE FUNCTION queenspark.forget_skip();
 
 -- A place: a group's cursor in one partition, with its lease.
 --
@@ -136,6 +153,8 @@ CREATE TABLE queenspark.places (
     lease_holder text,
     leased_at timestamptz,
     held_lease_id uuid,
+    -- Whether a seek in this partition followed the group's: its skip_until no longer holds here.
+    sought boolean NOT NULL DEFAULT false,
     -- The cursor is not beyond the end, and equals it when nothing is pending.
     CONSTRAINT places_cursor CHECK (
         (cursor_txid, cursor_id) <= (end_txid, end_id)
