@@ -46,6 +46,7 @@ class Gate:
         self.keys = KnownKeys(store.api_keys)
         self.tokens = Tokens(settings) if settings.jwt_enabled else None
         self._failures = FailedLogins(FREE_FAILURES, longest_seconds=60, forgiven_seconds=300)
+        #: Credentials that were valid when last checked; an entry may have expired.
         self._known: OrderedDict[tuple[bytes, bytes], _Known] = OrderedDict()
 
     async def admit(self, call: Call, route: Route) -> Caller:
@@ -69,11 +70,7 @@ class Gate:
         digest = (header[0], hashlib.sha256(header[1]).digest())
         known = self._known.get(digest)
         if known is None or not self._is_good(known):
-            self._known.pop(digest, None)
-            known = await self._checked(call, credential_of(header))
-            self._known[digest] = known
-            if len(self._known) > _MOST:
-                self._known.popitem(last=False)
+            known = await self._checked(call, digest, credential_of(header))
         if known.key is not None:
             self.keys.used(known.key)
         call.is_known = partial(self._is_good, known)
@@ -88,8 +85,9 @@ class Gate:
             and known.version == self.tokens.keys.version
         )
 
-    async def _checked(self, call: Call, credential: str) -> _Known:
-        if wait := self._failures.wait_seconds(call.address):
+    async def _checked(self, call: Call, digest: tuple[bytes, bytes], credential: str) -> _Known:
+        """Verify a credential. While an address has to wait, only those that were valid before."""
+        if digest not in self._known and (wait := self._failures.wait_seconds(call.address)):
             raise ApiError(
                 429,
                 f"too many failed logins from {call.address}: try again in {wait} s",
@@ -97,17 +95,26 @@ class Gate:
                 retry_after=wait,
             )
         try:
-            if credential.startswith(f"{PREFIX}_"):
-                key = await self.keys.check(credential)
-                return _Known(key, key.caller, 0.0, 0)
-            if self.tokens is None:
-                raise unauthorized("the credential is not an API key, and this broker does not accept tokens")
-            caller, until = await self.tokens.check(credential)
-            return _Known(None, caller, until, self.tokens.keys.version)
+            known = await self._verified(credential)
         except ApiError as error:
             if error.status == 401:
+                self._known.pop(digest, None)
                 self._failures.add(call.address)
             raise
+        self._known[digest] = known
+        self._known.move_to_end(digest)
+        if len(self._known) > _MOST:
+            self._known.popitem(last=False)
+        return known
+
+    async def _verified(self, credential: str) -> _Known:
+        if credential.startswith(f"{PREFIX}_"):
+            key = await self.keys.check(credential)
+            return _Known(key, key.caller, 0.0, 0)
+        if self.tokens is None:
+            raise unauthorized("the credential is not an API key, and this broker does not accept tokens")
+        caller, until = await self.tokens.check(credential)
+        return _Known(None, caller, until, self.tokens.keys.version)
 
 
 def _check_path(call: Call, caller: Caller, right: Right) -> None:
