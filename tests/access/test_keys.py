@@ -190,6 +190,11 @@ def test_requests_and_messages_of_a_key_are_limited(as_: As, key: MakeKey, queue
     assert late.json()["code"] == "rate_limited"
     assert late.json()["retryable"]
     assert int(late.headers["retry-after"]) >= 1
+    lacking = as_(key("lacking", scopes=["queue:mine:read"], requests_per_second=3))
+    statuses = [lacking.get("/api/v1/resources/queues/theirs").status_code for _ in range(5)]
+    assert statuses[:3] == [404] * 3
+    assert 429 in statuses
+    assert 429 in [lacking.get(KEYS).status_code for _ in range(5)]
     few = as_(key("few", role="read-write", messages_per_second=5))
     few.push(queue, *range(20))
     response = few.push_items([{"queue": queue, "payload": 1}])

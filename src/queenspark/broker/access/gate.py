@@ -55,12 +55,13 @@ class Gate:
         if right is Right.PUBLIC:
             return NOBODY
         caller = await self._caller(call)
+        # First, so that rejected requests count too.
+        if caller.meter is not None:
+            caller.meter.request()
         if right not in caller.rights:
             raise forbidden(caller.name, right)
         if caller.scopes is not None:
             _check_path(call, caller, right)
-        if caller.meter is not None:
-            caller.meter.request()
         return caller
 
     async def _caller(self, call: Call) -> Caller:
