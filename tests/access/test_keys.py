@@ -70,6 +70,8 @@ def test_what_cannot_be_a_key_is_400(admin: Api) -> None:
     assert "needs a role, scopes, or both" in refused(admin.post(KEYS, {"name": "x", "scopes": []}), 400)
     assert "role must be" in refused(admin.post(KEYS, {"name": "x", "role": "root"}), 400)
     assert "is invalid: use" in refused(admin.post(KEYS, {"name": "x", "scopes": ["all"]}), 400)
+    none = refused(admin.post(KEYS, {"name": "x", "role": "admin", "scopes": []}), 400)
+    assert "leave scopes out" in none
     over = {"name": "x", "role": "admin", "expiresAt": "2020-01-01T00:00:00Z"}
     assert "is in the past" in refused(admin.post(KEYS, over), 400)
     assert "does not exist" in refused(admin.delete(f"{KEYS}/nothing"), 404)
