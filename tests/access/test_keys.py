@@ -180,6 +180,10 @@ def test_messages_carry_their_producer(as_: As, key: MakeKey, queue: str) -> Non
     assert (popped["producerSub"], popped["headers"]) == ("producer", {"tenant": "north"})
     assert api.ack(popped, "dlq", consumerGroup="g")["dlq"]
     assert api.dead_letters(queue)[0]["producerSub"] == "producer"
+    rows = f"rows_of_{queue.replace('-', '_')}"
+    sql = f"CREATE STREAM {rows} (n INT) WITH (queue = '{queue}'); INSERT INTO {rows} VALUES (3)"
+    answered(api.post("/api/v1/sql", {"sql": sql}), 200)
+    assert api.read("/api/v1/messages", queue=queue)["messages"][0]["producerSub"] == "producer"
     forged = api.push_items([{"queue": queue, "payload": 1, "headers": {"_producer": "somebody else"}}])
     assert "reserved" in refused(forged, 400)
 

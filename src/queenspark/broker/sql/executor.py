@@ -26,7 +26,8 @@ from ...store.job import Job
 from ...store.job_change import JobChange
 from ...store.push import Item
 from ..broker import Broker
-from ..http import Caller, Right
+from ..http import Call, Right
+from ..push import admit_items, check_count, check_items
 from .catalogue import own_name, queues_of
 from .creation import Creation
 from .describe import described
@@ -46,7 +47,10 @@ READ_ONLY = (Show, Describe, Explain)
 class Executor:
     """Runs statements within the transaction of one connection."""
 
-    def __init__(self, broker: Broker, change: JobChange, caller: Caller) -> None:
+    def __init__(self, broker: Broker, change: JobChange, call: Call) -> None:
+        caller = call.caller
+        self._broker = broker
+        self._call = call
         self._change = change
         self._caller = caller
         self._shows = Shows(broker.store.queues, broker.store.counts, caller)
@@ -124,9 +128,13 @@ class Executor:
         items = [
             Item(source.queues[0], "Default", None, None, msgspec.Raw(text.encode())) for text in payloads
         ]
+        self.items += items
+        check_count(self._broker, len(self.items))
+        # Before the append, which stores the producer.
+        check_items(self._broker, items, sum(len(bytes(item.payload)) for item in items))
+        admit_items(self._call, items)
         await self._appender.check(items)
         await self._appender.append_within(self._change.connection, items)
-        self.items += items
         return {"kind": "insert", "name": own_name(statement.name), "count": len(items), "changed": True}
 
     async def _control(self, statement: ControlJob) -> Result:
