@@ -16,7 +16,7 @@ from ...store.definitions import DEFAULT_NAMESPACE
 from ..errors import ApiError, not_found
 from ..http import NOBODY, Call, Caller, Right, Route
 from ..http.call import forbidden
-from .credential import credential_of, header_of, unauthorized
+from .credential import UnknownKey, credential_of, header_of, unauthorized
 from .known_keys import KnownKey, KnownKeys
 from .tokens import Tokens
 
@@ -100,7 +100,8 @@ class Gate:
         except ApiError as error:
             if error.status == 401:
                 self._known.pop(digest, None)
-                self._failures.add(call.address)
+                if not isinstance(error, UnknownKey):
+                    self._failures.add(call.address)
             raise
         self._known[digest] = known
         self._known.move_to_end(digest)
