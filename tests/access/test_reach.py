@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
@@ -187,6 +188,44 @@ def test_streams_of_others_do_not_exist(scoped: Api, admin: Api, both: tuple[str
         assert refused(response, 404) == "Stream not found"
     assert "does not exist" in refused(define(scoped, us, "spy", theirs), 400)
     assert "stream:read" not in scoped.read("/api/v1/me")["scopes"]
+
+
+def test_window_queues_need_rights_on_their_stream(
+    as_: As, key: MakeKey, admin: Api, both: tuple[str, str], us: str
+) -> None:
+    mine, _ = both
+    answered(define(admin, us, "visits", mine), 201)
+    queue, group = f"windows:{us}/visits", f"w {us}"
+    hidden = f"queue {queue} does not exist"
+    assert admin.pop(queue, consumerGroup=group).status_code == 204
+    every_queue = as_(key("every queue", scopes=["queues:*"]))
+    assert refused(every_queue.pop(queue), 404) == hidden
+    assert refused(every_queue.get(f"/api/v1/resources/queues/{quote(queue, safe='')}"), 404) == hidden
+    assert refused(every_queue.delete(f"/api/v1/resources/queues/{quote(queue, safe='')}"), 404) == hidden
+    seek = f"/api/v1/consumer-groups/{group}/queues/{quote(queue, safe='')}/seek"
+    assert refused(every_queue.post(seek, {"toEnd": True}), 404) == hidden
+    assert every_queue.get(f"/api/v1/consumer-groups/{group}").status_code == 404
+    assert answered(every_queue.delete(f"/api/v1/consumer-groups/{group}"), 200)["count"] == 0
+    windows = {"windows": "true", "search": us}
+    names = [each["name"] for each in every_queue.read("/api/v1/resources/queues", **windows)["queues"]]
+    assert mine in names
+    assert queue not in names
+
+    streams = as_(key("their streams", scopes=[f"stream:{us}/*:*", "queue:none:*"]))
+    assert streams.pop(queue, consumerGroup=group).status_code == 204
+    assert [each["name"] for each in streams.read("/api/v1/resources/queues", **windows)["queues"]] == [queue]
+    assert streams.read(f"/api/v1/consumer-groups/{group}")["queues"][0]["queue"] == queue
+    assert streams.post(seek, {"toEnd": True}).status_code == 200
+
+
+def test_leases_of_queues_are_not_those_of_streams(as_: As, key: MakeKey, admin: Api, us: str) -> None:
+    queue = f"{us}/orders"
+    admin.push(queue, 1)
+    (message,) = admin.take(queue, consumerGroup="g")
+    body = {"leaseId": message["leaseId"]}
+    streams = as_(key("streams", scopes=[f"stream:{us}/*:*"]))
+    refused(streams.post("/api/v1/stream/renew-lease", body), 404)
+    refused(streams.get(f"/api/v1/stream/window/{message['leaseId']}/messages"), 404)
 
 
 def run(api: Api, sql: str) -> Any:
