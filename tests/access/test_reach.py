@@ -295,6 +295,69 @@ def test_jobs_of_others_do_not_exist(scoped: Api, admin: Api, both: tuple[str, s
     admin.read(f"/api/v1/jobs/{reading}")
 
 
+def test_a_cascade_to_a_stream_of_windows_needs_a_right_on_it(
+    as_: As, key: MakeKey, admin: Api, both: tuple[str, str], us: str
+) -> None:
+    mine, _ = both
+    job, stream = f"{us}_rows", f"{us}/visits"
+    answered(run(admin, f"CREATE STREAM {job} AS SELECT n FROM `{mine}`"), 200)
+    answered(define(admin, us, "visits", job), 201)
+    scopes = ["jobs:*", "queues:*"]
+    jobs = as_(key("jobs", scopes=scopes))
+    assert "no access" in refused(jobs.delete(f"/api/v1/jobs/{job}", cascade="true"), 409)
+    assert "no access" in refused(run(jobs, f"DROP STREAM {job} CASCADE"), 400)
+    admin.read("/api/v1/resources/streams/visits", namespace=us)
+    allowed = as_(key("jobs and streams", scopes=[*scopes, f"stream:{stream}:admin"]))
+    assert answered(allowed.delete(f"/api/v1/jobs/{job}", cascade="true"), 200)["dropped"][-1] == job
+    assert admin.get("/api/v1/resources/streams/visits", namespace=us).status_code == 404
+
+
+def test_errors_do_not_disclose_names_outside_the_scopes(
+    scoped: Api, admin: Api, as_: As, key: MakeKey, both: tuple[str, str], us: str
+) -> None:
+    mine, _ = both
+    job, reading, stream, group = f"{us}_read", f"spy_{us}", f"secret_{us}", f"hidden_{us}"
+    answered(run(scoped, f"CREATE STREAM {job} AS SELECT n FROM `{mine}`"), 200)
+    answered(run(admin, f"CREATE STREAM {reading} AS SELECT n FROM {job}"), 200)
+    answered(define(admin, "others", stream, job), 201)
+    assert admin.pop(job, consumerGroup=group).status_code == 204
+    only_jobs = as_(key("only jobs", scopes=[f"job:{us}*:*", f"queue:{mine}:read"]))
+    empty = f"not.{us}.empty"
+    admin.configure(empty)
+
+    def checked(response: Any, status: int) -> str:
+        error = refused(response, status)
+        for name in (reading, stream, group):
+            assert name not in error
+        return error
+
+    for api, users in ((scoped, f"the consumer group {group} and 2 others"), (only_jobs, "3 others")):
+        for response, status in (
+            (run(api, f"DROP STREAM {job}"), 400),
+            (api.delete(f"/api/v1/jobs/{job}"), 409),
+        ):
+            assert f"{job} is used by {users};" in refused(response, status)
+    checked(only_jobs.delete(f"/api/v1/jobs/{job}"), 409)
+    changed = f"CREATE OR REPLACE STREAM {job} AS SELECT n AS m FROM `{mine}`"
+    assert "no access" in checked(run(scoped, changed), 400)
+    assert reading in refused(run(admin, changed), 400)
+    for sql in (
+        f"SELECT n FROM `{empty}`",
+        f"DESCRIBE `{empty}`",
+        f"EXPLAIN SELECT n FROM `{empty}`",
+    ):
+        assert "there is no" in refused(run(scoped, sql), 400), sql
+        assert "is empty" in refused(run(admin, sql), 400), sql
+    unlike = f"{uuid4().hex}-{uuid4().hex}"
+    admin.configure(unlike)
+    pauses = as_(key("pauses", scopes=[f"job:sp_{us}:admin", f"job:{unlike}:admin"]))
+    assert reading in refused(run(admin, f"PAUSE JOB sp_{us}"), 400)
+    checked(run(pauses, f"PAUSE JOB sp_{us}"), 400)
+    checked(run(pauses, f"DROP STREAM sp_{us}"), 400)
+    assert "it is a queue" in refused(run(admin, f"DROP STREAM `{unlike}`"), 400)
+    assert "it is a queue" not in refused(run(pauses, f"DROP STREAM `{unlike}`"), 400)
+
+
 def acts(api: Api, **query: Any) -> list[Json]:
     found: list[Json] = api.read("/api/v1/audit", **query)["acts"]
     return found

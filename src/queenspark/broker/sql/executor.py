@@ -35,7 +35,7 @@ from .explain import explained
 from .names import no_such, split_name
 from .planner import Planner
 from .removal import Removal
-from .rights import check_dropped, check_rights
+from .rights import check_rights
 from .show import Shows
 from .sinks import check_columns, query_of, written_by
 from .table import Result, plan_columns, table
@@ -56,8 +56,8 @@ class Executor:
         self._shows = Shows(broker.store.queues, broker.store.counts, caller)
         self._appender = broker.appender
         self.planner = Planner(change, caller)
-        self.creation = Creation(change, self.planner, broker.settings.external_jobs)
-        self._removal = Removal(change)
+        self.creation = Creation(change, self.planner, broker.settings.external_jobs, caller)
+        self._removal = Removal(change, caller)
         #: Rows of INSERT statements.
         self.items: list[Item] = []
 
@@ -97,9 +97,7 @@ class Executor:
             case Insert():
                 return await self._insert(statement)
             case Drop():
-                result = await self._removal.run(statement)
-                check_dropped(self._caller, result["dropped"], statement)
-                return result
+                return await self._removal.run(statement)
             case ControlJob():
                 return await self._control(statement)
             case Show():
@@ -140,7 +138,7 @@ class Executor:
     async def _control(self, statement: ControlJob) -> Result:
         job = await self._change.find(*split_name(statement.name))
         if job is None:
-            raise await no_such(self._change, "job", own_name(statement.name), statement.span)
+            raise await no_such(self._change, self._caller, "job", own_name(statement.name), statement.span)
         changed = await self.control(job, statement.action)
         kind = f"{statement.action.lower()}_job"
         return {"kind": kind, "name": job.full_name, "version": job.version, "changed": changed}
