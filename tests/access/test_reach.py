@@ -8,8 +8,11 @@ from uuid import uuid4
 
 import pytest
 
+from queenspark.broker.http import Caller, parse_scopes
+from queenspark.broker.metrics import Metrics
 from tests.access.conftest import As
 from tests.wire.api import Api, Json, ack_operation, answered, push_operation, refused
+from tests.wire.deadline import eventually
 
 MakeKey = Callable[..., str]
 
@@ -356,6 +359,41 @@ def test_errors_do_not_disclose_names_outside_the_scopes(
     checked(run(pauses, f"DROP STREAM sp_{us}"), 400)
     assert "it is a queue" in refused(run(admin, f"DROP STREAM `{unlike}`"), 400)
     assert "it is a queue" not in refused(run(pauses, f"DROP STREAM `{unlike}`"), 400)
+
+
+def test_lags_hide_names_outside_the_scopes(
+    as_: As, key: MakeKey, admin: Api, both: tuple[str, str], us: str
+) -> None:
+    mine, theirs = both
+    system = as_(key("system", scopes=["system:read"]))
+    more = as_(key("more", scopes=["system:read", f"queue:{us}*:read"]))
+
+    def queues(api: Api) -> set[str]:
+        return {row["queue"] for row in api.read("/api/v1/status/analytics", limit=1000)["groups"]}
+
+    eventually(lambda: {mine, theirs} <= queues(admin))
+    assert queues(system) == set()
+    assert queues(more) == {mine}
+    assert "queenspark_pushed_messages_total" in system.get("/metrics/prometheus").text
+
+
+def test_metrics_hide_names_outside_the_scopes() -> None:
+    metrics = Metrics()
+    for namespace in ("us", "them"):
+        metrics.delivery_delay.labels(namespace, "visits").observe(1)
+        metrics.lag.labels(f"windows:{namespace}/visits", "g").set(1)
+    metrics.jobs.update({(namespace, "pages"): {"state": "running"} for namespace in ("us", "them")})
+    for scope, found in {
+        "system:read": [],
+        "stream:us/*:read": ['stream="visits"', 'queue="windows:us/visits"'],
+        "job:us.*:read": ['job_name="pages"'],
+    }.items():
+        caller = Caller.known("x", "key", None, parse_scopes(["system:read", "queue:none:read", scope]))
+        text = metrics.text(caller).decode()
+        assert "them" not in text
+        for label in ('stream="visits"', 'queue="windows:us/visits"', 'job_name="pages"'):
+            assert (label in text) is (label in found), (scope, label)
+    assert "them" in metrics.text(Caller.known("x", "key", "read-only", None)).decode()
 
 
 def acts(api: Api, **query: Any) -> list[Json]:
