@@ -53,3 +53,26 @@ def test_without_the_database_an_unknown_caller_does_not_learn_its_address(
     assert response.headers["retry-after"] == "1"
     assert response.json()["retryable"] is True
     assert "10.1.2.3" in caplog.text
+
+
+def test_a_revocation_does_not_lock_out_known_callers(broker: StartBroker) -> None:
+    closed = broker(access_control="true")
+    _, good = make_key(closed.database_url, role="admin")
+    _, fresh = make_key(closed.database_url, role="read-only")
+    revoked, leaked = make_key(closed.database_url, role="read-only")
+    with Api(closed.url) as api:
+
+        def status(credential: str) -> int:
+            return api.http.get("/api/v1/me", headers={"X-API-Key": credential}).status_code
+
+        assert [status(good), status(leaked)] == [200, 200]
+        for number in range(FREE_FAILURES + 16):
+            status(f"qsk_guess_{number}")
+        # Expires every cached key.
+        path = f"/api/v1/keys/{revoked.id}"
+        assert api.http.delete(path, headers={"X-API-Key": good}).status_code == 200
+        assert status(good) == 200
+        # A guess learns nothing, not even from a valid key; the revoked one is checked once.
+        assert [status(leaked), status(leaked)] == [401, 429]
+        assert [status(fresh), status("qsk_a_b")] == [429, 429]
+        assert status(good) == 200

@@ -70,6 +70,8 @@ def test_what_cannot_be_a_key_is_400(admin: Api) -> None:
     assert "needs a role, scopes, or both" in refused(admin.post(KEYS, {"name": "x", "scopes": []}), 400)
     assert "role must be" in refused(admin.post(KEYS, {"name": "x", "role": "root"}), 400)
     assert "is invalid: use" in refused(admin.post(KEYS, {"name": "x", "scopes": ["all"]}), 400)
+    none = refused(admin.post(KEYS, {"name": "x", "role": "admin", "scopes": []}), 400)
+    assert "leave scopes out" in none
     over = {"name": "x", "role": "admin", "expiresAt": "2020-01-01T00:00:00Z"}
     assert "is in the past" in refused(admin.post(KEYS, over), 400)
     assert "does not exist" in refused(admin.delete(f"{KEYS}/nothing"), 404)
@@ -178,6 +180,10 @@ def test_messages_carry_their_producer(as_: As, key: MakeKey, queue: str) -> Non
     assert (popped["producerSub"], popped["headers"]) == ("producer", {"tenant": "north"})
     assert api.ack(popped, "dlq", consumerGroup="g")["dlq"]
     assert api.dead_letters(queue)[0]["producerSub"] == "producer"
+    rows = f"rows_of_{queue.replace('-', '_')}"
+    sql = f"CREATE STREAM {rows} (n INT) WITH (queue = '{queue}'); INSERT INTO {rows} VALUES (3)"
+    answered(api.post("/api/v1/sql", {"sql": sql}), 200)
+    assert api.read("/api/v1/messages", queue=queue)["messages"][0]["producerSub"] == "producer"
     forged = api.push_items([{"queue": queue, "payload": 1, "headers": {"_producer": "somebody else"}}])
     assert "reserved" in refused(forged, 400)
 
@@ -190,6 +196,11 @@ def test_requests_and_messages_of_a_key_are_limited(as_: As, key: MakeKey, queue
     assert late.json()["code"] == "rate_limited"
     assert late.json()["retryable"]
     assert int(late.headers["retry-after"]) >= 1
+    lacking = as_(key("lacking", scopes=["queue:mine:read"], requests_per_second=3))
+    statuses = [lacking.get("/api/v1/resources/queues/theirs").status_code for _ in range(5)]
+    assert statuses[:3] == [404] * 3
+    assert 429 in statuses
+    assert 429 in [lacking.get(KEYS).status_code for _ in range(5)]
     few = as_(key("few", role="read-write", messages_per_second=5))
     few.push(queue, *range(20))
     response = few.push_items([{"queue": queue, "payload": 1}])

@@ -3,12 +3,16 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
 
+from queenspark.broker.http import Caller, parse_scopes
+from queenspark.broker.metrics import Metrics
 from tests.access.conftest import As
 from tests.wire.api import Api, Json, ack_operation, answered, push_operation, refused
+from tests.wire.deadline import eventually
 
 MakeKey = Callable[..., str]
 
@@ -189,6 +193,44 @@ def test_streams_of_others_do_not_exist(scoped: Api, admin: Api, both: tuple[str
     assert "stream:read" not in scoped.read("/api/v1/me")["scopes"]
 
 
+def test_window_queues_need_rights_on_their_stream(
+    as_: As, key: MakeKey, admin: Api, both: tuple[str, str], us: str
+) -> None:
+    mine, _ = both
+    answered(define(admin, us, "visits", mine), 201)
+    queue, group = f"windows:{us}/visits", f"w {us}"
+    hidden = f"queue {queue} does not exist"
+    assert admin.pop(queue, consumerGroup=group).status_code == 204
+    every_queue = as_(key("every queue", scopes=["queues:*"]))
+    assert refused(every_queue.pop(queue), 404) == hidden
+    assert refused(every_queue.get(f"/api/v1/resources/queues/{quote(queue, safe='')}"), 404) == hidden
+    assert refused(every_queue.delete(f"/api/v1/resources/queues/{quote(queue, safe='')}"), 404) == hidden
+    seek = f"/api/v1/consumer-groups/{group}/queues/{quote(queue, safe='')}/seek"
+    assert refused(every_queue.post(seek, {"toEnd": True}), 404) == hidden
+    assert every_queue.get(f"/api/v1/consumer-groups/{group}").status_code == 404
+    assert answered(every_queue.delete(f"/api/v1/consumer-groups/{group}"), 200)["count"] == 0
+    windows = {"windows": "true", "search": us}
+    names = [each["name"] for each in every_queue.read("/api/v1/resources/queues", **windows)["queues"]]
+    assert mine in names
+    assert queue not in names
+
+    streams = as_(key("their streams", scopes=[f"stream:{us}/*:*", "queue:none:*"]))
+    assert streams.pop(queue, consumerGroup=group).status_code == 204
+    assert [each["name"] for each in streams.read("/api/v1/resources/queues", **windows)["queues"]] == [queue]
+    assert streams.read(f"/api/v1/consumer-groups/{group}")["queues"][0]["queue"] == queue
+    assert streams.post(seek, {"toEnd": True}).status_code == 200
+
+
+def test_leases_of_queues_are_not_those_of_streams(as_: As, key: MakeKey, admin: Api, us: str) -> None:
+    queue = f"{us}/orders"
+    admin.push(queue, 1)
+    (message,) = admin.take(queue, consumerGroup="g")
+    body = {"leaseId": message["leaseId"]}
+    streams = as_(key("streams", scopes=[f"stream:{us}/*:*"]))
+    refused(streams.post("/api/v1/stream/renew-lease", body), 404)
+    refused(streams.get(f"/api/v1/stream/window/{message['leaseId']}/messages"), 404)
+
+
 def run(api: Api, sql: str) -> Any:
     return api.post("/api/v1/sql", {"sql": sql})
 
@@ -254,6 +296,104 @@ def test_jobs_of_others_do_not_exist(scoped: Api, admin: Api, both: tuple[str, s
     assert "no access" in refused(scoped.delete(f"/api/v1/jobs/{job}", cascade="true"), 409)
     assert "no access" in refused(run(scoped, f"DROP STREAM {job} CASCADE"), 400)
     admin.read(f"/api/v1/jobs/{reading}")
+
+
+def test_a_cascade_to_a_stream_of_windows_needs_a_right_on_it(
+    as_: As, key: MakeKey, admin: Api, both: tuple[str, str], us: str
+) -> None:
+    mine, _ = both
+    job, stream = f"{us}_rows", f"{us}/visits"
+    answered(run(admin, f"CREATE STREAM {job} AS SELECT n FROM `{mine}`"), 200)
+    answered(define(admin, us, "visits", job), 201)
+    scopes = ["jobs:*", "queues:*"]
+    jobs = as_(key("jobs", scopes=scopes))
+    assert "no access" in refused(jobs.delete(f"/api/v1/jobs/{job}", cascade="true"), 409)
+    assert "no access" in refused(run(jobs, f"DROP STREAM {job} CASCADE"), 400)
+    admin.read("/api/v1/resources/streams/visits", namespace=us)
+    allowed = as_(key("jobs and streams", scopes=[*scopes, f"stream:{stream}:admin"]))
+    assert answered(allowed.delete(f"/api/v1/jobs/{job}", cascade="true"), 200)["dropped"][-1] == job
+    assert admin.get("/api/v1/resources/streams/visits", namespace=us).status_code == 404
+
+
+def test_errors_do_not_disclose_names_outside_the_scopes(
+    scoped: Api, admin: Api, as_: As, key: MakeKey, both: tuple[str, str], us: str
+) -> None:
+    mine, _ = both
+    job, reading, stream, group = f"{us}_read", f"spy_{us}", f"secret_{us}", f"hidden_{us}"
+    answered(run(scoped, f"CREATE STREAM {job} AS SELECT n FROM `{mine}`"), 200)
+    answered(run(admin, f"CREATE STREAM {reading} AS SELECT n FROM {job}"), 200)
+    answered(define(admin, "others", stream, job), 201)
+    assert admin.pop(job, consumerGroup=group).status_code == 204
+    only_jobs = as_(key("only jobs", scopes=[f"job:{us}*:*", f"queue:{mine}:read"]))
+    empty = f"not.{us}.empty"
+    admin.configure(empty)
+
+    def checked(response: Any, status: int) -> str:
+        error = refused(response, status)
+        for name in (reading, stream, group):
+            assert name not in error
+        return error
+
+    for api, users in ((scoped, f"the consumer group {group} and 2 others"), (only_jobs, "3 others")):
+        for response, status in (
+            (run(api, f"DROP STREAM {job}"), 400),
+            (api.delete(f"/api/v1/jobs/{job}"), 409),
+        ):
+            assert f"{job} is used by {users};" in refused(response, status)
+    checked(only_jobs.delete(f"/api/v1/jobs/{job}"), 409)
+    changed = f"CREATE OR REPLACE STREAM {job} AS SELECT n AS m FROM `{mine}`"
+    assert "no access" in checked(run(scoped, changed), 400)
+    assert reading in refused(run(admin, changed), 400)
+    for sql in (
+        f"SELECT n FROM `{empty}`",
+        f"DESCRIBE `{empty}`",
+        f"EXPLAIN SELECT n FROM `{empty}`",
+    ):
+        assert "there is no" in refused(run(scoped, sql), 400), sql
+        assert "is empty" in refused(run(admin, sql), 400), sql
+    unlike = f"{uuid4().hex}-{uuid4().hex}"
+    admin.configure(unlike)
+    pauses = as_(key("pauses", scopes=[f"job:sp_{us}:admin", f"job:{unlike}:admin"]))
+    assert reading in refused(run(admin, f"PAUSE JOB sp_{us}"), 400)
+    checked(run(pauses, f"PAUSE JOB sp_{us}"), 400)
+    checked(run(pauses, f"DROP STREAM sp_{us}"), 400)
+    assert "it is a queue" in refused(run(admin, f"DROP STREAM `{unlike}`"), 400)
+    assert "it is a queue" not in refused(run(pauses, f"DROP STREAM `{unlike}`"), 400)
+
+
+def test_lags_hide_names_outside_the_scopes(
+    as_: As, key: MakeKey, admin: Api, both: tuple[str, str], us: str
+) -> None:
+    mine, theirs = both
+    system = as_(key("system", scopes=["system:read"]))
+    more = as_(key("more", scopes=["system:read", f"queue:{us}*:read"]))
+
+    def queues(api: Api) -> set[str]:
+        return {row["queue"] for row in api.read("/api/v1/status/analytics", limit=1000)["groups"]}
+
+    eventually(lambda: {mine, theirs} <= queues(admin))
+    assert queues(system) == set()
+    assert queues(more) == {mine}
+    assert "queenspark_pushed_messages_total" in system.get("/metrics/prometheus").text
+
+
+def test_metrics_hide_names_outside_the_scopes() -> None:
+    metrics = Metrics()
+    for namespace in ("us", "them"):
+        metrics.delivery_delay.labels(namespace, "visits").observe(1)
+        metrics.lag.labels(f"windows:{namespace}/visits", "g").set(1)
+    metrics.jobs.update({(namespace, "pages"): {"state": "running"} for namespace in ("us", "them")})
+    for scope, found in {
+        "system:read": [],
+        "stream:us/*:read": ['stream="visits"', 'queue="windows:us/visits"'],
+        "job:us.*:read": ['job_name="pages"'],
+    }.items():
+        caller = Caller.known("x", "key", None, parse_scopes(["system:read", "queue:none:read", scope]))
+        text = metrics.text(caller).decode()
+        assert "them" not in text
+        for label in ('stream="visits"', 'queue="windows:us/visits"', 'job_name="pages"'):
+            assert (label in text) is (label in found), (scope, label)
+    assert "them" in metrics.text(Caller.known("x", "key", "read-only", None)).decode()
 
 
 def acts(api: Api, **query: Any) -> list[Json]:

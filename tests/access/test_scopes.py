@@ -63,6 +63,29 @@ def test_a_role_and_scopes_allow_their_intersection() -> None:
     assert not both.can(Right.SYSTEM_READ)
 
 
+@pytest.mark.parametrize(
+    ("scope", "right", "queue", "granted"),
+    [
+        ("queues:*", Right.QUEUE_CONSUME, "windows:shop/visits", False),
+        ("queue:windows:shop/*:*", Right.QUEUE_READ, "windows:shop/visits", False),
+        ("stream:shop/*:consume", Right.QUEUE_CONSUME, "windows:shop/visits", True),
+        ("stream:shop/*:consume", Right.QUEUE_READ, "windows:shop/visits", False),
+        ("stream:shop/*:consume", Right.QUEUE_CONSUME, "windows:shops/visits", False),
+        ("stream:shop/*:consume", Right.QUEUE_CONSUME, "shop/visits", False),
+        ("stream:a/b/c:read", Right.QUEUE_READ, "windows:a%2Fb/c", True),
+        ("stream:shop/*:admin", Right.QUEUE_ADMIN, "windows:shop/visits", True),
+        ("streams:*", Right.QUEUE_PUSH, "windows:shop/visits", False),
+        ("streams:*", Right.QUEUE_CONSUME, "windows:%select/7", False),
+        ("streams:*", Right.QUEUE_READ, "windows:%sink/pages", False),
+    ],
+)
+def test_a_window_queue_needs_the_right_on_its_stream(
+    scope: str, right: Right, queue: str, granted: bool
+) -> None:
+    caller = Caller.known("x", "key", None, parse_scopes([scope, "queue:other:*"]))
+    assert caller.may(right, queue) is granted
+
+
 def test_without_role_and_scopes_only_the_identity_is_readable() -> None:
     assert Caller.known("x", "token", None, None).rights == {Right.PUBLIC, Right.KNOWN}
 

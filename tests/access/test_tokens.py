@@ -1,5 +1,6 @@
 """Tokens: every algorithm, every claim, and every trick to get past them."""
 
+import asyncio
 import base64
 import hmac
 import json
@@ -13,7 +14,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from joserfc.jwk import OctKey, RSAKey
 
+from queenspark.broker.access.gate import FREE_FAILURES
 from queenspark.broker.access.token_keys import read_jwks, static_keys
+from queenspark.broker.access.tokens import Tokens
+from queenspark.broker.errors import ApiError
 from queenspark.settings import Settings, SettingsError
 from tests.access.conftest import As
 from tests.access.issuer import KEYS, SECRET, Issuer, public, public_pem, token
@@ -164,6 +168,65 @@ def test_keys_of_a_jwks_come_and_go(broker: StartBroker, issuer: Issuer) -> None
         eventually(lambda: status() == 200)
         issuer.keys.pop()
         eventually(lambda: status() == 401)
+
+
+def test_tokens_of_a_new_key_wait_for_the_read_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    published = json.dumps({"keys": [public("RS256")]}).encode()
+    reads = 0
+
+    async def fetch(_: str, __: float) -> bytes:
+        nonlocal reads
+        reads += 1
+        for _round in range(10):  # until both tokens wait
+            await asyncio.sleep(0)
+        return published
+
+    async def run() -> None:
+        tokens = Tokens(Settings(jwt_enabled=True, jwt_jwks_url="https://issuer.example/jwks.json"))
+        texts = [token("RS256", header={"kid": "rsa"}, sub=name) for name in ("anna", "bert")]
+        found = await asyncio.gather(*(tokens.check(text) for text in texts))
+        assert [caller.name for caller, _ in found] == ["anna", "bert"]
+        assert reads == 1
+
+    monkeypatch.setattr("queenspark.broker.access.token_keys._fetch", fetch)
+    asyncio.run(run())
+
+
+def test_a_key_that_may_be_too_new_is_no_failed_login(broker: StartBroker, issuer: Issuer) -> None:
+    closed = broker(jwt_enabled="true", jwt_jwks_url=issuer.url)
+    with Api(closed.url) as api:
+        eventually(lambda: api.http.get(ME, headers=bearer(token("RS256"))).status_code == 200)
+        for number in range(FREE_FAILURES + 5):
+            unknown = token("RS256", header={"kid": f"new {number}"})
+            assert "unknown key" in refused(api.http.get(ME, headers=bearer(unknown)), 401)
+
+
+def bearer(text: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {text}"}
+
+
+def test_keys_stay_in_use_while_the_jwks_is_unreachable(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers = [json.dumps({"keys": [public("RS256")]}).encode()]
+
+    async def fetch(_: str, __: float) -> bytes:
+        if not answers:
+            raise ValueError("it answered with status 500")
+        return answers.pop()
+
+    async def run() -> None:
+        tokens = Tokens(Settings(jwt_enabled=True, jwt_jwks_url="https://issuer.example/jwks.json"))
+        known = token("RS256", header={"kid": "rsa"})
+        await tokens.check(known)
+        monkeypatch.setattr("queenspark.broker.access.token_keys._AGAIN_SECONDS", -1)
+        with pytest.raises(ApiError):
+            await tokens.check(token("RS256", header={"kid": "next"}))
+        await tokens.check(known)
+
+    monkeypatch.setattr("queenspark.broker.access.token_keys._fetch", fetch)
+    asyncio.run(run())
+    assert "status 500; those read 0 s ago stay in use" in caplog.text
 
 
 def test_a_secret_in_a_jwks_is_no_key() -> None:

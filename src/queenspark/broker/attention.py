@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from ..store.definitions import WINDOW_QUEUES, job_name, stream_of_queue
+from ..store.definitions import job_name, stream_of_queue
 from ..store.page import Page
 from .broker import Broker
 from .http import Call, Caller, Response, Right, Route, json
@@ -165,16 +165,8 @@ async def _streams(broker: Broker, caller: Caller, stats: dict[str, Any]) -> lis
     return found
 
 
-def _visible_queues(caller: Caller) -> list[str] | None:
-    """The queues visible to the caller, and the window queues of visible streams, as LIKE patterns."""
-    queues, streams = caller.visible(Right.QUEUE_READ), caller.visible(Right.STREAM_READ)
-    if queues is None or streams is None:
-        return None
-    return queues + [WINDOW_QUEUES + pattern for pattern in streams]
-
-
 async def _groups(broker: Broker, caller: Caller, now: datetime) -> list[Item]:
-    page = Page(_MOST, sort="lagSeconds", descending=True, visible=_visible_queues(caller))
+    page = Page(_MOST, sort="lagSeconds", descending=True, visible=caller.visible(Right.QUEUE_READ))
     rows, _ = await broker.store.groups.page(page, min_lag_seconds=_SILENT_SECONDS)
     found = []
     for row in rows:

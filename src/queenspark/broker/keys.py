@@ -54,6 +54,11 @@ def new_key(request: KeyRequest) -> NewKey:
     check_name("name", request.name)
     if request.role is None and not request.scopes:
         raise bad_request("a key needs a role, scopes, or both: a role is read-only, read-write or admin")
+    if request.scopes == []:
+        raise bad_request(
+            "scopes is empty, which would allow nothing: name at least one, or leave scopes out for a key"
+            " with the rights of its role"
+        )
     try:
         scopes = None if request.scopes is None else [str(scope) for scope in parse_scopes(request.scopes)]
     except ScopeError as error:
@@ -64,7 +69,7 @@ def new_key(request: KeyRequest) -> NewKey:
     return NewKey(
         name=request.name,
         role=request.role,
-        scopes=scopes or None,
+        scopes=scopes,
         expires_at=expires,
         requests_per_second=request.requests_per_second,
         messages_per_second=request.messages_per_second,

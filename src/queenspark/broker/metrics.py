@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from ..store.definitions import job_name
+from .http import Caller, Right
 from .job_metrics import JobMetrics
 from .stream_metrics import StreamMetrics
 
@@ -79,9 +84,9 @@ class Metrics:
         self._in_json.append(gauge)
         return gauge
 
-    def text(self) -> bytes:
-        """The Prometheus text format."""
-        return generate_latest(self.registry)
+    def text(self, caller: Caller) -> bytes:
+        """The Prometheus text format, without samples about names that the caller may not read."""
+        return generate_latest(self.registry if caller.scopes is None else _Visible(self.registry, caller))
 
     def values(self) -> dict[str, float]:
         """All unlabelled metrics, as a flat object."""
@@ -92,3 +97,29 @@ class Metrics:
             for sample in family.samples
             if not sample.labels and not sample.name.endswith("_created")
         }
+
+
+class _Visible(Collector):
+    """The metrics without samples about names outside a caller's scopes."""
+
+    def __init__(self, metrics: Collector, caller: Caller) -> None:
+        self._metrics = metrics
+        self._caller = caller
+
+    def collect(self) -> Iterable[Metric]:
+        """Collect all families, with fewer samples."""
+        for family in self._metrics.collect():
+            shown = Metric(family.name, family.documentation, family.type, family.unit)
+            shown.samples = [sample for sample in family.samples if self._may_read(sample.labels)]
+            yield shown
+
+    def _may_read(self, labels: Mapping[str, str]) -> bool:
+        match labels:
+            case {"queue": queue}:
+                return self._caller.may(Right.QUEUE_READ, queue)
+            case {"namespace": namespace, "stream": name}:
+                return self._caller.may(Right.STREAM_READ, f"{namespace}/{name}")
+            case {"namespace": namespace, "job_name": name}:
+                return self._caller.may(Right.JOB_READ, job_name(namespace, name))
+            case _:
+                return True

@@ -43,13 +43,18 @@ class PushedItem(msgspec.Struct, gc=False):
     queueName: str  # noqa: N815 - the wire name
 
 
+def check_count(broker: Broker, count: int) -> None:
+    """Check the number of items of a request; raise 400."""
+    if count > broker.settings.max_batch:
+        raise bad_request(
+            f"items has {count} entries; the limit is {broker.settings.max_batch}: send several batches"
+        )
+
+
 def check_items(broker: Broker, items: Sequence[Item], body_bytes: int) -> None:
     """Validate items."""
     settings = broker.settings
-    if len(items) > settings.max_batch:
-        raise bad_request(
-            f"items has {len(items)} entries; the limit is {settings.max_batch}: send several batches"
-        )
+    check_count(broker, len(items))
     complete(items)
     for queue, partition in {item.target for item in items}:
         check_queue("Queue", queue)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from ..store.definitions import WINDOW_QUEUES
+from ..store.definitions import stream_of_queue
 from ..store.delivery import Ack
 from .broker import Broker
 from .errors import not_found
@@ -52,6 +52,5 @@ async def may_touch_lease(broker: Broker, call: Call, lease_id: UUID) -> bool:
     queue = str(row[0])
     if call.right is Right.QUEUE_CONSUME:
         return call.caller.may(Right.QUEUE_CONSUME, queue)
-    namespace, _, name = queue.removeprefix(WINDOW_QUEUES).partition("/")
-    namespace = namespace.replace("%2F", "/").replace("%25", "%")
-    return call.caller.may(Right.STREAM_CONSUME, stream_name(namespace, name))
+    stream = stream_of_queue(queue)
+    return stream is not None and call.caller.may(Right.STREAM_CONSUME, stream_name(*stream))

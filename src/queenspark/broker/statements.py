@@ -16,7 +16,6 @@ from ..store.errors import ChangedMeanwhile
 from .broker import Broker
 from .errors import bad_request
 from .http import Call, Lines, Response, Right, Route, json
-from .push import admit_items, check_items
 from .responses.jobs import SqlAnswered
 from .sql import Executor
 from .sql.executor import READ_ONLY
@@ -61,11 +60,8 @@ async def _results(broker: Broker, call: Call, statements: list[Statement], *, d
     jobs = broker.store.jobs
     only_reads = all(isinstance(statement, READ_ONLY) for statement in statements)
     async with jobs.reading() if only_reads else jobs.change(dry_run=dry_run) as change:
-        executor = Executor(broker, change, call.caller)
+        executor = Executor(broker, change, call)
         results: list[object] = [await executor.run(statement) for statement in statements]
-        if executor.items:
-            check_items(broker, executor.items, sum(len(bytes(item.payload)) for item in executor.items))
-            admit_items(call, executor.items)
     if not (only_reads or dry_run):
         call.acted_on = acts(statements)
     if not dry_run:
@@ -85,7 +81,7 @@ def acts(statements: list[Statement]) -> str | None:
 
 async def _select(broker: Broker, call: Call, statement: Select, timeout_ms: float | None) -> Lines:
     async with broker.store.jobs.change() as change:
-        executor = Executor(broker, change, call.caller)
+        executor = Executor(broker, change, call)
         executor.check(statement)
         planned = await executor.planner.plan(statement)
         wanted = await executor.planner.wanted("select", statement, planned)

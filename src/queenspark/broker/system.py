@@ -52,14 +52,15 @@ async def metrics(broker: Broker, _: Call) -> Response:
     return json({"uptimeSeconds": round(time.time() - broker.started, 1), "metrics": broker.metrics.values()})
 
 
-async def prometheus(broker: Broker, _: Call) -> Response:
+async def prometheus(broker: Broker, call: Call) -> Response:
     """Counters and gauges for Prometheus."""
+    caller = call.caller
 
     async def text() -> bytes:
         _gauges(broker)
-        return broker.metrics.text()
+        return broker.metrics.text(caller)
 
-    body: bytes = await broker.cache.get("prometheus", text)
+    body: bytes = await broker.cache.get(f"prometheus {caller.role} {caller.scopes}", text)
     return Response(200, body, b"text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -99,10 +100,10 @@ async def status_messages(broker: Broker, call: Call) -> Response:
     return await browse(broker, call)
 
 
-async def _lags(broker: Broker, query: GroupsQuery) -> dict[str, Any]:
+async def _lags(broker: Broker, query: GroupsQuery, visible: list[str] | None) -> dict[str, Any]:
     counted_at = await broker.counted_at()
     rows, total = await broker.store.groups.page(
-        page_of(query, "queue", "lag", "lagSeconds", visible=None), queue=query.queue
+        page_of(query, "queue", "lag", "lagSeconds", visible=visible), queue=query.queue
     )
     lags = [
         {
@@ -119,7 +120,8 @@ async def _lags(broker: Broker, query: GroupsQuery) -> dict[str, Any]:
 
 async def analytics(broker: Broker, call: Call) -> Response:
     """Return the lag of a page of groups, and this broker's counters."""
-    shown = await broker.cache.get(f"lags {call.query}", lambda: _lags(broker, call.query))
+    visible = call.visible(Right.QUEUE_READ)
+    shown = await broker.cache.get(f"lags {call.query} {visible}", lambda: _lags(broker, call.query, visible))
     return json({**shown, "metrics": broker.metrics.values()})
 
 

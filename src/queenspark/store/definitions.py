@@ -149,7 +149,7 @@ def window_queue(namespace: str, name: str) -> str:
 
 def stream_of_queue(queue: str) -> tuple[str, str] | None:
     """Return namespace and name of the stream of a window queue; None for other queues."""
-    if not queue.startswith(WINDOW_QUEUES):
+    if not queue.startswith(WINDOW_QUEUES) or queue.startswith((sink_queue(""), temporary_queue(""))):
         return None
     namespace, _, name = queue.removeprefix(WINDOW_QUEUES).partition("/")
     return namespace.replace("%2F", "/").replace("%25", "%"), name

@@ -39,3 +39,10 @@ def credential_of(header: Header) -> str:
 def unauthorized(message: str) -> ApiError:
     """401: the caller is unknown."""
     return ApiError(401, message)
+
+
+class UnknownKey(ApiError):
+    """401 that is not a failed login: the key of the token may be newer than the keys last read."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(401, message)

@@ -18,7 +18,7 @@ from ...store.errors import StoreError
 from ..errors import ApiError, not_found
 from ..http import NOBODY, Call, Caller, Right, Route
 from ..http.call import forbidden
-from .credential import credential_of, header_of, unauthorized
+from .credential import UnknownKey, credential_of, header_of, unauthorized
 from .known_keys import KnownKey, KnownKeys
 from .tokens import Tokens
 
@@ -50,6 +50,7 @@ class Gate:
         self.keys = KnownKeys(store.api_keys)
         self.tokens = Tokens(settings) if settings.jwt_enabled else None
         self._failures = FailedLogins(FREE_FAILURES, longest_seconds=60, forgiven_seconds=300)
+        #: Credentials that were valid when last checked; an entry may have expired.
         self._known: OrderedDict[tuple[bytes, bytes], _Known] = OrderedDict()
 
     async def admit(self, call: Call, route: Route) -> Caller:
@@ -58,12 +59,13 @@ class Gate:
         if right is Right.PUBLIC:
             return NOBODY
         caller = await self._caller(call)
+        # First, so that rejected requests count too.
+        if caller.meter is not None:
+            caller.meter.request()
         if right not in caller.rights:
             raise forbidden(caller.name, right)
         if caller.scopes is not None:
             _check_path(call, caller, right)
-        if caller.meter is not None:
-            caller.meter.request()
         return caller
 
     async def _caller(self, call: Call) -> Caller:
@@ -73,11 +75,7 @@ class Gate:
         digest = (header[0], hashlib.sha256(header[1]).digest())
         known = self._known.get(digest)
         if known is None or not self._is_good(known):
-            self._known.pop(digest, None)
-            known = await self._checked(call, credential_of(header))
-            self._known[digest] = known
-            if len(self._known) > _MOST:
-                self._known.popitem(last=False)
+            known = await self._checked(call, digest, credential_of(header))
         if known.key is not None:
             self.keys.used(known.key)
         call.is_known = partial(self._is_good, known)
@@ -92,8 +90,9 @@ class Gate:
             and known.version == self.tokens.keys.version
         )
 
-    async def _checked(self, call: Call, credential: str) -> _Known:
-        if wait := self._failures.wait_seconds(call.address):
+    async def _checked(self, call: Call, digest: tuple[bytes, bytes], credential: str) -> _Known:
+        """Verify a credential. While an address has to wait, only those that were valid before."""
+        if digest not in self._known and (wait := self._failures.wait_seconds(call.address)):
             raise ApiError(
                 429,
                 f"too many failed logins from {call.address}: try again in {wait} s",
@@ -101,16 +100,12 @@ class Gate:
                 retry_after=wait,
             )
         try:
-            if credential.startswith(f"{PREFIX}_"):
-                key = await self.keys.check(credential)
-                return _Known(key, key.caller, 0.0, 0)
-            if self.tokens is None:
-                raise unauthorized("the credential is not an API key, and this broker does not accept tokens")
-            caller, until = await self.tokens.check(credential)
-            return _Known(None, caller, until, self.tokens.keys.version)
+            known = await self._verified(credential)
         except ApiError as error:
             if error.status == 401:
-                self._failures.add(call.address)
+                self._known.pop(digest, None)
+                if not isinstance(error, UnknownKey):
+                    self._failures.add(call.address)
             raise
         except StoreError as error:
             # The caller is unknown: do not disclose the database's address.
@@ -120,6 +115,20 @@ class Gate:
                 "the API key cannot be checked: the database is not available; retry later",
                 retry_after=1,
             ) from error
+        self._known[digest] = known
+        self._known.move_to_end(digest)
+        if len(self._known) > _MOST:
+            self._known.popitem(last=False)
+        return known
+
+    async def _verified(self, credential: str) -> _Known:
+        if credential.startswith(f"{PREFIX}_"):
+            key = await self.keys.check(credential)
+            return _Known(key, key.caller, 0.0, 0)
+        if self.tokens is None:
+            raise unauthorized("the credential is not an API key, and this broker does not accept tokens")
+        caller, until = await self.tokens.check(credential)
+        return _Known(None, caller, until, self.tokens.keys.version)
 
 
 def _check_path(call: Call, caller: Caller, right: Right) -> None:

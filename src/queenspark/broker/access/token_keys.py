@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 import warnings
 from collections.abc import Iterable, Sequence
@@ -115,7 +116,8 @@ class TokenKeys:
         self._settings = settings
         self._static = static_keys(settings)
         self._published: list[BoundKey] = []
-        self._read_at = 0.0
+        self._tried_at = -math.inf
+        self._read_at = -math.inf
         self._reading = asyncio.Lock()
         #: Number of key changes.
         self.version = 0
@@ -133,40 +135,47 @@ class TokenKeys:
     async def keep_reading(self) -> None:
         """Poll the JWKS."""
         while self._settings.jwt_jwks_url is not None:
-            await self._read()
+            async with self._reading:
+                await self._read(self._settings.jwt_jwks_url)
             pause = self._settings.jwt_jwks_refresh_interval if self.ready else _RETRY_SECONDS
             await asyncio.sleep(pause)
 
-    async def reread(self) -> None:
-        """Read the JWKS again for an unknown key id: the issuer may have rotated keys. Rate limited."""
-        if self._settings.jwt_jwks_url is not None and time.monotonic() - self._read_at > _AGAIN_SECONDS:
-            await self._read()
+    async def reread(self) -> bool:
+        """Read the JWKS again for an unknown key id, as the issuer may have rotated keys. Rate limited.
 
-    async def _read(self) -> None:
-        url, settings = self._settings.jwt_jwks_url, self._settings
-        assert url is not None
+        Waits for a read in flight. Returns whether an id that is still unknown is certainly not published.
+        """
+        url = self._settings.jwt_jwks_url
+        if url is None:
+            return True
         async with self._reading:
-            if self._read_at and time.monotonic() - self._read_at < 1.0:
-                return
-            self._read_at = time.monotonic()
-            try:
-                text = await _fetch(url, settings.jwt_jwks_timeout_ms / 1000)
-                keys = read_jwks(text, settings.jwt_algorithm)
-            except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, ValueError) as error:
-                log.warning(
-                    "cannot read the token keys from %s: %s",
-                    without_userinfo(url),
-                    str(error) or type(error).__name__,
-                )
-                return
-            if not keys:
-                log.warning("%s has no usable key", without_userinfo(url))
-            before = [(key.algorithm, key.id, key.key.thumbprint()) for key in self._published]
-            after = [(key.algorithm, key.id, key.key.thumbprint()) for key in keys]
-            self._published = keys
-            self.ready = True
-            if before != after:
-                self.version += 1
+            return time.monotonic() - self._tried_at > _AGAIN_SECONDS and await self._read(url)
+
+    async def _read(self, url: str) -> bool:
+        settings = self._settings
+        self._tried_at = time.monotonic()
+        try:
+            text = await _fetch(url, settings.jwt_jwks_timeout_ms / 1000)
+            keys = read_jwks(text, settings.jwt_algorithm)
+        except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, ValueError) as error:
+            age = time.monotonic() - self._read_at
+            log.warning(
+                "cannot read the token keys from %s: %s%s",
+                without_userinfo(url),
+                str(error) or type(error).__name__,
+                f"; those read {age:.0f} s ago stay in use" if self.ready else "",
+            )
+            return False
+        if not keys:
+            log.warning("%s has no usable key", without_userinfo(url))
+        before = [(key.algorithm, key.id, key.key.thumbprint()) for key in self._published]
+        after = [(key.algorithm, key.id, key.key.thumbprint()) for key in keys]
+        self._published = keys
+        self._read_at = time.monotonic()
+        self.ready = True
+        if before != after:
+            self.version += 1
+        return True
 
 
 async def _fetch(url: str, seconds: float) -> bytes:

@@ -13,7 +13,7 @@ from joserfc.jws import extract_compact
 from ...settings import Settings
 from ..errors import ApiError
 from ..http import Caller, ScopeError, parse_scopes
-from .credential import unauthorized
+from .credential import UnknownKey, unauthorized
 from .token_keys import TokenKeys
 
 _ALGORITHMS = ("HS256", "RS256", "ES256", "EdDSA")
@@ -35,14 +35,15 @@ class Tokens:
     async def check(self, text: str) -> tuple[Caller, float]:
         """Return the caller of a token and its expiry, or raise 401."""
         algorithm, key_id = _header(text)
-        keys = self.keys.of(algorithm, key_id)
+        keys, is_certain = self.keys.of(algorithm, key_id), True
         if not keys:
-            await self.keys.reread()
+            is_certain = await self.keys.reread()
             keys = self.keys.of(algorithm, key_id)
         if not keys:
             if not self.keys.ready:
                 raise ApiError(503, "the keys for tokens are not loaded yet: try again", retry_after=1)
-            raise unauthorized("the token is signed with an unknown key or algorithm")
+            error = unauthorized if is_certain else UnknownKey
+            raise error("the token is signed with an unknown key or algorithm")
         for key in keys:
             claims = _verified(text, key.key, algorithm)
             if claims is not None:

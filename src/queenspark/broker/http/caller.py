@@ -6,8 +6,9 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from ...store.definitions import WINDOW_QUEUES, stream_of_queue
 from ...store.headers import PRODUCER
-from .right import OF_EVERYBODY, PARTS, ROLES, UNNAMED, Right
+from .right import OF_EVERYBODY, OF_WINDOWS, PARTS, ROLES, UNNAMED, Right
 from .scope import Scope
 
 Kind = Literal["anonymous", "key", "token"]
@@ -63,16 +64,29 @@ class Caller(msgspec.Struct, frozen=True):
         return right in self.rights
 
     def may(self, right: Right, name: str) -> bool:
-        """Whether they have a right on this name."""
+        """Whether they have a right on this name. For a window queue, it is the right on the stream."""
         if right not in self.rights:
             return False
-        return self.scopes is None or any(scope.grants(right) and scope.covers(name) for scope in self.scopes)
+        if self.scopes is None:
+            return True
+        if name.startswith(WINDOW_QUEUES) and right.kind == "queue":
+            stream, needed = stream_of_queue(name), OF_WINDOWS.get(right)
+            return stream is not None and needed is not None and self.may(needed, "/".join(stream))
+        return any(scope.grants(right) and scope.covers(name) for scope in self.scopes)
 
     def visible(self, right: Right) -> list[str] | None:
-        """The names that they have a right on, as LIKE patterns; None for all."""
+        """The names that they have a right on, as LIKE patterns; None for all.
+
+        Patterns for queues match `scoped_name` of a queue.
+        """
         if self.scopes is None:
             return None
-        return [scope.like for scope in self.scopes if scope.grants(right)]
+        names = [scope.like for scope in self.scopes if right in self.rights and scope.grants(right)]
+        if right.kind != "queue":
+            return names
+        needed = OF_WINDOWS.get(right)
+        streams = self.visible(needed) if needed is not None and needed in self.rights else None
+        return [f"queue:{name}" for name in names] + [f"stream:{name}" for name in streams or ()]
 
 
 def _rights(role: str | None, scopes: tuple[Scope, ...] | None) -> frozenset[Right]:

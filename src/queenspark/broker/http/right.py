@@ -75,6 +75,16 @@ PARTS: Mapping[Right, frozenset[Right]] = MappingProxyType(
 )
 """Rights implied by any of these: each operation or statement requires its own."""
 
+OF_WINDOWS: Mapping[Right, Right] = MappingProxyType(
+    {
+        Right.QUEUE_CONSUME: Right.STREAM_CONSUME,
+        Right.QUEUE_READ: Right.STREAM_READ,
+        Right.QUEUE_CONFIGURE: Right.STREAM_ADMIN,
+        Right.QUEUE_ADMIN: Right.STREAM_ADMIN,
+    }
+)
+"""The right on a stream that an operation on its window queue requires, instead of the right on a queue."""
+
 _READ = frozenset({Right.QUEUE_READ, Right.STREAM_READ, Right.JOB_READ, Right.SYSTEM_READ, Right.SQL})
 _WRITE = _READ | {
     Right.QUEUE_PUSH,

@@ -66,19 +66,29 @@ class BrokerCatalogue:
 
     async def visible(self, name: str, span: Span, right: Right = Right.QUEUE_READ) -> Resolved:
         """Return a relation by name, if the caller has a right on its queues or source. Raises SqlError."""
-        found = await self.look_up(name, span)
-        names = () if found is None else found.queues or (own_name(name),)
-        if found is None or not all(self._caller.may(right, each) for each in names):
+        found = await self._look_up(name, span, right)
+        if found is None:
             hint = did_you_mean(name, await self.all_names()) or "; SHOW STREAMS and SHOW QUEUES list them"
             raise span.error(f"there is no stream, source or queue {name}{hint}")
         return found
 
-    async def look_up(self, name: str, span: Span) -> Resolved | None:
-        """Look up a relation by name, if it exists. Raises SqlError when it cannot be read."""
+    async def _look_up(self, name: str, span: Span, right: Right) -> Resolved | None:
+        """Look up a relation, if it exists and the caller has a right on it. Raises SqlError.
+
+        The right is checked before anything else about the relation can fail.
+        """
+
+        def may(*names: str) -> bool:
+            return all(self._caller.may(right, each) for each in names)
+
         job = await self._change.find(*split_name(name))
         if job is not None:
+            if not may(job.full_name):
+                return None
             return Resolved(await self._rows_of(job), (job.queue,), job=job)
         declared = await self._change.relations.find(own_name(name))
+        if declared is not None and not may(*_read_as(declared)):
+            return None
         if declared is not None and declared.kind == "source":
             source = parsed_source(declared)
             return Resolved(source_relation(source), (), source=source)
@@ -86,7 +96,11 @@ class BrokerCatalogue:
             schema = parsed_schema(declared)
             await self.refuse_jobs(queues_of(schema), span)
             return Resolved(schema_relation(schema), queues_of(schema), schema=schema)
-        return None if name.startswith(WINDOW_QUEUES) else await self._queue(name, span)
+        if name.startswith(WINDOW_QUEUES):
+            return None
+        ids = await self._change.queue_ids([name, own_name(name)])
+        queue = next(iter(ids), None)
+        return None if queue is None or not may(queue) else await self._queue(queue, ids[queue], span)
 
     async def all_names(self) -> list[str]:
         """The names of all readable relations, for hints."""
@@ -130,12 +144,8 @@ class BrokerCatalogue:
                 )
         return found
 
-    async def _queue(self, name: str, span: Span) -> Resolved | None:
-        ids = await self._change.queue_ids([name, own_name(name)])
-        if not ids:
-            return None
-        name = next(iter(ids))
-        paths = await self._sample(ids[name])
+    async def _queue(self, name: str, id_: int, span: Span) -> Resolved:
+        paths = await self._sample(id_)
         if paths is None:
             raise span.error(
                 f"the queue {name} is empty, so its columns are unknown; declare them: "

@@ -17,10 +17,12 @@ from ...sql.statements import Column, CreateSink, CreateSource, CreateStream, De
 from ...sql.types import from_name
 from ...store.job import How, Job, WantedJob
 from ...store.job_change import JobChange
+from ..http import Caller, Right
 from .catalogue import job_relation, outside_of, own_name, queues_of
-from .names import check_new_name, split_name
+from .names import check_new_name, listed, split_name
 from .planner import Planned, Planner, retention_of
 from .replacement import how_it_changes
+from .rights import may_on_job
 from .sinks import check_columns, check_target, query_of, written_by
 from .table import Result
 
@@ -28,10 +30,11 @@ from .table import Result
 class Creation:
     """Creates and replaces jobs and schemas."""
 
-    def __init__(self, change: JobChange, planner: Planner, most_alone: int) -> None:
+    def __init__(self, change: JobChange, planner: Planner, most_alone: int, caller: Caller) -> None:
         self._change = change
         self._planner = planner
         self._most_alone = most_alone
+        self._caller = caller
 
     async def create(self, statement: CreateStream) -> Result:
         """Create or redefine a job. Raises SqlError."""
@@ -151,11 +154,17 @@ class Creation:
             return
         others = [each for each in await self._change.alone() if job is None or each.id != job.id]
         if len(others) >= self._most_alone:
-            names = ", ".join(each.full_name if each.expires_at is None else "a SELECT" for each in others)
+            names = listed([self._shown_name(each) for each in others])
             raise span.error(
                 f"{len(others)} jobs over external sources and sinks already exist ({names or 'none'}),"
                 " and each has a Spark query of its own; DROP one, or raise QUEENSPARK_EXTERNAL_JOBS"
             )
+
+    def _shown_name(self, job: Job) -> str | None:
+        """The name of a job for an error; None if the caller may not see it."""
+        if job.expires_at is not None:
+            return "a SELECT"
+        return job.full_name if may_on_job(self._caller, job, "read") else None
 
     async def _name_without_job(self, statement: DeclareStream | CreateSource) -> str:
         """Return the name of a relation to declare. Raises SqlError if it is invalid, or that of a job."""
@@ -194,7 +203,8 @@ class Creation:
         while ways:
             queue, way = ways.pop()
             if queue == job.queue:
-                through = " through " + ", ".join(way[-2::-1]) if len(way) > 1 else ""
+                names = [each if self._caller.may(Right.QUEUE_READ, each) else None for each in way[-2::-1]]
+                through = f" through {listed(names)}" if names else ""
                 raise statement.query.source_span.error(
                     f"{job.full_name} would read its own rows{through}; read another stream"
                 )
@@ -211,6 +221,11 @@ class Creation:
             if reader.is_stream or reader.expires_at is not None:
                 continue
             reason = _change_for(reader, after)
+            if reason is not None and self._shown_name(reader) is None:
+                raise statement.span.error(
+                    f"a job that you have no access to reads {job.full_name}, and could not continue; choose"
+                    " another name for this stream"
+                )
             if reason is not None:
                 raise statement.span.error(
                     f"the job {reader.full_name} reads {job.full_name}, and {reason}; "

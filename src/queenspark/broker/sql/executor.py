@@ -27,7 +27,8 @@ from ...store.job import Job
 from ...store.job_change import JobChange
 from ...store.push import Item
 from ..broker import Broker
-from ..http import Caller, Right
+from ..http import Call, Right
+from ..push import admit_items, check_count, check_items
 from .catalogue import own_name, queues_of
 from .creation import Creation
 from .describe import described
@@ -35,7 +36,7 @@ from .explain import explained
 from .names import no_such, split_name
 from .planner import Planner
 from .removal import Removal
-from .rights import check_dropped, check_rights
+from .rights import check_rights
 from .show import Shows
 from .sinks import check_columns, query_of, written_by
 from .table import Result, plan_columns, table
@@ -47,14 +48,17 @@ READ_ONLY = (Show, Describe, Explain)
 class Executor:
     """Runs statements within the transaction of one connection."""
 
-    def __init__(self, broker: Broker, change: JobChange, caller: Caller) -> None:
+    def __init__(self, broker: Broker, change: JobChange, call: Call) -> None:
+        caller = call.caller
+        self._broker = broker
+        self._call = call
         self._change = change
         self._caller = caller
         self._shows = Shows(broker.store.queues, broker.store.counts, caller)
         self._appender = broker.appender
         self.planner = Planner(change, caller)
-        self.creation = Creation(change, self.planner, broker.settings.external_jobs)
-        self._removal = Removal(change)
+        self.creation = Creation(change, self.planner, broker.settings.external_jobs, caller)
+        self._removal = Removal(change, caller)
         #: Rows of INSERT statements.
         self.items: list[Item] = []
 
@@ -94,9 +98,7 @@ class Executor:
             case Insert():
                 return await self._insert(statement)
             case Drop():
-                result = await self._removal.run(statement)
-                check_dropped(self._caller, result["dropped"], statement)
-                return result
+                return await self._removal.run(statement)
             case ControlJob():
                 return await self._control(statement)
             case Show():
@@ -125,15 +127,19 @@ class Executor:
         items = [
             Item(source.queues[0], "Default", None, None, msgspec.Raw(text.encode())) for text in payloads
         ]
+        self.items += items
+        check_count(self._broker, len(self.items))
+        # Before the append, which stores the producer.
+        check_items(self._broker, items, sum(len(bytes(item.payload)) for item in items))
+        admit_items(self._call, items)
         await self._appender.check(items)
         await self._appender.append_within(self._change.connection, items)
-        self.items += items
         return {"kind": "insert", "name": own_name(statement.name), "count": len(items), "changed": True}
 
     async def _control(self, statement: ControlJob) -> Result:
         job = await self._change.find(*split_name(statement.name))
         if job is None:
-            raise await no_such(self._change, "job", own_name(statement.name), statement.span)
+            raise await no_such(self._change, self._caller, "job", own_name(statement.name), statement.span)
         changed = await self.control(job, statement.action)
         kind = f"{statement.action.lower()}_job"
         return {"kind": kind, "name": job.full_name, "version": job.version, "changed": changed}

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...sql.statements import Drop
 from ...store.errors import Refused
 from ...store.job import Job
 from ...store.job_change import JobChange
 from ...store.relations import Declared
+from ..http import Caller, Right
 from .catalogue import own_name
-from .names import no_such, split_name
+from .names import listed, no_such, split_name
+from .rights import may_on_job
 from .table import Result
 
 
 class Removal:
     """Removes jobs and schemas."""
 
-    def __init__(self, change: JobChange) -> None:
+    def __init__(self, change: JobChange, caller: Caller) -> None:
         self._change = change
+        self._caller = caller
 
     async def run(self, statement: Drop) -> Result:
         """Drop the objects named by a statement. Raises SqlError, or Refused while one is in use."""
@@ -35,7 +40,7 @@ class Removal:
         elif statement.if_exists:
             return {**done, "changed": False, "dropped": []}
         else:
-            raise await no_such(self._change, statement.object.lower(), name, statement.span)
+            raise await no_such(self._change, self._caller, statement.object.lower(), name, statement.span)
         return {**done, "changed": True, "dropped": gone}
 
     async def drop(self, job: Job, *, cascade: bool) -> list[str]:
@@ -44,13 +49,11 @@ class Removal:
         lasting = [reader for reader in readers if reader.expires_at is None]
         groups = await self._change.groups(job)
         if not cascade and (lasting or groups):
-            users = [f"{_what(reader)} {reader.full_name}" for reader in lasting]
-            users += [f"the consumer group {group}" for group in groups]
-            raise Refused(f"{job.full_name} is used by {', '.join(users)}; drop these first, or use CASCADE")
-        gone: list[str] = []
-        for reader in readers:
-            if reader.full_name not in gone:
-                gone += await self.drop(reader, cascade=True)
+            users = [self._shown(reader) for reader in lasting]
+            sees_groups = self._caller.may(Right.QUEUE_READ, job.queue)
+            users += [f"the consumer group {group}" if sees_groups else None for group in groups]
+            raise Refused(f"{job.full_name} is used by {listed(users)}; drop these first, or use CASCADE")
+        gone = await self._drop_readers(job.full_name, readers)
         await self._change.drop(job)
         return [*gone, job.full_name] if job.expires_at is None else gone
 
@@ -63,15 +66,23 @@ class Removal:
             if job.query["relation"]["kind"] in kinds and job.query["relation"]["name"] == declared.name
         ]
         if readers and not cascade:
-            names = ", ".join(f"the job {reader.full_name}" for reader in readers)
-            raise Refused(f"{declared.name} is used by {names}; drop these first, or use CASCADE")
-        gone: list[str] = []
-        for reader in readers:
-            if reader.full_name not in gone:
-                gone += await self.drop(reader, cascade=True)
+            users = listed([self._shown(reader) for reader in readers])
+            raise Refused(f"{declared.name} is used by {users}; drop these first, or use CASCADE")
+        gone = await self._drop_readers(declared.name, readers)
         await self._change.relations.delete(declared.name)
         return [*gone, declared.name]
 
+    async def _drop_readers(self, name: str, readers: Sequence[Job]) -> list[str]:
+        gone: list[str] = []
+        for reader in readers:
+            if reader.expires_at is None and not may_on_job(self._caller, reader, "admin"):
+                raise Refused(f"{name} is used by objects that you have no access to")
+            if reader.full_name not in gone:
+                gone += await self.drop(reader, cascade=True)
+        return gone
 
-def _what(reader: Job) -> str:
-    return "the stream of windows" if reader.is_stream else "the job"
+    def _shown(self, reader: Job) -> str | None:
+        """A reader for an error; None if the caller may not see it."""
+        if not may_on_job(self._caller, reader, "read"):
+            return None
+        return f"{'the stream of windows' if reader.is_stream else 'the job'} {reader.full_name}"

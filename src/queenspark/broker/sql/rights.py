@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import Literal
 
 from ...sql.statements import (
     ControlJob,
@@ -14,9 +14,11 @@ from ...sql.statements import (
     Insert,
     Statement,
 )
+from ...store.job import Job
 from ..errors import ApiError
 from ..http import Caller, Right
 from ..http.call import forbidden
+from ..reach import stream_name
 from .catalogue import own_name, queues_of
 from .names import outside
 
@@ -49,10 +51,9 @@ def check_rights(caller: Caller, statement: Statement) -> None:
         raise forbidden(caller.name, Right.QUEUE_READ)
 
 
-def check_dropped(caller: Caller, names: Iterable[str], statement: Statement) -> None:
-    """Reject a cascade to objects that the caller has no right on."""
-    for name in names:
-        if not caller.may(Right.JOB_ADMIN, name):
-            raise statement.span.error(
-                f"{own_name(getattr(statement, 'name', ''))} is used by objects that you have no access to"
-            )
+def may_on_job(caller: Caller, job: Job, right: Literal["read", "admin"]) -> bool:
+    """Whether the caller has a right on a job, or on a stream of windows."""
+    if job.is_stream:
+        needed = {"read": Right.STREAM_READ, "admin": Right.STREAM_ADMIN}[right]
+        return caller.may(needed, stream_name(job.namespace, job.name))
+    return caller.may({"read": Right.JOB_READ, "admin": Right.JOB_ADMIN}[right], job.full_name)

@@ -51,6 +51,17 @@ CREATE FUNCTION log_is_ahead() RETURNS boolean LANGUAGE sql VOLATILE AS $$
     ) last
 $$;
 
+-- The name of a queue that is matched with a caller's scopes. A window queue is accessible with its stream; the queues
+-- of sinks and temporary jobs to nobody with scopes.
+CREATE FUNCTION scoped_name(p_queue text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE
+        WHEN NOT starts_with(p_queue, 'windows:') THEN 'queue:' || p_queue
+        WHEN NOT starts_with(p_queue, 'windows:%s') THEN
+            'stream:' || replace(replace(split_part(substr(p_queue, 9), '/', 1), '%2F', '/'), '%25', '%')
+            || substr(p_queue, 8 + position('/' IN substr(p_queue, 9)))
+        END
+$$;
+
 -- The position just before the first message of a queue that was created at or after a time.
 CREATE FUNCTION position_at(p_queue_id integer, p_time timestamptz, OUT txid bigint, OUT id bigint)
 LANGUAGE plpgsql STABLE AS $$

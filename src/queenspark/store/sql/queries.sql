@@ -106,7 +106,7 @@ CROSS JOIN LATERAL (
 WHERE (%(name)s::text IS NULL OR q.name = %(name)s)
   AND (%(namespace)s::text IS NULL OR q.namespace = %(namespace)s)
   AND (%(task)s::text IS NULL OR q.task = %(task)s)
-  AND (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
+  AND (%(visible)s::text[] IS NULL OR scoped_name(q.name) LIKE ANY (%(visible)s))
   AND (%(windows)s OR s.id IS NULL OR (s.output = 'rows' AND s.expires_at IS NULL))
   AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(q.name)) > 0)
 ORDER BY CASE WHEN NOT %(descending)s THEN k.number END, CASE WHEN %(descending)s THEN k.number END DESC NULLS LAST,
@@ -190,7 +190,7 @@ CROSS JOIN LATERAL (
            CASE %(sort)s WHEN 'queue' THEN q.name END AS text
 ) k
 WHERE (%(name)s::text IS NULL OR g.name = %(name)s) AND (%(queue)s::text IS NULL OR q.name = %(queue)s)
-  AND (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
+  AND (%(visible)s::text[] IS NULL OR scoped_name(q.name) LIKE ANY (%(visible)s))
   AND (%(queue_ids)s::integer[] IS NULL OR g.queue_id = ANY (%(queue_ids)s))
   AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(g.name)) > 0)
   AND (%(min_lag_seconds)s::float8 IS NULL
@@ -248,7 +248,7 @@ SELECT s.name, count(*) AS queues, coalesce(sum(c.partitions), 0)::bigint AS par
        count(*) OVER () AS total
 FROM queenspark.queues q LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
 CROSS JOIN LATERAL (SELECT CASE %(of)s WHEN 'task' THEN q.task ELSE q.namespace END AS name) s
-WHERE s.name <> '' AND (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
+WHERE s.name <> '' AND (%(visible)s::text[] IS NULL OR scoped_name(q.name) LIKE ANY (%(visible)s))
   AND (%(search)s::text IS NULL OR position(lower(%(search)s) IN lower(s.name)) > 0)
 GROUP BY s.name
 ORDER BY CASE WHEN %(sort)s = 'messages' AND NOT %(descending)s THEN sum(c.messages) END,
@@ -270,7 +270,7 @@ WHERE g.id = ANY (%(group_ids)s) ORDER BY t.queue_id, t.name LIMIT %(limit)s OFF
 -- name: delete_groups
 DELETE FROM queenspark.groups g USING queenspark.queues q
 WHERE q.id = g.queue_id AND g.name = %(name)s AND (%(queue)s::text IS NULL OR q.name = %(queue)s)
-  AND (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
+  AND (%(visible)s::text[] IS NULL OR scoped_name(q.name) LIKE ANY (%(visible)s))
 RETURNING g.id
 
 -- name: restart_groups
@@ -278,7 +278,7 @@ RETURNING g.id
 WITH restarted AS (
     UPDATE queenspark.groups g SET seen_txid = start_txid, seen_id = start_id, skip_until = NULL FROM queenspark.queues q
     WHERE q.id = g.queue_id AND g.name = %(name)s AND (%(queue)s::text IS NULL OR q.name = %(queue)s)
-      AND (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
+      AND (%(visible)s::text[] IS NULL OR scoped_name(q.name) LIKE ANY (%(visible)s))
     RETURNING g.id
 ), forgotten AS (
     DELETE FROM queenspark.places p USING restarted r WHERE p.group_id = r.id
@@ -295,7 +295,7 @@ SET start_txid = a.txid, start_id = a.id, skip_until = NULL,
     seen_id = CASE WHEN (a.txid, a.id) < (g.seen_txid, g.seen_id) THEN a.id ELSE g.seen_id END
 FROM queenspark.groups x JOIN queenspark.queues q ON q.id = x.queue_id
 CROSS JOIN LATERAL position_at(x.queue_id, %(time)s) a
-WHERE x.id = g.id AND g.name = %(name)s AND (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
+WHERE x.id = g.id AND g.name = %(name)s AND (%(visible)s::text[] IS NULL OR scoped_name(q.name) LIKE ANY (%(visible)s))
 RETURNING g.id
 
 -- name: seek_to
@@ -312,7 +312,7 @@ FROM chosen_dead_letters(
     %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) d
 JOIN queenspark.groups g ON g.id = d.group_id
 JOIN queenspark.partitions t ON t.id = d.partition_id JOIN queenspark.queues q ON q.id = t.queue_id
-WHERE (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
+WHERE (%(visible)s::text[] IS NULL OR scoped_name(q.name) LIKE ANY (%(visible)s))
 ORDER BY d.failed_at DESC, d.id DESC LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: count_dead_letters
@@ -322,7 +322,7 @@ SELECT count(*) FROM (
         %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) d
     WHERE %(visible)s::text[] IS NULL OR EXISTS (
         SELECT 1 FROM queenspark.partitions t JOIN queenspark.queues q ON q.id = t.queue_id
-        WHERE t.id = d.partition_id AND q.name LIKE ANY (%(visible)s))
+        WHERE t.id = d.partition_id AND scoped_name(q.name) LIKE ANY (%(visible)s))
     LIMIT %(most)s) d
 
 -- name: return_dead_letters
@@ -334,7 +334,7 @@ DELETE FROM queenspark.dead_letters d USING chosen_dead_letters(
     %(queue)s, %(group)s, %(partition)s, %(partition_id)s, %(transaction_id)s, %(from)s, %(to)s) c
 WHERE d.group_id = c.group_id AND d.id = c.id AND (%(visible)s::text[] IS NULL OR EXISTS (
     SELECT 1 FROM queenspark.partitions t JOIN queenspark.queues q ON q.id = t.queue_id
-    WHERE t.id = d.partition_id AND q.name LIKE ANY (%(visible)s)))
+    WHERE t.id = d.partition_id AND scoped_name(q.name) LIKE ANY (%(visible)s)))
 RETURNING d.id
 
 -- name: browse_messages
@@ -370,7 +370,7 @@ SELECT x.* FROM (
       AND (%(task)s::text IS NULL OR q.task = %(task)s)
       AND (%(from)s::timestamptz IS NULL OR m.created_at >= %(from)s)
       AND (%(to)s::timestamptz IS NULL OR m.created_at < %(to)s)
-      AND (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
+      AND (%(visible)s::text[] IS NULL OR scoped_name(q.name) LIKE ANY (%(visible)s))
 ) x
 WHERE %(status)s::text IS NULL OR x.status = %(status)s
 ORDER BY x.txid DESC, x.id DESC LIMIT %(limit)s OFFSET %(offset)s
@@ -408,7 +408,7 @@ FROM queenspark.traces r JOIN queenspark.partitions t ON t.id = r.partition_id
 JOIN queenspark.queues q ON q.id = t.queue_id
 WHERE (%(partition_id)s::bigint IS NULL OR (r.partition_id = %(partition_id)s AND r.transaction_id = %(transaction_id)s))
   AND (%(name)s::text IS NULL OR r.names @> ARRAY[%(name)s::text])
-  AND (%(visible)s::text[] IS NULL OR q.name LIKE ANY (%(visible)s))
+  AND (%(visible)s::text[] IS NULL OR scoped_name(q.name) LIKE ANY (%(visible)s))
 ORDER BY r.created_at, r.id LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: trace_names
@@ -416,7 +416,7 @@ SELECT n.name, count(*) AS traces, max(r.created_at) AS last_at
 FROM queenspark.traces r CROSS JOIN LATERAL unnest(r.names) AS n(name)
 WHERE %(visible)s::text[] IS NULL OR EXISTS (
     SELECT 1 FROM queenspark.partitions t JOIN queenspark.queues q ON q.id = t.queue_id
-    WHERE t.id = r.partition_id AND q.name LIKE ANY (%(visible)s))
+    WHERE t.id = r.partition_id AND scoped_name(q.name) LIKE ANY (%(visible)s))
 GROUP BY n.name ORDER BY max(r.created_at) DESC LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: system
