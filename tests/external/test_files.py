@@ -302,6 +302,20 @@ def test_bad_csv_lines_are_dead_records(files: Files) -> None:
     assert "n is 5.5, not a BIGINT" in reasons
 
 
+@pytest.mark.parametrize(
+    ("name", "header", "good", "bad"),
+    [("a.json", [], ['{"k": "x"}', '{"k": "y"}'], "{bad"), ("a.csv", ["k,n"], ["x,1", '"y",2'], '"x,1"')],
+)
+def test_bad_lines_are_not_counted(
+    files: Files, name: str, header: list[str], good: list[str], bad: str
+) -> None:
+    files.write(name, *header, good[0], bad, good[1])
+    create(files, "k string, n bigint", "select count(*) as c from {s} emit final", format=name[2:])
+    files.run_job("t")
+    assert [row["c"] for row in files.data("t")] == [2]
+    assert [bad in dead["reason"] for dead in files.dead("t")] == [True]
+
+
 def test_decimals_of_csv_keep_all_digits_or_are_dead(files: Files) -> None:
     files.write("a.csv", "d", "1.25", "1.2500", "-3", "1.239", "x")
     create(files, "d decimal(10, 2)", "select cast(d as string) as d from {s}", format="csv")
