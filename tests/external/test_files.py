@@ -316,6 +316,15 @@ def test_bad_lines_are_not_counted(
     assert [bad in dead["reason"] for dead in files.dead("t")] == [True]
 
 
+def test_the_event_time_of_a_line_is_the_time_of_its_record(files: Files) -> None:
+    files.write("a.json", *clicks(3))
+    create(files, query="select n, _event_time as e, _created_at as c from {s}")
+    files.run_job("t")
+    found = files.data("t")
+    assert [row["n"] for row in found] == [0, 1, 2]
+    assert all(row["e"] == row["c"] and row["e"] is not None for row in found)
+
+
 def test_decimals_of_csv_keep_all_digits_or_are_dead(files: Files) -> None:
     files.write("a.csv", "d", "1.25", "1.2500", "-3", "1.239", "x")
     create(files, "d decimal(10, 2)", "select cast(d as string) as d from {s}", format="csv")
