@@ -48,6 +48,26 @@ def test_rows_of_a_stream_are_records_with_keys_and_ids(topics: Topics) -> None:
     assert topics.job("out")["dead"] == 1
 
 
+def test_settings_of_librdkafka_are_passed_on_by_a_sink_of_a_query(topics: Topics) -> None:
+    topic = topics.create()
+    topics.run(topics.source("n bigint"))
+    options = f"connector = 'kafka', brokers = '{topics.kafka.brokers}', topic = '{topic}'"
+    given = f"{options}, kafka.linger.ms = '5', kafka.ssl.key.password = 'hush', on_error = 'skip'"
+    (made,) = topics.run(f"create sink {{out}} as select n from {{s}} with ({given})")
+    assert "`kafka.linger.ms` = '5'" in made["statement"]
+    shown = [made, topics.job("out"), topics.run("show sinks; describe {out}; describe extended {out}")]
+    assert "hush" not in str(shown)
+    with PipelineStore(topics.database_url) as store:
+        (definition,) = [row for row in store.wanted_jobs() if row.body.name == topics.name("out")]
+    assert definition.body.writes is not None
+    assert definition.body.writes.options["kafka.linger.ms"] == "5"
+    assert definition.body.writes.options["kafka.ssl.key.password"] == "hush"
+    refused = topics.refused(
+        f"create sink {{o}} as select n from {{s}} with ({options}, kafka.nonsense = '1')"
+    )
+    assert 'No such configuration property: "nonsense"' in refused
+
+
 def test_the_topic_of_a_sink_must_exist(real_topics: Topics) -> None:
     real_topics.run(f"create stream {{s}} (n bigint) with (queue = '{real_topics.name('q')}')")
     options = f"connector = 'kafka', brokers = '{real_topics.kafka.brokers}', topic = 'no_such_topic'"
