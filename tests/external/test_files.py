@@ -325,6 +325,18 @@ def test_the_event_time_of_a_line_is_the_time_of_its_record(files: Files) -> Non
     assert all(row["e"] == row["c"] and row["e"] is not None for row in found)
 
 
+@pytest.mark.parametrize("option", ["header", "delimiter"])
+@pytest.mark.parametrize("format_", ["json", "parquet", "text", None])
+def test_options_of_csv_are_refused_for_other_formats(files: Files, option: str, format_: str | None) -> None:
+    path = files.write("a.json", *clicks(1))
+    given = {"path": str(path), option: "true" if option == "header" else ";"}
+    reason = files.refused(files.source(COLUMNS, **given, **({} if format_ is None else {"format": format_})))
+    assert reason.startswith(
+        f"{option} is an option of CSV, and the format is {format_ or 'json'}; remove it"
+    )
+    assert files.run(files.source(COLUMNS, **given, format="csv"))
+
+
 def test_decimals_of_csv_keep_all_digits_or_are_dead(files: Files) -> None:
     files.write("a.csv", "d", "1.25", "1.2500", "-3", "1.239", "x")
     create(files, "d decimal(10, 2)", "select cast(d as string) as d from {s}", format="csv")
