@@ -302,6 +302,41 @@ def test_bad_csv_lines_are_dead_records(files: Files) -> None:
     assert "n is 5.5, not a BIGINT" in reasons
 
 
+@pytest.mark.parametrize(
+    ("name", "header", "good", "bad"),
+    [("a.json", [], ['{"k": "x"}', '{"k": "y"}'], "{bad"), ("a.csv", ["k,n"], ["x,1", '"y",2'], '"x,1"')],
+)
+def test_bad_lines_are_not_counted(
+    files: Files, name: str, header: list[str], good: list[str], bad: str
+) -> None:
+    files.write(name, *header, good[0], bad, good[1])
+    create(files, "k string, n bigint", "select count(*) as c from {s} emit final", format=name[2:])
+    files.run_job("t")
+    assert [row["c"] for row in files.data("t")] == [2]
+    assert [bad in dead["reason"] for dead in files.dead("t")] == [True]
+
+
+def test_the_event_time_of_a_line_is_the_time_of_its_record(files: Files) -> None:
+    files.write("a.json", *clicks(3))
+    create(files, query="select n, _event_time as e, _created_at as c from {s}")
+    files.run_job("t")
+    found = files.data("t")
+    assert [row["n"] for row in found] == [0, 1, 2]
+    assert all(row["e"] == row["c"] and row["e"] is not None for row in found)
+
+
+@pytest.mark.parametrize("option", ["header", "delimiter"])
+@pytest.mark.parametrize("format_", ["json", "parquet", "text", None])
+def test_options_of_csv_are_refused_for_other_formats(files: Files, option: str, format_: str | None) -> None:
+    path = files.write("a.json", *clicks(1))
+    given = {"path": str(path), option: "true" if option == "header" else ";"}
+    reason = files.refused(files.source(COLUMNS, **given, **({} if format_ is None else {"format": format_})))
+    assert reason.startswith(
+        f"{option} is an option of CSV, and the format is {format_ or 'json'}; remove it"
+    )
+    assert files.run(files.source(COLUMNS, **given, format="csv"))
+
+
 def test_decimals_of_csv_keep_all_digits_or_are_dead(files: Files) -> None:
     files.write("a.csv", "d", "1.25", "1.2500", "-3", "1.239", "x")
     create(files, "d decimal(10, 2)", "select cast(d as string) as d from {s}", format="csv")

@@ -87,6 +87,21 @@ def test_records_that_cannot_be_read_are_dead_and_say_where_they_are(topics: Top
 
 
 @pytest.mark.parametrize(
+    ("format_", "offsets"), [("json", [0, 4, 5, 6]), ("text", [0, 1, 3, 4, 5, 6]), ("raw", list(range(7)))]
+)
+def test_records_that_cannot_be_read_are_not_counted(
+    topics: Topics, format_: str, offsets: list[int]
+) -> None:
+    topics.create()
+    values = ['{"n": 1}', "{n: 1}", b"\xff", "[1]", '{"n": "x"}', None, '{"n": 2}']
+    topics.produce("t", [Record(value) for value in values])
+    topics.run(topics.source("value string", format=format_) + "create stream {o} as select _offset from {s}")
+    topics.run_job("o")
+    assert [row["_offset"] for row in topics.data("o")] == offsets
+    assert topics.job("o")["dead"] == 7 - len(offsets)
+
+
+@pytest.mark.parametrize(
     ("format_", "values"), [("text", ["tea", "ü", None]), ("raw", ["dGVh", "w7w=", None])]
 )
 def test_text_and_raw_values_are_one_column(topics: Topics, format_: str, values: list[str | None]) -> None:

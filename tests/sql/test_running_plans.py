@@ -170,3 +170,27 @@ def test_the_cost_of_an_expression_follows_its_length(expression: str) -> None:
     before = perf_counter()
     run(plan(f"select {expression} as x from orders"), _PAYLOADS)
     assert perf_counter() - before < 20
+
+
+def _payloads(text: str, cities: list[str]) -> tuple[list[str], list[str]]:
+    """The payloads and the dead reasons of a query without state, over orders in these cities."""
+    given = [msgspec.json.encode({"city": city}).decode() for city in cities]
+    found = plan(text)
+    taken = RecordStage(found, 1, 1).run(MessageDecoder([found]).decode(messages_of(given)))
+    return taken.rows["payload"].to_list(), taken.dead["reason"].to_list()
+
+
+_NO_JSON = ["a", '1,"admin":true', "NaN", "", "01", '{"a":1} x', "[1,]", '"\n"']
+_JSON = ["null", "1.50", "12345678901234567890123.4500", '{"a": [1, "x"]}', ' "b"\n']
+
+
+def test_text_cast_to_json_is_one_json_value() -> None:
+    payloads, reasons = _payloads("select cast(city as json) as z from orders", _NO_JSON + _JSON)
+    assert payloads == [f'{{"z":{text.strip()}}}' for text in _JSON]
+    assert reasons == [f"'{text}' is not a JSON" for text in _NO_JSON]
+
+
+def test_text_tried_to_be_cast_to_json_is_one_json_value_or_null() -> None:
+    payloads, reasons = _payloads("select try_cast(city as json) as z from orders", _NO_JSON + _JSON)
+    assert payloads == ['{"z":null}'] * len(_NO_JSON) + [f'{{"z":{text.strip()}}}' for text in _JSON]
+    assert reasons == []

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 import polars as pl
 
+from ..sql.expressions.json_text import json_of_text
 from ..sql.expressions.time_text import date_of_text, timestamp_of_iso
 from ..sql.expressions.times import from_micros
 from ..sql.payload import Field, PayloadDecoder
@@ -81,7 +82,7 @@ def _converted(field: Field, table: pl.DataFrame) -> list[pl.Series]:
         nothing = pl.repeat(None, table.height, dtype=field.type.column, eager=True)
         return [nothing.alias(field.column), _nothing(field.error, table.height)]
     raw = table[name]
-    if raw.dtype == field.type.column:
+    if raw.dtype == field.type.column and field.type != JSON:
         return [raw.alias(field.column), _nothing(field.error, table.height)]
     try:
         frame = raw.alias("raw").to_frame()
@@ -102,7 +103,9 @@ def _converted(field: Field, table: pl.DataFrame) -> list[pl.Series]:
 
 def _cast(raw: pl.Expr, dtype: pl.DataType, kind: SqlType) -> pl.Expr:
     """Cast a column to another type; values that do not fit become NULL."""
-    if kind == JSON or kind.is_text:
+    if kind == JSON:
+        return _as_json(raw, dtype)
+    if kind.is_text:
         return _as_text(raw, dtype)
     if dtype == pl.String:
         return _of_text(raw, kind)
@@ -138,6 +141,14 @@ def _of_text(raw: pl.Expr, kind: SqlType) -> pl.Expr:
 def _of_millis(raw: pl.Expr) -> pl.Expr:
     micros = (raw.cast(pl.Float64) * 1000).round()
     return from_micros(pl.when(micros.is_between(FIRST_US, END_US - 1)).then(micros).cast(pl.Int64))
+
+
+def _as_json(raw: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    if dtype == pl.String:
+        return json_of_text(raw)
+    if dtype.is_integer() or dtype.is_decimal() or dtype == pl.Boolean:
+        return raw.cast(pl.String)
+    return raw.map_batches(_json_text, return_dtype=pl.String(), is_elementwise=True)
 
 
 def _as_text(raw: pl.Expr, dtype: pl.DataType) -> pl.Expr:

@@ -177,14 +177,19 @@ def divided(
 ) -> tuple[tuple[Option, ...], tuple[Option, ...]]:
     """Split options into those of a source or sink, and the others."""
     chosen = next((option.value.lower() for option in given if option.name == "connector"), "")
-    own = connectors.get(chosen, {})
-    names = {"connector", *own}
-    if "brokers" in own:
-        names |= {option.name for option in given if option.name.startswith(KAFKA_PREFIX)}
+    known = connectors.get(chosen, {})
+    names = {"connector", *known, *_passed(given, known)}
     return (
         tuple(option for option in given if option.name in names),
         tuple(option for option in given if option.name not in names),
     )
+
+
+def _passed(given: tuple[Option, ...], own: dict[str, Check]) -> dict[str, Check]:
+    """The librdkafka settings among the options of a connector."""
+    return {
+        each.name: _passed_on for each in given if "brokers" in own and each.name.startswith(KAFKA_PREFIX)
+    }
 
 
 def connector_options(
@@ -198,9 +203,9 @@ def connector_options(
     known = {"connector": _choice(*connectors)}
     checked((connector,), known, what)
     own = connectors[connector.value.lower()]
-    if "brokers" in own:
-        known |= {each.name: _passed_on for each in given if each.name.startswith(KAFKA_PREFIX)}
-    found = checked(given, known | own, f"{what} with the connector {connector.value.lower()!r}")
+    found = checked(
+        given, known | _passed(given, own) | own, f"{what} with the connector {connector.value.lower()!r}"
+    )
     for name in ("path", "brokers", "topic"):
         if name in own and all(option.name != name for option in given):
             raise span.error(f"{what} with the connector {connector.value!r} needs the option {name}")

@@ -9,6 +9,9 @@ import msgspec
 _SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".tsv": "csv",
              ".parquet": "parquet", ".txt": "text", ".log": "text"}  # fmt: skip
 
+CSV_ONLY = frozenset({"header", "delimiter"})
+"""Options that other formats do not have."""
+
 
 class FileOptions(msgspec.Struct, frozen=True):
     """Options as given in the statement; see docs/files.md."""

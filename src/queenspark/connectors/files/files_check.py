@@ -11,7 +11,7 @@ from ...sql.sampling import sampled_paths
 from ...sql.types import BIGINT, BOOLEAN, DATE, DOUBLE, JSON, STRING, TIMESTAMP, SqlType, decimal
 from ..checks import Columns, Unreachable
 from .compressed import Compressed, codec_of
-from .file_options import FileOptions
+from .file_options import CSV_ONLY, FileOptions
 from .lines import LineTooLong
 from .location import Found, Location
 from .parquet import Parquet
@@ -22,6 +22,12 @@ _SAMPLE = 256 * 1024
 def check_source(options: dict[str, str], columns: Columns) -> Columns:
     """Return the declared columns, or those of the first file. Raises Unreachable."""
     chosen = FileOptions.of(options)
+    if chosen.format != "csv":
+        for option in sorted(CSV_ONLY & options.keys()):
+            raise Unreachable(
+                f"{option} is an option of CSV, and the format is {chosen.format}; "
+                "remove it, or choose format = 'csv'"
+            )
     location = Location(chosen.path)
     files = location.files()
     if chosen.format == "text":

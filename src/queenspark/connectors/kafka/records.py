@@ -30,8 +30,8 @@ class RecordDecoder:
 
     def __init__(self, format_: Format, fields: Sequence[Field], pseudo: Sequence[str]) -> None:
         self._format = format_
-        self._json = JsonFields(fields) if format_ == "json" and fields else None
-        self._columns = ColumnFields(fields) if format_ != "json" and fields else None
+        self._json = JsonFields(fields) if format_ == "json" else None
+        self._columns = ColumnFields(fields) if format_ == "text" or (format_ == "raw" and fields) else None
         self._reads_key = KEY in pseudo
         self._headers = [name for name in pseudo if name.startswith(HEADERS)]
 

@@ -14,6 +14,7 @@ from .conversion import widened
 from .decimals import from_units, rounded, too_long, truncated, units
 from .division import quotient
 from .java_numbers import per_value
+from .json_text import json_of_text
 from .time_text import date_of_text, timestamp_of_text
 from .times import from_micros, outside
 from .to_text import to_text
@@ -49,7 +50,7 @@ def _converted(operand: Compiled, to: SqlType, span: Span) -> Compiled:
     if to == JSON:
         if not kind.is_text:
             raise _refused(kind, to, span)
-        return operand._replace(type=JSON)
+        return _checked(operand, json_of_text(operand.value), JSON)
     if kind.is_text:
         return _of_text(operand, to)
     if to in (TIMESTAMP, DATE) or kind in (TIMESTAMP, DATE):

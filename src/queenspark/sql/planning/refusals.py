@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from ..expression_text import expression_text
 from ..statements import Item, Select, Star
 from ..tree import Binary, Call, Node, Path
 from ..tree import Literal as Constant
 from . import aggregates
 from .catalogue import Relation
+from .scope import HEADERS
 
 MOST_WINDOWS = 1_000
 Kind = Literal["stateless", "rows", "window", "unwindowed"]
@@ -79,6 +81,7 @@ def check_shape(shape: Shape) -> None:
     _check_window(shape)
     _check_aggregates(shape)
     _check_kafka(shape)
+    _check_files(shape)
 
 
 def _check_rows(shape: Shape) -> None:
@@ -182,3 +185,17 @@ def _check_kafka(shape: Shape) -> None:
             f"{what} is undefined when the records of a key are in several Kafka partitions; "
             "declare the source with key_in_one_partition = 'true' if they are in one"
         )
+
+
+def _check_files(shape: Shape) -> None:
+    relation, query = shape.relation, shape.query
+    if relation.kind != "files" or HEADERS in (relation.columns or ()):
+        return
+    parts: list[Node | None] = [item.expression for item in query.items if isinstance(item, Item)]
+    parts += [node for call in shape.calls if call.over is not None for node in call.over.partition_by]
+    parts += [*query.group_by, query.where, query.having, None if query.window is None else query.window.time]
+    for node in (node for part in parts if part is not None for node in part.walk()):
+        if isinstance(node, Path) and str(node.steps[0]).lower() == HEADERS:
+            raise node.span.error(
+                f"{relation.name} reads files, whose records have no headers; remove {expression_text(node)}"
+            )

@@ -61,7 +61,9 @@ class MessageDecoder:
         return messages.hstack(self._decoder.columns(messages["payload"]).get_columns())
 
     def _from_headers(self, messages: pl.DataFrame, names: list[str]) -> list[pl.Series | pl.Expr]:
-        maps = [{} if text is None else _decode(text) for text in messages["headers"].to_list()]
+        # Records of files have no headers.
+        texts = messages["headers"].to_list() if "headers" in messages.columns else [None] * messages.height
+        maps = [{} if text is None else _decode(text) for text in texts]
 
         def column(name: str) -> pl.Series:
             return pl.Series(name, [each.get(name) for each in maps], dtype=pl.String)
