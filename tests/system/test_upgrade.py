@@ -2,6 +2,7 @@
 
 import io
 import subprocess
+import sys
 import tarfile
 import time
 from collections.abc import Iterator
@@ -156,7 +157,7 @@ def take_over(way: str, old: PipelineProcess, url: str, folder: Path) -> Pipelin
 def restart_is_refused(old: Broker) -> None:
     """The version before does not start again on the migrated database, and changes nothing in it."""
     second = subprocess.run(
-        old.command,
+        [sys.executable, "-m", "queenspark", "serve"],
         env={**old.environment, "QUEENSPARK_PORT": str(free_port())},
         capture_output=True,
         timeout=60,
