@@ -53,7 +53,12 @@ def _significant(text: str) -> Counter[Any]:
     tokens = [token for token in tokenize(Source(text)) if token.kind is not Kind.END]
     found: Counter[Any] = Counter()
     for n, token in enumerate(tokens):
-        found[_normal(token, tokens[max(n - 3, 0) : n], tokens[n + 1 : n + 3])] += 1
+        # The canonical form quotes names of options with dots.
+        parts = token.text.split(".") if token.kind is Kind.QUOTED else []
+        if len(parts) > 1:
+            found.update(part.upper() for part in parts)
+        else:
+            found[_normal(token, tokens[max(n - 3, 0) : n], tokens[n + 1 : n + 3])] += 1
     return found
 
 

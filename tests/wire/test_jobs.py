@@ -573,3 +573,4 @@ def test_a_job_that_cannot_be_planned_is_shown(sql: Sql, orders: str, tag: str) 
     sql.fail(name, "the job cannot be planned")
     job = sql.job(name)
     assert (job["state"], job["lastError"], job["columns"]) == ("failed", "the job cannot be planned", [])
+    assert [row["rows"] for row in sql.table("SHOW STREAMS") if row["name"] == name] == ["unknown"]

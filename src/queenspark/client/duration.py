@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import timedelta
 
@@ -40,7 +41,7 @@ def lease_seconds(name: str, value: Duration) -> float:
 def milliseconds(name: str, value: Duration) -> int:
     """Return a duration in whole milliseconds; finer durations are rejected, not rounded."""
     exact = seconds(name, value) * 1000
-    if abs(exact - round(exact)) > 1e-6:
+    if not math.isclose(exact, round(exact), rel_tol=1e-15, abs_tol=1e-6):
         raise InvalidValue(f"{name} is {value!r}: it must be whole milliseconds")
     return round(exact)
 

@@ -65,7 +65,7 @@ async def workers_share_the_partitions_and_keep_their_order(queen: Queen, name: 
         for message in messages:
             seen.setdefault(message["partition"], []).append(message["data"])
 
-    loop = waiting(queen.queue(name).concurrency(3).batch(4).idle_millis(500), POLL_MS)
+    loop = waiting(queen.queue(name).concurrency(3).batch(4).idle_millis(2000), POLL_MS)
     await loop.consume(handle)
     assert seen == {f"p{p}": list(range(p, 60, 6)) for p in range(6)}
 
@@ -77,7 +77,7 @@ async def silence_ends_a_loop_with_an_idle_limit(queen: Queen, name: str) -> Non
     async def handle(message: Any) -> None:
         seen.append(message)
 
-    await waiting(queen.queue(name).batch(1).idle_millis(300), POLL_MS).consume(handle)
+    await waiting(queen.queue(name).batch(1).idle_millis(1000), POLL_MS).consume(handle)
     assert len(seen) == 2
 
 
@@ -149,7 +149,7 @@ async def each_nacks_the_message_that_failed_and_goes_on_with_it(queen: Queen, n
         if seen == [0, 1]:
             raise ValueError("not today")
 
-    await waiting(queen.queue(name).batch(4).each().idle_millis(400), POLL_MS).consume(handle)
+    await waiting(queen.queue(name).batch(4).each().idle_millis(1000), POLL_MS).consume(handle)
     assert seen[:2] == [0, 1]
     assert set(seen) == {0, 1, 2, 3}
     assert seen.count(0) == 1

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from ...sql import thaw
+import msgspec
+
+from ...sql import SqlError, thaw
 from ...sql.canonical import shown
 from ...sql.expressions import FUNCTIONS
 from ...sql.planning.aggregates import AGGREGATES
 from ...sql.statements import Show
 from ...store.counts import Counts
+from ...store.job import Job
 from ...store.job_change import JobChange
 from ...store.page import Page
 from ...store.queues import Queues
@@ -76,17 +79,24 @@ class Shows:
 
 async def _streams(change: JobChange) -> list[list[Any]]:
     jobs = [job for job in await change.all() if job.definition.writes is None]
-    plans = await asyncio.to_thread(lambda: [thaw(job.query) for job in jobs])
+    kinds = await asyncio.to_thread(lambda: [*map(_kind_of_rows, jobs)])
     found = []
-    for job, plan in zip(jobs, plans, strict=True):
+    for job, kind in zip(jobs, kinds, strict=True):
         reads = ", ".join(read_by(job))
-        found.append([job.full_name, "job", kind_of_rows(plan.updating), reads, job.statement])
+        found.append([job.full_name, "job", kind, reads, job.statement])
     for declared in await change.relations.all():
         if declared.kind != "schema":
             continue
         reads = ", ".join(queues_of(parsed_schema(declared)))
         found.append([declared.name, "schema", kind_of_rows(False), reads, declared.statement])
     return sorted(found)
+
+
+def _kind_of_rows(job: Job) -> str:
+    try:
+        return kind_of_rows(thaw(job.query).updating)
+    except (SqlError, msgspec.MsgspecError):  # a newer release may have created it
+        return "unknown"
 
 
 async def _sources(change: JobChange) -> list[list[Any]]:
