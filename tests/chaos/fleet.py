@@ -78,6 +78,11 @@ class Command:
     def is_wanted(self) -> bool:
         return self._again or self.process is None or self.process.poll() != 0
 
+    def reap(self) -> None:
+        """Wait for the process that was killed."""
+        if self.process is not None:
+            self.process.wait()
+
     def launch(self) -> None:
         if self.process is not None:
             self.exits.append(self.process.wait())
@@ -102,6 +107,11 @@ class Pipeline:
 
     def is_wanted(self) -> bool:
         return True
+
+    def reap(self) -> None:
+        """Wait for the process that was killed."""
+        if self._started:
+            self.own.process.wait()
 
     def launch(self) -> None:
         self._started = True
@@ -269,6 +279,10 @@ class Fleet:
             if service is not self.postgres:
                 send(signal.SIGCONT, service.pids())
                 send(signal.SIGKILL, service.pids())
+        for client in (*self.brokers, *self.producers, *self.consumers):
+            client.reap()
+        for pipeline in self.pipelines:
+            pipeline.reap()
         self.postgres.server.stop()
 
 

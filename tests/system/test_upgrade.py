@@ -134,8 +134,8 @@ def progress(system: System, producers: Producers, messages: int) -> None:
     """Push this many messages, with windows over them."""
     before = batches(system)
     producers.allow(messages)
-    assert wait_until(lambda: producers.allowed <= 0, within=60)
-    assert wait_until(lambda: batches(system) != before, within=60), system.pipeline.log()
+    assert wait_until(lambda: producers.allowed <= 0, within=180)
+    assert wait_until(lambda: batches(system) != before, within=180), system.pipeline.log()
     producers.check()
 
 
