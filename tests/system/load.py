@@ -120,7 +120,7 @@ class Producers(Threads):
     @property
     def allowed(self) -> int:
         """Number of messages still to be pushed at that pace."""
-        return self._brisk
+        return min(self._brisk, self._left)
 
     def finish(self) -> None:
         """Push the remaining messages without pauses."""
