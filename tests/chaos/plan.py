@@ -34,7 +34,7 @@ KINDS: dict[str, tuple[int, float, float]] = {
     "step producer's clock": (3, 0.0, 0.0),
 }
 
-#: The kinds of which every run must have at least one, by what fails.
+#: Every run must have at least one fault of each group.
 ESSENTIAL: dict[str, tuple[str, ...]] = {
     "broker": ("kill broker", "stop broker", "freeze broker"),
     "pipeline": ("kill pipeline", "kill driver", "kill JVM"),

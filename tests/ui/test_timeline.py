@@ -1,4 +1,4 @@
-"""The timeline of a stream: its lanes, lines and bars, and what is said about windows that are not drawn."""
+"""The timeline of a stream: its lanes, lines and bars, and its note about windows that are not drawn."""
 
 import json
 from collections.abc import Iterator
