@@ -72,7 +72,7 @@ def test_a_java_that_refuses_the_flag_is_wrapped(tmp_path: Path, env: dict[str, 
     assert "25.0.2" in done.stderr
 
 
-def test_the_script_hands_on_every_other_argument_as_it_is(tmp_path: Path, env: dict[str, str]) -> None:
+def test_the_script_passes_every_other_argument_unchanged(tmp_path: Path, env: dict[str, str]) -> None:
     small = fake_java(tmp_path / "small", "25", refused=REFUSED_FLAG)
     shim = find_java_home({**env, "JAVA_HOME": str(small)}) / "bin" / "java"
     (small / "bin" / "java").write_text('#!/bin/sh\nprintf "<%s>" "$@"\n')

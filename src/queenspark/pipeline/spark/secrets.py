@@ -62,7 +62,7 @@ def _from_environment() -> Secrets:
     settings = Settings.from_env()
     if settings.database_url is None:
         raise OptionError(
-            "this worker of Spark runs where the pipeline's secrets are not: set"
+            "this Spark worker cannot read the file with the pipeline's secrets: set"
             f" {variable('database_url')} (and {variable('encryption_key')}, if the pipeline has one) in the"
             " environment of Spark's executors"
         )
