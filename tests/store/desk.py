@@ -92,7 +92,7 @@ class Desk:
 
     async def outcomes(self, batch: Batch, *args: Any, **more: Any) -> list[str]:
         """Ack, and return the outcomes."""
-        return [answer.outcome for answer in await self.ack(batch, *args, **more)]
+        return [result.outcome for result in await self.ack(batch, *args, **more)]
 
     def run(self, statement: str, *params: Any) -> list[tuple[Any, ...]]:
         """A statement of the test's own."""

@@ -143,7 +143,7 @@ async def test_counts_follow_any_order_of_work(desk: Desk, seed: int) -> None:
     await compare(desk)
 
 
-async def test_counting_beside_pushes_and_deletions_loses_nothing(desk: Desk) -> None:
+async def test_counting_during_pushes_and_deletions_loses_nothing(desk: Desk) -> None:
     await count(desk.store)
     done = False
 

@@ -54,7 +54,7 @@ async def test_one_put_back_that_fails_again_is_dead_again(desk: Desk) -> None:
     assert await desk.pop() is None
 
 
-async def test_one_put_back_comes_again_when_its_lease_expires(desk: Desk) -> None:
+async def test_one_put_back_is_redelivered_when_its_lease_expires(desk: Desk) -> None:
     await bury(desk, "a")
     await desk.store.dead_letters.put_back(Filter(queue="q"))
     assert names(await desk.pop()) == ["a"]

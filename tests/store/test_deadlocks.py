@@ -110,11 +110,11 @@ async def test_a_pop_that_lost_a_place_does_not_wait_for_other_places(desk: Desk
     assert await desk.popped() == ["z"]
     await desk.push("a")
     desk.run("SELECT discover(1)")
-    with gated(desk) as popping, desk.connect() as answering:
-        popped = await lose_a_place(desk, popping, answering, LOCK_PLACE.format("other"))
+    with gated(desk) as popping, desk.connect() as acking:
+        popped = await lose_a_place(desk, popping, acking, LOCK_PLACE.format("other"))
         await until(lambda: popped.done() or waiting_for(desk, "transactionid") > 0)
-        answering.execute(LOCK_PLACE.format("p"))
-        answering.rollback()
+        acking.execute(LOCK_PLACE.format("p"))
+        acking.rollback()
         assert [row[1] for row in await popped] == [None], "there is more, to be had in a new transaction"
     assert sorted([*await desk.popped(), *await desk.popped()]) == ["b", "c"]
 

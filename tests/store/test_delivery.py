@@ -34,8 +34,8 @@ async def test_d_a_failure_between_successes_is_retried_and_then_dead(desk: Desk
     await desk.push("ok1", "bad", "ok2")
     batch = await desk.pop()
     assert batch is not None
-    answers = await desk.outcomes(batch, status=["completed", "failed", "completed"], error="broken")
-    assert answers == ["completed", "retry", "completed"]
+    results = await desk.outcomes(batch, status=["completed", "failed", "completed"], error="broken")
+    assert results == ["completed", "retry", "completed"]
     assert await desk.pop() is None, "the retry waits for its delay"
     desk.end_waits()
     again = await desk.pop()
@@ -117,7 +117,7 @@ async def test_a_failed_message_frees_the_rest_of_its_batch(desk: Desk) -> None:
     assert await desk.outcomes(batch, ["b"]) == ["completed"], "the lease still covers the others"
     again = await desk.pop()
     assert names(again) == ["a", "c"]
-    assert await desk.outcomes(batch, ["c"]) == ["stale"], "now they are somebody else's"
+    assert await desk.outcomes(batch, ["c"]) == ["stale"], "now another consumer holds the lease"
 
 
 async def test_retries_wait_longer_each_time(desk: Desk) -> None:
@@ -151,7 +151,7 @@ async def test_a_message_that_waits_for_its_retry_blocks_its_partition_only(desk
     assert names(await desk.pop()) == ["a2"]
 
 
-async def test_status_retry_comes_again_at_once_and_counts_nothing(desk: Desk) -> None:
+async def test_status_retry_is_redelivered_at_once_and_counts_nothing(desk: Desk) -> None:
     await desk.push("a")
     batch = await desk.pop()
     assert batch is not None
@@ -170,7 +170,7 @@ async def test_status_dlq_goes_to_the_dead_letters_at_once(desk: Desk) -> None:
     assert names(await desk.pop()) == ["b"]
 
 
-async def test_without_dead_letters_a_message_is_retried_for_ever(desk: Desk) -> None:
+async def test_without_dead_letters_a_message_is_retried_forever(desk: Desk) -> None:
     await desk.configure(retryLimit=0, retryDelay=0, dlqAfterMaxRetries=False)
     await desk.push("a")
     for _ in range(5):
@@ -227,7 +227,7 @@ async def test_a_pop_over_several_partitions_has_one_lease(desk: Desk) -> None:
     batch = await desk.pop(5, partitions=2)
     assert batch is not None
     assert names(batch) == ["a1", "a2", "b1", "b2"]
-    assert {answer.outcome for answer in await desk.ack(batch)} == {"completed"}
+    assert {result.outcome for result in await desk.ack(batch)} == {"completed"}
     assert names(await desk.pop()) == ["c1", "c2"]
 
 
@@ -291,7 +291,7 @@ async def test_ttl_drops_expired_messages(desk: Desk) -> None:
     assert desk.run("SELECT count(*) FROM queenspark.dead_letters") == [(0,)]
 
 
-async def test_what_waited_too_long_becomes_a_dead_letter(desk: Desk) -> None:
+async def test_a_message_that_waited_too_long_becomes_a_dead_letter(desk: Desk) -> None:
     await desk.configure(maxWaitTimeSeconds=60)
     await desk.push("old")
     desk.age(61)
@@ -329,7 +329,7 @@ async def test_a_lease_goes_on_without_a_message_that_was_deleted(desk: Desk) ->
     await desk.store.messages.delete(batch.messages[0].partition_id, "a")
     assert await desk.outcomes(batch) == ["unknown", "completed"]
     await desk.push("c")
-    assert names(await desk.pop()) == ["c"], "nothing of the lease is left to answer"
+    assert names(await desk.pop()) == ["c"], "nothing of the lease is left to ack"
 
 
 async def test_a_message_that_was_never_delivered_cannot_be_acked(desk: Desk) -> None:
@@ -366,7 +366,7 @@ async def test_the_next_check_of_one_partition_covers_only_that_partition(desk: 
     assert await desk.store.deliverer.next_check("q", "g", "b") == (False, None)
 
 
-async def test_answered_retries_leave_nothing_behind(desk: Desk) -> None:
+async def test_acked_retries_leave_nothing_behind(desk: Desk) -> None:
     await desk.configure(retryDelay=0)
     await desk.push("a")
     batch = await desk.pop()

@@ -27,6 +27,11 @@ async def test_a_message_is_popped_with_its_own_headers(desk: Desk) -> None:
     assert headers_of(batch) == [HEADERS, None, {"n": "1"}]
 
 
+async def test_messages_of_one_push_may_share_their_headers(desk: Desk) -> None:
+    await desk.store.pusher.push([item("q", name, headers=HEADERS) for name in "abc"])
+    assert headers_of(await desk.pop()) == [HEADERS] * 3
+
+
 @pytest.mark.parametrize("headers", [None, {}])
 async def test_a_message_without_headers_stores_none(desk: Desk, headers: dict[str, str] | None) -> None:
     await desk.store.pusher.push([item("q", "a", headers=headers)])

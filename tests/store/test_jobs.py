@@ -203,7 +203,7 @@ async def test_large_rows_and_samples_come_a_few_at_a_time(
 # Retention
 
 
-async def test_what_a_job_has_not_read_stays(desk: Desk) -> None:
+async def test_messages_that_a_job_has_not_read_are_kept(desk: Desk) -> None:
     at = await old_messages(desk, "a", "b", "c")
     job = await create(desk)
     pipeline = Pipeline(desk.store.database.url)

@@ -23,7 +23,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 @pytest.fixture
-def answering(store: Store) -> Iterator[Connection]:
+def acking(store: Store) -> Iterator[Connection]:
     """A connection whose server process is known."""
     with connect(store.database.url, autocommit=False) as connection:
         yield connection
@@ -35,7 +35,7 @@ def cpu_seconds(connection: Connection) -> float:
     return int(nanoseconds) / 1e9
 
 
-async def cost(desk: Desk, answering: Connection, count: int) -> float:
+async def cost(desk: Desk, acking: Connection, count: int) -> float:
     """The minimum CPU time of three mixed acks of this many messages."""
     group = f"g{count}"
     await desk.push(*(f"{group}-{n}" for n in range(count)), partition=group)
@@ -51,19 +51,19 @@ async def cost(desk: Desk, answering: Connection, count: int) -> float:
     }  # fmt: skip
     costs = []
     for _ in range(3):
-        begun = cpu_seconds(answering)
-        rows = answering.execute(query("ack"), params).fetchall()
-        answering.rollback()
-        costs.append(cpu_seconds(answering) - begun)
+        begun = cpu_seconds(acking)
+        rows = acking.execute(query("ack"), params).fetchall()
+        acking.rollback()
+        costs.append(cpu_seconds(acking) - begun)
         outcomes = ["retry" if status == "failed" else status for status in params["statuses"]]
         assert [row[0] for row in rows] == outcomes
     return min(costs)
 
 
-async def test_a_mixed_ack_costs_as_much_as_its_messages(desk: Desk, answering: Connection) -> None:
+async def test_a_mixed_ack_costs_as_much_as_its_messages(desk: Desk, acking: Connection) -> None:
     """Five times the messages are about five times the work; a loop over arrays would make it 25 times."""
-    await cost(desk, answering, 100)  # plans are made
-    small, large = await cost(desk, answering, 2000), await cost(desk, answering, 10_000)
+    await cost(desk, acking, 100)  # plans are made
+    small, large = await cost(desk, acking, 2000), await cost(desk, acking, 10_000)
     assert large < 12 * small
 
 

@@ -107,7 +107,7 @@ async def test_safe_time_does_not_pass_a_lone_open_push_on_an_idle_database(desk
             await clock.sample()
             safe = await clock.safe_time()
             assert safe is not None
-            assert safe <= created, "the open push was created before safe time, and nobody can see it"
+            assert safe <= created, "the open push was created before safe time, and is not visible"
         late.commit()
     await clock.sample()
     safe = await clock.safe_time()
@@ -140,7 +140,7 @@ async def test_a_reader_that_stopped_early_may_claim_only_its_own_safe_time(desk
     assert early is None or early <= created
 
 
-async def test_who_holds_the_horizon_back_is_named(desk: Desk) -> None:
+async def test_the_session_that_holds_back_the_horizon_is_named(desk: Desk) -> None:
     await desk.push("a")
     with desk.connect() as late:
         push_open(late, "late")

@@ -1,4 +1,4 @@
-"""Leadership: a leader stays one while it pushes, and nobody takes over in the midst of a push."""
+"""Leadership: a leader keeps its lease while it pushes, and no takeover happens during a push."""
 
 import threading
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def test_a_leader_renews_its_lease_during_a_long_push(
     assert found == [first], "the renewal waits for the push"
 
 
-def test_nobody_takes_over_in_the_midst_of_a_push(
+def test_no_takeover_happens_during_a_push(
     database: str, store: PipelineStore, push: psycopg.Connection
 ) -> None:
     push.rollback()
@@ -74,6 +74,6 @@ def test_one_leads_at_a_time(store: PipelineStore) -> None:
 
 
 def test_a_lease_that_is_over_makes_a_new_epoch_also_for_its_holder(store: PipelineStore) -> None:
-    """Somebody may have led in between."""
+    """Another pipeline may have led in between."""
     first = store.lead("me", 0)
     assert store.lead("me", 60) == Leader(first.epoch + 1, is_mine=True)

@@ -116,8 +116,8 @@ async def test_cuts_lose_and_repeat_nothing(desk: Desk, reader: LogReader, rows:
     ids = list(reader.queues(["a", "b"]).values())
     end = reader.end(ids, BEGIN)
     assert end is not None
-    places = [BEGIN, *reader.cuts(ids, BEGIN, end, rows), end]
-    parts = [read(reader, ["a", "b"], *pair) for pair in pairwise(places)]
+    bounds = [BEGIN, *reader.cuts(ids, BEGIN, end, rows), end]
+    parts = [read(reader, ["a", "b"], *pair) for pair in pairwise(bounds)]
     assert [id_ for part in parts for id_ in transactions(part)] == sent
     assert {len(part) for part in parts[:-1]} <= {rows}
 

@@ -80,7 +80,7 @@ async def test_staged_payloads_of_encrypted_queues_are_unreadable(desk: Desk) ->
     assert batch.messages[0].payload == '"secret"'
 
 
-async def test_what_two_brokers_staged_enters_the_log_in_the_order_in_which_it_was_staged(
+async def test_messages_staged_by_two_brokers_enter_the_log_in_staging_order(
     desk: Desk, database: str
 ) -> None:
     other = Desk(Store(database, pool_size=2))

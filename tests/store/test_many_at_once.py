@@ -23,7 +23,7 @@ async def test_a_completed_place_continues_with_the_next_messages(desk: Desk) ->
             assert await desk.outcomes(batch) == ["completed"]
 
 
-async def test_what_was_put_back_or_failed_comes_first_and_by_itself(desk: Desk) -> None:
+async def test_released_and_failed_messages_are_delivered_first_and_alone(desk: Desk) -> None:
     await desk.configure(retryDelay=0)
     await desk.push("a1", "a2", partition="a")
     await desk.push("b1", "b2", partition="b")
@@ -46,11 +46,11 @@ async def test_acks_of_several_places_are_independent(desk: Desk) -> None:
     batches = await desk.pop_each(4)
     statuses = ["completed", "failed", "completed", "completed"]
     leases = [batches[0].lease_id, batches[1].lease_id, uuid4(), batches[3].lease_id]
-    answers = [
+    acks = [
         Ack(batch.messages[0].partition_id, names(batch)[0], "g", lease, status, None)
         for batch, lease, status in zip(batches, leases, statuses, strict=True)
     ]
-    found = await desk.store.deliverer.ack(answers)
+    found = await desk.store.deliverer.ack(acks)
     assert [each.outcome for each in found] == ["completed", "retry", "stale", "completed"]
     assert [each.more for each in found] == [True, True, False, True]
     desk.expire_leases()
@@ -66,20 +66,20 @@ async def test_acks_lock_their_places_in_one_order_for_any_status(desk: Desk) ->
     ids = sorted(batch.messages[0].partition_id for batch in (first, second))
     assert first.messages[0].partition_id == ids[0]
     lock = "SELECT 1 FROM queenspark.places WHERE partition_id = %s FOR UPDATE"
-    answers = [
+    acks = [
         Ack(batch.messages[0].partition_id, names(batch)[0], "g", batch.lease_id, status, None)
         for batch, status in ((first, "failed"), (second, "completed"))
     ]
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
     with desk.connect() as one, desk.connect() as other:
         one.execute(lock, (ids[0],))
-        answer = asyncio.create_task(desk.store.deliverer.ack(answers))
+        acked = asyncio.create_task(desk.store.deliverer.ack(acks))
         for _ in range(500):
             if desk.run(waiting) != [(0,)]:
                 break
             await asyncio.sleep(0.02)
         other.execute(f"{lock} NOWAIT", (ids[1],))  # the one that waits does not hold it
-    assert [each.outcome for each in await answer] == ["retry", "completed"]
+    assert [each.outcome for each in await acked] == ["retry", "completed"]
 
 
 async def test_very_many_places_are_acked_at_once(desk: Desk) -> None:
@@ -88,9 +88,9 @@ async def test_very_many_places_are_acked_at_once(desk: Desk) -> None:
     await desk.store.pusher.push(items)
     batches = [batch for _ in range(3) for batch in await desk.pop_each(1000)]
     assert len(batches) == count
-    answers = [
+    acks = [
         Ack(batch.messages[0].partition_id, names(batch)[0], "g", batch.lease_id, "completed", None)
         for batch in batches
     ]
-    assert {each.outcome for each in await desk.store.deliverer.ack(answers)} == {"completed"}
+    assert {each.outcome for each in await desk.store.deliverer.ack(acks)} == {"completed"}
     assert await desk.pop_each(1) == []

@@ -123,7 +123,7 @@ def test_discovery_reads_new_messages_only(large: Connection) -> None:
 
 
 def test_polling_for_work_is_a_few_index_probes(large: Connection) -> None:
-    _, read = run(large, "SELECT * FROM next_look(1)")
+    _, read = run(large, "SELECT * FROM next_check(1)")
     assert read.whole_tables == 0
     assert read.rows <= 10
 
@@ -134,11 +134,11 @@ def test_an_ack_reads_its_messages_by_index(large: Connection) -> None:
         ((partition_id, ids),) = large.execute(
             "SELECT partition_id, leased FROM queenspark.places WHERE lease_id IS NOT NULL"
         ).fetchall()
-        answers = "array_fill('completed'::text, ARRAY[%s])"
+        statuses = "array_fill('completed'::text, ARRAY[%s])"
         rows, read = run(
             large,
             "SELECT * FROM ack(ARRAY[%s]::bigint[], '{g}', '{NULL}', '{1}', '{5}', %s::text[],"
-            f" {answers}, array_fill(NULL::text, ARRAY[5]), false)",
+            f" {statuses}, array_fill(NULL::text, ARRAY[5]), false)",
             partition_id,
             [f"t{id_}" for id_ in ids],
             len(ids),
@@ -174,7 +174,7 @@ def test_a_seek_to_a_time_reads_from_the_sample_before_it(large: Connection) -> 
         ((txid, _),), read = run(large, "SELECT * FROM position_at(1, %s)", time)
     assert txid == 9050
     assert read.whole_tables == 0
-    assert read.rows <= 10_000, "the rows between two looks, not the whole log"
+    assert read.rows <= 10_000, "the rows between two safe-time samples, not the whole log"
 
 
 def test_a_push_reads_its_own_partitions(large: Connection) -> None:
@@ -211,7 +211,7 @@ def test_the_end_of_many_messages_is_found_in_the_index_alone(large: Connection)
     assert read.buffers < 1000
 
 
-def test_idle_partitions_make_a_pop_no_dearer(large: Connection) -> None:
+def test_idle_partitions_add_no_cost_to_a_pop(large: Connection) -> None:
     """Cost in buffers, which do not depend on how busy the machine is."""
     pop = "SELECT * FROM pop(%s, 10, 1, ARRAY[gen_random_uuid()], false)"
     (_, many), (_, few) = run(large, pop, 1), run(large, pop, 2)

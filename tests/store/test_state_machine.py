@@ -34,7 +34,7 @@ QUEUES = count()
 class Place:
     """One group in one partition."""
 
-    open: list[str] = field(default_factory=list)  # unanswered, in the order of the log
+    open: list[str] = field(default_factory=list)  # unacked, in log order
     dead: list[str] = field(default_factory=list)
     returned: list[str] = field(default_factory=list)
     lease: Batch | None = None
@@ -105,7 +105,7 @@ class Queues(RuleBasedStateMachine):
         for partition, ids in self._by_partition(found).items():
             place = self.places[group, partition]
             assert place.claimable, "two live leases on one partition"
-            assert ids == self._next(group, partition)[: len(ids)], "not the first unanswered ones, in order"
+            assert ids == self._next(group, partition)[: len(ids)], "not the first unacked ones, in order"
             place.lease, place.leased, place.claimable = found, ids, False
 
     @rule(group=st.sampled_from(GROUPS), number=st.integers(1, 3))
@@ -117,7 +117,7 @@ class Queues(RuleBasedStateMachine):
             place = self.places[group, partition]
             assert place.claimable
             assert ids == self._next(group, partition)[: len(ids)]
-            self._answered(place, ids)
+            self._acked(place, ids)
             place.revoke()
 
     @precondition(lambda self: self.leases)
@@ -125,30 +125,30 @@ class Queues(RuleBasedStateMachine):
     def ack(self, data: st.DataObject, status: str) -> None:
         group, batch = data.draw(st.sampled_from(self.leases))
         message = data.draw(st.sampled_from(batch.messages))
-        self._answer([(group, batch, message)], status)
+        self._ack([(group, batch, message)], status)
 
     @precondition(lambda self: self.leases)
     @rule(data=st.data())
     def ack_whole(self, data: st.DataObject) -> None:
         """All that some leases have, in one request."""
         chosen = data.draw(st.lists(st.sampled_from(self.leases[-6:]), max_size=3, unique_by=id))
-        answers = [(group, batch, message) for group, batch in chosen for message in batch.messages]
-        self._answer(answers, "completed")
+        deliveries = [(group, batch, message) for group, batch in chosen for message in batch.messages]
+        self._ack(deliveries, "completed")
 
-    def _answer(self, answers: list[tuple[str, Batch, Message]], status: str) -> None:
+    def _ack(self, deliveries: list[tuple[str, Batch, Message]], status: str) -> None:
         acks = [
             Ack(message.partition_id, message.transaction_id, group, batch.lease_id, status, "why")
-            for group, batch, message in answers
+            for group, batch, message in deliveries
         ]
         results = self.runner.run(self.store.deliverer.ack(acks))
-        for (group, batch, message), result in zip(answers, results, strict=True):
+        for (group, batch, message), result in zip(deliveries, results, strict=True):
             self._judge(group, batch, message.transaction_id, status, result)
 
     def _judge(self, group: str, batch: Batch, id_: str, status: str, result: Acked) -> None:
         partition = self.homes[id_]
         place = self.places[group, partition]
         if place.lease is None or place.lease.lease_id != batch.lease_id:
-            assert not result.accepted, "an answer under an old lease was taken"
+            assert not result.accepted, "an ack under an old lease was accepted"
         elif id_ not in place.leased:
             # A pop that found nothing where a failure had opened the lease has ended it.
             ended = ("stale",) if place.claimable else ()
@@ -164,7 +164,7 @@ class Queues(RuleBasedStateMachine):
         place.leased.remove(id_)
         if status == "completed":
             assert outcome == "completed"
-            self._answered(place, [id_])
+            self._acked(place, [id_])
         elif id_ in place.returned and status != "retry":
             assert outcome == "dead"
             place.returned.remove(id_)
@@ -245,10 +245,10 @@ class Queues(RuleBasedStateMachine):
             place = self.places[group, partition]
             if id_ in place.open:
                 place.open.remove(id_)
-                # Its lease now has one that nobody can answer; the others of the batch are still covered.
+                # One leased message can no longer be acked; the others of the batch are still leased.
 
     def teardown(self) -> None:
-        """Nothing that is unanswered was lost, and it comes in order."""
+        """No unacked message was lost, and they are delivered in order."""
         self.expire()
         for group in GROUPS:
             rest: dict[str, list[str]] = {partition: [] for partition in PARTITIONS}
@@ -266,7 +266,7 @@ class Queues(RuleBasedStateMachine):
         place = self.places[group, partition]
         return place.returned or place.open
 
-    def _answered(self, place: Place, ids: list[str]) -> None:
+    def _acked(self, place: Place, ids: list[str]) -> None:
         for id_ in ids:
             (place.returned if id_ in place.returned else place.open).remove(id_)
 

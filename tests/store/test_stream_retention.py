@@ -48,7 +48,7 @@ def opened(stream: Stream, position: Position | None) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "options", [{"retentionSeconds": 60}, {"ttl": 60}, {"completedRetentionSeconds": 60}], ids=str
 )
-async def test_what_the_pipeline_has_not_read_stays(
+async def test_messages_that_the_pipeline_has_not_read_are_kept(
     desk: Desk, pipeline: Pipeline, options: dict[str, int]
 ) -> None:
     at = await old_messages(desk, "a", "b", "c", **options)
@@ -61,7 +61,7 @@ async def test_what_the_pipeline_has_not_read_stays(
     assert left(desk) == ["c"]
 
 
-async def test_what_an_open_window_needs_stays(desk: Desk, pipeline: Pipeline) -> None:
+async def test_messages_of_an_open_window_are_kept(desk: Desk, pipeline: Pipeline) -> None:
     at = await old_messages(desk, "a", "b", "c", "d")
     stream = await define(desk)
     pipeline.push(state=reads(stream, desk, at["d"]), stats=opened(stream, at["b"]))
@@ -163,9 +163,9 @@ async def test_only_the_newest_late_and_dead_records_are_kept(
     stream = await define(desk)
     monkeypatch.setattr("queenspark.store.sweeper._KEPT_RECORDS", 2)
     for n in range(4):
-        place = {"stream": stream.id, "version": 1, "key": "k", "txid": n, "id": n}
+        record = {"stream": stream.id, "version": 1, "key": "k", "txid": n, "id": n}
         pipeline.batch += 1
-        pipeline.push(late=[{**place, "time_us": 0, "closed_us": 0, "dropped": False}], dead=[place])
+        pipeline.push(late=[{**record, "time_us": 0, "closed_us": 0, "dropped": False}], dead=[record])
     await desk.store.sweeper.run()
     for table in ("stream_late", "stream_dead"):
         assert desk.run(f"SELECT txid FROM queenspark.{table} ORDER BY txid") == [(2,), (3,)]
@@ -196,8 +196,8 @@ SESSION = {"kind": "session", "gap_us": 60_000_000, "late": "drop"}
 
 def late_record(stream: Stream, position: Position, **more: Any) -> dict[str, Any]:
     """A record that was dropped because it was late, as the engine reports it."""
-    place = {"stream": stream.id, "version": 1, "key": "p", "txid": position[0], "id": position[1]}
-    return {**place, "time_us": 0, "closed_us": 0, "dropped": True, **more}
+    record = {"stream": stream.id, "version": 1, "key": "p", "txid": position[0], "id": position[1]}
+    return {**record, "time_us": 0, "closed_us": 0, "dropped": True, **more}
 
 
 async def dropped(desk: Desk, stream: Stream) -> set[Position]:

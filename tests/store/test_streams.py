@@ -108,7 +108,9 @@ async def test_defining_the_same_again_changes_nothing(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("change", [{"grace_us": 5}, {"late": "drop"}, {"idle_us": 7, "clock": "ingest"}])
-async def test_what_does_not_touch_the_shape_stays_in_the_version(desk: Desk, change: dict[str, Any]) -> None:
+async def test_options_that_do_not_affect_the_shape_keep_the_version(
+    desk: Desk, change: dict[str, Any]
+) -> None:
     await desk.push("m")
     spec = {**TUMBLING, "clock": "ingest"}
     await define(desk, spec=spec)

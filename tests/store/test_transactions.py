@@ -69,8 +69,8 @@ async def test_a_nack_in_a_transaction_is_a_dead_letter_at_once(desk: Desk) -> N
     await desk.push("in")
     batch = await desk.pop()
     assert batch is not None
-    _, answers = await desk.store.transactions.run([item("out", "x")], acks(batch, "failed"))
-    assert [answer.outcome for answer in answers] == ["dead"]
+    _, results = await desk.store.transactions.run([item("out", "x")], acks(batch, "failed"))
+    assert [result.outcome for result in results] == ["dead"]
     assert desk.run("SELECT transaction_id, error FROM queenspark.dead_letters") == [("in", "why")]
 
 

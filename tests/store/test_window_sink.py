@@ -101,7 +101,7 @@ async def test_each_bucket_has_its_own_progress(desk: Desk, queue_id: int, pipel
     assert len(windows(desk)) == 3
 
 
-async def test_who_no_longer_leads_can_write_nothing(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
+async def test_a_former_leader_cannot_write(desk: Desk, queue_id: int, pipeline: Pipeline) -> None:
     desk.run("UPDATE queenspark.pipeline SET epoch = 1")
     with pytest.raises(LostLeadership):
         pipeline.seal(7, queue_id, minute("a", 1))
@@ -260,8 +260,10 @@ async def test_a_lost_connection_is_opened_again(desk: Desk, queue_id: int, pipe
 async def test_late_and_dead_records_and_stats_are_noted(
     desk: Desk, queue_id: int, pipeline: Pipeline
 ) -> None:
-    place = {"stream": 7, "version": 1, "key": "a", "txid": 1, "id": 2}
-    pipeline.seal(7, queue_id, late=[{**place, "time_us": 3, "closed_us": 4, "dropped": True}], dead=[place])
+    record = {"stream": 7, "version": 1, "key": "a", "txid": 1, "id": 2}
+    pipeline.seal(
+        7, queue_id, late=[{**record, "time_us": 3, "closed_us": 4, "dropped": True}], dead=[record]
+    )
     assert desk.run(
         "SELECT stream_id, key, txid, id, time_us, closed_us, dropped FROM queenspark.stream_late"
     ) == [(7, "a", 1, 2, 3, 4, True)]

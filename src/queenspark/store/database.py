@@ -31,7 +31,7 @@ def translate(error: psycopg.Error) -> StoreError | None:
     """Map a database error to a store error, if there is one."""
     match error:
         case psycopg.errors.DeadlockDetected() | psycopg.errors.SerializationFailure():
-            return Conflict("another request was in the way; try again")
+            return Conflict("conflict with a concurrent request; try again")
         case psycopg.errors.UndefinedFunction():
             return FunctionsMissing(
                 "this version's functions are not in the database: run `queenspark migrate`"

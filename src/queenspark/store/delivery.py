@@ -244,7 +244,7 @@ class Deliverer:
         partition_id = await self._catalog.partition_id(known, partition) if partition is not None else None
         if partition is not None and partition_id is None:
             return False, None
-        row = await self._database.row("next_look", {"group_id": group_id, "partition_id": partition_id})
+        row = await self._database.row("next_check", {"group_id": group_id, "partition_id": partition_id})
         if row is None:
             return False, None
         return bool(row[0]), None if row[1] is None else int(row[1]) / 1000
@@ -252,9 +252,9 @@ class Deliverer:
     async def ack(self, acks: Sequence[Ack]) -> list[Acked]:
         """Process acks; those of one cursor and lease together, each cursor independently."""
         async with self._database.connection() as connection:
-            return await self.answer(connection, acks)
+            return await self.ack_on(connection, acks)
 
-    async def answer(
+    async def ack_on(
         self, connection: AsyncConnection[Any], acks: Sequence[Ack], *, final: bool = False
     ) -> list[Acked]:
         """Process acks on a given connection; with `final`, a failure is dead-lettered at once."""
@@ -277,8 +277,8 @@ class Deliverer:
             "final": final,
         }
         rows = await (await connection.execute(query("ack"), params)).fetchall()
-        answers = dict(zip(numbers, (Acked(*row) for row in rows), strict=True))
-        return [answers[n] for n in range(len(acks))]
+        results = dict(zip(numbers, (Acked(*row) for row in rows), strict=True))
+        return [results[n] for n in range(len(acks))]
 
     async def extend(self, lease_id: UUID, seconds: float | None) -> tuple[int, datetime] | None:
         """Extend a live lease; return the number of cursors and the earliest new end, or None."""

@@ -45,10 +45,12 @@ class Groups:
         """Return the queues of a group: id (of the group there), name, queue."""
         return await self._database.records("groups_of", {"name": name, "queue": queue})
 
-    async def cursors(self, group_ids: list[int], limit: int = 1000, offset: int = 0) -> list[dict[str, Any]]:
-        """Return the cursors of some groups, by queue and partition."""
+    async def cursors(
+        self, group_ids: list[int], limit: int = 1000, offset: int = 0, *, leased: bool = False
+    ) -> list[dict[str, Any]]:
+        """Return the cursors of some groups, by queue and partition; or those with a lease, by its end."""
         params = {"group_ids": group_ids, "limit": limit, "offset": offset}
-        return await self._database.records("list_places", params)
+        return await self._database.records("list_leases" if leased else "list_places", params)
 
     async def delete(
         self,

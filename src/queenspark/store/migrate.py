@@ -66,6 +66,13 @@ def migrate(url: str) -> list[str]:
         connection = psycopg.connect(url, autocommit=True, application_name="queenspark migrate")
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable(f"cannot connect to the database: {error}") from error
+    except psycopg.ProgrammingError:
+        # libpq quotes the part that it does not understand, which may be the password.
+        raise StoreError(
+            "QUEENSPARK_DATABASE_URL is not a valid libpq URL: use"
+            " postgresql://user:password@host:port/database, with special characters of the password"
+            " percent-encoded, such as %25 for %"
+        ) from None
     with connection, turn(connection):
         try:
             return _migrate(connection)

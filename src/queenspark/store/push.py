@@ -179,6 +179,10 @@ class Pusher:
 
 
 def _joined_headers(items: Sequence[Item]) -> str | None:
-    """Encode the headers of all items; None when no item has any, which is the usual case."""
+    """Encode the headers of all items; None when no item has any."""
     headers = [item.headers for item in items]
-    return _SEPARATOR.join([to_text(each) or "" for each in headers]) if any(headers) else None
+    first = headers[0] if headers else None
+    if headers.count(first) == len(headers):  # the usual case: none, or the name of one producer
+        text = to_text(first)
+        return None if text is None else _SEPARATOR.join([text] * len(headers))
+    return _SEPARATOR.join([to_text(each) or "" for each in headers])

@@ -118,7 +118,7 @@ class _Reader:
             (found,) = await self._records("job_standing", version=definition.version, query=own)
         else:
             (found,) = await self._records("standing", stream=name, query=STREAMS_QUERY)
-        read_point: ReadPoint | None = tuple(found["place"]) if found["known_seq"] is not None else None
+        read_point: ReadPoint | None = tuple(found["read_point"]) if found["known_seq"] is not None else None
         if read_point is not None and isinstance(position := found.get("position"), str):
             read_point = (*Position.parse(position), read_point[2])  # it reads queues
         output = await self._output(definition)

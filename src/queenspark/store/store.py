@@ -23,6 +23,7 @@ from .messages import Messages
 from .news import tell_of_pushes
 from .push import Item, Pushed, Pusher
 from .queues import Queues
+from .rates import Rates
 from .samples import Samples
 from .server import Server
 from .standing import Standings
@@ -69,6 +70,7 @@ class Store:
         self.clock = Clock(self.database)
         self.timeline = Timeline(self.database)
         self.samples = Samples(self.database)
+        self.rates = Rates(self.database)
         self.server = Server(self.database)
         self.sweeper = Sweeper(self.database, retention_batch, stream_hold_seconds)
 

@@ -181,7 +181,7 @@ class Streams:
         return await self._records("list_late", stream, limit, offset)
 
     async def dead(self, stream: Stream, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
-        """Return records without a usable event time, newest first."""
+        """Return records and windows that could not be read or computed, newest first."""
         return await self._records("list_dead", stream, limit, offset)
 
     async def last_error(self, stream: Stream) -> str | None:

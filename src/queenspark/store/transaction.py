@@ -90,18 +90,18 @@ class Transactions:
                         "a required lease has expired, was taken over or does not exist", "stale"
                     )
             # Cursors are locked before any message is inserted: the lock order of the whole store.
-            answers = await self._deliverer.answer(connection, acks, final=True)
-            for ack, answer in zip(acks, answers, strict=True):
-                if not answer.accepted or answer.outcome == "repeated":
+            results = await self._deliverer.ack_on(connection, acks, final=True)
+            for ack, result in zip(acks, results, strict=True):
+                if not result.accepted or result.outcome == "repeated":
                     raise TransactionRefused(
-                        f"ack of {ack.transaction_id} rejected: {REASONS[answer.outcome]}", answer.outcome
+                        f"ack of {ack.transaction_id} rejected: {REASONS[result.outcome]}", result.outcome
                     )
             pushed: list[Pushed] | None = None if items else []
             if items and staging:
                 pushed = await self._maintenance.insert(connection, items)
             if pushed is None:
                 pushed = await self._pusher.insert(connection, items, ids)
-            return pushed, answers
+            return pushed, results
 
 
 #: Rejection reasons of acks, for people.

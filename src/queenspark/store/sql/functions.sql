@@ -51,8 +51,8 @@ CREATE FUNCTION log_is_ahead() RETURNS boolean LANGUAGE sql VOLATILE AS $$
     ) last
 $$;
 
--- The name of a queue that is matched with a caller's scopes. A window queue is accessible with its stream; the queues
--- of sinks and temporary jobs to nobody with scopes.
+-- The name of a queue that is matched with a caller's scopes. A window queue is accessible with its stream; no scope
+-- covers the queues of sinks and temporary jobs.
 CREATE FUNCTION scoped_name(p_queue text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE
         WHEN NOT starts_with(p_queue, 'windows:') THEN 'queue:' || p_queue
@@ -539,7 +539,7 @@ $$;
 
 -- When a parked poll (of a group, optionally of one partition) should check again: soon if messages wait above the
 -- horizon, else when the next place becomes available.
-CREATE FUNCTION next_look(
+CREATE FUNCTION next_check(
     p_group_id integer, p_partition_id bigint DEFAULT NULL, OUT above_horizon boolean, OUT wait_ms bigint
 ) LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 BEGIN
@@ -737,7 +737,7 @@ DECLARE
     v_numbers integer[];
     v_groups integer[];
     v_partitions bigint[];
-    v_answered boolean[];
+    v_acked_more boolean[];
     v_more boolean[] := array_fill(NULL::boolean, ARRAY[cardinality(p_partition_ids)]);  -- of the acked places
     pl queenspark.places;
 BEGIN
@@ -764,7 +764,7 @@ BEGIN
       AND NOT EXISTS (
           SELECT 1 FROM queenspark.attempts a WHERE a.group_id = x.group_id AND a.partition_id = x.partition_id);
     IF v_numbers IS NOT NULL THEN
-        WITH answered AS (
+        WITH acked AS (
             UPDATE queenspark.places p
             SET cursor_txid = p.end_txid, cursor_id = p.end_id, pending = '{}', leased = '{}', acked_at = v_now,
                 available_at = CASE WHEN EXISTS (
@@ -775,9 +775,9 @@ BEGIN
             WHERE p.group_id = w.group_id AND p.partition_id = w.partition_id AND p.leased <> '{}'
             RETURNING w.n, p.available_at IS NOT NULL AS more
         )
-        SELECT array_agg(a.n), array_agg(a.more) INTO v_numbers, v_answered FROM answered a;
+        SELECT array_agg(a.n), array_agg(a.more) INTO v_numbers, v_acked_more FROM acked a;
         FOR i IN 1 .. cardinality(v_numbers) LOOP
-            v_more[v_numbers[i]] := v_answered[i];
+            v_more[v_numbers[i]] := v_acked_more[i];
         END LOOP;
         IF array_position(v_more, NULL) IS NULL THEN
             RETURN QUERY SELECT 'completed', 0, true, v_more[u.n]
@@ -1190,7 +1190,7 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- The position of the oldest message of a queue not acked by some group; NULL if there is none.
-CREATE FUNCTION oldest_unanswered(p_queue_id integer) RETURNS bigint[]
+CREATE FUNCTION oldest_unacked(p_queue_id integer) RETURNS bigint[]
 LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
     SELECT min(x.position) FROM queenspark.groups g CROSS JOIN LATERAL (
         SELECT min((
@@ -1215,15 +1215,15 @@ RETURNS TABLE (stream_id integer, queue_id integer, needs bigint[]) LANGUAGE sql
     WITH reads AS MATERIALIZED (
         SELECT r.stream_id, r.queue_id, min(r.needs) AS needs FROM stream_reads() r
         WHERE r.queue_id = ANY (p_queue_ids) GROUP BY r.stream_id, r.queue_id
-    ), unanswered AS MATERIALIZED (
-        SELECT s.id, oldest_unanswered(s.queue_id) AS position FROM queenspark.streams s
+    ), unacked AS MATERIALIZED (
+        SELECT s.id, oldest_unacked(s.queue_id) AS position FROM queenspark.streams s
         WHERE s.output = 'windows' AND s.id IN (SELECT r.stream_id FROM reads r)
     )
     SELECT r.stream_id, r.queue_id, least(r.needs, CASE WHEN u.position IS NOT NULL THEN coalesce((
             SELECT ARRAY[f.txid, f.id] FROM queenspark.stream_floors f
             WHERE f.stream_id = r.stream_id AND f.frontier <= u.position[1] ORDER BY f.frontier DESC LIMIT 1
         ), ARRAY[0, 0]::bigint[]) END)
-    FROM reads r LEFT JOIN unanswered u ON u.id = r.stream_id
+    FROM reads r LEFT JOIN unacked u ON u.id = r.stream_id
 $$;
 
 -- Counts of the log. They are maintained by one broker at a time, in the background, and cost as much as the activity
@@ -1527,7 +1527,7 @@ DECLARE
     v_beyond boolean;
     v_ahead bigint;
     v_unseen bigint;
-    v_looked bigint;
+    v_scanned bigint;
 BEGIN
     SELECT * INTO g FROM queenspark.groups x WHERE x.id = p_group_id;
     SELECT count(*), count(*) FILTER (WHERE p.leased <> '{}' AND p.lease_expires_at > v_now), max(p.acked_at),
@@ -1541,10 +1541,10 @@ BEGIN
             ON m.partition_id = p.partition_id AND (m.txid, m.id) > (p.end_txid, p.end_id)
             AND (m.txid, m.id) <= (g.seen_txid, g.seen_id)
         WHERE p.group_id = p_group_id AND p.available_at IS NOT NULL LIMIT p_limit + 1) x;
-    SELECT count(*) INTO v_looked FROM (
+    SELECT count(*) INTO v_scanned FROM (
         SELECT 1 FROM queenspark.messages m
         WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id) LIMIT p_limit + 1) m;
-    v_unseen := v_looked;
+    v_unseen := v_scanned;
     IF v_beyond THEN
         -- Pops of single partitions have gone beyond the discovery position.
         SELECT count(*) FILTER (WHERE p.end_txid IS NULL OR (m.txid, m.id) > (p.end_txid, p.end_id)) INTO v_unseen
@@ -1553,7 +1553,7 @@ BEGIN
             WHERE m.queue_id = g.queue_id AND (m.txid, m.id) > (g.seen_txid, g.seen_id) LIMIT p_limit + 1
         ) m LEFT JOIN queenspark.places p ON p.group_id = p_group_id AND p.partition_id = m.partition_id;
     END IF;
-    exact := places <= p_limit AND v_ahead <= p_limit AND v_looked <= p_limit;
+    exact := places <= p_limit AND v_ahead <= p_limit AND v_scanned <= p_limit;
     lag := lag + v_ahead + v_unseen;
     IF lag > 0 THEN
         SELECT min((

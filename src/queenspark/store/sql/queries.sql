@@ -97,11 +97,23 @@ SELECT q.*, coalesce(c.partitions, 0) AS partitions, coalesce(c.messages, 0) AS 
        s.output IS NOT DISTINCT FROM 'rows' AS has_rows, count(*) OVER () AS total
 FROM queenspark.queues q LEFT JOIN queenspark.queue_counts c ON c.queue_id = q.id
 LEFT JOIN queenspark.streams s ON s.queue_id = q.id
+LEFT JOIN (
+    -- Only if the order needs it.
+    SELECT r.queue_id, CASE %(sort)s WHEN 'pushedPerSecond' THEN sum(r.pushed) WHEN 'poppedPerSecond' THEN sum(r.popped)
+               ELSE sum(r.acked) END AS number
+    FROM queenspark.queue_rates r
+    WHERE r.at > clock_timestamp() - interval '1 minute'
+      AND %(sort)s IN ('pushedPerSecond', 'poppedPerSecond', 'ackedPerSecond')
+    GROUP BY r.queue_id
+) r ON r.queue_id = q.id
+LEFT JOIN queenspark.stream_rates w ON w.stream_id = s.id AND %(sort)s = 'pushedPerSecond'
+    AND EXISTS (SELECT 1 FROM queenspark.pipeline p WHERE p.expires_at > clock_timestamp())
 CROSS JOIN LATERAL (
     SELECT CASE %(sort)s WHEN 'namespace' THEN q.namespace WHEN 'task' THEN q.task END AS text,
            CASE %(sort)s WHEN 'messages' THEN c.messages WHEN 'pending' THEN c.pending
                WHEN 'processing' THEN c.processing WHEN 'partitions' THEN c.partitions WHEN 'priority' THEN q.priority
-               WHEN 'createdAt' THEN extract(epoch FROM q.created_at) END AS number
+               WHEN 'createdAt' THEN extract(epoch FROM q.created_at)
+               ELSE (coalesce(r.number, 0) + coalesce(w.sealed, 0))::numeric END AS number
 ) k
 WHERE (%(name)s::text IS NULL OR q.name = %(name)s)
   AND (%(namespace)s::text IS NULL OR q.namespace = %(namespace)s)
@@ -152,8 +164,8 @@ SELECT * FROM pop(
     %(group_id)s, %(batch)s, %(partitions)s, %(lease_ids)s, %(auto_ack)s, %(holders)s::text[],
     %(partition_id)s, %(lease_ms)s)
 
--- name: next_look
-SELECT above_horizon, wait_ms FROM next_look(%(group_id)s, %(partition_id)s)
+-- name: next_check
+SELECT above_horizon, wait_ms FROM next_check(%(group_id)s, %(partition_id)s)
 
 -- name: ensure_group
 SELECT ensure_group(%(queue_id)s, %(name)s, %(mode)s, %(from)s)
@@ -183,10 +195,18 @@ SELECT g.id, g.name, q.name AS queue, q.id AS queue_id, g.mode, g.created_at, co
        coalesce(c.dead_letters, 0) AS dead_letters, c.oldest, count(*) OVER () AS total
 FROM queenspark.groups g JOIN queenspark.queues q ON q.id = g.queue_id
 LEFT JOIN queenspark.group_counts c ON c.group_id = g.id
+LEFT JOIN (
+    -- Only if the order needs it.
+    SELECT r.group_id, CASE %(sort)s WHEN 'poppedPerSecond' THEN sum(r.popped) ELSE sum(r.acked) END AS number
+    FROM queenspark.queue_rates r
+    WHERE r.at > clock_timestamp() - interval '1 minute' AND %(sort)s IN ('poppedPerSecond', 'ackedPerSecond')
+    GROUP BY r.group_id
+) r ON r.group_id = g.id
 CROSS JOIN LATERAL (
     SELECT CASE %(sort)s WHEN 'lag' THEN c.lag WHEN 'processing' THEN c.processing WHEN 'partitions' THEN c.places
                WHEN 'createdAt' THEN extract(epoch FROM g.created_at)
-               WHEN 'lagSeconds' THEN CASE WHEN c.lag > 0 THEN -extract(epoch FROM c.oldest) END END AS number,
+               WHEN 'lagSeconds' THEN CASE WHEN c.lag > 0 THEN -extract(epoch FROM c.oldest) END
+               ELSE coalesce(r.number, 0)::numeric END AS number,
            CASE %(sort)s WHEN 'queue' THEN q.name END AS text
 ) k
 WHERE (%(name)s::text IS NULL OR g.name = %(name)s) AND (%(queue)s::text IS NULL OR q.name = %(queue)s)
@@ -266,6 +286,17 @@ CROSS JOIN LATERAL (
     -- A pop of a version without the holder column leaves that of an earlier lease.
     SELECT p.leased <> '{}' AND p.lease_expires_at > clock_timestamp() AND p.held_lease_id = p.lease_id AS is_known) l
 WHERE g.id = ANY (%(group_ids)s) ORDER BY t.queue_id, t.name LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: list_leases
+-- The same, with a live lease; those that end first.
+SELECT p.group_id, t.name AS partition, t.id AS partition_id, cardinality(p.pending) AS pending,
+       cardinality(p.leased) AS leased, p.lease_expires_at, p.available_at, p.acked_at,
+       CASE WHEN p.held_lease_id = p.lease_id THEN p.lease_holder END AS lease_holder,
+       CASE WHEN p.held_lease_id = p.lease_id THEN p.leased_at END AS leased_at
+FROM queenspark.places p JOIN queenspark.partitions t ON t.id = p.partition_id
+WHERE p.group_id = ANY (%(group_ids)s) AND p.available_at IS NOT NULL AND p.lease_id IS NOT NULL
+  AND p.leased <> '{}' AND p.lease_expires_at > clock_timestamp()
+ORDER BY p.lease_expires_at, t.name LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: delete_groups
 DELETE FROM queenspark.groups g USING queenspark.queues q
@@ -666,7 +697,7 @@ SELECT buckets, state FROM queenspark.progress WHERE bucket = %(bucket)s
 SELECT DISTINCT stream_id, version FROM queenspark.definitions WHERE seq <= %(seq)s
 
 -- name: counted_from
--- Where count windows continue: after the last window of their key, whatever retention has removed before it: from
+-- Where count windows continue: after the last window of their key, even if retention has removed earlier ones: from
 -- its first record if it is complete, and otherwise from the first one shared with the next window. The windows of a
 -- key may be in several partitions.
 SELECT DISTINCT ON (c.stream, c.version, k.key)
@@ -1189,7 +1220,7 @@ DELETE FROM queenspark.stream_floors f USING (
         SELECT max(x.frontier) FROM queenspark.stream_floors x
         WHERE x.stream_id = s.id AND x.frontier <= coalesce(u.position[1], 9223372036854775807)) AS used
     FROM queenspark.streams s
-    CROSS JOIN LATERAL (SELECT oldest_unanswered(s.queue_id) AS position OFFSET 0) u
+    CROSS JOIN LATERAL (SELECT oldest_unacked(s.queue_id) AS position OFFSET 0) u
     WHERE EXISTS (SELECT 1 FROM queenspark.stream_floors x WHERE x.stream_id = s.id)
 ) c WHERE f.stream_id = c.id AND f.frontier < c.used
 
@@ -1390,22 +1421,28 @@ SELECT * FROM (
 -- name: list_late
 SELECT l.version, l.key, l.txid, l.id, l.time_us, l.closed_us, l.dropped, l.at, m.queue, m.partition,
        m.transaction_id, m.created_at
-FROM queenspark.stream_late l LEFT JOIN LATERAL (
+FROM (
+    SELECT * FROM queenspark.stream_late WHERE stream_id = %(id)s
+    ORDER BY at DESC, txid DESC, id DESC LIMIT %(limit)s OFFSET %(offset)s
+) l LEFT JOIN LATERAL (
     SELECT q.name AS queue, t.name AS partition, x.transaction_id, x.created_at FROM queenspark.messages x
     JOIN queenspark.partitions t ON t.id = x.partition_id JOIN queenspark.queues q ON q.id = x.queue_id
     WHERE x.queue_id = ANY (%(queue_ids)s) AND x.txid = l.txid AND x.id = l.id LIMIT 1
 ) m ON true
-WHERE l.stream_id = %(id)s ORDER BY l.at DESC, l.txid DESC, l.id DESC LIMIT %(limit)s OFFSET %(offset)s
+ORDER BY l.at DESC, l.txid DESC, l.id DESC
 
 -- name: list_dead
 SELECT l.version, l.key, l.txid, l.id, l.at, l.reason, l.start_us, l.end_us, m.queue, m.partition, m.transaction_id,
        m.created_at
-FROM queenspark.stream_dead l LEFT JOIN LATERAL (
+FROM (
+    SELECT * FROM queenspark.stream_dead WHERE stream_id = %(id)s
+    ORDER BY at DESC, txid DESC, id DESC LIMIT %(limit)s OFFSET %(offset)s
+) l LEFT JOIN LATERAL (
     SELECT q.name AS queue, t.name AS partition, x.transaction_id, x.created_at FROM queenspark.messages x
     JOIN queenspark.partitions t ON t.id = x.partition_id JOIN queenspark.queues q ON q.id = x.queue_id
     WHERE x.queue_id = ANY (%(queue_ids)s) AND x.txid = l.txid AND x.id = l.id LIMIT 1
 ) m ON true
-WHERE l.stream_id = %(id)s ORDER BY l.at DESC, l.txid DESC, l.id DESC LIMIT %(limit)s OFFSET %(offset)s
+ORDER BY l.at DESC, l.txid DESC, l.id DESC
 
 -- name: stream_rates
 -- Empty while no pipeline leads, since they are not updated.
@@ -1427,7 +1464,7 @@ SELECT clock_timestamp() AS now, h.horizon,
                 (SELECT max(x.updated_at) FROM queenspark.progress x)) AS heard_at,
        (SELECT x.value FROM queenspark.pipeline_stats x WHERE x.key = %(query)s) AS report,
        r.seq AS known_seq, r.behind ? %(stream)s AS is_behind,
-       coalesce(r.behind -> %(stream)s, jsonb_build_array(r.txid, r.id, r.tick)) AS place
+       coalesce(r.behind -> %(stream)s, jsonb_build_array(r.txid, r.id, r.tick)) AS read_point
 FROM queenspark.pipeline p CROSS JOIN (SELECT horizon() AS horizon OFFSET 0) h
 LEFT JOIN (
     -- The slowest bucket.
@@ -1442,7 +1479,7 @@ SELECT clock_timestamp() AS now, h.horizon,
        greatest((SELECT max(x.at) FROM queenspark.pipeline_stats x), r.updated_at) AS heard_at,
        (SELECT x.value FROM queenspark.pipeline_stats x WHERE x.key = %(query)s) AS report,
        (r.state ->> 'seq')::bigint AS known_seq, false AS is_behind,
-       jsonb_build_array(r.txid, r.id, (r.state ->> 'tick')::bigint) AS place, r.state -> 'position' AS position,
+       jsonb_build_array(r.txid, r.id, (r.state ->> 'tick')::bigint) AS read_point, r.state -> 'position' AS position,
        (SELECT jsonb_build_object('report', x.report, 'finishedAt', x.finished_at) FROM queenspark.job_runs x
         WHERE x.stream_id = %(stream_id)s AND x.version = %(version)s) AS run
 FROM queenspark.pipeline p CROSS JOIN (SELECT horizon() AS horizon OFFSET 0) h
@@ -1713,13 +1750,13 @@ WHERE p.seen_at > clock_timestamp() - make_interval(secs => %(seconds)s) ORDER B
 -- The activity of a broker since its previous sample, and the current state of the whole system.
 INSERT INTO queenspark.samples (
     at, broker, pushed, popped, acked, failed, delivered, sealed_total, open_windows, lag, dead_letters, safe_time_lag,
-    batch_seconds, batch_rows, backpressure)
+    batch_seconds, batch_rows, backpressure, state_bytes)
 SELECT date_bin(make_interval(secs => %(step)s), clock_timestamp(), 'epoch'), %(broker)s, %(pushed)s, %(popped)s,
        %(acked)s, %(failed)s, %(delivered)s, s.sealed, s.open, g.lag, g.dead,
        coalesce(extract(epoch FROM clock_timestamp() - (
            SELECT l.at FROM queenspark.looks l WHERE l.txid < (SELECT horizon()) ORDER BY l.at DESC LIMIT 1)), 0),
        coalesce((q.value ->> 'batchSeconds')::float8, 0), coalesce((q.value ->> 'processedRowsPerSecond')::float8, 0),
-       coalesce((q.value ->> 'backpressure')::float8, 0)
+       coalesce((q.value ->> 'backpressure')::float8, 0), coalesce((q.value ->> 'stateBytes')::float8, 0)::bigint
 FROM (SELECT coalesce(sum(windows), 0) AS sealed, coalesce(sum(open_windows), 0) AS open FROM queenspark.stream_stats) s,
      (SELECT coalesce(sum(lag), 0) AS lag, coalesce(sum(dead_letters), 0) AS dead FROM queenspark.group_counts) g,
      (SELECT (SELECT x.value FROM queenspark.pipeline_stats x, queenspark.pipeline p
@@ -1738,11 +1775,51 @@ SELECT s.at, sum(s.pushed)::bigint AS pushed, sum(s.popped)::bigint AS popped, s
        sum(s.failed)::bigint AS failed, sum(s.delivered)::bigint AS delivered, max(s.sealed_total) AS sealed_total,
        max(s.open_windows) AS open_windows, max(s.lag) AS lag, max(s.dead_letters) AS dead_letters,
        max(s.safe_time_lag) AS safe_time_lag, max(s.batch_seconds) AS batch_seconds, max(s.batch_rows) AS batch_rows,
-       max(s.backpressure) AS backpressure
+       max(s.backpressure) AS backpressure, max(s.state_bytes) AS state_bytes
 FROM queenspark.samples s
 WHERE s.at > clock_timestamp() - make_interval(secs => %(seconds)s)
   AND s.at < date_bin(make_interval(secs => %(step)s), clock_timestamp(), 'epoch')
 GROUP BY s.at ORDER BY s.at
+
+-- name: note_queue_rates
+-- The rates of a broker, of queues and groups that still exist.
+INSERT INTO queenspark.queue_rates (broker, queue_id, group_id, pushed, popped, acked)
+SELECT %(broker)s, q.id, coalesce(g.id, 0), u.pushed, u.popped, u.acked
+FROM unnest(%(queue)s::text[], %(group)s::text[], %(pushed)s::float8[], %(popped)s::float8[], %(acked)s::float8[])
+    AS u(queue, "group", pushed, popped, acked)
+JOIN queenspark.queues q ON q.name = u.queue
+LEFT JOIN queenspark.groups g ON g.queue_id = q.id AND g.name = u.group
+WHERE u.group IS NULL OR g.id IS NOT NULL
+ON CONFLICT (queue_id, group_id, broker) DO UPDATE
+SET pushed = excluded.pushed, popped = excluded.popped, acked = excluded.acked, at = clock_timestamp()
+
+-- name: forget_queue_rates
+-- Without waiting for a broker that reports just now: two such waits could be a deadlock.
+DELETE FROM queenspark.queue_rates r USING (
+    SELECT x.queue_id, x.group_id, x.broker FROM queenspark.queue_rates x
+    WHERE x.at < clock_timestamp() - interval '1 minute' FOR UPDATE SKIP LOCKED
+) old
+WHERE r.queue_id = old.queue_id AND r.group_id = old.group_id AND r.broker = old.broker
+
+-- name: queue_rates
+-- The rates of some queues. Pushes include the windows or rows of a stream or job, which the pipeline reports.
+SELECT q.id, coalesce(r.pushed, 0) + coalesce(w.sealed, 0) AS pushed, coalesce(r.popped, 0) AS popped,
+       coalesce(r.acked, 0) AS acked
+FROM unnest(%(ids)s::integer[]) AS q(id)
+CROSS JOIN LATERAL (
+    SELECT sum(x.pushed) AS pushed, sum(x.popped) AS popped, sum(x.acked) AS acked FROM queenspark.queue_rates x
+    WHERE x.queue_id = q.id AND x.at > clock_timestamp() - interval '1 minute'
+) r
+LEFT JOIN queenspark.streams s ON s.queue_id = q.id
+LEFT JOIN queenspark.stream_rates w ON w.stream_id = s.id
+    AND EXISTS (SELECT 1 FROM queenspark.pipeline p WHERE p.expires_at > clock_timestamp())
+
+-- name: group_rates
+SELECT g.id, coalesce(sum(x.popped), 0) AS popped, coalesce(sum(x.acked), 0) AS acked
+FROM unnest(%(queue_ids)s::integer[], %(ids)s::integer[]) AS g(queue_id, id)
+LEFT JOIN queenspark.queue_rates x ON x.queue_id = g.queue_id AND x.group_id = g.id
+    AND x.at > clock_timestamp() - interval '1 minute'
+GROUP BY g.id
 
 -- name: postgres_facts
 SELECT current_setting('server_version') AS version, current_setting('max_connections')::integer AS max_connections,

@@ -369,7 +369,7 @@ CREATE TABLE queenspark.stream_dropped (
 );
 CREATE INDEX stream_dropped_position ON queenspark.stream_dropped (stream_id, txid, id);
 
--- Records without a usable event time. The newest of each stream are kept.
+-- Records and windows that could not be read or computed. The newest of each stream are kept.
 CREATE TABLE queenspark.stream_dead (
     stream_id integer NOT NULL,
     version integer NOT NULL,
@@ -510,8 +510,22 @@ CREATE TABLE queenspark.samples (
     batch_seconds double precision NOT NULL,            -- the last batch of the streams query
     batch_rows double precision NOT NULL,               -- its input rows per second
     backpressure double precision NOT NULL,
+    state_bytes bigint NOT NULL DEFAULT 0,              -- of the streams query
     PRIMARY KEY (at, broker)
 );
+
+-- Messages per second over the last minute, one row per broker. Each broker rewrites the rows of its active queues and
+-- groups every few seconds; rows older than a minute no longer count. No foreign keys, as for the counts below.
+CREATE TABLE queenspark.queue_rates (
+    queue_id integer NOT NULL,
+    group_id integer NOT NULL,                          -- 0: pushes to the queue
+    broker text NOT NULL,
+    pushed double precision NOT NULL,
+    popped double precision NOT NULL,
+    acked double precision NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (queue_id, group_id, broker)
+) WITH (fillfactor = 50);
 
 -- One row: the state of the counts of the log, which are maintained in the background (see count_log in
 -- functions.sql).

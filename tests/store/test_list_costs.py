@@ -50,6 +50,10 @@ FILL = """
         CROSS JOIN LATERAL (SELECT p.id FROM queenspark.partitions p WHERE p.queue_id = g.queue_id LIMIT 1) p,
              generate_series(1, 20) n
         WHERE g.id % 10 = 0;
+    INSERT INTO queenspark.queue_rates (queue_id, group_id, broker, pushed, popped, acked)
+        SELECT q.id, 0, b, q.id, 0, 0 FROM queenspark.queues q, unnest(ARRAY['one', 'other']) b;
+    INSERT INTO queenspark.queue_rates (queue_id, group_id, broker, pushed, popped, acked)
+        SELECT g.queue_id, g.id, b, 0, g.id, g.id FROM queenspark.groups g, unnest(ARRAY['one', 'other']) b;
 """
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -83,22 +87,29 @@ async def counted(server: PostgresServer, messages: int) -> AsyncIterator[Store]
 PAGE = Page(100)
 BY_SIZE = Page(100, sort="messages", descending=True)
 BY_LAG = Page(100, sort="lag", descending=True)
+BY_RATE = Page(100, sort="poppedPerSecond", descending=True)
 EVERYTHING = Page()
 ALL = {"name": None, "namespace": None, "task": None, "windows": False}
 GROUPS = {"name": None, "queue": None, "queue_ids": None, "min_lag_seconds": None}
 IDS = {"ids": list(range(1, 101)), "exact": 1000}
+RATED = {"ids": list(range(1, 101)), "queue_ids": [(n + 1) // 2 for n in range(1, 101)]}
 
-ANSWERS: dict[str, tuple[str, dict[str, Any], int]] = {
+READS: dict[str, tuple[str, dict[str, Any], int]] = {
     # the statement, its parameters, and the maximum number of pages it may read
     "the totals": ("totals", {}, 6 * QUEUES),
     "how old the counts are": ("counting", {}, 5),
     "a page of the queues": ("list_queues", {**ALL, **PAGE.params()}, 6 * QUEUES),
     "all queues": ("list_queues", {**ALL, **EVERYTHING.params()}, 6 * QUEUES),
     "the largest queues": ("list_queues", {**ALL, **BY_SIZE.params()}, 6 * QUEUES),
+    "the busiest queues": ("list_queues", {**ALL, **BY_RATE.params()}, 6 * QUEUES),
     "queues that a word finds": ("list_queues", {**ALL, **PAGE._replace(search="Q99").params()}, 6 * QUEUES),
     "the exact numbers of a page of queues": ("queues_now", IDS, 4500),
     "a page of the groups": ("list_groups", {**GROUPS, **PAGE.params()}, 6 * QUEUES),
     "the groups that lag most": ("list_groups", {**GROUPS, **BY_LAG.params()}, 6 * QUEUES),
+    "the busiest groups": ("list_groups", {**GROUPS, **BY_RATE.params()}, 6 * QUEUES),
+    "the rates of a page of queues": ("queue_rates", {"ids": list(range(1, 101))}, 1000),
+    "the rates of a page of groups": ("group_rates", RATED, 1000),
+    "the leases of a group": ("list_leases", {"group_ids": [1], "limit": 50, "offset": 0}, 100),
     "groups that are behind": ("list_groups", {**GROUPS, "min_lag_seconds": 60, **PAGE.params()}, 6 * QUEUES),
     "the namespaces": ("scopes", {"of": "namespace", **PAGE.params()}, 6 * QUEUES),
     "dead letters": ("count_dead_letters", {
@@ -130,14 +141,14 @@ def sizes(full_size: bool) -> tuple[int, int]:
     return (100_000, 5_000_000) if full_size else (20_000, 100_000)
 
 
-async def test_answers_read_as_much_of_a_large_log_as_of_a_small_one(
+async def test_reads_scan_as_much_of_a_large_log_as_of_a_small_one(
     server: PostgresServer, sizes: tuple[int, int]
 ) -> None:
     read: dict[str, list[int]] = {}
     for messages in sizes:
         async with counted(server, messages) as store:
             with connect(store.database.url) as connection:
-                for what, (name, params, _) in ANSWERS.items():
+                for what, (name, params, _) in READS.items():
                     read.setdefault(what, []).append(pages(connection, name, params))
             # Their numbers are correct.
             totals = await store.counts.totals()
@@ -146,7 +157,12 @@ async def test_answers_read_as_much_of_a_large_log_as_of_a_small_one(
             assert total == 2 * QUEUES
             each = messages // QUEUES
             assert {row["lag"] for row in rows} == {0, each // 2, each}
-    for what, (_, _, most) in ANSWERS.items():
+            busiest, _ = await store.groups.page(BY_RATE)
+            assert [row["id"] for row in busiest[:2]] == [2 * QUEUES, 2 * QUEUES - 1]
+            rates = await store.rates.of_groups(busiest)
+            assert rates[2 * QUEUES] == {"popped": 4 * QUEUES, "acked": 4 * QUEUES}
+            assert (await store.rates.of_queues([7]))[7]["pushed"] == 14
+    for what, (_, _, most) in READS.items():
         small, large = read[what]
         assert large <= most, f"{what}: {read[what]} pages"
         if what != "the exact numbers of a page of queues":
