@@ -1,4 +1,4 @@
-"""Writes the tables of SQL functions in docs/sql.md; with --check it says when they are out of date.
+"""Writes the tables of SQL functions in docs/sql.md; with --check it fails if they are out of date.
 
 Each function has an example, and its result is computed here: that of a scalar function by itself, that of an
 aggregate over the records of `SAMPLES`, by the plan and the window engine of a job.
@@ -107,7 +107,8 @@ def _row(*cells: str) -> str:
 
 
 def _family(family: str) -> str:
-    lines = [f"### {family.capitalize()}", "", "| function | | example | result |", "|---|---|---|---|"]
+    title = family[0].upper() + family[1:]
+    lines = [f"### {title}", "", "| function | | example | result |", "|---|---|---|---|"]
     for function in FUNCTIONS.values():
         if function.family == family:
             also = "".join(f", `{alias}`" for alias, of in ALIASES.items() if of == function.name)

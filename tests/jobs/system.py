@@ -9,7 +9,7 @@ import msgspec
 from queenspark.pipeline.streams import stream_source
 from tests.database import connect
 from tests.pipeline.streams.local import LocalPipeline
-from tests.wire.api import Api, answered
+from tests.wire.api import Api, responded
 from tests.wire.sql import Sql
 
 _ROWS = """SELECT p.name, m.transaction_id, m.payload, m.headers
@@ -45,7 +45,7 @@ class Jobs:
     def forget(self) -> None:
         """Delete all jobs, which the pipeline would go on running with every batch."""
         while jobs := self.api.read("/api/v1/jobs")["jobs"]:
-            answered(self.api.delete(f"/api/v1/jobs/{jobs[0]['name']}", cascade=True), 200)
+            responded(self.api.delete(f"/api/v1/jobs/{jobs[0]['name']}", cascade=True), 200)
 
     def name(self, name: str) -> str:
         """A name with the tag of the test."""

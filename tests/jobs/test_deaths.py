@@ -44,7 +44,7 @@ def test_a_job_that_was_computed_when_two_workers_died_is_disabled(jobs: Jobs) -
         assert coroner.care(_DIED).is_on
         die(jobs, stream)
         with closing(Steps(jobs.database_url)) as steps, pytest.raises(WorkerDied), steps.noted((1, 1)):
-            raise AssertionError("nobody computes before the death is noticed")
+            raise AssertionError("nothing is computed before the death is noticed")
         assert not coroner.care(_DIED).disabled
         die(jobs, stream)
         care = coroner.care(_DIED)
@@ -54,7 +54,7 @@ def test_a_job_that_was_computed_when_two_workers_died_is_disabled(jobs: Jobs) -
     jobs.drain()
     jobs.pipeline.be_careful(Care())
     assert jobs.job("groups")["state"] == "failed"
-    assert "2 workers of Spark died" in jobs.job("groups")["lastError"]
+    assert "2 Spark workers died" in jobs.job("groups")["lastError"]
     assert (len(jobs.rows("kept")), len(jobs.rows("groups"))) == (20, 20)
     jobs.run("restart job {groups}")
     jobs.drain()

@@ -1,4 +1,4 @@
-"""Every SQL example is run as it is, and gives the rows that its last comments show."""
+"""Every SQL example is run unchanged, and gives the rows that its last comments show."""
 
 import re
 from collections.abc import Iterator

@@ -6,6 +6,7 @@ import pytest
 
 from tests.conftest import StartBroker
 from tests.jobs.system import Jobs
+from tests.leader import LEAD
 from tests.wire.api import Json
 from tests.wire.document import Document
 from tests.wire.sql import FAILURE
@@ -13,7 +14,6 @@ from tests.wire.sql import FAILURE
 COUNTS = (
     "CREATE STREAM {counts} AS SELECT country, COUNT(*) AS n FROM {orders} WHERE amount > 1 GROUP BY country"
 )
-LEAD = "UPDATE queenspark.pipeline SET holder = 'me', epoch = 0, expires_at = now() + interval '1 hour'"
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def running(module_broker: StartBroker) -> Iterator[Jobs]:
 
 @pytest.fixture
 def jobs(running: Jobs) -> Jobs:
-    """Jobs with unique names, and a queue with two orders, one of which passes the filter."""
+    """Jobs with unique names, and a queue with two orders; one passes the filter."""
     running.begin()
     running.push("orders", [{"country": "DE", "amount": 1, "at": "2026-01-31T12:00:10Z"}])
     running.push("orders", [{"country": "FR", "amount": 5, "at": "2026-01-31T12:00:20Z"}])
@@ -50,10 +50,10 @@ def test_a_missing_job_is_404(jobs: Jobs) -> None:
 def test_the_next_window_has_the_key_and_the_time_of_the_statement(jobs: Jobs) -> None:
     jobs.run(f"{COUNTS} WINDOW TUMBLING(CAST(at AS TIMESTAMP), 1m) WITH (grace = '5s', idle_timeout = '1h')")
     jobs.drain()
-    answer = explain(jobs)
-    assert (answer["job"], answer["namespace"]) == (jobs.name("counts"), "default")
-    assert [reason["code"] for reason in answer["reasons"]] == ["watermark"]
-    found = answer["next"]
+    response = explain(jobs)
+    assert (response["job"], response["namespace"]) == (jobs.name("counts"), "default")
+    assert [reason["code"] for reason in response["reasons"]] == ["watermark"]
+    found = response["next"]
     assert (found["key"], found["start"], found["end"], found["records"]) == (
         "FR", "2026-01-31T12:00:00.000Z", "2026-01-31T12:01:00.000Z", 1,
     )  # fmt: skip
@@ -66,10 +66,10 @@ def test_a_paused_job_says_so(jobs: Jobs) -> None:
     assert codes(jobs) == ["grace"]
     jobs.run("PAUSE JOB {counts}")
     jobs.drain()
-    answer = explain(jobs)
-    assert [reason["code"] for reason in answer["reasons"]] == ["paused", "grace"]
-    assert answer["reasons"][0]["since"] is not None
-    assert answer["reasons"][0]["fix"] == f"resume it with `queenspark jobs resume {jobs.name('counts')}`"
+    response = explain(jobs)
+    assert [reason["code"] for reason in response["reasons"]] == ["paused", "grace"]
+    assert response["reasons"][0]["since"] is not None
+    assert response["reasons"][0]["fix"] == f"resume it with `queenspark jobs resume {jobs.name('counts')}`"
     jobs.run("RESUME JOB {counts}")
     jobs.drain()
     assert codes(jobs) == ["grace"]
@@ -108,10 +108,10 @@ def test_nothing_passes_the_condition(jobs: Jobs) -> None:
 def test_a_job_without_sealed_windows_gives_rows_with_each_record(jobs: Jobs, more: str) -> None:
     jobs.run(f"{COUNTS}{more}")
     jobs.drain()
-    answer = explain(jobs)
-    assert answer["next"] is None
-    assert [reason["code"] for reason in answer["reasons"]] == ["no_windows"]
-    assert answer["sealed"]["windows"] == 1
+    response = explain(jobs)
+    assert response["next"] is None
+    assert [reason["code"] for reason in response["reasons"]] == ["no_windows"]
+    assert response["sealed"]["windows"] == 1
 
 
 def test_the_open_windows_of_a_job_that_was_put_back_are_found(jobs: Jobs) -> None:
@@ -123,7 +123,7 @@ def test_the_open_windows_of_a_job_that_was_put_back_are_found(jobs: Jobs) -> No
         "UPDATE queenspark.progress SET state = jsonb_set(state, ARRAY['behind', %s], '[0, 0, 0]')",
         f"{stream_id}:{version}",
     )
-    answer = explain(jobs)
-    assert answer["reasons"][0]["code"] == "failed"
+    response = explain(jobs)
+    assert response["reasons"][0]["code"] == "failed"
     assert "retention" not in codes(jobs)
-    assert (answer["next"]["key"], answer["next"]["records"]) == ("FR", 1)
+    assert (response["next"]["key"], response["next"]["records"]) == ("FR", 1)

@@ -3,6 +3,7 @@
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.conftest import StartBroker
+from tests.leader import LEAD
 from tests.wire.api import Api
 from tests.wire.deadline import eventually
 from tests.wire.sql import FAILURE, Sql
@@ -20,7 +21,6 @@ EXPECTED = {
     "late_records_total": 3, "dropped_records_total": 2, "dead_total": 1, "records_per_second": 20,
     "rows_per_second": 2, "retention_held_seconds": 0,
 }  # fmt: skip
-LEAD = "UPDATE queenspark.pipeline SET holder = 'me', expires_at = now() + interval '1 hour'"
 
 
 def measured(api: Api, job: str, namespace: str = "default") -> dict[str, float]:

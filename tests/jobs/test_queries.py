@@ -36,7 +36,7 @@ def test_rows_can_have_another_partition(jobs: Jobs) -> None:
     assert sorted(row.partition for row in jobs.rows("by")) == ['["ann",5]', "[null,6]"]
 
 
-def test_everything_as_it_is(jobs: Jobs) -> None:
+def test_select_star_copies_the_payload(jobs: Jobs) -> None:
     jobs.push("plain", [{"a": {"b": [1, 2.50]}, "c": "x"}])
     jobs.run("create stream {copy} as select * from {plain} where c = 'x'")
     jobs.drain()
@@ -219,7 +219,7 @@ def test_jobs_over_jobs(jobs: Jobs) -> None:
     assert jobs.data("hours")[:1] == [{"total": 4, "n": 2}]
 
 
-def test_what_cannot_be_read_is_dead(jobs: Jobs) -> None:
+def test_unreadable_records_are_dead(jobs: Jobs) -> None:
     jobs.run(
         SCHEMA + "create stream {t} as select user, 10 / amount as share from {s} where amount >= 0;"
         "create stream {quiet} as select user, 10 / amount as share from {s} with (on_error = 'skip')"

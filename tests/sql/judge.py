@@ -21,7 +21,7 @@ from queenspark.sql.tree import Path as ColumnPath
 from queenspark.sql.types import SqlType
 
 
-class Answer(NamedTuple):
+class Result(NamedTuple):
     """The values of an expression for each row of a frame."""
 
     type: str
@@ -36,7 +36,7 @@ class Judge:
         spawn = get_context("spawn")
         self._process = ProcessPoolExecutor(1, mp_context=spawn, initializer=_start, initargs=(folder,))
 
-    def ask(self, expressions: list[str], frame: pl.DataFrame) -> list[Answer | str]:
+    def ask(self, expressions: list[str], frame: pl.DataFrame) -> list[Result | str]:
         """Spark's values; for a rejected expression, its message."""
         return self._process.submit(_ask, expressions, frame).result()
 
@@ -81,8 +81,8 @@ def _query(text: str, frame: pl.DataFrame) -> list[dict[str, Any]]:
     return [row.asDict() for row in spark.sql(text).collect()]
 
 
-def _ask(expressions: list[str], frame: pl.DataFrame) -> list[Answer | str]:
-    found: list[Answer | str] = [""] * len(expressions)
+def _ask(expressions: list[str], frame: pl.DataFrame) -> list[Result | str]:
+    found: list[Result | str] = [""] * len(expressions)
     numbered = frame.with_columns(row_number=pl.int_range(pl.len(), dtype=pl.Int64))
     rows = SparkSession.active().createDataFrame(numbered.to_arrow())
     good: list[tuple[int, str, Column]] = []
@@ -93,12 +93,12 @@ def _ask(expressions: list[str], frame: pl.DataFrame) -> list[Answer | str]:
             good.append((number, kind.removeprefix("array<").removesuffix(">"), column))
         except (AnalysisException, ParseException) as error:
             found[number] = str(error).partition("\n")[0]
-    answers = pl.from_arrow(rows.select("row_number", *(column for _, _, column in good)).toArrow())
-    assert isinstance(answers, pl.DataFrame)
-    answers = answers.sort("row_number")
+    results = pl.from_arrow(rows.select("row_number", *(column for _, _, column in good)).toArrow())
+    assert isinstance(results, pl.DataFrame)
+    results = results.sort("row_number")
     for number, kind, _ in good:
-        cells = answers[f"e{number}"]
-        found[number] = Answer(kind, cells.list.first().to_list(), cells.is_null().to_list())
+        cells = results[f"e{number}"]
+        found[number] = Result(kind, cells.list.first().to_list(), cells.is_null().to_list())
     return found
 
 
@@ -121,7 +121,7 @@ def _trying(text: str) -> Column:
     return Column(spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(trying))
 
 
-def ours(text: str, frame: pl.DataFrame, types: dict[str, SqlType]) -> Answer:
+def ours(text: str, frame: pl.DataFrame, types: dict[str, SqlType]) -> Result:
     """The same from the compiled expression; raises SqlError."""
 
     def resolve(path: ColumnPath) -> Compiled:
@@ -133,7 +133,7 @@ def ours(text: str, frame: pl.DataFrame, types: dict[str, SqlType]) -> Answer:
     rows = program.apply(frame).with_columns(_value=compiled.value, _error=error)
     assert rows["_value"].dtype == compiled.type.column, (text, rows["_value"].dtype, compiled.type)
     assert rows["_error"].dtype == pl.String, text
-    return Answer(spark_name(compiled.type), rows["_value"].to_list(), rows["_error"].is_not_null().to_list())
+    return Result(spark_name(compiled.type), rows["_value"].to_list(), rows["_error"].is_not_null().to_list())
 
 
 def spark_name(kind: SqlType) -> str:
@@ -141,7 +141,7 @@ def spark_name(kind: SqlType) -> str:
     return str(kind).lower().replace(", ", ",").replace("null", "void").replace("json", "string")
 
 
-def differences(text: str, frame: pl.DataFrame, mine: Answer, spark: Answer) -> list[str]:
+def differences(text: str, frame: pl.DataFrame, mine: Result, spark: Result) -> list[str]:
     """The differences between two results."""
     if mine.type != spark.type:
         return [f"{text}: type {mine.type}, Spark has {spark.type}"]

@@ -18,14 +18,14 @@ from queenspark.sql.tree import Node, with_paths
 from queenspark.sql.tree import Path as ColumnPath
 from queenspark.sql.type_parser import type_name
 from queenspark.sql.types import SqlType, from_name
-from tests.sql.judge import Answer, Judge, differences, ours, spark_name
-from tests.sql.values import CASTABLE, TIME_TEXT, column_type, fixed_frame, frames
+from tests.sql.judge import Judge, Result, differences, ours, spark_name
+from tests.sql.values import CASTABLE, JSON_TEXT, TIME_TEXT, column_type, fixed_frame, frames
 
 _FIXTURES = Path(__file__).parent / "fixtures"
 
 
 def _type(text: str) -> SqlType:
-    special = {"CASTABLE": CASTABLE, "TIME_TEXT": TIME_TEXT}
+    special = {"CASTABLE": CASTABLE, "TIME_TEXT": TIME_TEXT, "JSON_TEXT": JSON_TEXT}
     return special[text] if text in special else from_name(type_name(Cursor(text)))
 
 
@@ -69,8 +69,8 @@ def test_expressions_equal_spark(judge: Judge, columns: str, full_size: bool) ->
             try:
                 mine = ours(text, frame, types)
             except SqlError:
-                continue  # `test_what_is_refused` has them all
-            if isinstance(right, Answer):
+                continue  # `test_refusals` has them all
+            if isinstance(right, Result):
                 wrong += differences(text, frame, mine, right)
             else:
                 wrong.append(f"{text}: compiled, but Spark says {right}")
@@ -120,7 +120,7 @@ def test_composed_expressions_equal_spark(judge: Judge, columns: str, full_size:
     frame = fixed_frame(kinds)
     wrong: list[str] = []
     for text, right in zip(expressions, judge.ask(expressions, frame), strict=True):
-        assert isinstance(right, Answer), (text, right)
+        assert isinstance(right, Result), (text, right)
         wrong += differences(text, frame, ours(text, frame, types), right)[:3]
     assert not wrong, "\n".join(wrong[:40])
 
@@ -136,7 +136,7 @@ def test_expressions_never_raise_on_no_rows_and_on_one(columns: str) -> None:
                 ours(text, rows, types)
 
 
-def test_what_is_refused() -> None:
+def test_refusals() -> None:
     """Expressions that are refused: all that Spark refuses, and some that it would run."""
     refused = []
     for columns, expressions in CASES.items():
@@ -161,7 +161,7 @@ def test_the_example_of_a_function_equals_spark(judge: Judge, name: str) -> None
     frame = pl.DataFrame({"row": [0]})
     example = FUNCTIONS[name].example
     (right,) = judge.ask([example], frame)
-    assert isinstance(right, Answer), right
+    assert isinstance(right, Result), right
     assert not differences(example, frame, ours(example, frame, {}), right)
 
 

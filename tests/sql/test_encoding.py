@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from queenspark.sql import SqlError, parse_one, plan_insert
 from queenspark.sql.encoding import row_text
-from queenspark.sql.keys import partition_name
+from queenspark.sql.keys import key_text, key_values, partition_name
 from queenspark.sql.payload import Field, PayloadDecoder
 from queenspark.sql.statements import Insert
 from queenspark.sql.types import (
@@ -28,6 +28,7 @@ from queenspark.sql.types import (
     array,
     decimal,
 )
+from queenspark.store.names import name_fault
 from tests.sql.test_planning import Relations
 from tests.sql.values import edges, more
 
@@ -94,6 +95,9 @@ def _name(*key: tuple[Any, SqlType]) -> str:
         ([("", STRING)], '[""]'),
         ([("[x", STRING)], '["[x"]'),
         ([("a\nb", STRING)], r'["a\nb"]'),
+        ([("a\x7fb", STRING)], r'["a\u007fb"]'),
+        ([("a\x85", STRING), ("\x9f", STRING)], r'["a\u0085","\u009f"]'),
+        ([('{"a":\n["\x7f",\t1]}', JSON)], r'[{"a": ["\u007f", 1]}]'),
         ([(None, STRING)], "[null]"),
         ([(5, BIGINT)], "[5]"),
         ([("DE", STRING), (5, BIGINT)], '["DE",5]'),
@@ -103,6 +107,18 @@ def _name(*key: tuple[Any, SqlType]) -> str:
 )
 def test_a_key_names_its_partition(key: list[tuple[Any, SqlType]], name: str) -> None:
     assert _name(*key) == name
+
+
+def test_the_name_of_any_text_is_a_valid_partition() -> None:
+    @settings(max_examples=50, deadline=None)
+    @given(st.lists(st.text(max_size=30)))
+    def check(texts: list[str]) -> None:
+        column = pl.Series("x", [*map(chr, range(256)), *texts])
+        names = column.to_frame().select(key_text([(pl.col("x"), STRING)])).to_series()
+        assert {name_fault(name) for name in names} == {None}
+        assert key_values(names, [STRING])[0].to_list() == column.to_list()
+
+    check()
 
 
 @pytest.mark.parametrize("kind", [DOUBLE, FLOAT], ids=str)
@@ -162,6 +178,11 @@ _REST = "null, null, null, 1)"
             "orders values (1, '', 1, null, null, '{', 1)",
             50,
             "the value of raw is not JSON: Input data was truncated",
+        ),
+        (
+            f"orders values (1, '', 1, null, null, '{'[' * 100_000}', 1)",
+            50,
+            "the value of raw is not JSON: it is nested too deeply",
         ),
     ],
 )

@@ -109,7 +109,7 @@ def test_no_token_is_ignored_and_nothing_else_is_raised(full_size: bool) -> None
 
 
 @pytest.mark.parametrize("microseconds", [1_000, 1_000_000, 90_000_000, 86_400_000_000, 1])
-def test_durations_read_as_they_are_written(microseconds: int) -> None:
+def test_written_durations_are_read_back(microseconds: int) -> None:
     text = duration_text(microseconds)
     if text.startswith("INTERVAL"):
         number, unit = text.removeprefix("INTERVAL '").split("' ")

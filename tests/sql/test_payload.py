@@ -17,6 +17,7 @@ from queenspark.sql.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    FLOAT,
     INT,
     JSON,
     STRING,
@@ -91,6 +92,44 @@ def test_values_keep_all_digits(text: str, kind: SqlType, value: Any) -> None:
 )
 def test_a_value_of_the_wrong_type_names_the_type_that_fits(text: str, kind: SqlType, reason: str) -> None:
     assert _one(text, kind) == (None, reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "fit"),
+    [
+        ("1e39", FLOAT, "DOUBLE"),
+        ("-3.4028235677973366e38", FLOAT, "DOUBLE"),
+        ("[1.5, 1e39]", array(FLOAT), "JSON"),
+        ("1e400", DOUBLE, "STRING"),
+        ("1" * 39, BIGINT, "DOUBLE"),
+        ("1" * 400, BIGINT, "STRING"),
+        ("1" * 5000, BIGINT, "STRING"),
+        ("-" + "1" * 5000, DOUBLE, "STRING"),
+    ],
+)
+def test_a_number_that_is_too_large_does_not_fit(text: str, kind: SqlType, fit: str) -> None:
+    for others in ("", ', "b": 1'):
+        frame = _decode(['{"a": null}', f'{{"a": {text}{others}}}'], field := Field(("a",), kind))
+        assert frame[field.column].to_list() == [None, None]
+        error = frame[field.error][1]
+        assert error.startswith(f"a is {text[:10]}" if kind != FLOAT else "a is ")
+        assert error.endswith(f", not a {kind}; it would fit {fit}")
+
+
+def test_the_largest_floats_and_infinity_fit() -> None:
+    field = Field(("a",), FLOAT)
+    frame = _decode(['{"a": 3.4028235677973362e38}', '{"a": "-Infinity"}', '{"a": "NaN"}'], field)
+    assert frame[field.error].null_count() == 3
+    assert repr(frame[field.column].to_list()) == "[3.4028234663852886e+38, -inf, nan]"
+
+
+def test_a_payload_that_is_nested_too_deeply_harms_no_other() -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    fields = Field(("a",), BIGINT), Field(("b", 0), STRING), Field(("c",), JSON)
+    frame = _decode(
+        ['{"a": 1}', deep, f'{{"x": {deep}, "a": 2, "b": {deep}, "c": {deep}}}', '{"a": 3}'], *fields
+    )
+    assert [frame[fields[0].column][number] for number in (0, 3)] == [1, 3]
 
 
 def test_one_bad_record_harms_no_other_and_no_other_path() -> None:

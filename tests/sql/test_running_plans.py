@@ -190,6 +190,26 @@ def test_text_cast_to_json_is_one_json_value() -> None:
     assert reasons == [f"'{text}' is not a JSON" for text in _NO_JSON]
 
 
+def test_text_that_is_nested_too_deeply_is_not_cast_to_json() -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    payloads, reasons = _payloads("select cast(city as json) as z from orders", [deep, "1"])
+    assert payloads == ['{"z":1}']
+    assert reasons == [f"'{deep[:100]}' is not a JSON"]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "repeat(repeat(repeat(city, 1000), 1000), 1000)",
+        "replace(replace(repeat(city, 1000), 'a', repeat(city, 1000)), 'a', repeat(city, 1000))",
+    ],
+)
+def test_a_string_does_not_grow_without_end(expression: str) -> None:
+    payloads, reasons = _payloads(f"select {expression} as z from orders", ["a" * 20, ""])
+    assert payloads == ['{"z":""}']
+    assert reasons == ["the string would have more than 10,000,000 bytes"]
+
+
 def test_text_tried_to_be_cast_to_json_is_one_json_value_or_null() -> None:
     payloads, reasons = _payloads("select try_cast(city as json) as z from orders", _NO_JSON + _JSON)
     assert payloads == ['{"z":null}'] * len(_NO_JSON) + [f'{{"z":{text.strip()}}}' for text in _JSON]

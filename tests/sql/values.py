@@ -3,6 +3,7 @@
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
 from itertools import product
+from json import dumps
 from typing import Any
 
 import polars as pl
@@ -52,8 +53,35 @@ _TIMES = [
     "1969-12-31T23:59:59.999999Z", "2026-1-31 2:3:4.5 GMT+2", "2026-01-31 12:05:06UTC+1:30",
 ]  # fmt: skip
 
-#: Columns of strings that look like numbers, or like times.
-CASTABLE, TIME_TEXT = SqlType("CASTABLE"), SqlType("TIME_TEXT")
+_JSON = [
+    None, "", " ", "null", "1", "true", '"a"', "[]", "{}", "[1]", '{"a": 1}', '{"a": null}',
+    "[null, null]", '{"a": {"b": [1, 2, {"c": "x"}]}, "b": "y"}',
+    '{"a": [10, [20, 21], null, "s"]}', '[{"a": 1}, {"a": 2}]', '{"a": 1, "a": 2}',
+    '{"a": null, "a": 2}', '{"a": {"b": null}, "a": {"b": 1}}', '{"a": {"b": 1, "b": 2}}',
+    '{"a": {"z": 1, "y": [true, false, null]}}', '{"a": 1} x', '{"a": 1}}', "[1] 2", "[1],",
+    '{"a": 1', "[1, 2", '{"a": 1,}', "[1,]", "[,1]", "[1 2]", '{"a" 1}', '{a: 1}', "{'a': 'x\"y'}",
+    "['it\\'s']", '{"a": "it\\\'s"}', '{"a": "line\nbreak\ttab"}',
+    '{"a": ["line\nbreak\ttab\x01"]}', '{"a": "\\u00e9\\n\\/\\b"}',
+    '{"a": ["\\u00e9\\n\\/\\b\\f\\u001f\x7f"]}', '{"a": "\\ud83d\\ude00"}', '{"a": "\\ud800"}',
+    '{"a": ["\\ud83d\\ude00"]}', '{"a": ["\\ud800"]}', '{"\\ud800": 1, "a": 3}', '{"a": "\\x"}',
+    '{"a": "\\u12"}', '{"\\u0061": "name"}', '{"a b": 1, "日本": 2, "a.b": 3, "0": 4, "": 5}',
+    '{"a": [1.50, 1e3, 1E-7, 1e400, -0, -0.0, 12345678901234567890123, 0.1, 1e7, -2.5e-3, 1.0]}',
+    '{"a": 1.50}', '{"a": 1e400}', '{"a": -1e400}', '{"a": -0}', '{"a": 12345678901234567890123}',
+    '{"a": 1e7}', '{"a": 01}', '{"a": 1.}', '{"a": .5}', '{"a": +1}', '{"a": -}', '{"a": 1e}',
+    '{"a": NaN}', '{"a": Infinity}', '{"a": -Infinity}', '{"a": tru}', '{"a": truex}',
+    '{"a": TRUE}', "[}", '{"a": ]', "\ufeff[1]", "\u00a0[1]", "[1\u00a0]", "/* c */ [1]",
+    "[1] // c", '{"a": undefined}', "[[1], [2, 3]]", '  {"a"\n:\t"x" , "b":[ ] }  ',
+    "[" * 1000 + "]" * 1000, "[" * 1001 + "]" * 1001, '{"a": ' + "1" * 1000 + "}",
+    '{"a": ' + "1" * 1001 + "}", '{"a": 0.' + "1" * 1000 + "}", '{"a": 0.' + "1" * 1001 + "}",
+    '{"a": 1e' + "0" * 999 + "}", '{"a": 1e' + "0" * 1000 + "}", '{"a": 0e' + "0" * 1000 + "}",
+    '{"a": -0e' + "0" * 1001 + "}", '{"a": {"é😀": ["😀"]}}', '{"a": "' + "x" * 70_000 + '"}',
+    '{"' + "x" * 50_000 + '": 1}', '{"' + "x" * 50_001 + '": 1}', "'a'", '{"a": "é😀"}',
+    '{"a": ["é😀"]}',
+]  # fmt: skip
+
+#: Columns of strings that look like numbers, like times, or like JSON.
+CASTABLE, TIME_TEXT, JSON_TEXT = SqlType("CASTABLE"), SqlType("TIME_TEXT"), SqlType("JSON_TEXT")
+_TEXTS = {CASTABLE: _CASTABLE, TIME_TEXT: _TIMES, JSON_TEXT: _JSON}
 
 
 def edges(kind: SqlType) -> list[Any]:
@@ -96,7 +124,7 @@ def edges(kind: SqlType) -> list[Any]:
             "1900-06-15T11:59:59.000001", "1970-01-01T00:00:00.000400", "2026-01-31T10:20:30",
         )  # fmt: skip
         return [None, *(datetime.fromisoformat(text).replace(tzinfo=UTC) for text in texts)]
-    return {"CASTABLE": _CASTABLE, "TIME_TEXT": _TIMES}.get(kind.name, _STRINGS)
+    return _TEXTS.get(kind, _STRINGS)
 
 
 def _scaled(count: int, kind: SqlType) -> Decimal:
@@ -132,6 +160,8 @@ def more(kind: SqlType) -> st.SearchStrategy[Any]:
             r"(Z|[+-][01]?[0-9]:[0-5][0-9])?)?",
             fullmatch=True,
         ).filter(lambda text: not text.startswith("0000"))
+    elif kind == JSON_TEXT:
+        made = _JSON_VALUES.flatmap(_damaged)
     else:
         made = st.text(_CHARACTERS, max_size=8) | st.text("ab ,%_.", max_size=8)
     return st.none() | made
@@ -143,9 +173,27 @@ _CHARACTERS = st.characters(max_codepoint=0x1F9FF, exclude_categories=["Cs", "Cn
 )
 
 
+_JSON_NAMES = st.sampled_from(["a", "b", "c", "a b", "é"])
+_JSON_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text("ab'\"\\\n\x1fé😀", max_size=4),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_JSON_NAMES, inner, max_size=4),
+    max_leaves=10,
+).flatmap(lambda value: st.sampled_from([dumps(value), dumps(value, indent=1, ensure_ascii=False)]))
+
+
+def _damaged(text: str) -> st.SearchStrategy[str]:
+    """The text, mostly, or the text with one character replaced."""
+    broken = st.tuples(st.integers(0, len(text)), st.sampled_from(["", ",", "}", "'", "0", "\\", " ", "."]))
+    return st.just(text) | broken.map(lambda change: text[: change[0]] + change[1] + text[change[0] + 1 :])
+
+
 def column_type(kind: SqlType) -> SqlType:
     """The SQL type of a column of these values."""
-    return STRING if kind in (CASTABLE, TIME_TEXT) else kind
+    return STRING if kind in _TEXTS else kind
 
 
 def fixed_frame(kinds: dict[str, SqlType]) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Runs the engine over the oracle's events and gives its answer in the oracle's form.
+"""Runs the engine over the oracle's events and returns its output in the oracle's form.
 
 The only module of these tests that calls the engine, except for those that are about its own API.
 """
@@ -13,7 +13,7 @@ import polars as pl
 
 from queenspark.windows import Aggregate, Engine, Report, State, WindowSpec, type_text
 from tests.windows import oracle
-from tests.windows.oracle import Answer, Event, Identity, Late, Record, Row, Spec, Tick, Value
+from tests.windows.oracle import Event, Identity, Late, Output, Record, Row, Spec, Tick, Value
 
 BEFORE_ALL_TICKS = -(2**60)
 
@@ -84,9 +84,9 @@ def frame(records: Iterable[Record]) -> pl.DataFrame:
 
 def batches(events: Sequence[Event], cuts: Iterable[int]) -> Iterator[tuple[list[Record], int]]:
     """The events cut before these indexes: the records of each piece and safe time at its end."""
-    places = sorted({cut for cut in cuts if 0 < cut < len(events)})
+    bounds = sorted({cut for cut in cuts if 0 < cut < len(events)})
     safe = BEFORE_ALL_TICKS
-    for begin, end in zip([0, *places], [*places, len(events)], strict=True):
+    for begin, end in zip([0, *bounds], [*bounds, len(events)], strict=True):
         records = []
         for event in events[begin:end]:
             if isinstance(event, Tick):
@@ -112,17 +112,17 @@ def _through_bytes(before: State | None, after: State) -> State:
     return changed
 
 
-def engine_answer(
+def engine_output(
     specs: Mapping[Identity, Spec],
     events: Sequence[Event],
     *,
     cuts: Iterable[int] = (),
     round_trip: bool = False,
     buckets: int = 1,
-) -> Answer:
+) -> Output:
     """The engine's output, fed batch by batch with a state per bucket."""
     runner = engine(specs)
-    given = Answer()
+    given = Output()
     states: list[State | None] = [None] * buckets
     reports: list[Report] = []
     for records, safe_us in batches(events, cuts):
@@ -160,7 +160,7 @@ def rows(frames: Iterable[pl.DataFrame]) -> list[Row]:
 # Comparing outputs
 
 
-def differences(expected: Answer, actual: Answer, specs: Mapping[Identity, Spec]) -> list[str]:
+def differences(expected: Output, actual: Output, specs: Mapping[Identity, Spec]) -> list[str]:
     """The differences, as text; the order of rows is not compared."""
     found = [
         f"{what}: expected {wanted}, got {got}"

@@ -133,7 +133,7 @@ class Late:
 
 
 @dataclass
-class Answer:
+class Output:
     """The complete output."""
 
     rows: list[Row] = field(default_factory=list)
@@ -145,9 +145,9 @@ class Answer:
     next_close_us: int | None = None  # the first safe time that would seal a window
 
 
-def answer(specs: Mapping[Identity, Spec], events: Iterable[Event]) -> Answer:
+def expected_output(specs: Mapping[Identity, Spec], events: Iterable[Event]) -> Output:
     """The expected output of the engine for these records and ticks."""
-    given = Answer()
+    given = Output()
     streams = {identity: KINDS[spec.kind](identity, spec, given) for identity, spec in specs.items()}
     for event in events:
         if isinstance(event, Tick):
@@ -166,7 +166,7 @@ def answer(specs: Mapping[Identity, Spec], events: Iterable[Event]) -> Answer:
 class Stream:
     """One stream: processes records and ticks, writes to the output."""
 
-    def __init__(self, identity: Identity, spec: Spec, given: Answer) -> None:
+    def __init__(self, identity: Identity, spec: Spec, given: Output) -> None:
         self.identity, self.spec, self.given = identity, spec, given
 
     def tick(self, safe_us: int) -> None:
@@ -270,7 +270,7 @@ class Key:
 class Clocked(Stream):
     """Windows that a clock seals."""
 
-    def __init__(self, identity: Identity, spec: Spec, given: Answer) -> None:
+    def __init__(self, identity: Identity, spec: Spec, given: Output) -> None:
         super().__init__(identity, spec, given)
         self.closed: float = NEVER  # C of the ingest clock
         self.keys: dict[str, Key] = {}
@@ -366,7 +366,7 @@ class Aligned(Clocked):
 
     most_empty = 10_000  # in a row
 
-    def __init__(self, identity: Identity, spec: Spec, given: Answer) -> None:
+    def __init__(self, identity: Identity, spec: Spec, given: Output) -> None:
         super().__init__(identity, spec, given)
         assert spec.duration_us is not None
         self.duration = spec.duration_us
@@ -466,7 +466,7 @@ class Numbered(Stream):
 
     telling = 0  # which of a window's records tells it from others
 
-    def __init__(self, identity: Identity, spec: Spec, given: Answer) -> None:
+    def __init__(self, identity: Identity, spec: Spec, given: Output) -> None:
         super().__init__(identity, spec, given)
         self.size = spec.size or 0
         self.step = self.size if spec.step is None else spec.step
@@ -638,11 +638,11 @@ SAMPLES = ("var_samp", "stddev_samp")
 
 def percentile(values: list[float], share: float) -> float:
     """The value at a share of the way through sorted values."""
-    place = (len(values) - 1) * share
-    low, high = values[math.floor(place)], values[math.ceil(place)]
+    rank = (len(values) - 1) * share
+    low, high = values[math.floor(rank)], values[math.ceil(rank)]
     if low == high or (is_nan(low) and is_nan(high)):
         return low
-    return (math.ceil(place) - place) * low + (place - math.floor(place)) * high
+    return (math.ceil(rank) - rank) * low + (rank - math.floor(rank)) * high
 
 
 #: Digits of decimal columns, and those behind the point.

@@ -9,8 +9,8 @@ from hypothesis import event
 from hypothesis import strategies as st
 
 from queenspark.windows import empty, state
-from tests.windows.engine_adapter import differences, engine_answer
-from tests.windows.oracle import Aggregate, Aligned, Answer, Event, Record, Spec, Tick, Value, answer
+from tests.windows.engine_adapter import differences, engine_output
+from tests.windows.oracle import Aggregate, Aligned, Event, Output, Record, Spec, Tick, Value, expected_output
 from tests.windows.properties import run_property
 from tests.windows.streams import MS, Clock, Emission, Input, LatePolicy, inputs, specs
 
@@ -53,12 +53,12 @@ def small_tables_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "_LARGE", 2)
 
 
-def assert_same(expected: Answer, actual: Answer, input_: Input) -> None:
+def assert_same(expected: Output, actual: Output, input_: Input) -> None:
     found = differences(expected, actual, input_.specs)
     assert not found, "\n".join(found[:20])
 
 
-def assert_ids_differ(actual: Answer, input_: Input) -> None:
+def assert_ids_differ(actual: Output, input_: Input) -> None:
     """Id and revision tell rows apart, as long as no key is forgotten and comes back."""
     names = [
         (row.stream, row.version, row.key, row.window_id or (row.txid, row.id), row.revision)
@@ -73,8 +73,8 @@ def test_every_kind_emission_policy_and_clock(
     kind: str, emission: Emission, late: LatePolicy | None, clock: Clock, full_size: bool
 ) -> None:
     def property_(input_: Input, cuts: frozenset[int], buckets: int, round_trip: bool) -> None:
-        expected = answer(input_.specs, input_.events)
-        actual = engine_answer(input_.specs, input_.events, cuts=cuts, buckets=buckets, round_trip=round_trip)
+        expected = expected_output(input_.specs, input_.events)
+        actual = engine_output(input_.specs, input_.events, cuts=cuts, buckets=buckets, round_trip=round_trip)
         event(f"late {bool(+expected.late)}, dropped {bool(+expected.dropped)}, dead {bool(expected.dead)}")
         assert_same(expected, actual, input_)
         assert_ids_differ(actual, input_)
@@ -96,8 +96,8 @@ def test_ticks_that_lie(clock: Clock, full_size: bool) -> None:
 
     def property_(input_: Input, cuts: frozenset[int], round_trip: bool) -> None:
         ticks = {index + 1 for index, each in enumerate(input_.events) if isinstance(each, Tick)}
-        actual = engine_answer(input_.specs, input_.events, cuts=ticks | cuts, round_trip=round_trip)
-        assert_same(answer(input_.specs, input_.events), actual, input_)
+        actual = engine_output(input_.specs, input_.events, cuts=ticks | cuts, round_trip=round_trip)
+        assert_same(expected_output(input_.specs, input_.events), actual, input_)
 
     subject = specs(clock=clock)
     run_property(
@@ -113,9 +113,9 @@ def test_same_input_cut_differently(full_size: bool) -> None:
     """Batches, buckets and round trips of the state through bytes leave no trace in the output."""
 
     def property_(input_: Input, cuts: frozenset[int], buckets: int) -> None:
-        whole = engine_answer(input_.specs, input_.events)
-        pieces = engine_answer(input_.specs, input_.events, cuts=cuts, buckets=buckets, round_trip=True)
-        one_by_one = engine_answer(input_.specs, input_.events, cuts=range(len(input_.events)))
+        whole = engine_output(input_.specs, input_.events)
+        pieces = engine_output(input_.specs, input_.events, cuts=cuts, buckets=buckets, round_trip=True)
+        one_by_one = engine_output(input_.specs, input_.events, cuts=range(len(input_.events)))
         assert_same(whole, pieces, input_)
         assert_same(whole, one_by_one, input_)
 
@@ -127,7 +127,7 @@ def test_changes_come_in_the_order_of_the_log(full_size: bool) -> None:
 
     def property_(input_: Input, cuts: frozenset[int]) -> None:
         last: dict[tuple[int, int, str], tuple[int, int]] = {}
-        for row in engine_answer(input_.specs, input_.events, cuts=cuts).rows:
+        for row in engine_output(input_.specs, input_.events, cuts=cuts).rows:
             if input_.specs[row.stream, row.version].emission == "changes":
                 newest = (row.txid or 0, row.id or 0)
                 if input_.specs[row.stream, row.version].kind == "session":
@@ -148,8 +148,8 @@ def test_report_of_open_windows_and_their_next_close(kind: str, full_size: bool)
     """The reported time is the first tick that seals something."""
 
     def property_(input_: Input, cuts: frozenset[int], buckets: int) -> None:
-        expected = answer(input_.specs, input_.events)
-        actual = engine_answer(input_.specs, input_.events, cuts=cuts, buckets=buckets, round_trip=True)
+        expected = expected_output(input_.specs, input_.events)
+        actual = engine_output(input_.specs, input_.events, cuts=cuts, buckets=buckets, round_trip=True)
         assert actual.open_windows == expected.open_windows
         assert actual.next_close_us == expected.next_close_us
 
@@ -182,7 +182,7 @@ def test_variance_survives_a_large_mean() -> None:
             "price": Decimal(10**9 + number % 2),
         }
         events.append(Record(1, "a", 1, number, number * MS, None, values))
-    [row] = engine_answer({(1, 1): spec}, [*events, Tick(1_000 * MS)], cuts=range(0, 100, 7)).rows
+    [row] = engine_output({(1, 1): spec}, [*events, Tick(1_000 * MS)], cuts=range(0, 100, 7)).rows
     assert row.aggregates["units"] == pytest.approx(25 / 99, rel=1e-6)
     assert row.aggregates["score"] == pytest.approx(25 / 99, rel=1e-6)
     assert row.aggregates["price"] == pytest.approx((25 / 99) ** 0.5, rel=1e-6)

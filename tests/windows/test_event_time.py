@@ -80,11 +80,11 @@ def test_times(value: Any, expected: int) -> None:
         253_402_300_800_000, -62_135_596_800_001, 10**30, -(10**30), 1e300,
     ],
 )  # fmt: skip
-def test_what_is_no_time(value: Any) -> None:
+def test_values_that_are_not_times(value: Any) -> None:
     assert time_of(value) is None
 
 
-def test_values_of_all_sorts_in_one_series() -> None:
+def test_values_of_all_types_in_one_series() -> None:
     assert times("2026-01-31T12:00:00Z", 5, None, "x", 1.5) == [NOON, 5000, None, None, 1500]
 
 
@@ -133,5 +133,5 @@ def test_every_datetime_comes_out_exactly(moments: list[datetime]) -> None:
 @given(
     st.lists(st.integers(-(10**20), 10**20) | st.text() | st.none() | st.booleans() | st.floats(-1e18, 1e18))
 )
-def test_whatever_comes_each_value_is_judged_by_itself(values: list[Any]) -> None:
+def test_each_value_is_judged_independently(values: list[Any]) -> None:
     assert times(*values) == [time_of(value) for value in values]

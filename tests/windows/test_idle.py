@@ -138,7 +138,7 @@ def record(stream: int, at: int, key: str = "a") -> pl.DataFrame:
     ],
     ids=lambda spec: f"{spec.kind}-{spec.clock}",
 )
-def test_what_can_be_forgotten_is_forgotten_in_the_end(spec: WindowSpec) -> None:
+def test_state_that_is_no_longer_needed_is_dropped(spec: WindowSpec) -> None:
     runner = Engine({(1, 1): spec})
     state = runner.advance(None, record(1, 0), 0).state
     tables = ("open", "sealed", "buffer", "groups", "counts", "seen", "empty")
@@ -179,14 +179,14 @@ def test_a_tick_that_was_left_out_counts_for_records_that_are_older(spec: Window
     before = runner.advance(None, [record(1, 0), record(1, 5 * MINUTE, "b")], 6 * MINUTE + 1).state
     late = record(1, 9 * MINUTE)
     later = 12 * MINUTE
-    answers = []
+    outputs = []
     for was in (None, 6 * MINUTE + 1):
         state = runner.advance(before, [], later, was).state
         skipped = state.tables[spec.to_json()] is before.tables[spec.to_json()]
         assert skipped == (was is not None)
         result = runner.advance(state, late, later, None if was is None else later)
         last = runner.advance(result.state, [], later, None)
-        answers.append(
+        outputs.append(
             ([emitted(each) for each in (result, last)], contents(last.state), result.report.dropped)
         )
-    assert answers[0] == answers[1]
+    assert outputs[0] == outputs[1]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.windows.engine_adapter import engine_answer
-from tests.windows.oracle import Aggregate, Answer, Event, Record, Row, Spec, Tick
+from tests.windows.engine_adapter import engine_output
+from tests.windows.oracle import Aggregate, Event, Output, Record, Row, Spec, Tick
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -37,11 +37,11 @@ def amount(record: Record) -> int:
     return value
 
 
-def run(spec: Spec, records: list[Record], batch: int = 1_000) -> Answer:
+def run(spec: Spec, records: list[Record], batch: int = 1_000) -> Output:
     """The engine's output, in batches, with a tick at the end that is after every window."""
     end = max(max(record.created_us, record.event_us or 0) for record in records) + 3_600 * SECOND
     events: list[Event] = [*records, Tick(end)]
-    return engine_answer({(1, 1): spec}, events, cuts=range(0, len(events), batch), round_trip=True)
+    return engine_output({(1, 1): spec}, events, cuts=range(0, len(events), batch), round_trip=True)
 
 
 def aligned(duration: int, slide: int) -> Callable[[Record], list[Window]]:
@@ -75,7 +75,7 @@ def last_revisions(rows: list[Row]) -> Totals:
     return dict(map(totals, sorted(rows, key=lambda row: row.revision)))
 
 
-def assert_each_window_once(given: Answer, expected: Totals) -> None:
+def assert_each_window_once(given: Output, expected: Totals) -> None:
     assert sorted(map(totals, given.rows)) == sorted(expected.items())
     assert {row.revision for row in given.rows} == {1}
     assert not +given.late

@@ -14,14 +14,14 @@ from tests.windows.engine_adapter import same_value
 from tests.windows.oracle import (
     FAILED,
     Aggregate,
-    Answer,
     Event,
+    Output,
     Record,
     Spec,
     Tick,
     Value,
     aggregate,
-    answer,
+    expected_output,
 )  # fmt: skip
 from tests.windows.streams import Input, inputs
 
@@ -35,7 +35,7 @@ def spec(kind: Any, **options: Any) -> Spec:
     return Spec(kind=kind, **{n: v * SECOND if n.endswith("_us") else v for n, v in given.items()})
 
 
-def run(asked: Spec, *events: tuple[str, int] | tuple[str, int, int | None] | int) -> Answer:
+def run(asked: Spec, *events: tuple[str, int] | tuple[str, int, int | None] | int) -> Output:
     """Records are (key, created, event time), a lone number is a tick; txid is 1, id the index."""
     log: list[Event] = []
     for number, each in enumerate(events):
@@ -46,10 +46,10 @@ def run(asked: Spec, *events: tuple[str, int] | tuple[str, int, int | None] | in
             time = happened[0] if happened else created
             event_us = None if time is None else time * SECOND
             log.append(Record(1, key, 1, number, created * SECOND, event_us, {"n": number}))
-    return answer({(1, 1): asked}, log)
+    return expected_output({(1, 1): asked}, log)
 
 
-def brief(given: Answer) -> list[tuple[Any, ...]]:
+def brief(given: Output) -> list[tuple[Any, ...]]:
     """Key, start, end, number of records, revision of each row."""
     return [
         (row.key, row.start_us // SECOND, row.end_us // SECOND, row.count, row.revision) for row in given.rows
@@ -291,7 +291,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("asked", "events", "expected"), CASES.values(), ids=CASES.keys())
-def test_answers_written_by_hand(asked: Spec, events: list[Any], expected: list[tuple[Any, ...]]) -> None:
+def test_outputs_written_by_hand(asked: Spec, events: list[Any], expected: list[tuple[Any, ...]]) -> None:
     assert brief(run(asked, *events)) == expected
 
 
@@ -360,7 +360,7 @@ def test_ids_hold_milliseconds_the_rest_version_and_position() -> None:
         Record(7, "k", 5, 7, 2_999, None, {}, version=3),
         Tick(0),
     ]
-    ids = [row.window_id for row in answer(specs, log).rows]
+    ids = [row.window_id for row in expected_output(specs, log).rows]
     assert ids == ["7:k:-1:-1:v3:5-6", "7:k:-1:2:v3:5-7", "7:k:-2:0:u500-0"]
 
 
@@ -371,7 +371,7 @@ def test_sources_hold_first_and_last_position() -> None:
         Record(1, "a", 7, 3, 0, None, {}, source=2),
         Tick(SECOND),
     ]
-    [row] = answer({(1, 1): spec("tumbling", duration=1)}, log).rows
+    [row] = expected_output({(1, 1): spec("tumbling", duration=1)}, log).rows
     assert row.sources == ((1, 6, 1, 6, 1), (2, 5, 9, 7, 3))
 
 
@@ -475,6 +475,6 @@ def test_true_ticks_never_change_the_output(input_: Input, kept: frozenset[int])
         for index, each in enumerate(input_.events)
         if not isinstance(each, Tick) or index in kept or index == last
     ]
-    some, every = answer(input_.specs, fewer), answer(input_.specs, input_.events)
+    some, every = expected_output(input_.specs, fewer), expected_output(input_.specs, input_.events)
     assert sorted(map(repr, some.rows)) == sorted(map(repr, every.rows))
     assert (some.late_log, some.late, some.dropped) == (every.late_log, every.late, every.dropped)

@@ -120,7 +120,7 @@ def test_a_stream_takes_its_windows_along_when_its_grace_changes() -> None:
     assert closing(state, after, 80_000) == [(n, *pair) for n in (1, 2, 3) for pair in counts]
 
 
-def test_what_a_stream_left_behind_goes_with_it() -> None:
+def test_the_state_of_a_removed_stream_is_dropped() -> None:
     spec = WindowSpec(kind="tumbling", duration_us=50_000)
     state = Engine({(1, 1): spec, (2, 1): spec}).advance(None, batch(0), 40_000).state
     left = Engine({(2, 1): spec}).advance(state, batch(0).clear(), 40_000)

@@ -302,7 +302,7 @@ def _number(cursor: Cursor, span: Span, *, negative: bool) -> Literal:
     kind: LiteralKind = _SUFFIXES.get(suffix) or ("double" if exponent else "integer" if whole else "decimal")
     if kind in ("bigint", "smallint", "tinyint") and not whole:
         raise span.error(f"{text!r} is not a whole number; the suffix {suffix} needs one")
-    if len(digits) > 400:
+    if len(digits) > 400 or len(exponent) > 6:
         raise span.error("the number has too many digits")
     return Literal(kind=kind, text=("-" if negative else "") + digits + exponent.lower(), span=span)
 

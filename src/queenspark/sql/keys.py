@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from hashlib import sha256
 
@@ -15,6 +16,7 @@ from .types import STRING, SqlType
 #: Maximum length of a partition name.
 LONGEST = 255
 _CONTROLS = r"[\x00-\x1f\x7f-\x9f]"
+_CONTROL = re.compile(_CONTROLS)
 _HASH = 64
 
 
@@ -33,12 +35,19 @@ def key_text(key: Sequence[tuple[pl.Expr, SqlType]]) -> pl.Expr:
     joined: list[pl.Expr] = []
     for text in texts:
         joined += [text] if not joined else [pl.lit(","), text]
-    name = pl.concat_str([pl.lit("["), *joined, pl.lit("]")])
+    name = _printable(pl.concat_str([pl.lit("["), *joined, pl.lit("]")]))
     if len(key) == 1 and key[0][1].name == "STRING":
         value = key[0][0]
         plain = (value != "") & ~value.str.starts_with("[") & ~value.str.contains(_CONTROLS)
         name = pl.when(plain.fill_null(False)).then(value).otherwise(name)
     return name
+
+
+def _printable(array: pl.Expr) -> pl.Expr:
+    """Escape the control characters that JSON allows in strings; those between values become blanks."""
+    has_some = pl.when(array.str.contains(_CONTROLS)).then(array)
+    changed = has_some.map_batches(_escaped, return_dtype=pl.String(), is_elementwise=True)
+    return pl.when(changed.is_not_null()).then(changed).otherwise(array)
 
 
 def key_values(texts: pl.Series, kinds: Sequence[SqlType]) -> list[pl.Series]:
@@ -72,6 +81,15 @@ def _one_zero(value: pl.Expr, kind: SqlType) -> pl.Expr:
 def _shortened(names: pl.Series) -> pl.Series:
     short = [None if name is None else _short(name) for name in names.to_list()]
     return pl.Series(names.name, short, dtype=pl.String)
+
+
+def _escaped(arrays: pl.Series) -> pl.Series:
+    found = [None if each is None else _CONTROL.sub(_escape, each) for each in arrays.to_list()]
+    return pl.Series(arrays.name, found, dtype=pl.String)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return " " if match[0] < " " else f"\\u{ord(match[0]):04x}"
 
 
 def _short(name: str) -> str:

@@ -56,6 +56,12 @@ def _text(value: str) -> str:
     return value
 
 
+def _names(value: str) -> str:
+    if not all(name.strip() for name in value.split(",")):
+        raise ValueError("names separated by commas")
+    return value
+
+
 def _character(value: str) -> str:
     found = value.replace("\\t", "\t")
     if len(found) != 1 or not found.isascii() or found in '"\r\n':
@@ -93,7 +99,7 @@ JOB: dict[str, Check] = {
     "partition_by": _text,
 }  # fmt: skip
 #: Options of a schema over queues.
-STREAM: dict[str, Check] = {"queue": _text, "queues": _text}
+STREAM: dict[str, Check] = {"queue": _text, "queues": _names}
 _FILES: dict[str, Check] = {"path": _text, "format": _choice("json", "csv", "parquet", "text")}
 _READ_FILES: dict[str, Check] = _FILES | {
     "mode": _choice("stream", "once"), "header": _boolean, "delimiter": _character,

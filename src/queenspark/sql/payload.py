@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal, InvalidOperation
+from math import isfinite
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -17,12 +18,15 @@ import polars as pl
 from ..windows.gregorian import END_US, FIRST_US
 from .expressions.time_text import date_of_text, iso_timestamps
 from .expressions.times import from_micros
-from .types import DATE, TIMESTAMP, SqlType
+from .types import DATE, FLOAT, MOST_DIGITS, TIMESTAMP, SqlType
 
 _SHOWN = 80
 _EXACT = Context(prec=200)
 _SPECIAL = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 _MOST_MS = 10**15
+_ROUNDS_TO_INFINITY = 3.4028235677973366e38  # as a FLOAT
+#: Errors of msgspec for a text that is not JSON, or nested too deeply.
+BAD_JSON = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
 class Field(NamedTuple):
@@ -86,14 +90,14 @@ class PayloadDecoder:
         """Return the decoded payloads, and the indexes of those with unexpected types."""
         try:
             return [*map(self._decode, texts)], []
-        except (msgspec.MsgspecError, UnicodeError, TypeError):  # TypeError: the payload is NULL
+        except (*BAD_JSON, TypeError):  # TypeError: the payload is NULL
             pass
         rows: list[Any] = []
         unusual: list[int] = []
         for number, text in enumerate(texts):
             try:
                 rows.append(None if text is None else self._decode(text))
-            except (msgspec.MsgspecError, UnicodeError):
+            except BAD_JSON:
                 rows.append(None)
                 unusual.append(number)
         return rows, unusual
@@ -111,7 +115,7 @@ def find(text: str | bytes | None, steps: tuple[str | int, ...]) -> bytes | None
                 raw = items[step] if step < len(items) else None
             else:
                 raw = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get(step)
-        except (msgspec.MsgspecError, UnicodeError):
+        except BAD_JSON:
             return None
     if raw is None:
         return None
@@ -127,9 +131,10 @@ def fitting(raw: bytes) -> str:
             return "BOOLEAN"
         case b"{" | b"[":
             return "JSON"
-    if not raw.lstrip(b"-").isdigit():
-        return "DOUBLE"
-    return "BIGINT" if -(2**63) <= int(raw) < 2**63 else f"DECIMAL({len(raw.lstrip(b'-'))}, 0)"
+    digits = raw.lstrip(b"-")
+    if digits.isdigit() and len(digits) <= MOST_DIGITS:
+        return "BIGINT" if -(2**63) <= int(raw) < 2**63 else f"DECIMAL({len(digits)}, 0)"
+    return "DOUBLE" if isfinite(float(raw)) else "STRING"
 
 
 def _is_alone(field: Field, fields: list[Field]) -> bool:
@@ -193,7 +198,7 @@ def _from_raw(field: Field, raws: list[bytes | None]) -> tuple[list[Any], list[s
         if raw is not None and raw != b"null":
             try:
                 value = _value(raw, field.type)
-            except (ValueError, InvalidOperation):  # includes msgspec's errors
+            except (*BAD_JSON, ValueError, InvalidOperation):
                 shown = raw[:_SHOWN].decode(errors="replace")
                 error = f"{field} is {shown}, not a {field.type}; it would fit {fitting(raw)}"
         values.append(value)
@@ -218,6 +223,8 @@ def _value(raw: bytes, kind: SqlType) -> Any:
             raise ValueError(text)
         return _SPECIAL[text]
     value = msgspec.json.decode(raw, type=_leaf(kind))
+    if kind == FLOAT and abs(value) >= _ROUNDS_TO_INFINITY:
+        raise ValueError(value)
     if kind.is_integer and not kind.least <= value <= kind.most:
         raise ValueError(value)
     return value
@@ -243,6 +250,8 @@ def _column(field: Field, values: list[Any], errors: list[str | None] | None) ->
     )
     if field.type in (TIMESTAMP, DATE):
         return _times(field, values, problems)
+    if field.type == FLOAT:
+        return _floats(field, values, problems)
     try:
         return [pl.Series(field.column, values, dtype=field.type.column), problems]
     except (TypeError, OverflowError, pl.exceptions.PolarsError):  # an integer overflow
@@ -252,6 +261,19 @@ def _column(field: Field, values: list[Any], errors: list[str | None] | None) ->
             pl.Series(field.column, found, dtype=field.type.column),
             pl.Series(field.error, wrong, dtype=pl.String).zip_with(problems.is_null(), problems),
         ]
+
+
+def _floats(field: Field, values: list[Any], problems: pl.Series) -> list[pl.Series]:
+    """Build the columns of a FLOAT; a number that would be rounded to infinity does not fit."""
+    found = pl.Series(field.column, values, dtype=pl.Float64)
+    wrong = (found.is_finite() & (found.abs() >= _ROUNDS_TO_INFINITY)).fill_null(False)
+    if wrong.any():
+        problems = pl.Series(field.error, [
+            f"{field} is {value}, not a {field.type}; it would fit DOUBLE" if bad else error
+            for value, bad, error in zip(values, wrong.to_list(), problems.to_list(), strict=True)
+        ], dtype=pl.String)  # fmt: skip
+        found = found.set(wrong, None)
+    return [found.cast(pl.Float32), problems]
 
 
 def _times(field: Field, values: list[Any], problems: pl.Series) -> list[pl.Series]:

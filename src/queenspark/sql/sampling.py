@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from .payload import BAD_JSON
 from .types import BIGINT, BOOLEAN, DOUBLE, JSON, MOST_DIGITS, STRING, SqlType, decimal
 
 Path = tuple[str | int, ...]
@@ -25,7 +26,7 @@ def sampled_paths(payloads: Iterable[str | bytes]) -> dict[Path, SqlType]:
     for payload in payloads:
         try:
             value = msgspec.json.decode(payload)
-        except (msgspec.MsgspecError, UnicodeError):
+        except BAD_JSON:
             continue
         if isinstance(value, dict):
             _inspect(value, (), found)

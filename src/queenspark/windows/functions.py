@@ -76,7 +76,9 @@ def _limited(found: list[Part], value: pl.Expr, size: pl.Expr) -> Parts:
     """A value that needs all values of its window."""
     too_many = size > parts.MOST_VALUES
     most = f"{parts.MOST_VALUES:,}"
-    reason = pl.lit(f"a window has more than {most} values; use shorter windows or another aggregate")
+    reason = pl.lit(
+        f"a window or group has more than {most} values; use shorter windows, more keys or another aggregate"
+    )
     return Parts(found, pl.when(~too_many).then(value), pl.when(too_many).then(reason))
 
 

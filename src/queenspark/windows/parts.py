@@ -16,7 +16,7 @@ from .runs import rolling_sum, running_sum
 #: Limit on the values that a window keeps for an aggregate that needs all of them.
 MOST_VALUES = 100_000
 _ROW = pl.col("row")
-_PLACES = 2**32  # row numbers per order value, when both are packed into one number
+_ROW_NUMBERS = 2**32  # row numbers per order value, when both are packed into one number
 _SIGN = 2**63 - 1
 
 
@@ -111,10 +111,10 @@ def is_number(kind: pl.DataType) -> bool:
 def best_row(order: pl.Expr, *, largest: bool) -> tuple[pl.Expr, Callable[[int], pl.Expr]]:
     """The row of the largest or smallest value so far in a run, and among the last n; ties take the last."""
     rank = order.rank("dense").cast(pl.Int64)
-    key = (rank if largest else -rank) * _PLACES + _ROW
+    key = (rank if largest else -rank) * _ROW_NUMBERS + _ROW
     return (
-        key.cum_max().forward_fill().over("w") % _PLACES,
-        lambda n: key.rolling_max(n, min_samples=1).over("w") % _PLACES,
+        key.cum_max().forward_fill().over("w") % _ROW_NUMBERS,
+        lambda n: key.rolling_max(n, min_samples=1).over("w") % _ROW_NUMBERS,
     )
 
 

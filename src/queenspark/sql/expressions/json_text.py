@@ -19,7 +19,7 @@ def json_of_text(text: pl.Expr) -> pl.Expr:
 def _valid(texts: pl.Series) -> pl.Series:
     try:
         deque(map(_skim, texts.drop_nulls().to_list()), maxlen=0)
-    except (msgspec.MsgspecError, UnicodeError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return pl.Series(texts.name, [_checked(text) for text in texts.to_list()], dtype=pl.String)
     return texts
 
@@ -28,6 +28,6 @@ def _checked(text: str | None) -> str | None:
     if text is not None:
         try:
             _skim(text)
-        except (msgspec.MsgspecError, UnicodeError):
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return None
     return text

@@ -25,6 +25,7 @@ from ..types import (
 from .compiled import Compiled
 from .times import date_literal, timestamp_literal
 
+_LARGEST = {DOUBLE: Decimal("1.7976931348623157e308"), FLOAT: Decimal("3.4028234663852886e38")}
 _WHOLE = {"bigint": BIGINT, "smallint": SMALLINT, "tinyint": TINYINT}
 
 
@@ -43,7 +44,7 @@ def _value(node: Literal) -> tuple[object, SqlType]:
         case "string":
             return node.text, STRING
         case "double" | "float":
-            return float(node.text), DOUBLE if node.kind == "double" else FLOAT
+            return _fraction(node, DOUBLE if node.kind == "double" else FLOAT)
         case "date" | "timestamp":
             return (date_literal if node.kind == "date" else timestamp_literal)(node)
         case "interval":
@@ -52,6 +53,13 @@ def _value(node: Literal) -> tuple[object, SqlType]:
             return _decimal(node)
         case _:
             return _whole(node)
+
+
+def _fraction(node: Literal, kind: SqlType) -> tuple[object, SqlType]:
+    """As in Spark, a number beyond the largest one is not rounded to it."""
+    if Decimal(node.text).copy_abs() > _LARGEST[kind]:
+        raise node.span.error(f"{node.text} is not a {kind}: it is out of range")
+    return float(node.text), kind
 
 
 def _whole(node: Literal) -> tuple[object, SqlType]:
@@ -69,9 +77,7 @@ def _decimal(node: Literal) -> tuple[object, SqlType]:
     value = Decimal(node.text)
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
-    if exponent > 0:
-        value, digits, exponent = Decimal(int(value)), (*digits, *([0] * exponent)), 0
-    precision = max(len(str(int("".join(map(str, digits)) or "0"))), -exponent, 1)
+    precision = max(len(str(int("".join(map(str, digits)) or "0"))) + max(exponent, 0), -exponent, 1)
     if precision > MOST_DIGITS:
         raise node.span.error(f"the number has {precision} digits; at most {MOST_DIGITS} are allowed")
-    return value, decimal(precision, -exponent)
+    return (Decimal(int(value)) if exponent > 0 else value), decimal(precision, max(-exponent, 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import arrays, conditional, numbers, text, time_functions
+from . import arrays, conditional, json_functions, numbers, text, time_functions
 from .compiled import Argument, Compiled
 
 
@@ -43,7 +43,7 @@ def _is_null(argument: Argument) -> Compiled:
     return conditional.missing(argument.compiled)
 
 
-_S, _N, _T, _C, _A = "strings", "numbers", "times", "conditions", "arrays"
+_S, _N, _T, _C, _A, _J = "strings", "numbers", "times", "conditions", "arrays", "JSON"
 _LIST = [
     Function("UPPER", "UPPER(string)", _S, "The string in upper case.", "UPPER('abc')", text.upper, 1, 1),
     Function("LOWER", "LOWER(string)", _S, "The string in lower case.", "LOWER('ABC')", text.lower, 1, 1),
@@ -552,6 +552,36 @@ _LIST = [
         arrays.array_contains,
         2,
         2,
+    ),
+    Function(
+        "GET_JSON_OBJECT",
+        "GET_JSON_OBJECT(json, '$.path')",
+        _J,
+        "The value at a path of names and indexes: the text of a string, else JSON; NULL if missing.",
+        """GET_JSON_OBJECT('{"a": [{"b": "x"}]}', '$.a[0].b')""",
+        json_functions.get_json_object,
+        2,
+        2,
+    ),
+    Function(
+        "JSON_ARRAY_LENGTH",
+        "JSON_ARRAY_LENGTH(json)",
+        _J,
+        "The number of elements; NULL if it is not an array.",
+        "JSON_ARRAY_LENGTH('[1, [2, 3]]')",
+        json_functions.json_array_length,
+        1,
+        1,
+    ),
+    Function(
+        "JSON_OBJECT_KEYS",
+        "JSON_OBJECT_KEYS(json)",
+        _J,
+        "An array of the names; NULL if it is not an object.",
+        """JSON_OBJECT_KEYS('{"a": 1, "b": {}}')""",
+        json_functions.json_object_keys,
+        1,
+        1,
     ),
 ]
 

@@ -9,14 +9,16 @@ import polars as pl
 from ..source import Span
 from ..tree import Literal
 from ..types import ARRAY_OF_STRINGS, BOOLEAN, INT, NULL, STRING
-from .compiled import Argument, Compiled, all_of, in_turn
+from .compiled import Argument, Compiled, all_of, fail_where, in_turn
 from .conversion import widened
 from .java_numbers import per_value
 from .patterns import LAST_BREAK, RegexTranslator, like_pattern, plain_separator
 from .to_text import to_text
 
-#: Maximum length of a string from LPAD, RPAD and REPEAT.
+#: Maximum length of a string from LPAD and RPAD.
 LONGEST = 100_000
+#: Maximum size of a string from REPEAT and REPLACE.
+MOST_BYTES = 10_000_000
 _MOST = 2**31 - 1
 _SHA = {0: sha256, 224: sha224, 256: sha256, 384: sha384, 512: sha512}
 
@@ -157,8 +159,20 @@ def replace(text: Argument, search: Argument, by: Argument | None = None) -> Com
     new = Compiled(pl.lit(""), STRING) if by is None else string(by)
     if not what:
         return Compiled(pl.when(new.value.is_not_null()).then(a.value), STRING, in_turn([a, new]))
-    value = a.value.str.replace_all(what, new.value.fill_null(""), literal=True)
-    return Compiled(pl.when(new.value.is_not_null()).then(value), STRING, in_turn([a, new]))
+    more = a.value.str.count_matches(what, literal=True).cast(pl.Int64) * _bytes(new.value)
+    fits, own = _limited(_bytes(a.value) + more)
+    value = pl.when(fits).then(a.value).str.replace_all(what, new.value.fill_null(""), literal=True)
+    return Compiled(pl.when(new.value.is_not_null()).then(value), STRING, in_turn([a, new], own))
+
+
+def _bytes(text: pl.Expr) -> pl.Expr:
+    return text.str.len_bytes().cast(pl.Int64)
+
+
+def _limited(size: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """Whether a string of this size is allowed, and the error if not: nested calls multiply their sizes."""
+    fits = (size <= MOST_BYTES).fill_null(True)
+    return fits, fail_where(~fits, f"the string would have more than {MOST_BYTES:,} bytes")
 
 
 def split(text: Argument, separator: Argument) -> Compiled:
@@ -225,11 +239,9 @@ def _pad(text: Argument, size: Argument, fill: Argument | None, *, before: bool)
 def repeat(text: Argument, times: Argument) -> Compiled:
     """REPEAT."""
     a, n = string(text), constant_number(times, "the number of times", 0, 1_000)
-    return Compiled(
-        pl.concat_str([a.value] * n) if n else pl.when(a.value.is_not_null()).then(pl.lit("")),
-        STRING,
-        a.error,
-    )
+    fits, own = _limited(_bytes(a.value) * n)
+    value = per_value(pl.when(fits).then(a.value), lambda each: each * n, pl.String())
+    return Compiled(value, STRING, in_turn([a], own))
 
 
 def reverse(text: Argument) -> Compiled:
@@ -269,12 +281,22 @@ def like(operator: str, text: Argument, pattern: Argument, escape: str | None) -
     if operator == "ILIKE":
         a, wanted = a._replace(value=a.value.str.to_lowercase()), wanted.lower()
     regex = like_pattern(wanted, "\\" if escape is None else escape, pattern.span)
+    _check_size(regex, wanted, pattern.span)
     return Compiled(a.value.str.contains(regex), BOOLEAN, a.error)
+
+
+def _check_size(regex: str, pattern: str, span: Span) -> None:
+    """Reject a pattern that is too large to be compiled."""
+    try:
+        pl.select(pl.lit("").str.contains(regex))
+    except pl.exceptions.ComputeError as error:
+        raise span.error(f"the pattern {pattern[:100]!r} is too large; use shorter repetitions") from error
 
 
 def _matches(text: pl.Expr, pattern: str, span: Span) -> pl.Expr:
     translator = RegexTranslator(pattern, span)
     regex = translator.translate()
+    _check_size(regex, pattern, span)
     found = text.str.contains(regex)
     if translator.ends:
         found = found | text.str.replace(LAST_BREAK, "").str.contains(regex)

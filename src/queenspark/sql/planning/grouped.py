@@ -138,7 +138,7 @@ def _result(aggregate: Aggregate) -> Compiled:
 
 def _no_nesting(node: Node) -> Compiled | None:
     if isinstance(node, Call) and aggregates.find(node.name) is not None:
-        raise node.span.error(f"the aggregate {node.name} is inside of another; use a second stream")
+        raise node.span.error(f"the aggregate {node.name} is nested in another; use a second stream")
     return None
 
 

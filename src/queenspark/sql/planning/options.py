@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ...windows import SpecError, WindowSpec
 from ...windows.spec import Clock
-from ..duration import short_duration
+from ..duration import duration_text, short_duration
 from ..statements import COUNTED, Option
 from .refusals import Shape
 
+_LONGEST_RETENTION_US = 24_855 * 86_400_000_000  # seconds that fit into 32 bits
 _ALWAYS = {"on_error", "start", "retention"}
 _TIMED = {"grace", "idle_timeout", "late", "keep", "max_ahead"}
 
@@ -23,7 +26,10 @@ def check_options(shape: Shape, *, event_time: bool) -> dict[str, str]:
         known |= _TIMED if event_time else {"grace", "late", "keep"}
     if timed and window is not None and window.kind != "SESSION" and shape.emission == "final":
         known.add("emit_empty")
-    if shape.kind in ("unwindowed", "rows") or (window is not None and window.kind in COUNTED):
+    counted = window is not None and window.kind in COUNTED
+    # A key of a final group that was forgotten would have no row.
+    grouped = shape.kind == "unwindowed" and shape.emission == "changes"
+    if shape.kind == "rows" or grouped or counted:
         known.add("ttl")
     for option in shape.query.options:
         if option.name == "emit_empty" and shape.relation.kind == "files":
@@ -32,6 +38,9 @@ def check_options(shape: Shape, *, event_time: bool) -> dict[str, str]:
             raise option.span.error(
                 f"{option.name} does not apply to this query: {_reason(option, event_time)}"
             )
+        if option.name == "retention" and (_micros(option.value) or 0) > _LONGEST_RETENTION_US:
+            most = duration_text(_LONGEST_RETENTION_US)
+            raise option.span.error(f"retention is {option.value}; it must be at most {most}")
     return {option.name: option.value for option in shape.query.options}
 
 
@@ -41,7 +50,7 @@ def _reason(option: Option, event_time: bool) -> str:
     reasons = {
         "partition_by": "its rows are partitioned by their key",
         "emit_empty": "only TUMBLING and SLIDING windows that are emitted FINAL can be empty",
-        "ttl": "its state ends with its windows, or it has none",
+        "ttl": "its state ends with its windows or its source, or it has none",
     }
     return reasons.get(option.name, "it has no time windows")
 
@@ -71,19 +80,24 @@ def window_spec(shape: Shape, options: dict[str, str], *, event_time: bool) -> W
         "SESSION": {"gap_us": window.size},
     }[window.kind]
     try:
-        return WindowSpec(
+        spec = WindowSpec(
             kind=window.kind.lower(),  # type: ignore[arg-type]
             clock="event" if event_time else "ingest",
             grace_us=_micros(options.get("grace")) or 0,
             idle_us=_micros(options.get("idle_timeout")),
             late=options.get("late", "process"),  # type: ignore[arg-type]
-            keep_us=_micros(options.get("keep")),
             emission=shape.emission,
             emit_empty=options.get("emit_empty") == "true",
             **sizes,
         )
     except SpecError as error:
         raise window.span.error(str(error)) from error
+    keep = _micros(options.get("keep"))
+    if keep is not None and spec.clock == "event" and keep < spec.idle:
+        at = next(option for option in shape.query.options if option.name == "keep")
+        least = duration_text(spec.idle)
+        raise at.span.error(f"keep is {at.value}; it must be at least idle_timeout, {least}")
+    return msgspec.structs.replace(spec, keep_us=keep)
 
 
 def _micros(value: str | None) -> int | None:

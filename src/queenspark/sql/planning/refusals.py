@@ -10,7 +10,7 @@ from ..tree import Binary, Call, Node, Path
 from ..tree import Literal as Constant
 from . import aggregates
 from .catalogue import Relation
-from .scope import HEADERS
+from .scope import HEADERS, REVISION
 
 MOST_WINDOWS = 1_000
 Kind = Literal["stateless", "rows", "window", "unwindowed"]
@@ -48,12 +48,17 @@ class Shape(NamedTuple):
         if self.kind == "rows" or (window is not None and window.kind == "ROWS"):
             return False
         if self.kind == "stateless":
-            return self.relation.updating and not _first_revisions(self.query.where)
+            return self.relation.updating and not self.counts_once
         if self.emission == "changes":
             return True
         if window is None or window.kind == "COUNT":
             return False
         return all(option.name != "late" or option.value != "drop" for option in self.query.options)
+
+    @property
+    def counts_once(self) -> bool:
+        """Whether it reads only the first revisions of an updating stream, which count each record once."""
+        return self.relation.revisions and _first_revisions(self.query.where)
 
 
 def check_shape(shape: Shape) -> None:
@@ -112,7 +117,7 @@ def _check_explode(query: Select) -> None:
 
 def _check_updating(shape: Shape) -> None:
     relation = shape.relation
-    if not relation.updating or (relation.revisions and _first_revisions(shape.query.where)):
+    if not relation.updating or shape.counts_once:
         return
     clause = {"rows": "OVER", "window": "WINDOW"}.get(shape.kind, "GROUP BY")
     fix = "create it with late = 'drop'"
@@ -130,7 +135,9 @@ def _first_revisions(where: Node | None) -> bool:
     if not isinstance(where, Binary) or where.operator != "=":
         return False
     sides = (where.left, where.right)
-    name = any(isinstance(side, Path) and side.steps == ("_revision",) for side in sides)
+    name = any(
+        isinstance(side, Path) and [str(step).lower() for step in side.steps] == [REVISION] for side in sides
+    )
     one = any(isinstance(side, Constant) and side.kind == "integer" and side.text == "1" for side in sides)
     return name and one
 
@@ -162,10 +169,10 @@ def _check_aggregates(shape: Shape) -> None:
             continue
         if function.where == "over" and call.over is None:
             raise call.span.error(f"{call.name} needs OVER (ROWS WINDOW BUFFER n ROWS)")
-        if function.where == "final" and (
-            call.over is not None or shape.kind != "window" or shape.emission != "final"
-        ):
-            raise call.span.error(f"{call.name} is only possible with a WINDOW and EMIT FINAL")
+        if function.where == "final" and (call.over is not None or shape.emission != "final"):
+            raise call.span.error(
+                f"{call.name} is only possible with EMIT FINAL: with a WINDOW, or over a source that ends"
+            )
 
 
 def _check_kafka(shape: Shape) -> None:
