@@ -69,8 +69,8 @@ def connect(broker: Broker) -> socket.socket:
 def test_a_request_that_does_not_end_is_ended(hasty: Broker, api: Api, begun: bytes) -> None:
     with connect(hasty) as slow:
         slow.sendall(begun)
-        answer = ends_with(slow)
-    assert answer == b"" or answer.startswith((b"HTTP/1.1 408", b"HTTP/1.1 400")), answer
+        response = ends_with(slow)
+    assert response == b"" or response.startswith((b"HTTP/1.1 408", b"HTTP/1.1 400")), response
 
 
 def test_a_head_byte_by_byte_is_ended_all_the_same(hasty: Broker, api: Api) -> None:
@@ -176,7 +176,7 @@ def test_trailers_of_requests_on_one_connection_are_ignored(hasty: Broker, api: 
     with RawConnection(hasty.port) as connection:
         for _ in range(5):
             connection.send(CHUNKED % b"" + chunks)
-            assert connection.answer()[0] in (200, 201)
+            assert connection.response()[0] in (200, 201)
 
 
 SMUGGLED = {
@@ -199,9 +199,9 @@ def test_a_request_with_two_meanings_is_400_and_the_last_one(hasty: Broker, api:
     with connect(hasty) as connection:
         connection.sendall(b"POST /api/v1/push HTTP/1.1\r\nHost: localhost\r\n" + SMUGGLED[trick] + following)
         connection.shutdown(socket.SHUT_WR)
-        answer = ends_with(connection)
-    assert b"queenspark_" not in answer, "the second request was answered"
-    assert answer[:12] in (b"HTTP/1.1 400", b"HTTP/1.1 408", b""), answer
+        response = ends_with(connection)
+    assert b"queenspark_" not in response, "the second request got a response"
+    assert response[:12] in (b"HTTP/1.1 400", b"HTTP/1.1 408", b""), response
 
 
 def test_a_compressed_body_is_415(api: Api) -> None:

@@ -13,7 +13,7 @@ from queenspark.store.migrate import migrate
 from tests.access.conftest import make_key
 from tests.conftest import StartBroker
 from tests.pipeline.streams.local import LocalPipeline
-from tests.wire.api import Api, answered, push_operation
+from tests.wire.api import Api, push_operation, responded
 from tests.wire.sql import Sql
 
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
@@ -53,13 +53,13 @@ def test_a_broker_does_all_its_work_with_its_own_role(broker: StartBroker, grant
         (message,) = api.take("q", consumerGroup="g")
         assert api.ack(message, "dlq", consumerGroup="g")["dlq"]
         assert api.transaction([push_operation("q", {"n": 3})])["success"]
-        answered(api.http.post("/api/v1/dlq/retry", params={"queue": "q"}), 200)
+        responded(api.http.post("/api/v1/dlq/retry", params={"queue": "q"}), 200)
         api.seek("g", "q", toBeginning=True)
         sql = Sql(api)
         sql("CREATE STREAM rows AS SELECT n FROM q; SHOW JOBS; DROP STREAM rows CASCADE")
         api.read("/api/v1/status")
         api.read("/api/v1/audit")
-        answered(api.delete("/api/v1/resources/queues/q"), 200)
+        responded(api.delete("/api/v1/resources/queues/q"), 200)
     assert started.stop() == 0
     assert "denied" not in started.log()
     assert "failed" not in started.log()
@@ -92,7 +92,7 @@ def test_a_pipeline_seals_windows_with_its_own_role(broker: StartBroker, granted
         ),
     ],
 )
-def test_what_a_role_does_not_need_is_denied(granted: str, role: str, statement: str) -> None:
+def test_rights_that_a_role_does_not_need_are_denied(granted: str, role: str, statement: str) -> None:
     with (
         psycopg.connect(as_role(granted, role), autocommit=True) as connection,
         pytest.raises(psycopg.errors.InsufficientPrivilege),

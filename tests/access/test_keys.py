@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -9,7 +10,8 @@ import psycopg
 from tests.access.conftest import As, make_key
 from tests.broker_process import Broker
 from tests.conftest import StartBroker
-from tests.wire.api import Api, answered, refused
+from tests.streams.stream_api import StreamApi
+from tests.wire.api import Api, refused, responded
 from tests.wire.deadline import eventually
 from tests.wire.raw_connection import RawConnection
 
@@ -20,7 +22,7 @@ MakeKey = Callable[..., str]
 
 def test_a_key_is_shown_once_and_stored_as_a_hash(admin: Api, as_: As, closed: Broker) -> None:
     body = {"name": "orders", "scopes": ["queue:orders.*:push"], "requestsPerSecond": 50}
-    made = answered(admin.post(KEYS, body), 201)
+    made = responded(admin.post(KEYS, body), 201)
     secret = made["key"].split("_", 2)[2]
     assert len(secret) == 43
     listed = admin.get(KEYS, search="orders")
@@ -64,7 +66,7 @@ def test_a_key_with_a_wrong_secret_is_401(closed: Broker, key: MakeKey) -> None:
             assert "not valid" in refused(api.http.get(ME, headers={"X-API-Key": wrong}), 401)
 
 
-def test_what_cannot_be_a_key_is_400(admin: Api) -> None:
+def test_invalid_keys_are_400(admin: Api) -> None:
     assert "name is required" in refused(admin.post(KEYS, {}), 400)
     assert "needs a role, scopes, or both" in refused(admin.post(KEYS, {"name": "x"}), 400)
     assert "needs a role, scopes, or both" in refused(admin.post(KEYS, {"name": "x", "scopes": []}), 400)
@@ -81,12 +83,12 @@ def test_a_revoked_key_ends_at_once_on_every_broker(
     admin: Api, closed: Broker, module_broker: StartBroker
 ) -> None:
     other = module_broker(access_control="true")
-    made = answered(admin.post(KEYS, {"name": "leaked", "role": "admin"}), 201)
+    made = responded(admin.post(KEYS, {"name": "leaked", "role": "admin"}), 201)
     with Api(closed.url) as here, Api(other.url) as there:
         for api in (here, there):
             api.http.headers["Authorization"] = f"Bearer {made['key']}"
             api.read(ME)
-        answered(admin.delete(f"{KEYS}/{made['id']}"), 200)
+        responded(admin.delete(f"{KEYS}/{made['id']}"), 200)
         began = time.monotonic()
         assert here.get(ME).status_code == 401
         eventually(lambda: there.get(ME).status_code == 401)
@@ -99,7 +101,7 @@ def test_a_poll_that_waits_gets_nothing_after_its_key_was_revoked(
 ) -> None:
     admin.push(queue, "first")
     assert admin.take(queue, consumerGroup="g", autoAck="true")
-    made = answered(admin.post(KEYS, {"name": "waiting", "role": "read-write"}), 201)
+    made = responded(admin.post(KEYS, {"name": "waiting", "role": "read-write"}), 201)
     path = f"/api/v1/pop/queue/{queue}?wait=true&timeout=10000&consumerGroup=g"
     with RawConnection(closed.port) as waiting, RawConnection(closed.port) as behind:
         waiting.send(f"GET {path} HTTP/1.1\r\nHost: x\r\nX-API-Key: {made['key']}\r\n\r\n".encode())
@@ -107,7 +109,7 @@ def test_a_poll_that_waits_gets_nothing_after_its_key_was_revoked(
         good = admin.http.headers["Authorization"]
         behind.send(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: {good}\r\n\r\n".encode())
         eventually(lambda: admin.parked() == 2)
-        answered(admin.delete(f"{KEYS}/{made['id']}"), 200)
+        responded(admin.delete(f"{KEYS}/{made['id']}"), 200)
         admin.push(queue, "second")
         assert waiting.status() == 401
         assert behind.status() == 200
@@ -182,7 +184,7 @@ def test_messages_carry_their_producer(as_: As, key: MakeKey, queue: str) -> Non
     assert api.dead_letters(queue)[0]["producerSub"] == "producer"
     rows = f"rows_of_{queue.replace('-', '_')}"
     sql = f"CREATE STREAM {rows} (n INT) WITH (queue = '{queue}'); INSERT INTO {rows} VALUES (3)"
-    answered(api.post("/api/v1/sql", {"sql": sql}), 200)
+    responded(api.post("/api/v1/sql", {"sql": sql}), 200)
     assert api.read("/api/v1/messages", queue=queue)["messages"][0]["producerSub"] == "producer"
     forged = api.push_items([{"queue": queue, "payload": 1, "headers": {"_producer": "somebody else"}}])
     assert "reserved" in refused(forged, 400)
@@ -207,3 +209,32 @@ def test_requests_and_messages_of_a_key_are_limited(as_: As, key: MakeKey, queue
     assert "5 messages per second" in refused(response, 429)
     assert int(response.headers["retry-after"]) >= 2
     few.read(ME)
+
+
+def test_messages_that_a_key_receives_are_limited_too(admin: Api, as_: As, key: MakeKey, queue: str) -> None:
+    admin.push(queue, *range(20))
+    few = as_(key("few received", role="read-write", messages_per_second=5))
+    messages = few.take(queue, batch=20, consumerGroup="g")
+    assert len(messages) > 5
+    response = few.pop(queue, consumerGroup="g")
+    assert "5 messages per second" in refused(response, 429)
+    assert int(response.headers["retry-after"]) >= 2
+    assert response.json()["code"] == "rate_limited"
+    refused(few.push_items([{"queue": queue, "payload": 1}]), 429)
+    # What was delivered can be finished.
+    few.complete(messages, "g")
+
+
+def test_windows_that_a_key_receives_are_limited_too(
+    admin: Api, as_: As, key: MakeKey, closed: Broker
+) -> None:
+    with closing(StreamApi(admin, closed.database_url)) as stream:
+        stream.define(partitioned=True)
+        stream.seal(stream.over(stream.push(*range(20))))
+        few = as_(key("few windows", role="read-write", messages_per_second=5))
+        poll = {"streamName": stream.name, "consumerGroup": "g"}
+        window = responded(few.post("/api/v1/stream/poll", poll), 200)["window"]
+        assert len(window["messages"]) == 20
+        assert "5 messages per second" in refused(few.post("/api/v1/stream/poll", poll), 429)
+        refused(few.get(f"/api/v1/stream/window/{window['leaseId']}/messages"), 429)
+        responded(few.post("/api/v1/stream/ack", {"leaseId": window["leaseId"]}), 200)

@@ -45,7 +45,7 @@ def wrong_tokens() -> dict[str, str]:
 
 
 @EVERY_ROUTE
-def test_nobody_gets_past_without_a_good_token(closed: Broker, client: httpx2.Client, route: Route) -> None:
+def test_every_route_requires_a_valid_token(closed: Broker, client: httpx2.Client, route: Route) -> None:
     assert call(client, route, "mine", None).status_code == 401
     # From addresses of their own, or they would have to wait.
     address = f"127.0.2.{1 + ROUTES.index(route)}"

@@ -11,7 +11,7 @@ import pytest
 from queenspark.broker.http import Caller, parse_scopes
 from queenspark.broker.metrics import Metrics
 from tests.access.conftest import As
-from tests.wire.api import Api, Json, ack_operation, answered, push_operation, refused
+from tests.wire.api import Api, Json, ack_operation, push_operation, refused, responded
 from tests.wire.deadline import eventually
 
 MakeKey = Callable[..., str]
@@ -48,7 +48,7 @@ def both(admin: Api, mine: str, theirs: str) -> tuple[str, str]:
         (message,) = admin.take(queue, consumerGroup=f"g {mine}")
         assert admin.ack(message, "dlq", consumerGroup=f"g {mine}")["dlq"]
         trace = {"transactionId": message["transactionId"], "partitionId": message["partitionId"]}
-        answered(
+        responded(
             admin.post("/api/v1/traces", {**trace, "data": {}, "traceNames": [f"t {mine}", f"t {queue}"]}),
             201,
         )
@@ -69,11 +69,11 @@ def test_lists_hide_names_outside_the_scopes(scoped: Api, both: tuple[str, str])
         "/api/v1/traces/names": "names",
     }
     for path, name in lists.items():
-        answer = scoped.read(path)
-        assert answer[name], path
-        assert theirs not in str(answer), path
-        if "total" in answer:
-            assert answer["total"] == len(answer[name]), path
+        response = scoped.read(path)
+        assert response[name], path
+        assert theirs not in str(response), path
+        if "total" in response:
+            assert response["total"] == len(response[name]), path
     group = scoped.read(f"/api/v1/consumer-groups/g {mine}")
     assert [queue["queue"] for queue in group["queues"]] == [mine]
     assert scoped.read("/api/v1/messages", queue=theirs)["messages"] == []
@@ -148,10 +148,10 @@ def test_a_message_of_others_is_404(scoped: Api, admin: Api, both: tuple[str, st
 def test_dead_letters_of_others_stay(scoped: Api, admin: Api, both: tuple[str, str]) -> None:
     mine, theirs = both
     group = {"consumerGroup": f"g {mine}"}
-    assert answered(scoped.http.post("/api/v1/dlq/retry", params=group), 200)["count"] == 1
-    assert answered(scoped.delete("/api/v1/dlq", queue=theirs), 200)["count"] == 0
-    assert answered(scoped.http.post("/api/v1/dlq/retry", params={"queue": theirs}), 200)["count"] == 0
-    assert answered(scoped.delete("/api/v1/dlq", **group), 200)["count"] == 0
+    assert responded(scoped.http.post("/api/v1/dlq/retry", params=group), 200)["count"] == 1
+    assert responded(scoped.delete("/api/v1/dlq", queue=theirs), 200)["count"] == 0
+    assert responded(scoped.http.post("/api/v1/dlq/retry", params={"queue": theirs}), 200)["count"] == 0
+    assert responded(scoped.delete("/api/v1/dlq", **group), 200)["count"] == 0
     assert len(admin.dead_letters(theirs)) == 1
 
 
@@ -162,10 +162,10 @@ def test_a_group_is_moved_and_deleted_on_ones_own_queues_only(
     group = f"g {mine}"
     path = f"/api/v1/consumer-groups/{group}"
     body = {"subscriptionTimestamp": "2026-01-01T00:00:00Z"}
-    assert answered(scoped.post(f"{path}/subscription", body), 200)["queues"] == 1
+    assert responded(scoped.post(f"{path}/subscription", body), 200)["queues"] == 1
     assert scoped.post(f"{path}/queues/{theirs}/seek", {"toEnd": True}).status_code == 404
     assert scoped.delete(f"{path}/queues/{theirs}").status_code == 404
-    assert answered(scoped.delete(path), 200)["count"] == 1
+    assert responded(scoped.delete(path), 200)["count"] == 1
     assert [queue["queue"] for queue in admin.read(path)["queues"]] == [theirs]
 
 
@@ -177,8 +177,8 @@ def define(api: Api, namespace: str, name: str, source: str) -> Any:
 def test_streams_of_others_do_not_exist(scoped: Api, admin: Api, both: tuple[str, str], us: str) -> None:
     mine, theirs = both
     name = f"visits-{us}"
-    answered(define(scoped, us, name, mine), 201)
-    answered(define(admin, "others", name, theirs), 201)
+    responded(define(scoped, us, name, mine), 201)
+    responded(define(admin, "others", name, theirs), 201)
     # The name alone is enough: there is only one stream of that name that they may see.
     assert scoped.read(f"/api/v1/resources/streams/{name}")["namespace"] == us
     assert [stream["namespace"] for stream in scoped.read("/api/v1/resources/streams")["streams"]] == [us]
@@ -197,7 +197,7 @@ def test_window_queues_need_rights_on_their_stream(
     as_: As, key: MakeKey, admin: Api, both: tuple[str, str], us: str
 ) -> None:
     mine, _ = both
-    answered(define(admin, us, "visits", mine), 201)
+    responded(define(admin, us, "visits", mine), 201)
     queue, group = f"windows:{us}/visits", f"w {us}"
     hidden = f"queue {queue} does not exist"
     assert admin.pop(queue, consumerGroup=group).status_code == 204
@@ -208,7 +208,7 @@ def test_window_queues_need_rights_on_their_stream(
     seek = f"/api/v1/consumer-groups/{group}/queues/{quote(queue, safe='')}/seek"
     assert refused(every_queue.post(seek, {"toEnd": True}), 404) == hidden
     assert every_queue.get(f"/api/v1/consumer-groups/{group}").status_code == 404
-    assert answered(every_queue.delete(f"/api/v1/consumer-groups/{group}"), 200)["count"] == 0
+    assert responded(every_queue.delete(f"/api/v1/consumer-groups/{group}"), 200)["count"] == 0
     windows = {"windows": "true", "search": us}
     names = [each["name"] for each in every_queue.read("/api/v1/resources/queues", **windows)["queues"]]
     assert mine in names
@@ -240,12 +240,12 @@ def test_each_statement_needs_a_right(
 ) -> None:
     mine, theirs = both
     job, other = f"{us}_pages", f"others_{us}"
-    answered(run(scoped, f"CREATE STREAM {job} AS SELECT n FROM `{mine}`"), 200)
-    answered(run(admin, f"CREATE STREAM {other} AS SELECT n FROM `{theirs}`"), 200)
-    answered(run(admin, f"CREATE STREAM {other}_schema (n INT) WITH (queue = '{theirs}')"), 200)
-    answered(run(admin, f"CREATE STREAM {us}_in (n INT) WITH (queue = '{mine}')"), 200)
+    responded(run(scoped, f"CREATE STREAM {job} AS SELECT n FROM `{mine}`"), 200)
+    responded(run(admin, f"CREATE STREAM {other} AS SELECT n FROM `{theirs}`"), 200)
+    responded(run(admin, f"CREATE STREAM {other}_schema (n INT) WITH (queue = '{theirs}')"), 200)
+    responded(run(admin, f"CREATE STREAM {us}_in (n INT) WITH (queue = '{mine}')"), 200)
     files = f"connector = 'files', path = '{tmp_path}', mode = 'once'"
-    answered(run(admin, f"CREATE SOURCE {other}_files (n INT) WITH ({files})"), 200)
+    responded(run(admin, f"CREATE SOURCE {other}_files (n INT) WITH ({files})"), 200)
     for sql in (
         f"SELECT n FROM {other}_files",
         f"SELECT n FROM {other}_fils",
@@ -272,17 +272,17 @@ def test_each_statement_needs_a_right(
     for sql in (f"DROP STREAM {job}", f"PAUSE JOB {job}", f"CREATE STREAM {us}_x AS SELECT n FROM `{mine}`"):
         assert "job:admin" in refused(run(reader, sql), 403)
     assert "queue:push" in refused(run(reader, f"INSERT INTO {us}_in VALUES (1)"), 403)
-    answered(run(reader, f"DESCRIBE {job}; EXPLAIN SELECT n FROM `{mine}`; SHOW JOBS"), 200)
+    responded(run(reader, f"DESCRIBE {job}; EXPLAIN SELECT n FROM `{mine}`; SHOW JOBS"), 200)
     pusher = as_(key("sql pusher", scopes=[f"queue:{us}*:push"]))
-    answered(run(pusher, f"INSERT INTO {us}_in VALUES (1)"), 200)
+    responded(run(pusher, f"INSERT INTO {us}_in VALUES (1)"), 200)
     assert "queue:read" in refused(run(pusher, "SHOW QUEUES"), 403)
 
 
 def test_jobs_of_others_do_not_exist(scoped: Api, admin: Api, both: tuple[str, str], us: str) -> None:
     mine, _ = both
     job, reading = f"{us}_rows", f"reads_{us}"
-    answered(run(scoped, f"CREATE STREAM {job} AS SELECT n FROM `{mine}`"), 200)
-    answered(run(admin, f"CREATE STREAM {reading} AS SELECT n FROM {job}"), 200)
+    responded(run(scoped, f"CREATE STREAM {job} AS SELECT n FROM `{mine}`"), 200)
+    responded(run(admin, f"CREATE STREAM {reading} AS SELECT n FROM {job}"), 200)
     names = [each["name"] for each in scoped.read("/api/v1/jobs")["jobs"]]
     assert job in names
     assert reading not in names
@@ -303,15 +303,15 @@ def test_a_cascade_to_a_stream_of_windows_needs_a_right_on_it(
 ) -> None:
     mine, _ = both
     job, stream = f"{us}_rows", f"{us}/visits"
-    answered(run(admin, f"CREATE STREAM {job} AS SELECT n FROM `{mine}`"), 200)
-    answered(define(admin, us, "visits", job), 201)
+    responded(run(admin, f"CREATE STREAM {job} AS SELECT n FROM `{mine}`"), 200)
+    responded(define(admin, us, "visits", job), 201)
     scopes = ["jobs:*", "queues:*"]
     jobs = as_(key("jobs", scopes=scopes))
     assert "no access" in refused(jobs.delete(f"/api/v1/jobs/{job}", cascade="true"), 409)
     assert "no access" in refused(run(jobs, f"DROP STREAM {job} CASCADE"), 400)
     admin.read("/api/v1/resources/streams/visits", namespace=us)
     allowed = as_(key("jobs and streams", scopes=[*scopes, f"stream:{stream}:admin"]))
-    assert answered(allowed.delete(f"/api/v1/jobs/{job}", cascade="true"), 200)["dropped"][-1] == job
+    assert responded(allowed.delete(f"/api/v1/jobs/{job}", cascade="true"), 200)["dropped"][-1] == job
     assert admin.get("/api/v1/resources/streams/visits", namespace=us).status_code == 404
 
 
@@ -320,9 +320,9 @@ def test_errors_do_not_disclose_names_outside_the_scopes(
 ) -> None:
     mine, _ = both
     job, reading, stream, group = f"{us}_read", f"spy_{us}", f"secret_{us}", f"hidden_{us}"
-    answered(run(scoped, f"CREATE STREAM {job} AS SELECT n FROM `{mine}`"), 200)
-    answered(run(admin, f"CREATE STREAM {reading} AS SELECT n FROM {job}"), 200)
-    answered(define(admin, "others", stream, job), 201)
+    responded(run(scoped, f"CREATE STREAM {job} AS SELECT n FROM `{mine}`"), 200)
+    responded(run(admin, f"CREATE STREAM {reading} AS SELECT n FROM {job}"), 200)
+    responded(define(admin, "others", stream, job), 201)
     assert admin.pop(job, consumerGroup=group).status_code == 204
     only_jobs = as_(key("only jobs", scopes=[f"job:{us}*:*", f"queue:{mine}:read"]))
     empty = f"not.{us}.empty"
@@ -406,13 +406,13 @@ def test_administrative_acts_are_in_the_audit_log(as_: As, key: MakeKey, admin: 
     queue = f"{us}.audited"
     api.configure(queue)
     api.push(queue, {"n": 1})
-    answered(run(api, f"CREATE STREAM {us}_audited AS SELECT n FROM `{queue}` WITH (retention = '1h')"), 200)
-    answered(run(api, f"SHOW JOBS; DESCRIBE {us}_audited"), 200)
-    answered(run(api, f"DROP STREAM {us}_audited"), 200)
-    answered(define(api, us, "audited", queue), 201)
+    responded(run(api, f"CREATE STREAM {us}_audited AS SELECT n FROM `{queue}` WITH (retention = '1h')"), 200)
+    responded(run(api, f"SHOW JOBS; DESCRIBE {us}_audited"), 200)
+    responded(run(api, f"DROP STREAM {us}_audited"), 200)
+    responded(define(api, us, "audited", queue), 201)
     api.seek("g", queue, toEnd=True)
-    answered(api.post("/api/v1/keys", {"name": "made", "role": "read-only"}), 201)
-    answered(api.delete(f"/api/v1/resources/queues/{queue}"), 200)
+    responded(api.post("/api/v1/keys", {"name": "made", "role": "read-only"}), 201)
+    responded(api.delete(f"/api/v1/resources/queues/{queue}"), 200)
     refused(api.post("/api/v1/configure", {}), 400)
     api.read("/api/v1/resources/queues")
     found = acts(admin, caller=f"op-{us}")

@@ -40,7 +40,7 @@ def test_a_scope_gives_an_action_on_names(text: str, right: Right, name: str, gr
      "accesss:admin", "system:x:read", "known:*:*", "queue:" + "a*" * 9 + ":push",
      "queue:" + "a" * 300 + ":push"],
 )  # fmt: skip
-def test_what_is_no_scope_is_refused_with_a_sentence(text: str) -> None:
+def test_an_invalid_scope_is_refused_with_a_sentence(text: str) -> None:
     with pytest.raises(ScopeError, match="scope"):
         Scope.parse(text)
 

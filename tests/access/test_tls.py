@@ -92,7 +92,7 @@ def test_the_environment_identifies_the_client(
         queen.queue(queue).push(1)
 
 
-def test_what_cannot_be_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
+def test_invalid_arguments_are_refused_before_anything_is_sent(tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="pass only one of them"):
         Queen(api_key="a", token="b")
     with pytest.raises(InvalidValue, match="cannot read certificates from"):
@@ -179,7 +179,7 @@ def test_a_client_needs_a_certificate_where_the_broker_says_so(
         broker.stop()
 
 
-def test_a_certificate_that_cannot_be_used_is_one_sentence(broker: StartBroker, tmp_path: Path) -> None:
+def test_an_unusable_certificate_is_reported_in_one_sentence(broker: StartBroker, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.pem"
     wrong.write_text("no certificate")
     with pytest.raises(RuntimeError, match=r"the certificate .* cannot be used"):

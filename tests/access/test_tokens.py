@@ -208,12 +208,12 @@ def bearer(text: str) -> dict[str, str]:
 def test_keys_stay_in_use_while_the_jwks_is_unreachable(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answers = [json.dumps({"keys": [public("RS256")]}).encode()]
+    responses = [json.dumps({"keys": [public("RS256")]}).encode()]
 
     async def fetch(_: str, __: float) -> bytes:
-        if not answers:
-            raise ValueError("it answered with status 500")
-        return answers.pop()
+        if not responses:
+            raise ValueError("it responded with status 500")
+        return responses.pop()
 
     async def run() -> None:
         tokens = Tokens(Settings(jwt_enabled=True, jwt_jwks_url="https://issuer.example/jwks.json"))

@@ -10,7 +10,7 @@ import pytest
 
 from queenspark.broker.http.right import ROLES
 from tests.access.conftest import As
-from tests.wire.api import Api, Json, answered, refused
+from tests.wire.api import Api, Json, refused, responded
 from tests.wire.deadline import eventually
 
 MakeKey = Callable[..., str]
@@ -27,9 +27,9 @@ def us(admin: Api) -> str:
             "name": "minutes", "namespace": namespace, "source_queue_names": [queue],
             "window_type": "tumbling", "window_duration_ms": 1000,
         }  # fmt: skip
-        answered(admin.post("/api/v1/stream/define", definition), 201)
+        responded(admin.post("/api/v1/stream/define", definition), 201)
         statements = f"CREATE STREAM {job} AS SELECT n FROM `{queue}`; PAUSE JOB {job}"
-        answered(admin.post("/api/v1/sql", {"sql": statements}), 200)
+        responded(admin.post("/api/v1/sql", {"sql": statements}), 200)
         admin.take(queue, consumerGroup=f"mail of {namespace}")
     with psycopg.connect(admin.database_url or "", autocommit=True) as connection:
         connection.execute("UPDATE queenspark.messages SET created_at = created_at - interval '5 minutes'")
@@ -45,8 +45,8 @@ def test_a_stream_of_others_has_no_timeline(as_: As, key: MakeKey, us: str) -> N
     scoped = as_(key("viewer", scopes=[f"stream:{us}/*:read"]))
     for path in ("timeline", "keys", "versions"):
         url = f"/api/v1/resources/streams/minutes/{path}"
-        answered(scoped.get(url, namespace=us), 200)
-        answered(scoped.get(url), 200)
+        responded(scoped.get(url, namespace=us), 200)
+        responded(scoped.get(url), 200)
         missing = refused(scoped.get(url, namespace="nowhere"), 404)
         assert refused(scoped.get(url, namespace=f"not{us}"), 404) == missing
     window = "/api/v1/resources/streams/minutes/windows/1/t"
@@ -74,7 +74,9 @@ def test_attention_lists_only_visible_objects(as_: As, key: MakeKey, admin: Api,
     assert f"not{us}" in texts(reader)
 
 
-def test_who_holds_the_log_back_is_for_administrators(as_: As, key: MakeKey, admin: Api) -> None:
+def test_only_administrators_see_the_session_that_holds_back_the_log(
+    as_: As, key: MakeKey, admin: Api
+) -> None:
     reader = as_(key("reader", role="read-only"))
     with psycopg.connect(admin.database_url or "", application_name="somebody") as connection:
         connection.execute("SELECT pg_current_xact_id()")
@@ -112,7 +114,7 @@ def test_only_the_role_admin_lets_jobs_use_files(
         return {"sql": statement.format(name=name, path=tmp_path, us=us)}
 
     lines = f"CREATE OR REPLACE SOURCE {us}_lines (n INT) {FILES.format(path=tmp_path)}"
-    answered(admin.post("/api/v1/sql", {"sql": lines}), 200)
+    responded(admin.post("/api/v1/sql", {"sql": lines}), 200)
     for role in set(ROLES) - {"admin"}:
         assert "job:admin" in refused(as_(key(role, role=role)).post("/api/v1/sql", sql("role")), 403)
     callers: dict[str, dict[str, Any]] = {
@@ -125,4 +127,4 @@ def test_only_the_role_admin_lets_jobs_use_files(
         assert f"{name} lacks the role admin: {kind}" in error
         dry = as_(key(name, **options)).post("/api/v1/sql", {**sql("dry"), "dryRun": True})
         assert kind in refused(dry, 403)
-    answered(admin.post("/api/v1/sql", sql(kind.split()[1].lower())), 200)
+    responded(admin.post("/api/v1/sql", sql(kind.split()[1].lower())), 200)

@@ -9,7 +9,7 @@ import httpx2
 from queenspark.pipeline.streams import stream_source
 from tests.horizon import wait_for_horizon
 from tests.pipeline.streams.local import LocalPipeline
-from tests.wire.api import Api, Json, answered
+from tests.wire.api import Api, Json, responded
 from tests.wire.document import Document
 
 MINUTE_MS = 60_000
@@ -40,7 +40,7 @@ class Computing:
         """Delete all streams, which the pipeline would go on computing with every batch."""
         for stream in self.api.read("/api/v1/resources/streams", limit=1000)["streams"]:
             path = f"/api/v1/resources/streams/{stream['name']}"
-            answered(self.api.delete(path, namespace=stream["namespace"]), 200)
+            responded(self.api.delete(path, namespace=stream["namespace"]), 200)
 
     def try_define(self, **fields: Any) -> httpx2.Response:
         given = {
@@ -51,11 +51,11 @@ class Computing:
 
     def define(self, **fields: Any) -> Json:
         """Define the stream; its queue has to be there."""
-        return answered(self.try_define(**fields), 201)
+        return responded(self.try_define(**fields), 201)
 
     def refused(self, **fields: Any) -> str:
         """The error of a definition that must be refused."""
-        return str(answered(self.try_define(**fields), 400)["error"])
+        return str(responded(self.try_define(**fields), 400)["error"])
 
     def push(self, *payloads: Any, partition: str = "p", queue: str | None = None) -> None:
         """Push records in one request."""
@@ -78,7 +78,7 @@ class Computing:
             window: Json = response.json()["window"]
             found.append(window)
             body = {"leaseId": window["leaseId"], "success": True}
-            answered(self.api.post("/api/v1/stream/ack", body), 200)
+            responded(self.api.post("/api/v1/stream/ack", body), 200)
         assert response.status_code == 204, response.text
         return found
 

@@ -85,7 +85,7 @@ class Pipeline:
         bucket: int | None = None,
         **more: Any,
     ) -> int:
-        """Push windows of one stream as a batch of their own; how many are new."""
+        """Push windows of one stream as a batch of their own; return the number of new ones."""
         self.batch = self.batch + 1 if batch is None else batch
         return self.push(frame(stream, queue_id, windows), bucket=bucket, **more)
 

@@ -11,7 +11,7 @@ import psycopg
 
 from tests.horizon import wait_for_horizon
 from tests.streams.sealing import Pipeline, Position, Sealed
-from tests.wire.api import Api, Json, answered
+from tests.wire.api import Api, Json, responded
 
 LONG_ENOUGH_MS = 10_000
 
@@ -62,10 +62,10 @@ class StreamApi:
     def define(self, **fields: Any) -> Json:
         """Define the stream; its queue is made first."""
         self.api.configure(self.queue)
-        answer = answered(self.try_define(**fields), 201)
-        self.id = int(answer["stream_id"])
+        response = responded(self.try_define(**fields), 201)
+        self.id = int(response["stream_id"])
         ((self.queue_id,),) = self.run("SELECT queue_id FROM queenspark.streams WHERE id = %s", self.id)
-        return answer
+        return response
 
     # records and windows
 
@@ -113,7 +113,7 @@ class StreamApi:
 
     def poll(self, group: str = "g", **more: Any) -> Json:
         """A poll that must bring a window."""
-        window = answered(self.try_poll(group, **{"timeout": LONG_ENOUGH_MS, **more}), 200)["window"]
+        window = responded(self.try_poll(group, **{"timeout": LONG_ENOUGH_MS, **more}), 200)["window"]
         assert isinstance(window, dict)
         return window
 
@@ -127,7 +127,7 @@ class StreamApi:
         return self.api.post("/api/v1/stream/ack", body)
 
     def ack(self, window: Json, success: bool = True, **more: Any) -> Json:
-        return answered(self.try_ack(window, success, **more), 200)
+        return responded(self.try_ack(window, success, **more), 200)
 
     def drain(self, group: str = "g") -> list[str]:
         """All windows that a group still gets now, acked: key and start in seconds."""
@@ -141,7 +141,7 @@ class StreamApi:
     def seek(self, time: float | str, group: str = "g") -> Json:
         text = time if isinstance(time, str) else datetime.fromtimestamp(time, UTC).isoformat()
         body = {"streamName": self.name, "consumerGroup": group, "timestamp": text}
-        return answered(self.api.post("/api/v1/stream/seek", body), 200)
+        return responded(self.api.post("/api/v1/stream/seek", body), 200)
 
     def renew(self, window: Json, extend_ms: int) -> httpx2.Response:
         return self.api.post(

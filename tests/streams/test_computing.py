@@ -250,11 +250,11 @@ def test_pages_of_a_window(computing: Computing) -> None:
     pages = [window["messages"]]
     cursor = window["nextCursor"]
     while cursor is not None:
-        answer = computing.api.read(
+        response = computing.api.read(
             f"/api/v1/stream/window/{window['leaseId']}/messages", cursor=cursor, maxMessages=4
         )
-        pages.append(answer["messages"])
-        cursor = answer["nextCursor"]
+        pages.append(response["messages"])
+        cursor = response["nextCursor"]
     assert [[message["data"]["n"] for message in page] for page in pages] == [
         [1, 4, 7, 10], [13, 16, 19, 22], [25, 28],
     ]  # fmt: skip
@@ -268,7 +268,7 @@ def test_unacked_windows_show_their_aggregates(computing: Computing) -> None:
     assert (window["key"], window["aggregates"]) == ("ann", {"total": 1})
 
 
-def test_what_cannot_be_computed_is_dead(computing: Computing) -> None:
+def test_records_that_cannot_be_computed_are_dead(computing: Computing) -> None:
     computing.push(rec(0, "ann", 1), {**rec(1, "ann", 0), "n": "many"}, rec(2, "ann", 2), rec(61, "ann", 2))
     computing.define(
         key=["data.user"], where="data.m IS NULL", event_time="data.at", window_duration_ms=MINUTE_MS,

@@ -11,7 +11,7 @@ from tests.broker_process import Broker
 from tests.database import connect
 from tests.streams.sealing import MINUTE, Sealed, minute
 from tests.streams.stream_api import StreamApi, data_of, short
-from tests.wire.api import Api, ack_operation, answered, payloads_of, push_operation, refused
+from tests.wire.api import Api, ack_operation, payloads_of, push_operation, refused, responded
 
 GLOBAL = "__GLOBAL__"
 
@@ -51,7 +51,7 @@ def test_06_pollers_at_one_moment_get_different_windows(stream: StreamApi, share
         with Api(shared_broker.url) as api:
             start.wait()
             body = {"streamName": stream.name, "consumerGroup": "g", "timeout": 10_000}
-            return str(answered(api.post("/api/v1/stream/poll", body), 200)["window"]["key"])
+            return str(responded(api.post("/api/v1/stream/poll", body), 200)["window"]["key"])
 
     with ThreadPoolExecutor(len(keys)) as pool:
         assert sorted(pool.map(take, range(len(keys)))) == sorted(keys)
@@ -191,7 +191,7 @@ def test_14_a_poll_costs_the_same_with_many_keys(stream: StreamApi, api: Api) ->
 def test_15_one_window_of_a_key_is_in_flight_and_keys_scale_out(stream: StreamApi) -> None:
     stream.define(partitioned=True)
     stream.seal(minute("a", 1), minute("a", 2), minute("b", 1), minute("c", 1))
-    windows = answered(stream.try_poll(maxWindows=9), 200)["windows"]
+    windows = responded(stream.try_poll(maxWindows=9), 200)["windows"]
     assert sorted(map(short, windows)) == ["a1", "b1", "c1"]
     assert len({window["leaseId"] for window in windows}) == 3
     assert stream.empty()
@@ -204,7 +204,7 @@ def test_15_one_window_of_a_key_is_in_flight_and_keys_scale_out(stream: StreamAp
 def test_15_windows_polled_together_are_acked_together(stream: StreamApi, api: Api) -> None:
     stream.define(partitioned=True)
     stream.seal(minute("a", 1), minute("b", 1), minute("c", 1), minute("a", 2))
-    windows = answered(stream.try_poll(maxWindows=3), 200)["windows"]
+    windows = responded(stream.try_poll(maxWindows=3), 200)["windows"]
     acks = [
         {name: window[name] for name in ("leaseId", "partitionId", "transactionId")} for window in windows
     ]
@@ -223,8 +223,8 @@ def test_16_a_failed_window_is_tried_again_later_and_then_a_dead_letter(stream: 
     for attempt in range(4):
         window = stream.poll()
         assert (short(window), window["retryCount"]) == ("k1", attempt)
-        answer = stream.ack(window, success=False, error="no network")
-        assert answer == {"success": True, "acked": False, "dlq": attempt == 3}
+        response = stream.ack(window, success=False, error="no network")
+        assert response == {"success": True, "acked": False, "dlq": attempt == 3}
         if attempt == 2:
             assert stream.empty(), "the last wait is the longest"
         if attempt < 3:
@@ -246,8 +246,8 @@ def test_17_renewing_never_shortens_a_lease(stream: StreamApi) -> None:
     stream.seal(minute("k", 1))
     window = stream.poll()
     for extend_ms, expected in ((1000, 60), (30_000, 60), (90_000, 90)):
-        answer = answered(stream.renew(window, extend_ms), 200)
-        left = datetime.fromisoformat(answer["lease_expires_at"]) - datetime.now(UTC)
+        response = responded(stream.renew(window, extend_ms), 200)
+        left = datetime.fromisoformat(response["lease_expires_at"]) - datetime.now(UTC)
         assert expected - 20 < left.total_seconds() <= expected + 1
 
 
@@ -257,7 +257,7 @@ def test_20_each_parked_poll_gets_a_window_or_keeps_waiting(stream: StreamApi, s
     def take(_: int) -> Any:
         with Api(shared_broker.url) as api:
             body = {"streamName": stream.name, "consumerGroup": "g", "timeout": 20_000}
-            return answered(api.post("/api/v1/stream/poll", body), 200)["window"]["key"]
+            return responded(api.post("/api/v1/stream/poll", body), 200)["window"]["key"]
 
     with ThreadPoolExecutor(3) as pool:
         taken = [pool.submit(take, n) for n in range(3)]

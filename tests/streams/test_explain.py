@@ -12,14 +12,14 @@ import pytest
 from queenspark.pipeline.streams import stream_source
 from tests.broker_process import Broker
 from tests.conftest import StartBroker
+from tests.leader import LEAD
 from tests.pipeline.streams.local import LocalPipeline
 from tests.streams.stream_api import StreamApi
-from tests.wire.api import Api, Json, answered
+from tests.wire.api import Api, Json, responded
 from tests.wire.deadline import eventually
 from tests.wire.document import Document
 
 HOUR_MS = 3_600_000
-LEAD = "UPDATE queenspark.pipeline SET holder = 'me', epoch = 0, expires_at = now() + interval '1 hour'"
 
 
 class Stream(StreamApi):
@@ -88,9 +88,9 @@ def test_no_pipeline_leads(stream: Stream) -> None:
     stream.define()
     stream.push(1)
     stream.run("UPDATE queenspark.pipeline SET expires_at = '2026-01-31T12:00:00Z'")
-    answer = stream.explain()
-    assert (answer["stream"], answer["namespace"], answer["version"]) == (stream.name, "tests", 1)
-    reason = answer["reasons"][0]
+    response = stream.explain()
+    assert (response["stream"], response["namespace"], response["version"]) == (stream.name, "tests", 1)
+    reason = response["reasons"][0]
     assert (reason["code"], reason["since"]) == ("no_pipeline", "2026-01-31T12:00:00.000Z")
     assert "no standby has taken over" in reason["text"]
     assert "queenspark pipeline" in reason["fix"]
@@ -127,10 +127,10 @@ def test_a_window_has_not_ended(stream: Stream) -> None:
     first, *_ = stream.push(1, 2, partition="anna")
     stream.push(3, partition="ben")
     stream.read()
-    answer = stream.explain()
-    (reason,) = answer["reasons"]
+    response = stream.explain()
+    (reason,) = response["reasons"]
     assert reason["code"] == "grace"
-    window = answer["next"]
+    window = response["next"]
     assert (window["key"], window["records"]) == ("anna", 2)
     created = datetime.fromtimestamp(first.created_us / 1e6, UTC)
     assert at(window["start"]) <= created < at(window["end"])
@@ -138,7 +138,7 @@ def test_a_window_has_not_ended(stream: Stream) -> None:
     assert at(window["sealedAtAbout"]) - at(window["end"]) == timedelta(minutes=1)
     assert reason["until"] == window["sealedAtAbout"]
     assert f"has not ended yet; it ends at {window['end']}" in reason["text"]
-    assert answer["sealed"]["openWindows"] == 2
+    assert response["sealed"]["openWindows"] == 2
 
 
 def test_a_window_waits_for_its_grace(stream: Stream) -> None:
@@ -155,11 +155,11 @@ def test_a_session_ends_with_silence(stream: Stream) -> None:
     stream.define(window_type="session", window_gap_ms=HOUR_MS, window_grace_period_ms=0)
     records = stream.push(1, 2)
     stream.read()
-    answer = stream.explain()
-    assert answer["next"]["records"] == 2
+    response = stream.explain()
+    assert response["next"]["records"] == 2
     ends = records[-1].created_us / 1e6 + 3600
-    assert at(answer["next"]["end"]).timestamp() == pytest.approx(ends, abs=0.01)
-    assert "a session ends after 1h of inactivity" in answer["reasons"][0]["text"]
+    assert at(response["next"]["end"]).timestamp() == pytest.approx(ends, abs=0.01)
+    assert "a session ends after 1h of inactivity" in response["reasons"][0]["text"]
 
 
 def test_the_event_time_of_a_key_is_behind(stream: Stream) -> None:
@@ -171,12 +171,12 @@ def test_the_event_time_of_a_key_is_behind(stream: Stream) -> None:
     stream.push({"at": "2026-01-31T12:05:00Z"}, partition="fast")
     stream.push({"no": "time"}, partition="dead")
     stream.read()
-    answer = stream.explain()
-    assert answer["next"] | {"sealedAtAbout": None} == {
+    response = stream.explain()
+    assert response["next"] | {"sealedAtAbout": None} == {
         "key": "slow", "start": "2026-01-31T12:00:00.000Z", "end": "2026-01-31T12:01:00.000Z", "records": 1,
         "newestTime": "2026-01-31T12:00:10.000Z", "sealedAtAbout": None,
     }  # fmt: skip
-    reason = answer["reasons"][0]
+    reason = response["reasons"][0]
     assert reason["code"] == "watermark"
     assert "the newest is 2026-01-31T12:00:10.000Z, and 2026-01-31T12:01:30.000Z seals it" in reason["text"]
     idle = datetime.fromtimestamp(slow.created_us / 1e6, UTC) + timedelta(hours=1)
@@ -184,9 +184,9 @@ def test_the_event_time_of_a_key_is_behind(stream: Stream) -> None:
     assert "idle timeout (1h)" in reason["fix"]
     stream.push({"at": "2026-01-31T12:02:00Z"}, partition="slow")
     stream.read()
-    answer = stream.explain()
-    assert answer["sealed"]["windows"] == 1, "the record has sealed it"
-    assert (answer["next"]["key"], answer["next"]["start"]) == ("slow", "2026-01-31T12:02:00.000Z")
+    response = stream.explain()
+    assert response["sealed"]["windows"] == 1, "the record has sealed it"
+    assert (response["next"]["key"], response["next"]["start"]) == ("slow", "2026-01-31T12:02:00.000Z")
 
 
 def test_a_sliding_window_that_began_before_its_record(stream: Stream) -> None:
@@ -208,12 +208,16 @@ def test_a_count_window_lacks_records(stream: Stream) -> None:
     stream.push(4, 5, partition="anna")
     stream.push(6, partition="ben")
     stream.read()
-    answer = stream.explain()
-    assert (answer["next"]["key"], answer["next"]["records"], answer["next"]["end"]) == ("anna", 2, None)
-    (reason,) = answer["reasons"]
+    response = stream.explain()
+    assert (response["next"]["key"], response["next"]["records"], response["next"]["end"]) == (
+        "anna",
+        2,
+        None,
+    )
+    (reason,) = response["reasons"]
     assert (reason["code"], reason["text"]) == ("count", "the window of key anna has 2 of 3 records")
     assert reason["fix"].startswith("push 1 more record of key anna;")
-    assert answer["sealed"]["windows"] == 1
+    assert response["sealed"]["windows"] == 1
 
 
 def test_no_record_has_come(stream: Stream) -> None:
@@ -277,8 +281,8 @@ def test_an_open_transaction_holds_safe_time_back(stream: Stream) -> None:
     assert stream.first()["code"] == "grace"
     with stream.open_transaction():
         eventually(lambda: stream.first()["code"] == "open_transaction")
-        answer = stream.explain()
-        assert at(answer["next"]["sealedAtAbout"]) < datetime.now(UTC)
+        response = stream.explain()
+        assert at(response["next"]["sealedAtAbout"]) < datetime.now(UTC)
 
 
 def test_safe_time_is_behind_without_a_holder(stream: Stream) -> None:
@@ -336,9 +340,9 @@ def test_retention_has_removed_the_first_record_of_a_window(stream: Stream) -> N
     first, _ = stream.push(1, 2)
     stream.read()
     stream.run("DELETE FROM queenspark.messages WHERE (txid, id) = (%s, %s)", *first.position)
-    answer = stream.explain()
-    assert [reason["code"] for reason in answer["reasons"]] == ["grace", "retention"]
-    assert answer["next"]["records"] == 1
+    response = stream.explain()
+    assert [reason["code"] for reason in response["reasons"]] == ["grace", "retention"]
+    assert response["next"]["records"] == 1
     stream.run("DELETE FROM queenspark.messages")
     assert stream.codes() == ["unknown", "retention"]
 
@@ -349,9 +353,9 @@ def test_windows_of_the_version_before_come_first(stream: Stream) -> None:
     stream.read()
     stream.define(window_duration_ms=2 * HOUR_MS)
     stream.read()
-    answer = stream.explain()
-    assert answer["version"] == 1
-    assert answer["reasons"][0]["code"] == "grace"
+    response = stream.explain()
+    assert response["version"] == 1
+    assert response["reasons"][0]["code"] == "grace"
 
 
 def test_a_broker_without_the_key_cannot_tell_the_next_window(
@@ -360,7 +364,7 @@ def test_a_broker_without_the_key_cannot_tell_the_next_window(
     key = b64encode(bytes(32)).decode()
     with Api(module_broker(encryption_key=key).url) as with_key:
         with_key.configure(stream.queue, encryptionEnabled=True)
-        assert answered(stream.try_define(window_duration_ms=HOUR_MS), 201)
+        assert responded(stream.try_define(window_duration_ms=HOUR_MS), 201)
         with_key.push(stream.queue, 1)
         stream.read()
         path = f"/api/v1/resources/streams/{stream.name}/explain"

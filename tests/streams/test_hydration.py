@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import StartBroker
 from tests.streams.sealing import MINUTE, Sealed, minute
 from tests.streams.stream_api import StreamApi, data_of
-from tests.wire.api import Api, Json, answered, refused
+from tests.wire.api import Api, Json, refused, responded
 
 NOON = 1_769_860_800_000  # 2026-01-31T12:00:00Z
 GLOBAL = "__GLOBAL__"
@@ -115,7 +115,7 @@ def test_a_window_of_an_old_version_is_read_as_that_version_was(stream: StreamAp
     stream.seal(stream.over(records, "a"))
     stream.define(partitioned=False)
     stream.seal(stream.over(records, GLOBAL, version=2))
-    windows = answered(stream.try_poll(maxWindows=2), 200)["windows"]
+    windows = responded(stream.try_poll(maxWindows=2), 200)["windows"]
     assert [data_of(window) for window in windows] == [[1], [1, 2]]
 
 

@@ -5,6 +5,7 @@ import time
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.conftest import StartBroker
+from tests.leader import LEAD
 from tests.streams.sealing import minute
 from tests.streams.stream_api import StreamApi
 from tests.wire.api import Api
@@ -51,7 +52,7 @@ def test_streams_and_the_pipeline_are_measured(broker: StartBroker) -> None:
             " VALUES (%s, 30, 20, 2, 1, 1.5)",
             stream.id,
         )
-        stream.run("UPDATE queenspark.pipeline SET holder = 'me', expires_at = now() + interval '1 hour'")
+        stream.run(LEAD)
         deadline = time.monotonic() + 20
         found: dict[str, float] = {}
         while time.monotonic() < deadline and found.get("pipeline_batch_seconds") != 0.5:

@@ -27,13 +27,13 @@ def client(step: str, stream: StreamApi, *arguments: str) -> Any:
 def defined(stream: StreamApi) -> StreamApi:
     """The stream, defined by the client."""
     stream.api.configure(stream.queue)
-    answer = client("define", stream, stream.namespace, stream.queue)
-    stream.id = int(answer["stream_id"])
+    response = client("define", stream, stream.namespace, stream.queue)
+    stream.id = int(response["stream_id"])
     ((stream.queue_id,),) = stream.run("SELECT queue_id FROM queenspark.streams WHERE id = %s", stream.id)
     return stream
 
 
-def test_windows_reach_a_consumer_and_a_failed_one_comes_again(stream: StreamApi) -> None:
+def test_windows_reach_a_consumer_and_a_failed_one_is_redelivered(stream: StreamApi) -> None:
     defined(stream)
     shown = stream.resource()
     assert (shown["windowDurationMs"], shown["windowGracePeriodMs"]) == (60_000, 1000)

@@ -13,7 +13,7 @@ from tests.broker_process import Broker
 from tests.conftest import StartBroker
 from tests.streams.sealing import minute
 from tests.streams.stream_api import StreamApi, short
-from tests.wire.api import Api, Json, answered, push_operation, refused
+from tests.wire.api import Api, Json, push_operation, refused, responded
 from tests.wire.deadline import eventually
 
 
@@ -52,16 +52,16 @@ from tests.wire.deadline import eventually
         ({"window_grace_period_ms": -5}, "window_grace_period_ms is -5; it must not be negative"),
         ({"window_lease_timeout_ms": 0}, "window_lease_timeout_ms must be from 1"),
         ({"idle_timeout_ms": -1}, "idle_timeout_ms is -1"),
-        ({"event_time": ""}, "event_time must be a path"),
-        ({"event_time": "a..b"}, "event_time must be a path"),
-        ({"event_time": "data."}, "event_time must be a path"),
+        ({"event_time": ""}, "event_time () must be a path"),
+        ({"event_time": "a..b"}, "event_time (a..b) must be a path"),
+        ({"event_time": "data."}, "event_time (data.) must be a path"),
         ({"late": "maybe"}, "late must be process, warn or drop"),
         (
             {"emit_empty": True, "window_type": "session", "window_gap_ms": 5},
             "emit_empty applies only to final tumbling and sliding windows",
         ),
-        ({"start": "yesterday"}, "start must be an ISO 8601 time"),
-        ({"start": ""}, "start must be earliest, latest or an ISO 8601 time"),
+        ({"start": "yesterday"}, "start (yesterday) must be an ISO 8601 time"),
+        ({"start": ""}, "start (empty) must be earliest, latest or an ISO 8601 time"),
     ],
 )
 def test_a_wrong_field_is_named(stream: StreamApi, api: Api, fields: dict[str, Any], error: str) -> None:
@@ -90,9 +90,9 @@ def test_a_missing_field_is_named(stream: StreamApi, api: Api, field: str) -> No
         {"unknown": "is ignored"},
     ],
 )
-def test_what_can_be_defined(stream: StreamApi, fields: dict[str, Any]) -> None:
-    answer = stream.define(**fields)
-    assert answer == {
+def test_valid_definitions(stream: StreamApi, fields: dict[str, Any]) -> None:
+    response = stream.define(**fields)
+    assert response == {
         "success": True, "stream_id": str(stream.id), "name": stream.name, "namespace": "tests", "version": 1,
     }  # fmt: skip
     shown = stream.resource()
@@ -179,7 +179,7 @@ def test_a_poll_gets_a_window_released_by_an_ack_at_another_broker(
         }
         assert short(polled.result()) == "k2"
         # Streams redefined or deleted here are known there.
-        answered(api.post("/api/v1/stream/define", stream.request(partitioned=True, namespace="b")), 201)
+        responded(api.post("/api/v1/stream/define", stream.request(partitioned=True, namespace="b")), 201)
         deadline = time.monotonic() + 5
         while stream.try_poll().status_code != 400 and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -370,7 +370,7 @@ def test_a_window_that_was_put_back_waits_again(stream: StreamApi, api: Api) -> 
     fill(stream)
     (dead,) = stream.resource("windows", state="dead")["windows"]
     queue = quote(f"windows:tests/{stream.name}", safe="")
-    answered(api.post(f"/api/v1/dlq/retry?queue={queue}&consumerGroup=g"), 200)
+    responded(api.post(f"/api/v1/dlq/retry?queue={queue}&consumerGroup=g"), 200)
     waiting = stream.resource("windows", state="waiting")["windows"]
     assert dead["id"] in {each["id"] for each in waiting}
     assert states(stream, state="dead") == []
@@ -386,19 +386,20 @@ def test_windows_that_no_group_reads_wait(stream: StreamApi) -> None:
 def test_late_and_dead_records_are_shown_with_their_message(stream: StreamApi) -> None:
     stream.define(partitioned=True, event_time="at")
     first, second = stream.push(1, 2)
-    place = {"stream": stream.id, "version": 1, "key": "p"}
+    common = {"stream": stream.id, "version": 1, "key": "p"}
     late = [
-        {**place, "txid": record.position[0], "id": record.position[1], "time_us": 0, "closed_us": 1_000_000,
+        {**common, "txid": record.position[0], "id": record.position[1], "time_us": 0, "closed_us": 1_000_000,
          "dropped": record is second}
         for record in (first, second)
     ]  # fmt: skip
-    dead = [{**place, "txid": first.position[0], "id": first.position[1]}, {**place, "txid": 1, "id": 1}]
+    dead = [{**common, "txid": first.position[0], "id": first.position[1]}, {**common, "txid": 1, "id": 1}]
     stream.seal(late=late, dead=dead)
     shown = stream.resource("late")["late"]
     assert sorted(each["dropped"] for each in shown) == [False, True]
     assert {each["queue"] for each in shown} == {stream.queue}
     assert {each["closedUpTo"] for each in shown} == {"1970-01-01T00:00:01.000Z"}
-    assert len(stream.resource("late", limit=1)["late"]) == 1
+    pages = [stream.resource("late", limit=1, offset=offset)["late"] for offset in range(3)]
+    assert pages == [[shown[0]], [shown[1]], []]
     gone, known = sorted(stream.resource("dead")["dead"], key=lambda each: each["queue"] or "")
     assert (known["queue"], known["partition"], known["key"]) == (stream.queue, "p", "p")
     assert gone["queue"] is None
@@ -408,7 +409,7 @@ def test_a_deleted_stream_is_gone(stream: StreamApi, api: Api) -> None:
     stream.define(partitioned=True)
     stream.seal(minute("k", 1))
     window = stream.poll()
-    assert answered(api.delete(f"/api/v1/resources/streams/{stream.name}"), 200)["deleted"]
+    assert responded(api.delete(f"/api/v1/resources/streams/{stream.name}"), 200)["deleted"]
     assert refused(stream.try_poll(), 404) == "Stream not found"
     assert refused(stream.try_ack(window), 400) == "Invalid or expired lease"
     assert api.delete(f"/api/v1/resources/streams/{stream.name}").status_code == 404

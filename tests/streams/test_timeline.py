@@ -10,7 +10,7 @@ import pytest
 
 from tests.streams.sealing import MINUTE, minute
 from tests.streams.stream_api import StreamApi
-from tests.wire.api import Json, answered
+from tests.wire.api import Json, responded
 
 EPOCH = {"from": "1970-01-01T00:00:00Z"}
 
@@ -69,7 +69,7 @@ def test_dead_windows_and_those_that_were_put_back(stream: StreamApi) -> None:
     stream.api.ack(window, "dlq", consumerGroup="g", error="broken")
     ((dead,),) = [window["groups"] for window in shown(stream)["windows"]]
     assert (dead["state"], dead["error"], dead["failedAt"] is not None) == ("dead", "broken", True)
-    answered(stream.api.post(f"/api/v1/dlq/retry?consumerGroup=g&partitionId={window['partitionId']}"), 200)
+    responded(stream.api.post(f"/api/v1/dlq/retry?consumerGroup=g&partitionId={window['partitionId']}"), 200)
     assert states(stream) == {"a1": "retrying"}
     stream.ack(stream.poll())
     assert states(stream) == {"a1": "acked"}
@@ -146,8 +146,8 @@ def test_open_windows_are_those_that_the_log_has_records_for(stream: StreamApi, 
     state = json.dumps({"txid": last[0], "id": last[1], "tick": records[-1].created_us, "seq": 1_000_000})
     stream.run("DELETE FROM queenspark.progress")  # of the streams of other tests
     stream.seal(stats=[{"stream": stream.id, "version": 1, **opened}], state=state)
-    answer = stream.resource("timeline")
-    assert (answer["keys"], answer["openWindows"], answer["openComplete"]) == (["k"], 1, True)
+    response = stream.resource("timeline")
+    assert (response["keys"], response["openWindows"], response["openComplete"]) == (["k"], 1, True)
     expected = {
         "tumbling": [(0, 60, 2)], "sliding": [(0, 60, 2), (30, 90, 2)], "session": [(40, 105, 2)],
     }  # fmt: skip
@@ -157,7 +157,7 @@ def test_open_windows_are_those_that_the_log_has_records_for(stream: StreamApi, 
             round(datetime.fromisoformat(window["end"]).timestamp()) - begin,
             window["count"],
         )
-        for window in answer["open"]
+        for window in response["open"]
     ]
     assert found == expected[kind]
     assert stream.resource("timeline", state="acked")["open"] == []

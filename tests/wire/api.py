@@ -49,14 +49,14 @@ class Api:
 
     def read(self, path: str, **query: Any) -> Json:
         """A GET that must succeed, as an object."""
-        return answered(self.get(path, **query), 200)
+        return responded(self.get(path, **query), 200)
 
     def configure(
         self, queue: str, /, namespace: str | None = None, task: str | None = None, **options: Any
     ) -> Json:
         """Create the queue or set its options; options in the wire's own spelling."""
         body = {"queue": queue, "namespace": namespace, "task": task, "options": options}
-        return answered(self.post("/api/v1/configure", body), 200)
+        return responded(self.post("/api/v1/configure", body), 200)
 
     def push_items(self, items: Iterable[Mapping[str, Any]]) -> httpx2.Response:
         return self.post("/api/v1/push", {"items": list(items)})
@@ -81,8 +81,8 @@ class Api:
     def take(self, queue: str, /, partition: str | None = None, **query: Any) -> list[Message]:
         """A pop that must deliver something: its messages."""
         waiting = {"wait": "true", "timeout": LONG_ENOUGH_MS, **query}
-        answer = answered(self.pop(queue, partition, **waiting), 200)
-        messages: list[Message] = answer["messages"]
+        response = responded(self.pop(queue, partition, **waiting), 200)
+        messages: list[Message] = response["messages"]
         assert messages
         return messages
 
@@ -103,15 +103,15 @@ class Api:
 
     def ack(self, message: Message, status: str = "completed", /, **fields: Any) -> Json:
         """Ack one message under its own lease."""
-        return answered(self.post("/api/v1/ack", answer_to(message, status, **fields)), 200)
+        return responded(self.post("/api/v1/ack", ack_of(message, status, **fields)), 200)
 
     def ack_batch(
-        self, answers: Sequence[tuple[Message, str]], group: str | None = None, **fields: Any
+        self, acks: Sequence[tuple[Message, str]], group: str | None = None, **fields: Any
     ) -> list[Json]:
         """Ack several messages in one request."""
         body = {
             "consumerGroup": group,
-            "acknowledgments": [answer_to(message, status, **fields) for message, status in answers],
+            "acknowledgments": [ack_of(message, status, **fields) for message, status in acks],
         }
         response = self.post("/api/v1/ack/batch", body)
         assert response.status_code == 200, response.text
@@ -125,7 +125,7 @@ class Api:
 
     def transaction(self, operations: Sequence[Json], required_leases: Sequence[str] = ()) -> Json:
         body = {"operations": list(operations), "requiredLeases": list(required_leases)}
-        return answered(self.post("/api/v1/transaction", body), 200)
+        return responded(self.post("/api/v1/transaction", body), 200)
 
     def parked(self) -> int:
         """Number of long polls waiting in this broker."""
@@ -139,11 +139,11 @@ class Api:
         path = f"/api/v1/consumer-groups/{name_in_path(group)}/queues/{name_in_path(queue)}"
         if partition is not None:
             path += f"/partitions/{name_in_path(partition)}"
-        return answered(self.post(f"{path}/seek", to), 200)
+        return responded(self.post(f"{path}/seek", to), 200)
 
 
-def answered(response: httpx2.Response, status: int) -> Json:
-    """The response's object, when it has the status that it must have."""
+def responded(response: httpx2.Response, status: int) -> Json:
+    """Check the status of a response; return its body."""
     assert response.status_code == status, f"{response.status_code}: {response.text}"
     body = response.json()
     assert isinstance(body, dict)
@@ -152,13 +152,13 @@ def answered(response: httpx2.Response, status: int) -> Json:
 
 def refused(response: httpx2.Response, status: int) -> str:
     """The error message of a response that must be an error."""
-    error = answered(response, status)["error"]
+    error = responded(response, status)["error"]
     assert isinstance(error, str)
     assert error
     return error
 
 
-def answer_to(message: Message, status: str = "completed", **fields: Any) -> Json:
+def ack_of(message: Message, status: str = "completed", **fields: Any) -> Json:
     """The acknowledgment of a message as clients send it."""
     own = {name: message[name] for name in ("transactionId", "partitionId", "leaseId") if message.get(name)}
     return {**own, "status": status, **fields}
@@ -166,7 +166,7 @@ def answer_to(message: Message, status: str = "completed", **fields: Any) -> Jso
 
 def ack_operation(message: Message, status: str = "completed", **fields: Any) -> Json:
     """The acknowledgment of a message as an operation of a transaction."""
-    return {"type": "ack", **answer_to(message, status, **fields)}
+    return {"type": "ack", **ack_of(message, status, **fields)}
 
 
 def push_operation(queue: str, *payloads: Any, partition: str = "Default") -> Json:

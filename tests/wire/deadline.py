@@ -10,11 +10,11 @@ INTERVAL = 0.01
 """Seconds between two checks."""
 
 
-def eventually(look: Callable[[], T], within: float = 10.0) -> T:
-    """The first truthy result of `look`; fails if there is none in time."""
+def eventually(check: Callable[[], T], within: float = 10.0) -> T:
+    """The first truthy result of `check`; fails if there is none in time."""
     end = time.monotonic() + within
     while True:
-        seen = look()
+        seen = check()
         if seen:
             return seen
         if time.monotonic() > end:

@@ -31,7 +31,7 @@ class RawConnection:
         self._socket.sendall((head + text).encode())
 
     def send(self, text: bytes) -> None:
-        """Send bytes as they are, in one piece."""
+        """Send bytes unchanged, in one piece."""
         self._socket.sendall(text)
 
     def status(self) -> int:
@@ -41,7 +41,7 @@ class RawConnection:
             received += self._socket.recv(4096)
         return int(received.split(b" ", 2)[1])
 
-    def answer(self) -> tuple[int, dict[str, str], bytes]:
+    def response(self) -> tuple[int, dict[str, str], bytes]:
         """Wait for a response and read all of it: status, headers with names in lower case, body."""
         received = b""
         while b"\r\n\r\n" not in received:
@@ -65,7 +65,7 @@ class RawConnection:
         except ConnectionResetError:
             return True
 
-    def answered(self) -> bool:
+    def responded(self) -> bool:
         """Whether a first byte of a response has arrived."""
         self._socket.setblocking(False)
         try:

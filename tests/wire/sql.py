@@ -8,7 +8,7 @@ import httpx2
 import msgspec
 
 from tests.database import connect
-from tests.wire.api import Api, Json, answered
+from tests.wire.api import Api, Json, responded
 
 FAILURE = """INSERT INTO queenspark.stream_failures
     (stream_id, version, bucket, run, batch, txid, id, tick, error)
@@ -29,7 +29,7 @@ class Sql:
 
     def __call__(self, sql: str, **more: Any) -> list[Json]:
         """Run statements that must succeed; return their results."""
-        results: list[Json] = answered(self.post(sql, **more), 200)["results"]
+        results: list[Json] = responded(self.post(sql, **more), 200)["results"]
         return results
 
     def one(self, sql: str, **more: Any) -> Json:
@@ -39,7 +39,7 @@ class Sql:
 
     def refused(self, sql: str) -> tuple[str, int, int]:
         """The error of statements that must be refused, with line and column."""
-        error = answered(self.post(sql), 400)
+        error = responded(self.post(sql), 400)
         assert error["code"] == "sql_error", error
         return error["error"], error["line"], error["column"]
 

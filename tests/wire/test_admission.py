@@ -67,10 +67,10 @@ def test_a_refusal_of_get_is_one_of_head() -> None:
 def whoami(admit: Admit) -> App:
     """An application that responds with the caller, and one of the headers."""
 
-    async def answer(_: Broker, call: Call) -> Response:
+    async def response(_: Broker, call: Call) -> Response:
         return json({"name": call.caller.name, "role": call.caller.role, "x": call.headers.get("x-y")})
 
-    route = Route("GET", "/me", answer, "Who is calling", Right.PUBLIC, {200: dict[str, str]})
+    route = Route("GET", "/me", response, "Who is calling", Right.PUBLIC, {200: dict[str, str]})
     return App(broker(), [route], max_body_bytes=10, max_depth=10, cors=Cors(), admit=admit)
 
 

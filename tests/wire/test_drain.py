@@ -60,7 +60,7 @@ def test_parked_polls_get_204_at_once(broker: StartBroker, queue: str) -> None:
 
 def test_every_acknowledged_push_is_in_the_log(broker: StartBroker, queue: str) -> None:
     stopping = broker()
-    answered: list[int] = []
+    confirmed: list[int] = []
 
     def produce(producer: int) -> None:
         with Api(stopping.url) as api:
@@ -73,16 +73,16 @@ def test_every_acknowledged_push_is_in_the_log(broker: StartBroker, queue: str) 
                 if response.status_code == 503:
                     return
                 assert response.status_code == 201
-                answered.append(number)
+                confirmed.append(number)
 
     with ThreadPoolExecutor(4) as threads:
         producers = [threads.submit(produce, producer) for producer in range(4)]
-        eventually(lambda: len(answered) > 200)
+        eventually(lambda: len(confirmed) > 200)
         assert stopping.stop() == 0
         for producer in producers:
             producer.result()
     with Api(broker().url) as api:
-        assert set(answered) <= set(everything(api, queue))
+        assert set(confirmed) <= set(everything(api, queue))
 
 
 def everything(api: Api, queue: str) -> list[int]:

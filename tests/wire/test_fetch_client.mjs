@@ -22,34 +22,34 @@ const push = (queue, ...payloads) =>
   call('POST', '/api/v1/push', { items: payloads.map((payload) => ({ queue, partition: 'p', payload })) })
 
 async function pop(queue, batch = 1) {
-  const answer = await call('GET', `/api/v1/pop/queue/${queue}?batch=${batch}&wait=true&timeout=10000`)
-  assert.equal(answer.status, 200)
-  return answer.body.messages
+  const response = await call('GET', `/api/v1/pop/queue/${queue}?batch=${batch}&wait=true&timeout=10000`)
+  assert.equal(response.status, 200)
+  return response.body.messages
 }
 
 const ackOf = ({ transactionId, partitionId, leaseId }, status = 'completed') =>
   ({ transactionId, partitionId, leaseId, status })
 
-test('push answers 201 with an array in item order', async () => {
+test('push returns 201 with an array in item order', async () => {
   const queue = randomUUID()
-  const answer = await push(queue, { n: 1 }, { n: 2 })
-  assert.equal(answer.status, 201)
-  assert.ok(Array.isArray(answer.body))
-  assert.deepEqual(answer.body.map((result) => result.index), [0, 1])
-  assert.deepEqual(answer.body.map((result) => result.status), ['queued', 'queued'])
-  for (const result of answer.body) {
+  const response = await push(queue, { n: 1 }, { n: 2 })
+  assert.equal(response.status, 201)
+  assert.ok(Array.isArray(response.body))
+  assert.deepEqual(response.body.map((result) => result.index), [0, 1])
+  assert.deepEqual(response.body.map((result) => result.status), ['queued', 'queued'])
+  for (const result of response.body) {
     assert.equal(typeof result.transaction_id, 'string')
     assert.equal(result.queueName, queue)
   }
 })
 
-test('pop answers an object with messages', async () => {
+test('pop returns an object with messages', async () => {
   const queue = randomUUID()
   await push(queue, { n: 1 })
-  const answer = await call('GET', `/api/v1/pop/queue/${queue}?batch=10&wait=true&timeout=10000`)
-  assert.equal(answer.status, 200)
-  assert.equal(answer.body.success, true)
-  const [message] = answer.body.messages
+  const response = await call('GET', `/api/v1/pop/queue/${queue}?batch=10&wait=true&timeout=10000`)
+  assert.equal(response.status, 200)
+  assert.equal(response.body.success, true)
+  const [message] = response.body.messages
   assert.deepEqual(message.data, { n: 1 })
   for (const field of ['id', 'transactionId', 'partitionId', 'leaseId', 'queue', 'partition', 'createdAt']) {
     assert.equal(typeof message[field], 'string', field)
@@ -57,34 +57,34 @@ test('pop answers an object with messages', async () => {
   assert.ok(!Number.isNaN(Date.parse(message.createdAt)))
 })
 
-test('an empty queue answers 204 without a body', async () => {
-  const answer = await call('GET', `/api/v1/pop/queue/${randomUUID()}?wait=false`)
-  assert.equal(answer.status, 204)
-  assert.equal(answer.body, null)
+test('an empty queue returns 204 without a body', async () => {
+  const response = await call('GET', `/api/v1/pop/queue/${randomUUID()}?wait=false`)
+  assert.equal(response.status, 204)
+  assert.equal(response.body, null)
 })
 
-test('ack answers an object', async () => {
+test('ack returns an object', async () => {
   const queue = randomUUID()
   await push(queue, 1)
   const [message] = await pop(queue)
-  const answer = await call('POST', '/api/v1/ack', ackOf(message))
-  assert.equal(answer.status, 200)
-  assert.ok(!Array.isArray(answer.body))
-  assert.equal(answer.body.success, true)
-  assert.equal(answer.body.transactionId, message.transactionId)
+  const response = await call('POST', '/api/v1/ack', ackOf(message))
+  assert.equal(response.status, 200)
+  assert.ok(!Array.isArray(response.body))
+  assert.equal(response.body.success, true)
+  assert.equal(response.body.transactionId, message.transactionId)
 })
 
-test('a batch of acks answers an array', async () => {
+test('a batch of acks returns an array', async () => {
   const queue = randomUUID()
   await push(queue, 1, 2)
   const messages = await pop(queue, 2)
-  const answer = await call('POST', '/api/v1/ack/batch', { acknowledgments: messages.map((m) => ackOf(m)) })
-  assert.equal(answer.status, 200)
-  assert.ok(Array.isArray(answer.body))
-  assert.deepEqual(answer.body.map((result) => result.success), [true, true])
+  const response = await call('POST', '/api/v1/ack/batch', { acknowledgments: messages.map((m) => ackOf(m)) })
+  assert.equal(response.status, 200)
+  assert.ok(Array.isArray(response.body))
+  assert.deepEqual(response.body.map((result) => result.success), [true, true])
 })
 
-test('a transaction answers success and its results', async () => {
+test('a transaction returns success and its results', async () => {
   const queue = randomUUID()
   await push(queue, 1)
   const [message] = await pop(queue)
@@ -92,37 +92,37 @@ test('a transaction answers success and its results', async () => {
     { type: 'ack', ...ackOf(message) },
     { type: 'push', items: [{ queue: `${queue}-out`, payload: 2 }] },
   ]
-  const answer = await call('POST', '/api/v1/transaction', { operations, requiredLeases: [message.leaseId] })
-  assert.equal(answer.status, 200)
-  assert.equal(answer.body.success, true)
-  assert.ok(Array.isArray(answer.body.results))
+  const response = await call('POST', '/api/v1/transaction', { operations, requiredLeases: [message.leaseId] })
+  assert.equal(response.status, 200)
+  assert.equal(response.body.success, true)
+  assert.ok(Array.isArray(response.body.results))
   assert.deepEqual((await pop(`${queue}-out`)).map((m) => m.data), [2])
 })
 
-test('a refused transaction answers 200 with success false and an error', async () => {
+test('a rejected transaction returns 200 with success false and an error', async () => {
   const operations = [{ type: 'push', items: [{ queue: randomUUID(), payload: 1 }] }]
-  const answer = await call('POST', '/api/v1/transaction', { operations, requiredLeases: [randomUUID()] })
-  assert.equal(answer.status, 200)
-  assert.equal(answer.body.success, false)
-  assert.equal(typeof answer.body.error, 'string')
+  const response = await call('POST', '/api/v1/transaction', { operations, requiredLeases: [randomUUID()] })
+  assert.equal(response.status, 200)
+  assert.equal(response.body.success, false)
+  assert.equal(typeof response.body.error, 'string')
 })
 
 test('a lease is extended', async () => {
   const queue = randomUUID()
   await push(queue, 1)
   const [message] = await pop(queue)
-  const answer = await call('POST', `/api/v1/lease/${message.leaseId}/extend`, {})
-  assert.equal(answer.status, 200)
-  assert.ok(!Number.isNaN(Date.parse(answer.body.newExpiresAt)))
+  const response = await call('POST', `/api/v1/lease/${message.leaseId}/extend`, {})
+  assert.equal(response.status, 200)
+  assert.ok(!Number.isNaN(Date.parse(response.body.newExpiresAt)))
 })
 
 test('an error is an object with a message', async () => {
-  const answer = await call('POST', '/api/v1/push', { nothing: true })
-  assert.equal(answer.status, 400)
-  assert.equal(answer.body.error, 'items array is required')
+  const response = await call('POST', '/api/v1/push', { nothing: true })
+  assert.equal(response.status, 400)
+  assert.equal(response.body.error, 'items array is required')
 })
 
-test('an answer says nothing about other origins', async () => {
-  const answer = await call('GET', '/health')
-  assert.equal(answer.headers.get('access-control-allow-origin'), null)
+test('a response has no CORS headers', async () => {
+  const response = await call('GET', '/health')
+  assert.equal(response.headers.get('access-control-allow-origin'), null)
 })

@@ -28,12 +28,12 @@ def test_acks_that_wait_together_are_judged_one_by_one(
             psycopg.connect(database, autocommit=True) as observer,
         ):
             blocker.execute("LOCK TABLE queenspark.places IN ACCESS EXCLUSIVE MODE")
-            answers = [threads.submit(api.ack, message, consumerGroup="g") for message in taken]
+            responses = [threads.submit(api.ack, message, consumerGroup="g") for message in taken]
             eventually(lambda: waiting_for_a_lock(observer))
             time.sleep(0.5)  # all of them have arrived
             waiting = observer.execute("SELECT query FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
             assert sum("ack(" in query for (query,) in waiting) <= LANES
-        assert [answer.result()["success"] for answer in answers] == [n != 7 for n in range(20)]
+        assert [response.result()["success"] for response in responses] == [n != 7 for n in range(20)]
 
 
 def test_polls_that_wait_together_get_windows_of_different_keys(broker: StartBroker, database: str) -> None:
@@ -54,9 +54,9 @@ def test_polls_that_wait_together_get_windows_of_different_keys(broker: StartBro
             polls = [threads.submit(api.post, "/api/v1/stream/poll", body) for _ in range(20)]
             eventually(lambda: waiting_for_a_lock(observer))
             time.sleep(0.5)  # all of them have arrived
-        answers = [poll.result() for poll in polls]
-        windows = [answer.json()["window"] for answer in answers if answer.status_code == 200]
-        assert len(answers) - len(windows) == 8
+        responses = [poll.result() for poll in polls]
+        windows = [response.json()["window"] for response in responses if response.status_code == 200]
+        assert len(responses) - len(windows) == 8
         assert sorted(window["key"] for window in windows) == sorted(records)
         assert len({window["leaseId"] for window in windows}) == 12
         for window in windows:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import StartBroker
-from tests.wire.api import Api, Json, answered, refused
+from tests.leader import leading
+from tests.wire.api import Api, Json, refused, responded
 from tests.wire.sql import Sql
 
 MINUTE = 60_000_000
@@ -230,7 +231,7 @@ def test_a_failed_job_is_restarted(sql: Sql, orders: str, tag: str) -> None:
 def test_a_job_without_its_source_has_failed_until_it_is_made_again(sql: Sql, orders: str, tag: str) -> None:
     text = windowed(tag, orders)
     sql(text)
-    answered(sql.api.delete(f"/api/v1/resources/queues/{orders}"), 200)
+    responded(sql.api.delete(f"/api/v1/resources/queues/{orders}"), 200)
     job = sql.job(f"j_{tag}")
     assert (job["state"], job["lastError"]) == (
         "failed", f"the source {orders} does not exist: its queue was deleted",
@@ -252,11 +253,11 @@ def test_an_unknown_job_gets_a_hint(sql: Sql, orders: str, tag: str, action: str
 def test_jobs_are_controlled_over_http(sql: Sql, orders: str, tag: str) -> None:
     sql(windowed(tag, orders).replace(f"j_{tag}", f"shop.j_{tag}"))
     path = f"/api/v1/jobs/shop.j_{tag}"
-    assert answered(sql.api.post(f"{path}/pause"), 200)["state"] == "paused"
-    assert answered(sql.api.post(f"{path}/resume"), 200)["state"] == "running"
+    assert responded(sql.api.post(f"{path}/pause"), 200)["state"] == "paused"
+    assert responded(sql.api.post(f"{path}/resume"), 200)["state"] == "running"
     sql.fail(f"shop.j_{tag}", "x")
-    assert answered(sql.api.post(f"{path}/restart"), 200)["state"] == "running"
-    assert answered(sql.api.delete(path), 200) == {"deleted": True, "dropped": [f"shop.j_{tag}"]}
+    assert responded(sql.api.post(f"{path}/restart"), 200)["state"] == "running"
+    assert responded(sql.api.delete(path), 200) == {"deleted": True, "dropped": [f"shop.j_{tag}"]}
     for request in (sql.api.get, sql.api.delete):
         assert refused(request(path), 404) == f"job shop.j_{tag} does not exist"
     assert refused(sql.api.post(f"{path}/pause"), 404) == f"job shop.j_{tag} does not exist"
@@ -274,8 +275,10 @@ def test_a_job_says_how_it_is_doing(sql: Sql, orders: str, tag: str) -> None:
     stream_id, _, _ = sql.stream(f"j_{tag}")
     sql.run(STATS, stream_id)
     sql.run(RATES, stream_id)
-    sql.run("UPDATE queenspark.pipeline SET holder = 'me', expires_at = now() + interval '1 hour'")
-    job = sql.job(f"j_{tag}")
+    with leading(sql.database_url):
+        job = sql.job(f"j_{tag}")
+        details = sql.one(f"DESCRIBE EXTENDED j_{tag}")["details"]
+        shown = next(row for row in sql.table("SHOW JOBS") if row["job"] == f"j_{tag}")
     assert job["lagSeconds"] > 0
     counts = {name: job[name] for name in ("openWindows", "late", "dropped", "dead", "watermark")}
     assert counts == {
@@ -283,10 +286,8 @@ def test_a_job_says_how_it_is_doing(sql: Sql, orders: str, tag: str) -> None:
     }  # fmt: skip
     assert (job["recordsPerSecond"], job["rowsPerSecond"], job["runsIn"]) == (2.5, 0.5, "streams")
     assert (job["rows"], job["sources"]) == ("updating", [orders])
-    details = sql.one(f"DESCRIBE EXTENDED j_{tag}")["details"]
     assert {name: details[name] for name in counts} == counts
     assert details["retention"] == "not held"
-    shown = next(row for row in sql.table("SHOW JOBS") if row["job"] == f"j_{tag}")
     assert (shown["state"], shown["records_per_second"], shown["dead"]) == ("running", 2.5, 5)
 
 
@@ -381,7 +382,7 @@ def test_a_drop_is_refused_while_others_use_the_rows(sql: Sql, orders: str, tag:
         "drop these first, or use CASCADE"
     )
     assert (line, column) == (2, 3)
-    conflict = answered(sql.api.delete(f"/api/v1/jobs/{a}"), 409)
+    conflict = responded(sql.api.delete(f"/api/v1/jobs/{a}"), 409)
     assert conflict["code"] == "in_use"
     assert conflict["error"].endswith("drop these first, or pass cascade=true")
     dropped = sql.one(f"DROP STREAM {a} CASCADE")
@@ -396,7 +397,7 @@ def test_a_job_is_deleted_over_http_with_its_readers(sql: Sql, orders: str, tag:
         f"CREATE STREAM a_{tag} AS SELECT country FROM {orders};"
         f"CREATE STREAM b_{tag} AS SELECT country FROM a_{tag}"
     )
-    deleted = answered(sql.api.delete(f"/api/v1/jobs/a_{tag}", cascade="true"), 200)
+    deleted = responded(sql.api.delete(f"/api/v1/jobs/a_{tag}", cascade="true"), 200)
     assert deleted == {"deleted": True, "dropped": [f"b_{tag}", f"a_{tag}"]}
 
 

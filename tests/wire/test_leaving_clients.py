@@ -10,7 +10,7 @@ import pytest
 
 from tests.broker_process import Broker
 from tests.conftest import StartBroker
-from tests.wire.api import Api, Json, answered, payloads_of
+from tests.wire.api import Api, Json, payloads_of, responded
 from tests.wire.deadline import eventually
 from tests.wire.locks import waiting_for_a_lock
 from tests.wire.raw_connection import RawConnection
@@ -51,7 +51,7 @@ def test_a_client_that_left_while_parked_gets_no_lease(own: Broker, queue: str) 
             api.complete(messages, "g")
 
 
-def test_a_client_that_left_right_before_its_answer_gives_its_lease_back(
+def test_a_client_that_left_right_before_its_response_gives_its_lease_back(
     own: Broker, other: Api, queue: str
 ) -> None:
     """The broker is frozen while the push and the departure both happen: it sees them together."""
@@ -63,7 +63,7 @@ def test_a_client_that_left_right_before_its_answer_gives_its_lease_back(
                 own.process.send_signal(signal.SIGSTOP)
                 try:
                     other.push(queue, number)
-                    assert not connection.answered()
+                    assert not connection.responded()
                     connection.close()
                 finally:
                     own.process.send_signal(signal.SIGCONT)
@@ -89,7 +89,7 @@ def test_clients_that_leave_in_a_crowd_do_not_disturb_those_that_stay(own: Broke
             api.complete(messages, "staying")
 
 
-def test_a_client_that_left_while_its_answer_was_made_gives_its_lease_back(
+def test_a_client_that_left_while_its_response_was_made_gives_its_lease_back(
     broker: StartBroker, database: str, queue: str
 ) -> None:
     """The broker is frozen while the pop is done and the client leaves: it learns of both together."""
@@ -109,7 +109,7 @@ def test_a_client_that_left_while_its_answer_was_made_gives_its_lease_back(
             try:
                 connection.close()
                 blocker.rollback()
-                time.sleep(0.2)  # the pop is done, and its answer waits for the broker
+                time.sleep(0.2)  # the pop is done, and its response waits for the broker
             finally:
                 new.process.send_signal(signal.SIGCONT)
         assert payloads_of(api.take(queue, consumerGroup="g")) == [2]
@@ -126,7 +126,7 @@ class Polls:
         self._api, self._queue, self._kind = api, queue, kind
         api.configure(queue)
         define = {"name": queue, "namespace": "tests", "source_queue_names": [queue]}
-        answered(api.post("/api/v1/stream/define", define), 201)
+        responded(api.post("/api/v1/stream/define", define), 201)
 
     def once(self, group: str) -> None:
         """Poll an empty queue or stream."""
@@ -183,7 +183,7 @@ def test_a_client_that_left_does_not_bring_its_deleted_group_back(
             own.process.send_signal(signal.SIGSTOP)
             try:
                 polls.leave(own.port, group)
-                answered(other.delete(f"/api/v1/consumer-groups/{group}"), 200)
+                responded(other.delete(f"/api/v1/consumer-groups/{group}"), 200)
             finally:
                 own.process.send_signal(signal.SIGCONT)
             eventually(lambda: api.parked() == 0)

@@ -12,7 +12,7 @@ from tests.broker_process import Broker
 CHECKS = Path(__file__).with_name("test_fetch_client.mjs")
 
 
-def test_what_the_javascript_client_reads_has_its_shape(shared_broker: Broker) -> None:
+def test_responses_have_the_shape_that_the_javascript_client_reads(shared_broker: Broker) -> None:
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")

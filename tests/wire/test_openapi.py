@@ -125,7 +125,7 @@ def test_the_broker_never_fails_on_any_request_with_access_control(
 def never_fails(
     strategy: SearchStrategy[Any], url: str, examples: int, headers: dict[str, str] | None = None
 ) -> bool:
-    """Send requests of one call; whether there was anything to send."""
+    """Send requests of one call; return whether there was anything to send."""
 
     @given(case=strategy)
     @settings(
@@ -136,12 +136,12 @@ def never_fails(
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    def answered_without_failing(case: schemathesis.Case[Any]) -> None:
+    def served_without_failing(case: schemathesis.Case[Any]) -> None:
         response = case.call(base_url=url, headers=headers)
         assert response.status_code < 500, f"{case.as_curl_command()}\n{response.text}"
 
     try:
-        answered_without_failing()
+        served_without_failing()
     except Unsatisfiable:
         return False  # a call without parameters has no negative form
     return True

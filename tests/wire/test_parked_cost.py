@@ -8,7 +8,7 @@ from psycopg import sql
 
 from tests.broker_process import Broker
 from tests.conftest import StartBroker
-from tests.wire.api import Api, answered
+from tests.wire.api import Api, responded
 from tests.wire.deadline import eventually
 
 CONSUMERS = 8
@@ -40,7 +40,7 @@ def test_a_message_costs_two_pops_however_many_polls_are_parked(counted: Broker)
         with Api(counted.url) as own:
             while True:
                 response = own.pop("q", wait="true", timeout=20_000, consumerGroup="g")
-                (message,) = answered(response, 200)["messages"]
+                (message,) = responded(response, 200)["messages"]
                 own.ack(message, consumerGroup="g")
                 if message["data"] == "end":
                     return

@@ -15,7 +15,7 @@ import queen
 
 from tests.broker_process import Broker
 from tests.wire.clients.catalogue import SCENARIOS
-from tests.wire.clients.run import ANSWER, PATIENCE, run
+from tests.wire.clients.run import PATIENCE, RESULT, run
 
 ROOT = Path(__file__).parents[2]
 OLD_CLIENT = Path(sys.prefix) / "queen-0.14"
@@ -53,27 +53,27 @@ class OldClient:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        self.version = self._answer()
+        self.version = self._result()
 
     def failure(self, scenario: str, queue: str) -> str | None:
         """How a scenario fails, if it does."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{json.dumps([scenario, queue])}\n")
         self._process.stdin.flush()
-        return self._answer()
+        return self._result()
 
     def close(self) -> None:
         """End the process."""
         self._process.kill()
         self._process.communicate()
 
-    def _answer(self) -> str | None:
+    def _result(self) -> str | None:
         assert self._process.stdout is not None
         printed = ""
         for line in self._process.stdout:
-            if line.startswith(ANSWER):
-                answer: str | None = json.loads(line.removeprefix(ANSWER))
-                return answer
+            if line.startswith(RESULT):
+                result: str | None = json.loads(line.removeprefix(RESULT))
+                return result
             printed += line
         raise AssertionError(f"the client ended: {printed}")
 

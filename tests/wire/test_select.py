@@ -61,7 +61,7 @@ def test_rows_come_as_arrays_in_the_order_of_the_log(sql: Sql, orders: str) -> N
     wait_until(lambda: is_gone(sql, queue))
 
 
-def test_values_are_sent_as_they_are_in_the_payload(sql: Sql, orders: str) -> None:
+def test_values_are_sent_unchanged_in_the_payload(sql: Sql, orders: str) -> None:
     with sql.api.http.stream(
         "POST", "/api/v1/sql", json={"sql": f"SELECT amount * 1.10 AS a, country FROM {orders} LIMIT 1"}
     ) as response:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import StartBroker
-from tests.wire.api import Api, Json, answered, refused
+from tests.wire.api import Api, Json, refused, responded
 from tests.wire.sql import Sql
 
 
@@ -198,7 +198,7 @@ def test_a_dry_run_checks_everything_and_changes_nothing(sql: Sql, orders: str, 
 
 
 def test_an_error_of_a_dry_run_is_the_same(sql: Sql, tag: str) -> None:
-    error = answered(sql.post(f"DROP STREAM nothing_{tag}", dryRun=True), 400)
+    error = responded(sql.post(f"DROP STREAM nothing_{tag}", dryRun=True), 400)
     assert (error["error"], error["line"], error["column"]) == (f"there is no stream nothing_{tag}", 1, 1)
 
 
@@ -268,6 +268,20 @@ def test_window_queues_cannot_be_read(sql: Sql, orders: str, tag: str) -> None:
     assert message.startswith(f"there is no stream, source or queue windows:n/w_{tag}")
 
 
+def test_rows_that_are_in_no_queue_have_no_retention(sql: Sql, orders: str, tag: str) -> None:
+    for text in (f"SELECT country FROM {orders}", f"EXPLAIN SELECT country FROM {orders}"):
+        message, line, column = sql.refused(f"{text} WITH (retention = '7d')")
+        assert message == "retention does not apply to this query: its rows are in no queue"
+        assert (line, column) == (1, len(text) + 8)
+
+
+def test_every_queue_is_shown(sql: Sql, tag: str) -> None:
+    sql.run(f"INSERT INTO queenspark.queues (name) SELECT '{tag}_' || n FROM generate_series(1, 1001) n")
+    shown = {row["queue"] for row in sql.table("SHOW QUEUES")}
+    sql.run(f"DELETE FROM queenspark.queues WHERE name LIKE '{tag}!_%%' ESCAPE '!'")
+    assert {f"{tag}_{n}" for n in range(1, 1002)} <= shown
+
+
 def test_a_schema_over_several_queues(sql: Sql, tag: str) -> None:
     made = sql.one(f"CREATE STREAM both_{tag} (a INT) WITH (queues = 'x_{tag}, y_{tag}')")
     assert made["statement"] == f"CREATE STREAM both_{tag} (a INT) WITH (queues = 'x_{tag}, y_{tag}')"
@@ -315,6 +329,36 @@ def test_a_schema_is_declared_once_and_may_be_replaced(sql: Sql, orders: str, ta
     sql(f"CREATE STREAM j_{tag} AS SELECT country FROM {orders}")
     message, _, _ = sql.refused(f"CREATE OR REPLACE STREAM j_{tag} (a INT) WITH (queue = '{orders}')")
     assert message == f"the job j_{tag} already exists; choose another name, or DROP it first"
+
+
+def test_a_column_with_the_name_of_the_revision_does_not_count_as_one(
+    sql: Sql, orders: str, tag: str
+) -> None:
+    fixed = f"SELECT SUM(n) AS n FROM t_{tag} WHERE _revision = 1 GROUP BY country"
+    window = f"FROM {orders} GROUP BY country WINDOW TUMBLING(_created_at, 1m)"
+    for fake in ("COUNT(*) AS _revision", "1 AS _Revision"):
+        sql(f"CREATE OR REPLACE STREAM t_{tag} AS SELECT country, COUNT(*) AS n, {fake} {window}")
+        message, _, _ = sql.refused(f"CREATE STREAM u_{tag} AS {fixed}")
+        assert message.endswith("create it with late = 'drop'")
+        sql(f"CREATE OR REPLACE STREAM v_{tag} AS SELECT n FROM t_{tag} WHERE _revision = 1")
+        assert sql.one(f"DESCRIBE v_{tag}")["details"]["rows"] == "updating"
+        sql(f"DROP STREAM t_{tag} CASCADE")
+    sql(
+        f"CREATE STREAM c_{tag} AS SELECT country, COUNT(*) AS _revision FROM {orders} GROUP BY country;"
+        f"CREATE STREAM d_{tag} AS SELECT country FROM c_{tag} WHERE _revision = 1"
+    )
+    assert sql.one(f"DESCRIBE d_{tag}")["details"]["rows"] == "updating"
+    assert "d_" in sql.refused(f"CREATE STREAM e_{tag} AS SELECT COUNT(*) AS n FROM d_{tag}")[0]
+
+
+def test_a_selected_revision_is_the_revision(sql: Sql, orders: str, tag: str) -> None:
+    sql(
+        f"CREATE STREAM t_{tag} AS SELECT country, COUNT(*) AS n, _revision FROM {orders} GROUP BY country "
+        f"WINDOW TUMBLING(_created_at, 1m);"
+        f"CREATE STREAM u_{tag} AS SELECT n, _revision FROM t_{tag} WHERE n > 1;"
+        f"CREATE STREAM v_{tag} AS SELECT SUM(n) AS n FROM t_{tag} WHERE _REVISION = 1 GROUP BY country;"
+        f"CREATE STREAM w_{tag} AS SELECT SUM(n) AS n FROM u_{tag} WHERE n > 2 AND 1 = _revision"
+    )
 
 
 def test_rows_of_a_job_have_its_columns_and_kind(sql: Sql, orders: str, tag: str) -> None:
@@ -419,11 +463,11 @@ def test_a_job_that_is_applied_again_reads_its_changed_source(sql: Sql, tag: str
     def apply(folder: str) -> list[bool]:
         (tmp_path / folder).mkdir(exist_ok=True)
         with_ = f"with (connector = 'files', path = '{tmp_path / folder}', format = 'json')"
-        answers = sql(
+        results = sql(
             f"create or replace source lines_{tag} (n bigint) {with_};"
             f"create or replace stream kept_{tag} as select n from lines_{tag} where n > 1"
         )
-        return [answer["changed"] for answer in answers]
+        return [result["changed"] for result in results]
 
     assert apply("one") == [True, True]
     assert apply("one") == [False, False]

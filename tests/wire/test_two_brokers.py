@@ -11,7 +11,7 @@ import pytest
 from tests.broker_process import Broker
 from tests.conftest import StartBroker
 from tests.database import connect
-from tests.wire.api import Api, answered, payloads_of
+from tests.wire.api import Api, payloads_of, responded
 from tests.wire.deadline import eventually
 
 AT_ONCE = 1.5
@@ -35,7 +35,7 @@ def pair(module_broker: StartBroker) -> Iterator[Pair]:
         yield Pair(brokers, one, other)
 
 
-def test_what_one_broker_took_the_other_delivers(pair: Pair, queue: str) -> None:
+def test_a_message_pushed_to_one_broker_is_delivered_by_the_other(pair: Pair, queue: str) -> None:
     pair.one.push(queue, 1)
     message = pair.other.take(queue)[0]
     assert pair.one.ack(message)["success"] is True
@@ -46,7 +46,7 @@ def test_a_lease_given_by_one_holds_on_the_other(pair: Pair, queue: str) -> None
     pair.one.push(queue, 1, 2)
     message = pair.one.take(queue, consumerGroup="g")[0]
     assert pair.other.empty(queue, consumerGroup="g")
-    answered(pair.other.post(f"/api/v1/lease/{message['leaseId']}/extend", {}), 200)
+    responded(pair.other.post(f"/api/v1/lease/{message['leaseId']}/extend", {}), 200)
 
 
 def test_a_push_wakes_polls_parked_on_the_other_broker(pair: Pair, queue: str) -> None:
@@ -57,7 +57,7 @@ def test_a_push_wakes_polls_parked_on_the_other_broker(pair: Pair, queue: str) -
             eventually(pair.other.parked)
             pair.one.push(queue, number)
             pushed = time.monotonic()
-            messages = answered(parked.result(), 200)["messages"]
+            messages = responded(parked.result(), 200)["messages"]
             delays.append(time.monotonic() - pushed)
             assert payloads_of(messages) == [number]
             pair.other.complete(messages)
@@ -153,7 +153,9 @@ def test_consumers_miss_nothing_during_concurrent_pushes(pair: Pair, queue: str)
 
 def test_a_push_that_commits_late_is_not_skipped(pair: Pair, queue: str, module_database: str) -> None:
     """A connection of the test's own stands for a broker that is slow between its insert and its commit."""
-    places = [pair.one.push(queue, f"first of p{n}", partition=f"p{n}")[0]["partition_id"] for n in range(2)]
+    partition_ids = [
+        pair.one.push(queue, f"first of p{n}", partition=f"p{n}")[0]["partition_id"] for n in range(2)
+    ]
     delivered = payloads_of(pair.other.drain(queue, 2, consumerGroup="g"))
     with connect(module_database, autocommit=False) as slow:
         slow.execute(
@@ -161,7 +163,7 @@ def test_a_push_that_commits_late_is_not_skipped(pair: Pair, queue: str, module_
             " (txid, id, partition_id, created_at, queue_id, transaction_id, payload)"
             " SELECT current_txid(), nextval('queenspark.message_blocks') * 1000, id,"
             " clock_timestamp(), queue_id, 'late', '\"late\"' FROM queenspark.partitions WHERE id = %s",
-            (int(places[0]),),
+            (int(partition_ids[0]),),
         )
         pair.one.push(queue, "early", partition="p1")
         response = pair.other.pop(queue, consumerGroup="g", autoAck="true", wait="true", timeout=300)

@@ -62,7 +62,7 @@ class AckResult(msgspec.Struct, rename="camel"):
     dlq: bool
 
 
-class AckAnswer(AckResult):
+class AckResponse(AckResult):
     """The result of an ack, with the reason for a rejection."""
 
     error: str | msgspec.UnsetType = msgspec.UNSET
@@ -148,8 +148,8 @@ def _number(partition_id: str | int) -> int:
     return int(text) if int(text) < 2**63 else 0
 
 
-def _result(ack: Ack, result: Acked, group: str | None) -> AckAnswer:
-    return AckAnswer(
+def _result(ack: Ack, result: Acked, group: str | None) -> AckResponse:
+    return AckResponse(
         result.accepted,
         ack.transaction_id,
         ack.status,
@@ -170,6 +170,7 @@ async def settle(broker: Broker, acks: Sequence[Ack], results: Sequence[Acked]) 
             more.add(ack.partition_id)
     for outcome, count in outcomes.items():
         broker.metrics.acks.labels(outcome).inc(count)
+    broker.activity.acked(acks, results)
     if not more:
         return
     try:
@@ -197,7 +198,8 @@ async def ack_batch(broker: Broker, call: Call) -> Response:
     request: AckBatchRequest = call.body
     if len(request.acknowledgments) > broker.settings.max_batch:
         raise bad_request(
-            f"acknowledgments has more than {broker.settings.max_batch} entries: send several batches"
+            f"acknowledgments has {len(request.acknowledgments)} entries; the limit is"
+            f" {broker.settings.max_batch}: send several batches"
         )
     acks = [to_ack(item, request.consumer_group) for item in request.acknowledgments]
     acks = await reachable_acks(broker, call, acks)
@@ -249,6 +251,7 @@ async def transaction(broker: Broker, call: Call) -> Response:
     await settle(broker, acks, acked)
     broker.metrics.pushes.inc(sum(not result.duplicate for result in pushed))
     broker.metrics.duplicates.inc(sum(result.duplicate for result in pushed))
+    broker.activity.pushed(items, pushed)
     results: list[PushStep | AckStep] = []
     push_results = iter(pushed_items(items, pushed))
     ack_results = iter(zip(acks, acked, strict=True))
@@ -269,7 +272,7 @@ ROUTES = [
         ack,
         "Ack a message",
         Right.QUEUE_CONSUME,
-        {200: AckAnswer},
+        {200: AckResponse},
         body=AckRequest,
         messages=MESSAGES,
     ),
@@ -279,7 +282,7 @@ ROUTES = [
         ack_batch,
         "Ack several messages",
         Right.QUEUE_CONSUME,
-        {200: list[AckAnswer]},
+        {200: list[AckResponse]},
         body=AckBatchRequest,
         messages=MESSAGES,
     ),

@@ -22,12 +22,14 @@ from ..store.maintenance import Modes
 from ..store.page import Page
 from ..store.samples import STEP_SECONDS
 from .access import Gate
+from .access.denials import Denial, Denials
 from .access.known_keys import REFRESH_SECONDS
+from .activity import Activity
 from .bus import Bus
 from .errors import ApiError
 from .followers import Followers
 from .gather import Gatherer
-from .http import Call, Route
+from .http import Call, Forbidden, Route
 from .leases import Leases
 from .metrics import Metrics
 from .parking import Parking
@@ -47,6 +49,7 @@ _FALLBACK_SECONDS = 2.0  # poll interval of parked polls without a notification
 _VACUUM_SECONDS = 5.0
 _EXPIRY_SECONDS = 1.0  # between checks for abandoned temporary jobs
 _AUDIT_SECONDS = 600.0
+_DENIALS_SECONDS = 60.0
 _SHARE = 20  # idle background work uses at most 1/20 of wall time,
 _LONGEST_PAUSE = 10  # but runs at least every 10 intervals
 
@@ -68,6 +71,7 @@ class Broker:
         self.metrics = Metrics()
         self.metrics.pool_size.set(settings.pool_size)
         self.sampling = Sampling(self.metrics)
+        self.activity = Activity(self.store.catalog.names_of)
         self.name = f"{socket.gethostname()}:{settings.port}:{os.getpid()}"
         self.cache = ResultCache()
         self.leases = Leases()
@@ -87,6 +91,7 @@ class Broker:
         self.gate = Gate(settings, self.store) if settings.is_closed else None
         if self.gate is not None:
             self.bus.on_keys = self.gate.keys.forget
+        self._denials = Denials()
         self.modes = Modes(push=False, pop=False)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping = False
@@ -106,10 +111,12 @@ class Broker:
         self._every(_EXPIRY_SECONDS, self._expire_jobs)
         self._every(_AUDIT_SECONDS, self._forget_audit)
         if self.gate is not None:
+            self._every(_DENIALS_SECONDS, self._note_repeated_denials)
             self._every(REFRESH_SECONDS, self._refresh_keys)
             if self.gate.tokens is not None:
                 self.background(self.gate.tokens.keys.keep_reading())
         self._every(STEP_SECONDS, self._sample)
+        self._every(STEP_SECONDS, self._note_rates)
 
     async def stop(self) -> None:
         """Stop background work and disconnect."""
@@ -141,15 +148,34 @@ class Broker:
         """Record an administrative act in the audit log."""
         caller = call.caller
         subject = call.acted_on or ", ".join(call.path.values()) or None
+        await self._note(
+            caller.name, caller.kind, call.origin, f"{route.method} {route.path}", subject, status
+        )
+
+    async def note_denial(self, call: Call, route: Route, denied: Forbidden) -> None:
+        """Record a denied administrative act in the audit log; repetitions only as a count, once an hour."""
+        if not denied.right.is_administrative:
+            return
+        denial = Denial(denied.caller.name, denied.caller.kind, f"{route.method} {route.path}")
+        if self._denials.is_first(denial, call.origin):
+            names = ", ".join(call.path.values()) or None
+            await self._note(denial.caller, denial.kind, call.origin, denial.action, names, denied.status)
+
+    async def _note_repeated_denials(self) -> None:
+        for denial, origin, count in self._denials.repeated():
+            subject = f"{count} more within an hour"
+            await self._note(denial.caller, denial.kind, origin, denial.action, subject, 403)
+
+    async def _note(
+        self, caller: str, kind: str, origin: str, action: str, subject: str | None, status: int
+    ) -> None:
         try:
-            await self.store.audit.note(
-                caller.name, caller.kind, call.address, f"{route.method} {route.path}", subject, status
-            )
+            await self.store.audit.note(caller, kind, origin, action, subject, status)
         except StoreError as error:
-            # The act took effect; only the log can record it now.
+            # The response does not change; only the log can record it now.
             log.error(
-                "not in the audit log: %s %s %s %s from %s: %s",
-                caller.name, route.method, route.path, subject, call.address, error,
+                "not in the audit log: %s %s %s from %s, status %d: %s",
+                caller, action, subject, origin, status, error,
             )  # fmt: skip
 
     def translate(self, error: BaseException) -> ApiError | None:
@@ -231,6 +257,9 @@ class Broker:
         await self.store.samples.note(self.name, self.sampling.take())
         await self.store.samples.forget()
         return True
+
+    async def _note_rates(self) -> None:
+        await self.store.rates.note(self.name, await self.activity.rates())
 
     async def _expire_jobs(self) -> None:
         for queue in await self.store.jobs.expire():

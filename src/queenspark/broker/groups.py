@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ..store.page import MOST, Page
+from .activity import shown_rates
 from .broker import Broker
 from .errors import bad_request, not_found
 from .http import Call, Response, Right, Route, json
@@ -16,10 +17,18 @@ from .paging import Limit, OffsetQuery, PageQuery, page_of, paged
 from .responses.groups import GroupDeleted, GroupDetail, GroupList, GroupMoved, LaggingGroups, Subscribed
 from .times import iso, parse_time
 
-_SORTS = ("queue", "createdAt", "partitions", "lag", "lagSeconds", "processing")
+_SORTS = (
+    "queue", "createdAt", "partitions", "lag", "lagSeconds", "processing",
+    "poppedPerSecond", "ackedPerSecond",
+)  # fmt: skip
 
 
-def _described(row: dict[str, Any]) -> dict[str, Any]:
+async def _described(broker: Broker, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    rates = await broker.store.rates.of_groups(rows)
+    return [{**_group(row), "rates": shown_rates(rates[row["id"]])} for row in rows]
+
+
+def _group(row: dict[str, Any]) -> dict[str, Any]:
     oldest = row["oldest"] if row["lag"] else None
     age = (datetime.now(UTC) - oldest).total_seconds() if oldest else 0.0
     return {
@@ -52,7 +61,7 @@ async def list_groups(broker: Broker, call: Call) -> Response:
     rows, total = await broker.store.groups.page(
         page_of(query, *_SORTS, visible=call.visible()), queue=query.queue
     )
-    shown = paged("consumerGroups", [_described(row) for row in rows], total, query)
+    shown = paged("consumerGroups", await _described(broker, rows), total, query)
     return json({**shown, "countedAt": counted_at})
 
 
@@ -71,7 +80,7 @@ async def lagging(broker: Broker, call: Call) -> Response:
         queue=query.queue,
         min_lag_seconds=query.min_lag_seconds,
     )
-    shown = paged("consumerGroups", [_described(row) for row in rows], total, query)
+    shown = paged("consumerGroups", await _described(broker, rows), total, query)
     return json({**shown, "minLagSeconds": query.min_lag_seconds, "countedAt": counted_at})
 
 
@@ -92,23 +101,26 @@ def _cursor(row: dict[str, Any]) -> dict[str, Any]:
 async def get_group(broker: Broker, call: Call) -> Response:
     """Return one group with its queues and a page of its cursors."""
     name = call.path["group"]
-    query: OffsetQuery = call.query
+    query: CursorsQuery = call.query
     counted_at = await broker.counted_at()
     rows, _ = await broker.store.groups.page(Page(visible=call.visible()), name=name)
     if not rows:
         raise not_found(f"consumer group {name} does not exist")
     cursors: dict[int, list[dict[str, Any]]] = {row["id"]: [] for row in rows}
-    for cursor in await broker.store.groups.cursors(list(cursors), query.limit, query.offset):
+    found = await broker.store.groups.cursors(list(cursors), query.limit, query.offset, leased=query.leased)
+    for cursor in found:
         cursors[cursor["group_id"]].append(_cursor(cursor))
-    queues = [{**_described(row), "places": cursors[row["id"]]} for row in rows]
+    described = await _described(broker, rows)
+    queues = [{**each, "places": cursors[row["id"]]} for each, row in zip(described, rows, strict=True)]
     lag = sum(row["lag"] for row in rows)
     return json({"name": name, "lag": lag, "queues": queues, "countedAt": counted_at})
 
 
-class PlacesQuery(OffsetQuery):
-    """A page of a group's cursors."""
+class CursorsQuery(OffsetQuery):
+    """A page of a group's cursors, or of those with a lease."""
 
     limit: Limit = MOST
+    leased: bool = False
 
 
 class DeleteQuery(msgspec.Struct, rename="camel"):
@@ -218,7 +230,7 @@ ROUTES = [
         "One consumer group",
         Right.QUEUE_READ,
         {200: GroupDetail},
-        query=PlacesQuery,
+        query=CursorsQuery,
     ),
     Route(
         "DELETE",

@@ -40,10 +40,10 @@ class Metrics:
         self.pool_size = self._gauge("pool_size", "Database connections at most")
         self.pool_used = self._gauge("pool_used", "Database connections in use")
         self.lag = Gauge(
-            "queenspark_lag_messages", "Unanswered messages", ["queue", "group"], registry=self.registry
+            "queenspark_lag_messages", "Unacked messages", ["queue", "group"], registry=self.registry
         )
         self.oldest = Gauge(
-            "queenspark_oldest_unacked_seconds", "Age of the oldest unanswered message", ["queue", "group"],
+            "queenspark_oldest_unacked_seconds", "Age of the oldest unacked message", ["queue", "group"],
             registry=self.registry,
         )  # fmt: skip
         self.dead_letters = Gauge(

@@ -100,6 +100,7 @@ async def pop_any(broker: Broker, call: Call) -> Response:
 async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | None) -> Response:
     query: PopQuery = call.query
     settings = broker.settings
+    call.check_limit()
     broker.metrics.pop_requests.inc()
     batch, partitions = _sizes(query, settings.max_batch)
     mode, start = _start(query)
@@ -156,6 +157,7 @@ async def _pop(broker: Broker, call: Call, queue: str | None, partition: str | N
         # The client disconnected before the first byte of its response.
         broker.background(broker.give_back(found))
         return NOTHING
+    call.count_delivered(len(found.messages))
     return json(_popped(broker, query, found, group, batch, partitions))
 
 
@@ -203,6 +205,7 @@ def _popped(broker: Broker, query: PopQuery, found: Batch, group: str, batch: in
             )
         )
     broker.metrics.pops.inc(len(messages))
+    broker.activity.popped(queue.name, group, len(messages), auto_ack=query.auto_ack)
     expired = {message.partition_id for message in found.messages if message.lease_expired}
     if expired:
         broker.metrics.lease_expiries.inc(len(expired))

@@ -42,7 +42,7 @@ class _Corked:
 MOST_HEAD_BYTES = 64 * 1024
 _WHOLE = 20  # times the timeout, for a whole body
 
-_ANSWERS = {
+_RESPONSES = {
     408: b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
     431: b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
 }
@@ -53,7 +53,7 @@ class Protocol(HttpToolsProtocol):
 
     _began: float | None = None  # start of the incomplete request, if any
     _moved: float = 0.0  # time of its last body bytes
-    _head_bytes = 0  # of an incomplete head, or of what follows the last body bytes: trailers
+    _head_bytes = 0  # of an incomplete head, or of the trailers after the last body bytes
     _in_head = True
     _progressed = False  # whether the bytes being parsed ended the head, or had body bytes
 
@@ -113,5 +113,5 @@ class Protocol(HttpToolsProtocol):
             return
         cycle: Any = self.cycle  # None before the first request, despite its type
         if cycle is None or cycle.response_complete:
-            self.transport.write(_ANSWERS[status])
+            self.transport.write(_RESPONSES[status])
         self.transport.close()

@@ -114,6 +114,7 @@ async def push(broker: Broker, call: Call) -> Response:
     metrics.pushes.inc(len(results) - duplicates)
     if duplicates:
         metrics.duplicates.inc(duplicates)
+    broker.activity.pushed(items, results)
     metrics.push_seconds.observe(time.perf_counter() - started)
     return json(pushed_items(items, results), 201)
 

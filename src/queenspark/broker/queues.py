@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from ..store.catalog import Queue, to_queue
 from ..store.page import Page
+from .activity import shown_rates
 from .broker import Broker
 from .errors import bad_request, not_found
 from .http import Call, Response, Right, Route, json
@@ -179,10 +180,13 @@ class QueuesQuery(PageQuery):
     windows: bool = False
 
 
-_SORTS = ("namespace", "task", "priority", "createdAt", "partitions", "messages", "pending", "processing")
+_SORTS = (
+    "namespace", "task", "priority", "createdAt", "partitions", "messages", "pending", "processing",
+    "pushedPerSecond", "poppedPerSecond", "ackedPerSecond",
+)  # fmt: skip
 
 
-def _described(row: dict[str, Any]) -> dict[str, Any]:
+def _described(row: dict[str, Any], rates: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": str(row["id"]),
         "name": row["name"],
@@ -192,6 +196,7 @@ def _described(row: dict[str, Any]) -> dict[str, Any]:
         "createdAt": iso(row["created_at"]),
         "partitions": row["partitions"],
         "messages": {"total": row["messages"], "pending": row["pending"], "processing": row["processing"]},
+        "rates": shown_rates(rates),
     }
 
 
@@ -205,7 +210,8 @@ async def list_queues(broker: Broker, call: Call) -> Response:
         namespace=query.namespace,
         task=query.task,
     )
-    shown = paged("queues", [_described(row) for row in rows], total, query)
+    rates = await broker.store.rates.of_queues([row["id"] for row in rows])
+    shown = paged("queues", [_described(row, rates[row["id"]]) for row in rows], total, query)
     return json({**shown, "countedAt": counted_at})
 
 
@@ -220,9 +226,11 @@ async def get_queue(broker: Broker, call: Call) -> Response:
     row, queue = rows[0], to_queue(rows[0])
     partitions = await broker.store.queues.partitions(queue, page)
     groups, _ = await broker.store.groups.page(Page(), queue_ids=[queue.id])
+    rates = await broker.store.rates.of_queues([queue.id])
+    group_rates = await broker.store.rates.of_groups(groups)
     return json(
         {
-            **_described(row),
+            **_described(row, rates[queue.id]),
             "options": shown_options(queue),
             "partitions": [
                 {"id": str(each["id"]), "name": each["name"], "createdAt": iso(each["created_at"])}
@@ -235,6 +243,7 @@ async def get_queue(broker: Broker, call: Call) -> Response:
                     "lag": each["lag"],
                     "processing": each["processing"],
                     "oldest": iso(each["oldest"]),
+                    "rates": shown_rates(group_rates[each["id"]]),
                 }
                 for each in groups
             ],

@@ -16,7 +16,7 @@ from ..store.errors import ChangedMeanwhile
 from .broker import Broker
 from .errors import bad_request
 from .http import Call, Lines, Response, Right, Route, json
-from .responses.jobs import SqlAnswered
+from .responses.jobs import SqlResponse
 from .sql import Executor
 from .sql.executor import READ_ONLY
 from .sql.rows import LEASE_SECONDS, rows_of
@@ -98,7 +98,7 @@ ROUTES = [
         run,
         "Run SQL statements",
         Right.SQL,
-        {200: SqlAnswered},
+        {200: SqlResponse},
         body=SqlRequest,
         messages={"": "sql is required", "sql": "sql is required: the statements as a string"},
         may_send_lines=True,

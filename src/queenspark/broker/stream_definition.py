@@ -95,7 +95,9 @@ def _path(text: str | None) -> str | None:
     if text.startswith("payload."):  # alias of data
         text = f"data.{text.removeprefix('payload.')}"
     if not text or len(text) > MOST_NAME or not all([*steps(text), text != "data."]):
-        raise bad_request("event_time must be a path into the payload, such as data.ts or data.order.at")
+        raise bad_request(
+            f"event_time ({text:.100}) must be a path into the payload, such as data.ts or data.order.at"
+        )
     return text
 
 
@@ -104,7 +106,7 @@ def _start(text: str | None) -> str | None:
         return text
     time = parse_time("start", text)
     if time is None:
-        raise bad_request("start must be earliest, latest or an ISO 8601 time")
+        raise bad_request("start (empty) must be earliest, latest or an ISO 8601 time")
     return time.isoformat()
 
 

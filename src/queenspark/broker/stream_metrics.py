@@ -34,7 +34,9 @@ STREAMS = {
     "sealed_windows": Family(CounterMetricFamily, "Windows that were sealed", "windows"),
     "late_records": Family(CounterMetricFamily, "Records that arrived after their window was sealed", "late"),
     "dropped_records": Family(CounterMetricFamily, "Late records dropped", "dropped"),
-    "dead_records": Family(CounterMetricFamily, "Records without a usable event time", "dead"),
+    "dead_records": Family(
+        CounterMetricFamily, "Records and windows that could not be read or computed", "dead"
+    ),
     "retention_held_seconds": Family(GaugeMetricFamily, "How long retention has been held back", "held"),
     "arriving_per_second": Family(GaugeMetricFamily, "Messages that arrive in its sources", "arriving"),
     "processed_per_second": Family(GaugeMetricFamily, "Records that are processed", "processed"),

@@ -11,6 +11,7 @@ from ..formats.definition import shown
 from ..store.definitions import STREAMS_QUERY, Body, spec_of
 from ..store.page import Page
 from ..store.streams import Stream
+from .activity import shown_rates
 from .broker import Broker
 from .http import Call, Response, Right, Route, json
 from .paging import OffsetQuery, PageQuery, page_of, paged
@@ -153,6 +154,7 @@ async def get_stream(broker: Broker, call: Call) -> Response:
     stream = await stream_of(broker, call)
     (described,) = await _described(broker, [stream])
     groups, _ = await broker.store.groups.page(Page(), queue_ids=[stream.queue_id])
+    rates = await broker.store.rates.of_groups(groups)
     described["groups"] = [
         {
             "name": row["name"],
@@ -160,6 +162,7 @@ async def get_stream(broker: Broker, call: Call) -> Response:
             "processing": row["processing"],
             "oldestUnackedAt": iso(row["oldest"]) if row["lag"] else None,
             "lastAckedAt": iso(row["acked_at"]),
+            "rates": shown_rates(rates[row["id"]]),
         }
         for row in groups
     ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -70,6 +69,7 @@ class PollRequest(msgspec.Struct, rename="camel"):
 async def poll(broker: Broker, call: Call) -> Response:
     """Lease the next window, or several of different keys, with or without their messages."""
     request: PollRequest = call.body
+    call.check_limit()
     if not request.messages and request.max_messages is not None:
         raise bad_request(
             f"maxMessages is {request.max_messages} and messages is false: remove maxMessages, and page"
@@ -107,7 +107,7 @@ async def poll(broker: Broker, call: Call) -> Response:
                 batches += await take(most - 1)
     if not batches:
         return NOTHING
-    return await _delivered(broker, request, stream, group, batches, call.has_left)
+    return await _delivered(broker, call, stream, group, batches)
 
 
 def patience(timeout_ms: float, most_seconds: float) -> float:
@@ -117,19 +117,15 @@ def patience(timeout_ms: float, most_seconds: float) -> float:
 
 
 async def _delivered(
-    broker: Broker,
-    request: PollRequest,
-    stream: Stream,
-    group: str,
-    batches: list[Batch],
-    has_left: Callable[[], Awaitable[bool]],
+    broker: Broker, call: Call, stream: Stream, group: str, batches: list[Batch]
 ) -> Response:
     """Load the messages of windows; release the leases if that fails or the client disconnects."""
+    request: PollRequest = call.body
     unwanted = True
     reads = [asyncio.ensure_future(_window(broker, request, stream, group, batch)) for batch in batches]
     try:
         windows = await asyncio.gather(*reads)
-        unwanted = await has_left()
+        unwanted = await call.has_left()
     finally:
         if unwanted:
             for read in reads:
@@ -137,8 +133,10 @@ async def _delivered(
             broker.background(broker.give_back(*batches))
     if unwanted:
         return NOTHING
+    call.count_delivered(sum(max(1, len(window.get("messages", ()))) for window in windows))
     broker.metrics.pops.inc(len(windows))
     broker.metrics.windows_delivered.inc(len(windows))
+    broker.activity.popped(stream.queue, group, len(windows))
     broker.metrics.lease_expiries.inc(sum(batch.messages[0].lease_expired for batch in batches))
     _note_delays(broker, stream, batches)
     return json({"windows": windows} if request.max_windows is not None else {"window": windows[0]})
@@ -190,11 +188,13 @@ class WindowPageQuery(msgspec.Struct, rename="camel"):
 
 async def window_messages(broker: Broker, call: Call) -> Response:
     """Return more messages of a leased window."""
+    call.check_limit()
     cursor = parse_cursor(call.query.cursor)
     _, window = await _leased_window(broker, call, call.path["leaseId"])
     if window is None:
         raise not_found("Lease not found or expired")
     page = await page_of(broker, window, call.query.max_messages, cursor)
+    call.count_delivered(len(page.messages))
     return json({"windowId": window.id, "messages": page.messages, "nextCursor": page.next_cursor})
 
 

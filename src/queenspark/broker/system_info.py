@@ -26,6 +26,7 @@ _GAUGES = {
     "batchSeconds": "batch_seconds",
     "batchRowsPerSecond": "batch_rows",
     "backpressure": "backpressure",
+    "stateBytes": "state_bytes",
 }
 
 

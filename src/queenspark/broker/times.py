@@ -36,9 +36,11 @@ def parse_time(what: str, text: str | None) -> datetime | None:
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:
-        raise bad_request(f"{what} must be an ISO 8601 time such as 2026-01-31T12:00:00Z") from error
+        raise bad_request(
+            f"{what} ({text:.100}) must be an ISO 8601 time such as 2026-01-31T12:00:00Z"
+        ) from error
     try:
         time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except OverflowError as error:
-        raise bad_request(f"{what} lies outside the years 1 to 9999") from error
+        raise bad_request(f"{what} ({text:.100}) lies outside the years 1 to 9999") from error
     return time

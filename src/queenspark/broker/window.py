@@ -54,7 +54,7 @@ def parse_cursor(text: str | None) -> Cursor | None:
         return None
     txid, dash, id_ = text.partition("-")
     if not (dash and txid.isascii() and txid.isdigit() and id_.isascii() and id_.isdigit()) or len(text) > 40:
-        raise bad_request("cursor must be the nextCursor of the previous page")
+        raise bad_request(f"cursor ({text:.100}) must be the nextCursor of the previous page")
     return min(int(txid), 2**62), min(int(id_), 2**62)
 
 

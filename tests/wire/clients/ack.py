@@ -8,18 +8,18 @@ NOT_A_LEASE = "0b5a7e43-41a6-4f57-9b0a-5c1c3a0d9f01"
 async def one_ack_is_a_success(queen: Queen, name: str) -> None:
     await queen.queue(name).push([{"data": 1}])
     message = (await queen.queue(name).pop())[0]
-    answer = await queen.ack(message)
-    assert answer["success"] is True
-    assert answer["transactionId"] == message["transactionId"]
+    response = await queen.ack(message)
+    assert response["success"] is True
+    assert response["transactionId"] == message["transactionId"]
     assert await queen.queue(name).wait(False).pop() == []
 
 
 async def a_batch_of_acks_is_a_success(queen: Queen, name: str) -> None:
     await queen.queue(name).push([{"data": number} for number in range(3)])
     messages = await queen.queue(name).group("g").batch(3).pop()
-    answer = await queen.ack(messages, True, {"group": "g"})
-    assert answer["success"] is True
-    assert [result["success"] for result in answer["results"]] == [True, True, True]
+    response = await queen.ack(messages, True, {"group": "g"})
+    assert response["success"] is True
+    assert [result["success"] for result in response["results"]] == [True, True, True]
     assert await queen.queue(name).group("g").wait(False).pop() == []
 
 
@@ -46,22 +46,22 @@ async def a_nack_brings_the_message_back(queen: Queen, name: str) -> None:
 async def an_ack_under_a_lease_that_is_gone_is_refused(queen: Queen, name: str) -> None:
     await queen.queue(name).push([{"data": 1}])
     message = (await queen.queue(name).pop())[0]
-    answer = await queen.ack({**message, "leaseId": NOT_A_LEASE})
-    assert answer["success"] is False
-    assert answer["error"]
+    response = await queen.ack({**message, "leaseId": NOT_A_LEASE})
+    assert response["success"] is False
+    assert response["error"]
 
 
 async def a_lease_is_renewed(queen: Queen, name: str) -> None:
     await queen.queue(name).push([{"data": 1}])
     message = (await queen.queue(name).pop())[0]
-    answer = await queen.renew(message)
-    assert isinstance(answer, dict)
-    assert answer["success"] is True
-    assert answer["newExpiresAt"]
+    response = await queen.renew(message)
+    assert isinstance(response, dict)
+    assert response["success"] is True
+    assert response["newExpiresAt"]
 
 
 async def a_lease_that_is_gone_is_not_renewed(queen: Queen, name: str) -> None:
-    answer = await queen.renew(NOT_A_LEASE)
-    assert isinstance(answer, dict)
-    assert answer["success"] is False
-    assert answer["error"]
+    response = await queen.renew(NOT_A_LEASE)
+    assert isinstance(response, dict)
+    assert response["success"] is False
+    assert response["error"]

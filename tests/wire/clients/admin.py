@@ -5,12 +5,12 @@ import asyncio
 from queen import Queen
 
 
-async def the_overview_answers(queen: Queen, name: str) -> None:
+async def the_overview_is_served(queen: Queen, name: str) -> None:
     await queen.queue(name).push([{"data": 1}])
     assert (await queen.admin.get_overview())["queues"] >= 1
 
 
-async def queues_are_listed_and_looked_at(queen: Queen, name: str) -> None:
+async def queues_are_listed_and_shown(queen: Queen, name: str) -> None:
     await queen.queue(name).namespace("ns").create()
     listed = await queen.admin.list_queues()
     assert name in [queue["name"] for queue in listed["queues"]]
@@ -23,7 +23,7 @@ async def namespaces_and_tasks_are_listed(queen: Queen, name: str) -> None:
     assert f"task-{name}" in str(await queen.admin.get_tasks())
 
 
-async def messages_are_listed_looked_at_and_deleted(queen: Queen, name: str) -> None:
+async def messages_are_listed_shown_and_deleted(queen: Queen, name: str) -> None:
     await queen.queue(name).push([{"data": "x"}])
     listed = (await queen.admin.list_messages(queue=name))["messages"]
     assert [message["data"] for message in listed] == ["x"]
@@ -33,7 +33,7 @@ async def messages_are_listed_looked_at_and_deleted(queen: Queen, name: str) -> 
     assert (await queen.admin.list_messages(queue=name))["messages"] == []
 
 
-async def groups_are_listed_and_looked_at(queen: Queen, name: str) -> None:
+async def groups_are_listed_and_shown(queen: Queen, name: str) -> None:
     group = f"g-{name}"
     await queen.queue(name).push([{"data": 1}, {"data": 2}])
     await queen.ack(await queen.queue(name).group(group).batch(1).pop(), True, {"group": group})
@@ -55,7 +55,7 @@ async def traces_are_found(queen: Queen, name: str) -> None:
     assert (await queen.admin.get_traces_by_name(f"never-{name}"))["traces"] == []
 
 
-async def status_and_analytics_answer(queen: Queen, name: str) -> None:
+async def status_and_analytics_are_served(queen: Queen, name: str) -> None:
     await queen.queue(name).push([{"data": 1}])
     assert await queen.admin.get_status() is not None
     assert name in str(await queen.admin.get_queue_stats())
@@ -63,7 +63,7 @@ async def status_and_analytics_answer(queen: Queen, name: str) -> None:
     assert await queen.admin.get_analytics(interval="hour") is not None
 
 
-async def health_and_metrics_answer(queen: Queen, name: str) -> None:
+async def health_and_metrics_are_served(queen: Queen, name: str) -> None:
     health = await queen.admin.health()
     assert (health["status"], health["database"]) == ("healthy", "connected")
     assert await queen.admin.metrics()

@@ -6,11 +6,11 @@ from types import ModuleType
 
 from queen import Queen
 
-from tests.wire.clients import ack, admin, buffer, consume, dead_letter, place, pop, push, queue, transaction
+from tests.wire.clients import ack, admin, buffer, consume, cursor, dead_letter, pop, push, queue, transaction
 
 Scenario = Callable[[Queen, str], Awaitable[None]]
 
-MODULES = (queue, push, buffer, pop, consume, ack, transaction, dead_letter, place, admin)
+MODULES = (queue, push, buffer, pop, consume, ack, transaction, dead_letter, cursor, admin)
 
 
 def scenarios_of(module: ModuleType) -> dict[str, Scenario]:

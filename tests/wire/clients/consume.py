@@ -124,7 +124,7 @@ async def a_handler_that_always_fails_makes_a_dead_letter(queen: Queen, name: st
     assert [letter["data"] for letter in dead["messages"]] == [0]
 
 
-async def a_failing_batch_comes_again_as_a_whole(queen: Queen, name: str) -> None:
+async def a_failing_batch_is_redelivered_as_a_whole(queen: Queen, name: str) -> None:
     await queen.queue(name).config({"retry_delay": 0}).create()
     await _push(queen, name, 3)
     batches = []
@@ -159,13 +159,13 @@ async def each_nacks_the_message_that_failed_and_goes_on_with_it(queen: Queen, n
 
 async def a_loop_without_auto_ack_leaves_acking_to_the_handler(queen: Queen, name: str) -> None:
     await _push(queen, name, 2)
-    answers = []
+    results = []
 
     async def handle(message: Any) -> None:
-        answers.append(await queen.ack(message, True, {"group": "g"}))
+        results.append(await queen.ack(message, True, {"group": "g"}))
 
     await queen.queue(name).group("g").auto_ack(False).batch(1).limit(2).consume(handle)
-    assert [answer["success"] for answer in answers] == [True, True]
+    assert [result["success"] for result in results] == [True, True]
     assert await queen.queue(name).group("g").wait(False).pop() == []
 
 
@@ -223,13 +223,13 @@ async def a_loop_by_namespace_finds_its_queues(queen: Queen, name: str) -> None:
 
 async def a_handler_may_leave_traces(queen: Queen, name: str) -> None:
     await _push(queen, name, 1)
-    answers = []
+    results = []
 
     async def handle(message: Any) -> None:
         trace = {"traceName": f"trace-{name}", "eventType": "step", "data": {"text": "half way"}}
-        answers.append(await message["trace"](trace))
+        results.append(await message["trace"](trace))
 
     await queen.queue(name).batch(1).limit(1).consume(handle)
-    assert answers[0]["success"] is True
+    assert results[0]["success"] is True
     found = await queen.admin.get_traces_by_name(f"trace-{name}")
     assert [trace["data"] for trace in found["traces"]] == [{"text": "half way"}]

@@ -4,7 +4,7 @@ from queen.builders import QueueBuilder
 
 
 def waiting(builder: QueueBuilder, millis: int) -> QueueBuilder:
-    """The builder, with polls that wait so long."""
+    """The builder, with polls that wait this long."""
     if hasattr(builder, "timeout_millis"):
         return builder.timeout_millis(millis)
     builder._timeout_millis = millis

@@ -14,7 +14,7 @@ import queen
 from tests.wire.clients.catalogue import SCENARIOS
 
 PATIENCE = 60
-ANSWER = "answer: "
+RESULT = "result: "
 
 
 async def run(url: str, scenario: str, name: str) -> None:
@@ -32,13 +32,13 @@ def failure(url: str, scenario: str, name: str) -> str | None:
     return None
 
 
-def answer(text: str | None) -> None:
+def report(text: str | None) -> None:
     """Write a line of ours, despite other output of the client."""
-    sys.stdout.write(f"\n{ANSWER}{json.dumps(text)}\n")
+    sys.stdout.write(f"\n{RESULT}{json.dumps(text)}\n")
     sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    answer(queen.__version__)
+    report(queen.__version__)
     for line in sys.stdin:
-        answer(failure(sys.argv[1], *json.loads(line)))
+        report(failure(sys.argv[1], *json.loads(line)))

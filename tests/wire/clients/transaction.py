@@ -12,8 +12,8 @@ async def _pop_one(queen: Queen, name: str) -> dict[str, Any]:
 
 async def an_ack_and_a_push_happen_together(queen: Queen, name: str) -> None:
     message = await _pop_one(queen, name)
-    answer = await queen.transaction().ack(message).queue(f"{name}-out").push([{"data": "out"}]).commit()
-    assert answer["success"] is True
+    response = await queen.transaction().ack(message).queue(f"{name}-out").push([{"data": "out"}]).commit()
+    assert response["success"] is True
     assert await queen.queue(name).wait(False).pop() == []
     assert [m["data"] for m in await queen.queue(f"{name}-out").pop()] == ["out"]
 
@@ -52,6 +52,6 @@ async def messages_of_several_leases_are_acked_together(queen: Queen, name: str)
     for partition in "ab":
         await queen.queue(name).partition(partition).push([{"data": partition}])
     messages = [(await queen.queue(name).partition(partition).pop())[0] for partition in "ab"]
-    answer = await queen.transaction().ack(messages).queue(f"{name}-out").push([{"data": "both"}]).commit()
-    assert answer["success"] is True
+    response = await queen.transaction().ack(messages).queue(f"{name}-out").push([{"data": "both"}]).commit()
+    assert response["success"] is True
     assert await queen.queue(name).wait(False).batch(9).partitions(9).pop() == []

@@ -4,20 +4,20 @@ from typing import Any
 
 import pytest
 
-from tests.wire.api import Api, answer_to, answered, payloads_of, refused
+from tests.wire.api import Api, ack_of, payloads_of, refused, responded
 
 
 def test_an_ack_returns_an_object(api: Api, queue: str) -> None:
     api.push(queue, 1)
     message = api.take(queue, consumerGroup="g")[0]
-    answer = api.ack(message, consumerGroup="g")
-    assert answer["success"] is True
-    assert answer["transactionId"] == message["transactionId"]
-    assert answer["status"] == "completed"
-    assert answer["consumerGroup"] == "g"
-    assert answer["leaseReleased"] is True
-    assert answer["dlq"] is False
-    assert not answer.get("error")
+    result = api.ack(message, consumerGroup="g")
+    assert result["success"] is True
+    assert result["transactionId"] == message["transactionId"]
+    assert result["status"] == "completed"
+    assert result["consumerGroup"] == "g"
+    assert result["leaseReleased"] is True
+    assert result["dlq"] is False
+    assert not result.get("error")
 
 
 def test_the_lease_is_released_by_the_last_ack_of_its_batch(api: Api, queue: str) -> None:
@@ -31,12 +31,12 @@ def test_the_lease_is_released_by_the_last_ack_of_its_batch(api: Api, queue: str
 def test_a_batch_of_acks_returns_an_array_in_order(api: Api, queue: str) -> None:
     api.push(queue, 1, 2)
     messages = api.take(queue, batch=2)
-    answers = api.ack_batch([(message, "completed") for message in messages])
-    assert [answer["success"] for answer in answers] == [True, True]
-    assert [answer["transactionId"] for answer in answers] == [
+    results = api.ack_batch([(message, "completed") for message in messages])
+    assert [result["success"] for result in results] == [True, True]
+    assert [result["transactionId"] for result in results] == [
         message["transactionId"] for message in messages
     ]
-    assert answers[-1]["leaseReleased"] is True
+    assert results[-1]["leaseReleased"] is True
 
 
 def test_an_empty_batch_of_acks_returns_an_empty_array(api: Api) -> None:
@@ -44,7 +44,7 @@ def test_an_empty_batch_of_acks_returns_an_empty_array(api: Api) -> None:
 
 
 @pytest.mark.parametrize("group", [None, "g"])
-def test_what_was_acked_is_not_delivered_again(api: Api, queue: str, group: str | None) -> None:
+def test_acked_messages_are_not_delivered_again(api: Api, queue: str, group: str | None) -> None:
     named = {} if group is None else {"consumerGroup": group}
     api.push(queue, 1, 2)
     api.ack(api.take(queue, **named)[0], **named)
@@ -55,7 +55,7 @@ def test_an_ack_without_a_lease_id_applies_to_the_live_lease(api: Api, queue: st
     api.push(queue, 1, 2)
     message = api.take(queue)[0]
     bare = {"transactionId": message["transactionId"], "partitionId": message["partitionId"]}
-    assert answered(api.post("/api/v1/ack", bare), 200)["success"] is True
+    assert responded(api.post("/api/v1/ack", bare), 200)["success"] is True
     assert payloads_of(api.take(queue)) == [2]
 
 
@@ -80,30 +80,30 @@ def test_an_acknowledgments_array_is_required(api: Api, body: dict[str, Any]) ->
 def test_an_unknown_status_is_refused_by_name(api: Api, queue: str) -> None:
     api.push(queue, 1)
     message = api.take(queue)[0]
-    assert "status" in refused(api.post("/api/v1/ack", answer_to(message, "perhaps")), 400)
+    assert "status" in refused(api.post("/api/v1/ack", ack_of(message, "perhaps")), 400)
 
 
 @pytest.mark.parametrize("partition", ["", "not-a-partition", "0b5a7e43-41a6-4f57-9b0a-5c1c3a0d9f01", "7"])
 def test_an_ack_of_a_message_that_is_not_there_is_refused(api: Api, partition: str) -> None:
     body = {"transactionId": "t", "partitionId": partition or "0", "status": "completed"}
-    answer = answered(api.post("/api/v1/ack", body), 200)
-    assert answer["success"] is False
-    assert answer["error"]
+    result = responded(api.post("/api/v1/ack", body), 200)
+    assert result["success"] is False
+    assert result["error"]
 
 
 def test_an_ack_of_a_message_that_was_never_delivered_is_refused(api: Api, queue: str) -> None:
     pushed = api.push(queue, 1, 2)[1]
     api.take(queue)
     body = {"transactionId": pushed["transaction_id"], "partitionId": pushed["partition_id"]}
-    assert answered(api.post("/api/v1/ack", {**body, "status": "completed"}), 200)["success"] is False
+    assert responded(api.post("/api/v1/ack", {**body, "status": "completed"}), 200)["success"] is False
 
 
 def test_an_ack_under_a_foreign_lease_id_is_refused(api: Api, queue: str) -> None:
     api.push(queue, 1)
     message = api.take(queue)[0]
-    answer = api.ack({**message, "leaseId": "0b5a7e43-41a6-4f57-9b0a-5c1c3a0d9f01"})
-    assert answer["success"] is False
-    assert answer["error"]
+    result = api.ack({**message, "leaseId": "0b5a7e43-41a6-4f57-9b0a-5c1c3a0d9f01"})
+    assert result["success"] is False
+    assert result["error"]
     assert api.ack(message)["success"] is True
 
 
@@ -136,18 +136,18 @@ def test_repeating_an_ack_is_harmless(api: Api, queue: str) -> None:
     assert api.dead_letters(queue) == []
 
 
-def test_a_failed_message_comes_again_with_its_retry_counted(api: Api, queue: str) -> None:
+def test_a_failed_message_is_redelivered_with_its_retry_counted(api: Api, queue: str) -> None:
     api.configure(queue, retryDelay=0)
     api.push(queue, 1)
     first = api.take(queue)[0]
-    answer = api.ack(first, "failed", error="try again")
-    assert (answer["success"], answer["leaseReleased"], answer["dlq"]) == (True, True, False)
+    result = api.ack(first, "failed", error="try again")
+    assert (result["success"], result["leaseReleased"], result["dlq"]) == (True, True, False)
     again = api.take(queue)[0]
     assert again["id"] == first["id"]
     assert (first["retryCount"], again["retryCount"]) == (0, 1)
 
 
-def test_a_message_given_back_with_retry_comes_again(api: Api, queue: str) -> None:
+def test_a_message_given_back_with_retry_is_redelivered(api: Api, queue: str) -> None:
     api.configure(queue, retryDelay=0)
     api.push(queue, 1)
     first = api.take(queue)[0]
@@ -155,12 +155,12 @@ def test_a_message_given_back_with_retry_comes_again(api: Api, queue: str) -> No
     assert api.take(queue)[0]["id"] == first["id"]
 
 
-def test_of_ok_failed_ok_only_the_failed_one_comes_again(api: Api, queue: str) -> None:
+def test_of_ok_failed_ok_only_the_failed_one_is_redelivered(api: Api, queue: str) -> None:
     api.configure(queue, retryDelay=0)
     api.push(queue, 1, 2, 3, 4)
     one, two, three = api.take(queue, batch=3)
-    answers = api.ack_batch([(one, "completed"), (two, "failed"), (three, "completed")])
-    assert [answer["success"] for answer in answers] == [True, True, True]
+    results = api.ack_batch([(one, "completed"), (two, "failed"), (three, "completed")])
+    assert [result["success"] for result in results] == [True, True, True]
     assert payloads_of(api.drain(queue, 2)) == [2, 4]
     assert api.empty(queue)
 
@@ -197,8 +197,8 @@ def test_after_the_retry_limit_a_message_is_a_dead_letter(api: Api, queue: str) 
 
 def test_the_status_dlq_makes_a_dead_letter_at_once(api: Api, queue: str) -> None:
     api.push(queue, "poison", "next")
-    answer = api.ack(api.take(queue)[0], "dlq", error="hopeless")
-    assert (answer["success"], answer["dlq"]) == (True, True)
+    result = api.ack(api.take(queue)[0], "dlq", error="hopeless")
+    assert (result["success"], result["dlq"]) == (True, True)
     assert [letter["errorMessage"] for letter in api.dead_letters(queue)] == ["hopeless"]
     assert payloads_of(api.take(queue)) == ["next"]
 

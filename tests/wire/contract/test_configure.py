@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.wire.api import Api, answered, name_in_path, refused
+from tests.wire.api import Api, name_in_path, refused, responded
 
 DEFAULTS = {
     "leaseTime": 300,
@@ -24,19 +24,19 @@ DEFAULTS = {
 
 
 def test_a_queue_is_created_with_every_option_at_its_default(api: Api, queue: str) -> None:
-    answer = answered(api.post("/api/v1/configure", {"queue": queue}), 200)
-    assert answer["configured"] is True
-    assert answer["queue"] == queue
-    assert {name: answer["options"][name] for name in DEFAULTS} == DEFAULTS
-    assert {"deadLetterQueue", "dlqAfterMaxRetries"} <= answer["options"].keys()
+    response = responded(api.post("/api/v1/configure", {"queue": queue}), 200)
+    assert response["configured"] is True
+    assert response["queue"] == queue
+    assert {name: response["options"][name] for name in DEFAULTS} == DEFAULTS
+    assert {"deadLetterQueue", "dlqAfterMaxRetries"} <= response["options"].keys()
 
 
 def test_the_response_has_the_stored_options(api: Api, queue: str) -> None:
     sent = {"leaseTime": 60, "retryLimit": 7, "retryDelay": 50, "maxSize": 9, "priority": 4, "ttl": 120}
-    answer = api.configure(queue, namespace="billing", task="invoice", **sent)
-    assert answer["namespace"] == "billing"
-    assert answer["task"] == "invoice"
-    assert {name: answer["options"][name] for name in sent} == sent
+    response = api.configure(queue, namespace="billing", task="invoice", **sent)
+    assert response["namespace"] == "billing"
+    assert response["task"] == "invoice"
+    assert {name: response["options"][name] for name in sent} == sent
 
 
 def test_options_not_sent_again_take_their_default(api: Api, queue: str) -> None:
@@ -53,9 +53,9 @@ def test_a_queue_name_is_required(api: Api, body: dict[str, Any]) -> None:
 
 def test_unknown_fields_and_options_are_ignored(api: Api, queue: str) -> None:
     body = {"queue": queue, "colour": "red", "options": {"leaseTime": 60, "shape": {"round": True}}}
-    answer = answered(api.post("/api/v1/configure", body), 200)
-    assert answer["options"]["leaseTime"] == 60
-    assert "shape" not in answer["options"]
+    response = responded(api.post("/api/v1/configure", body), 200)
+    assert response["options"]["leaseTime"] == 60
+    assert "shape" not in response["options"]
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ def test_an_option_that_makes_no_sense_is_refused_by_name(
 
 def test_deleting_a_queue_tells_that_it_existed(api: Api, queue: str) -> None:
     api.push(queue, 1)
-    answer = answered(api.delete(f"/api/v1/resources/queues/{queue}"), 200)
-    assert (answer["deleted"], answer["queue"], answer["existed"]) == (True, queue, True)
+    response = responded(api.delete(f"/api/v1/resources/queues/{queue}"), 200)
+    assert (response["deleted"], response["queue"], response["existed"]) == (True, queue, True)
 
 
 def test_deleting_a_queue_that_never_was_is_no_error(api: Api, queue: str) -> None:
-    answer = answered(api.delete(f"/api/v1/resources/queues/{queue}"), 200)
-    assert (answer["deleted"], answer["queue"], answer["existed"]) == (True, queue, False)
+    response = responded(api.delete(f"/api/v1/resources/queues/{queue}"), 200)
+    assert (response["deleted"], response["queue"], response["existed"]) == (True, queue, False)
 
 
 def test_a_queue_made_again_after_deletion_is_empty(api: Api, queue: str) -> None:
@@ -108,5 +108,5 @@ def test_names_in_paths_are_percent_decoded(api: Api, queue: str, name: str) -> 
     api.push(odd, 1, partition=name)
     message = api.take(odd, name)[0]
     assert (message["queue"], message["partition"]) == (odd, name)
-    answer = answered(api.delete(f"/api/v1/resources/queues/{name_in_path(odd)}"), 200)
-    assert (answer["queue"], answer["existed"]) == (odd, True)
+    response = responded(api.delete(f"/api/v1/resources/queues/{name_in_path(odd)}"), 200)
+    assert (response["queue"], response["existed"]) == (odd, True)

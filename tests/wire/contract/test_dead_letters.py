@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.wire.api import Api, Json, answered, payloads_of
+from tests.wire.api import Api, Json, payloads_of, responded
 
 
 def bury(
@@ -24,10 +24,10 @@ def path_of(letter: Json) -> str:
 
 def test_a_dead_letter_tells_where_it_came_from_and_why(api: Api, queue: str) -> None:
     bury(api, queue, "x", partition="p", group="g")
-    answer = api.read("/api/v1/dlq", queue=queue)
-    assert (answer["total"], answer["offset"]) == (1, 0)
-    assert answer["limit"] >= 1
-    letter = answer["messages"][0]
+    response = api.read("/api/v1/dlq", queue=queue)
+    assert (response["total"], response["offset"]) == (1, 0)
+    assert response["limit"] >= 1
+    letter = response["messages"][0]
     assert letter["queue"] == letter["queueName"] == queue
     assert letter["partition"] == letter["partitionName"] == "p"
     assert letter["consumerGroup"] == "g"
@@ -69,8 +69,8 @@ def test_dead_letters_are_paged(api: Api, queue: str) -> None:
 
 def test_a_dead_letter_put_back_is_delivered_again(api: Api, queue: str) -> None:
     bury(api, queue, "x", group="g")
-    answer = answered(api.post(f"{path_of(api.dead_letters(queue)[0])}/retry", {}), 200)
-    assert answer["success"] is True
+    response = responded(api.post(f"{path_of(api.dead_letters(queue)[0])}/retry", {}), 200)
+    assert response["success"] is True
     message = api.take(queue, consumerGroup="g")[0]
     assert message["data"] == "x"
     assert api.ack(message, consumerGroup="g")["success"] is True
@@ -96,11 +96,11 @@ def test_a_message_that_is_no_dead_letter_cannot_be_put_back(api: Api, queue: st
 def test_a_deleted_dead_letter_is_gone(api: Api, queue: str) -> None:
     bury(api, queue, 1, 2)
     one = next(letter for letter in api.dead_letters(queue) if letter["data"] == 1)
-    answered(api.delete(path_of(one)), 200)
+    responded(api.delete(path_of(one)), 200)
     assert payloads_of(api.dead_letters(queue)) == [2]
 
 
-def test_a_message_can_be_looked_at(api: Api, queue: str) -> None:
+def test_a_message_is_shown(api: Api, queue: str) -> None:
     pushed = api.push(queue, {"n": 1}, partition="p")[0]
     found = api.read(f"/api/v1/messages/{pushed['partition_id']}/{pushed['transaction_id']}")
     assert found["transactionId"] == pushed["transaction_id"]
@@ -112,7 +112,7 @@ def test_a_message_can_be_looked_at(api: Api, queue: str) -> None:
 
 def test_a_deleted_message_is_never_delivered(api: Api, queue: str) -> None:
     first, _ = api.push(queue, 1, 2)
-    answered(api.delete(f"/api/v1/messages/{first['partition_id']}/{first['transaction_id']}"), 200)
+    responded(api.delete(f"/api/v1/messages/{first['partition_id']}/{first['transaction_id']}"), 200)
     assert payloads_of(api.drain(queue, 1)) == [2]
     assert api.empty(queue)
 

@@ -52,7 +52,7 @@ def test_the_payload_of_an_encrypted_queue_is_unreadable_in_the_database(
 
 
 def contains(everything: str, text: str) -> bool:
-    """Whether the text is there, as it is or as bytea shows it."""
+    """Whether the text is stored, in plain or in the hex format of bytea."""
     return text in everything or text.encode().hex() in everything
 
 

@@ -1,10 +1,11 @@
 """Consumer groups: where they start, where they are put, and how they end."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from tests.wire.api import Api, answered, payloads_of, refused
+from tests.wire.api import Api, payloads_of, refused, responded
 from tests.wire.deadline import eventually
 
 
@@ -124,8 +125,8 @@ def test_an_ack_from_before_a_seek_is_refused(api: Api, queue: str) -> None:
     api.push(queue, 1, 2)
     stale = api.take(queue, batch=2, consumerGroup="g")
     api.seek("g", queue, timestamp="2001-01-01T00:00:00Z")
-    answers = api.ack_batch([(message, "completed") for message in stale], "g")
-    assert [answer["success"] for answer in answers] == [False, False]
+    results = api.ack_batch([(message, "completed") for message in stale], "g")
+    assert [result["success"] for result in results] == [False, False]
     assert payloads_of(api.take(queue, batch=2, consumerGroup="g")) == [1, 2]
 
 
@@ -143,7 +144,7 @@ def test_a_deleted_group_starts_again(api: Api, queue: str) -> None:
     group = f"g-{queue}"
     api.push(queue, 1)
     api.drain(queue, 1, consumerGroup=group)
-    answered(api.delete(f"/api/v1/consumer-groups/{group}", deleteMetadata="true"), 200)
+    responded(api.delete(f"/api/v1/consumer-groups/{group}", deleteMetadata="true"), 200)
     assert payloads_of(api.take(queue, consumerGroup=group)) == [1]
 
 
@@ -152,7 +153,7 @@ def test_a_group_is_deleted_for_one_queue_alone(api: Api, queue: str) -> None:
     for name in (f"{queue}-1", f"{queue}-2"):
         api.push(name, name)
         api.drain(name, 1, consumerGroup=group)
-    answered(api.delete(group_path(group, f"{queue}-1"), deleteMetadata="true"), 200)
+    responded(api.delete(group_path(group, f"{queue}-1"), deleteMetadata="true"), 200)
     assert payloads_of(api.take(f"{queue}-1", consumerGroup=group)) == [f"{queue}-1"]
     assert api.empty(f"{queue}-2", consumerGroup=group)
 
@@ -163,7 +164,7 @@ def test_a_group_deleted_without_its_metadata_keeps_its_start(api: Api, queue: s
     assert api.empty(queue, consumerGroup=group, subscriptionMode="new")
     api.push(queue, "after")
     api.drain(queue, 1, consumerGroup=group)
-    answered(api.delete(f"/api/v1/consumer-groups/{group}", deleteMetadata="false"), 200)
+    responded(api.delete(f"/api/v1/consumer-groups/{group}", deleteMetadata="false"), 200)
     assert payloads_of(api.drain(queue, 1, consumerGroup=group)) == ["after"]
     assert api.empty(queue, consumerGroup=group)
 
@@ -173,7 +174,7 @@ def test_the_subscription_time_of_a_group_can_be_set(api: Api, queue: str) -> No
     api.push(queue, "before")
     assert api.empty(queue, consumerGroup=group, subscriptionMode="new")
     body = {"subscriptionTimestamp": "2001-01-01T00:00:00Z"}
-    answered(api.post(f"/api/v1/consumer-groups/{group}/subscription", body), 200)
+    responded(api.post(f"/api/v1/consumer-groups/{group}/subscription", body), 200)
     api.push(queue, "after", partition="a partition met later")
     delivered = payloads_of(api.drain(queue, 1, consumerGroup=group))
     assert delivered[0] in ("before", "after")
@@ -225,3 +226,18 @@ def test_other_words_are_refused_with_the_list(api: Api, queue: str) -> None:
     assert response.json()["error"] == (
         "subscriptionMode is 'beginning'; use one of all, from_beginning, earliest, new, new-only, latest"
     )
+
+
+def test_the_leases_of_a_group_are_listed_alone(api: Api, queue: str) -> None:
+    for partition in ("a", "b", "c"):
+        api.push(queue, 1, partition=partition)
+        (message,) = api.take(queue, partition, consumerGroup=f"g-{queue}", consumerId=f"worker {partition}")
+        if partition != "b":
+            api.ack(message, consumerGroup=f"g-{queue}")
+
+    def partitions(**query: Any) -> list[tuple[str, str | None]]:
+        (found,) = api.read(f"/api/v1/consumer-groups/g-{queue}", **query)["queues"]
+        return [(place["partition"], place["leaseHolder"]) for place in found["places"]]
+
+    assert partitions() == [("a", None), ("b", "worker b"), ("c", None)]
+    assert partitions(leased="true") == [("b", "worker b")]

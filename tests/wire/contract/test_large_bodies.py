@@ -44,7 +44,7 @@ def test_a_sender_of_known_length_sends_all_and_reads_the_response(
         raw.send(head(path, f"Content-Length: {LARGE}", f"Connection: {connection}"))
         for _ in range(LARGE // len(PART)):
             raw.send(PART)
-        code, headers, body = raw.answer()
+        code, headers, body = raw.response()
         assert (code, headers["connection"]) == (status, "close")
         assert json.loads(body)["error"]
         assert raw.ended()
@@ -60,7 +60,7 @@ def test_a_sender_of_chunks_sends_all_and_reads_the_response(
         for _ in range(LARGE // len(PART)):
             raw.send(CHUNK)
         raw.send(b"0\r\n\r\n")
-        code, headers, body = raw.answer()
+        code, headers, body = raw.response()
         assert (code, headers["connection"]) == (status, "close")
         assert json.loads(body)["error"]
         assert raw.ended()
@@ -70,7 +70,7 @@ def test_a_sender_of_chunks_sends_all_and_reads_the_response(
 def test_the_response_arrives_while_the_sender_is_still_sending(small: Broker, framing: str) -> None:
     with RawConnection(small.port) as raw:
         raw.send(head("/api/v1/push", framing) + CHUNK)
-        code, _, body = raw.answer()
+        code, _, body = raw.response()
         assert code == 413
         assert str(LIMIT) in json.loads(body)["error"]
         raw.send(CHUNK)
@@ -79,13 +79,13 @@ def test_the_response_arrives_while_the_sender_is_still_sending(small: Broker, f
 def test_a_sender_that_waits_for_permission_is_refused_before_it_sends(small: Broker) -> None:
     with RawConnection(small.port) as raw:
         raw.send(head("/api/v1/push", f"Content-Length: {LARGE}", "Expect: 100-continue"))
-        assert raw.answer()[0] == 413
+        assert raw.response()[0] == 413
 
 
 def test_a_sender_that_stops_sending_does_not_hold_its_connection(small: Broker) -> None:
     with RawConnection(small.port) as raw:
         raw.send(head("/api/v1/push", f"Content-Length: {LARGE}") + PART)
-        assert raw.answer()[0] == 413
+        assert raw.response()[0] == 413
         assert raw.ended()
 
 
@@ -103,7 +103,7 @@ def test_a_connection_is_kept_after_a_small_unused_body(small: Broker) -> None:
     with RawConnection(small.port) as raw:
         for status in (404, 405):
             raw.send(head("/nothing" if status == 404 else "/health", "Content-Length: 5") + b"hello")
-            code, headers, _ = raw.answer()
+            code, headers, _ = raw.response()
             assert code == status
             assert "connection" not in headers
         raw.get("/health")
@@ -115,9 +115,9 @@ def test_a_client_of_the_standard_library_reads_the_response(small: Broker) -> N
     request = urllib.request.Request(f"{small.url}/api/v1/push", data=b" " * LARGE)
     with pytest.raises(urllib.error.HTTPError) as refusal:
         urllib.request.urlopen(request, timeout=30)
-    with refusal.value as answer:
-        assert answer.code == 413
-        assert str(LIMIT) in json.load(answer)["error"]
+    with refusal.value as response:
+        assert response.code == 413
+        assert str(LIMIT) in json.load(response)["error"]
 
 
 def test_the_client_reads_the_response(small: Broker, queue: str) -> None:

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from tests.wire.api import Api, Json, answered, payloads_of, refused
+from tests.wire.api import Api, Json, payloads_of, refused, responded
 
 
-def seconds_left(answer: Json) -> float:
-    expires = datetime.fromisoformat(answer["newExpiresAt"])
+def seconds_left(response: Json) -> float:
+    expires = datetime.fromisoformat(response["newExpiresAt"])
     return (expires - datetime.now(UTC)).total_seconds()
 
 
 def extend(api: Api, lease: str, body: dict[str, Any] | None = None) -> Json:
-    return answered(api.post(f"/api/v1/lease/{lease}/extend", body), 200)
+    return responded(api.post(f"/api/v1/lease/{lease}/extend", body), 200)
 
 
 @pytest.mark.parametrize("body", [None, {}, {"seconds": 60}, {"seconds": 60, "colour": "red"}])
@@ -23,12 +23,12 @@ def test_a_lease_is_extended(api: Api, queue: str, body: dict[str, Any] | None) 
     api.configure(queue, leaseTime=30)
     api.push(queue, 1)
     lease = api.take(queue)[0]["leaseId"]
-    answer = extend(api, lease, body)
-    assert answer["leaseId"] == lease
-    assert answer["success"] is True
-    assert answer["renewed"]
-    assert answer["newExpiresAt"] == answer["expiresAt"] == answer["lease_expires_at"]
-    assert 25 < seconds_left(answer) <= 61
+    response = extend(api, lease, body)
+    assert response["leaseId"] == lease
+    assert response["success"] is True
+    assert response["renewed"]
+    assert response["newExpiresAt"] == response["expiresAt"] == response["lease_expires_at"]
+    assert 25 < seconds_left(response) <= 61
 
 
 def test_an_extended_lease_outlives_its_first_term(api: Api, queue: str) -> None:
@@ -108,12 +108,12 @@ def test_the_holder_of_a_lease_is_shown_while_it_lives(api: Api, queue: str) -> 
     group = f"g-{queue}"
     api.push(queue, 1)
     message = api.take(queue, consumerGroup=group, consumerId="worker-1")[0]
-    shown = answered(api.get(f"/api/v1/consumer-groups/{group}"), 200)["queues"][0]["places"][0]
+    shown = responded(api.get(f"/api/v1/consumer-groups/{group}"), 200)["queues"][0]["places"][0]
     assert shown["leaseHolder"] == "worker-1"
     assert datetime.fromisoformat(shown["leasedAt"]) <= datetime.now(UTC)
     assert datetime.fromisoformat(shown["leaseExpiresAt"]) > datetime.now(UTC)
     assert api.ack(message, consumerGroup=group)["success"] is True
-    shown = answered(api.get(f"/api/v1/consumer-groups/{group}"), 200)["queues"][0]["places"][0]
+    shown = responded(api.get(f"/api/v1/consumer-groups/{group}"), 200)["queues"][0]["places"][0]
     assert (shown["leaseHolder"], shown["leasedAt"]) == (None, None)
 
 

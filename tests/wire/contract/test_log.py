@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.horizon import wait_for_horizon
-from tests.wire.api import Api, answered
+from tests.wire.api import Api, responded
 
 
 def log(api: Api, queue: str, **query: Any) -> dict[str, Any]:
@@ -57,8 +57,8 @@ def test_no_group_notices(api: Api, queue: str) -> None:
 @pytest.mark.parametrize("after", ["x", "1", "-1-2", "1-99999999999999999999", "1--1"])
 def test_a_position_that_is_none_is_refused(api: Api, queue: str, after: str) -> None:
     api.push(queue, 1)
-    answer = answered(api.get(f"/api/v1/resources/queues/{queue}/log", after=after), 400)
-    assert f"after is {after!r}" in answer["error"]
+    response = responded(api.get(f"/api/v1/resources/queues/{queue}/log", after=after), 400)
+    assert f"after is {after!r}" in response["error"]
 
 
 def test_an_unknown_queue_is_not_found(api: Api, queue: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import StartBroker
-from tests.wire.api import Api, answered, payloads_of, refused
+from tests.wire.api import Api, payloads_of, refused, responded
 from tests.wire.deadline import eventually
 
 PUSH = "/api/v1/system/maintenance"
@@ -28,7 +28,7 @@ def own(maintained: Api) -> Iterator[Api]:
 
 
 def switch(api: Api, mode: str, enabled: bool) -> None:
-    answered(api.post(mode, {"enabled": enabled}), 200)
+    responded(api.post(mode, {"enabled": enabled}), 200)
 
 
 @pytest.mark.parametrize("mode", [PUSH, POP])

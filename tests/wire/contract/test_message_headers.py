@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.wire.api import Api, Json, answered, refused
+from tests.wire.api import Api, Json, refused, responded
 
 HEADERS = {"tenant": "north", "traceparent": "00-ab-cd-01", "empty": "", "odd ü": "\x00 \n 漢字"}
 
@@ -36,21 +36,21 @@ def test_a_message_without_headers_has_no_headers_field(api: Api, queue: str, no
     assert all("headers" not in each for each in api.read("/api/v1/messages", queue=queue)["messages"])
 
 
-def test_messages_are_listed_and_looked_at_with_their_headers(api: Api, queue: str) -> None:
+def test_messages_are_listed_and_shown_with_their_headers(api: Api, queue: str) -> None:
     pushed(api, queue, HEADERS)
     (message,) = api.take(queue)
     (listed,) = api.read("/api/v1/messages", queue=queue)["messages"]
     assert listed["headers"] == api.read(path_of(message))["headers"] == HEADERS
 
 
-def test_a_dead_letter_has_its_headers_and_comes_again_with_them(api: Api, queue: str) -> None:
+def test_a_dead_letter_has_its_headers_and_is_redelivered_with_them(api: Api, queue: str) -> None:
     pushed(api, queue, HEADERS)
     (message,) = api.take(queue)
     assert api.ack(message, "dlq", error="broken")["dlq"]
     (letter,) = api.dead_letters(queue)
     assert letter["headers"] == HEADERS
     assert api.read(path_of(message))["deadLetters"][0]["headers"] == HEADERS
-    answered(api.post(f"{path_of(message)}/retry"), 200)
+    responded(api.post(f"{path_of(message)}/retry"), 200)
     assert api.take(queue)[0]["headers"] == HEADERS
 
 

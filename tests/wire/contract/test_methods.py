@@ -63,7 +63,7 @@ def test_options_of_an_unknown_path_is_404(api: Api) -> None:
 def test_options_of_the_server_names_all_methods(shared_broker: Broker) -> None:
     with RawConnection(shared_broker.port) as connection:
         connection.send(b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        status, headers, _ = connection.answer()
+        status, headers, _ = connection.response()
     assert status == 204
     assert set(headers["allow"].split(", ")) == {"GET", "HEAD", "POST", "DELETE", "OPTIONS"}
 

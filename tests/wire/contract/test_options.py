@@ -92,7 +92,7 @@ def test_dead_letters_are_pushed_to_the_queue_that_is_named_for_them(api: Api, q
     assert payloads_of(api.dead_letters(queue)) == ["poison"]
 
 
-def test_without_dead_letters_a_message_is_retried_for_ever(api: Api, queue: str) -> None:
+def test_without_dead_letters_a_message_is_retried_forever(api: Api, queue: str) -> None:
     api.configure(queue, dlqAfterMaxRetries=False, retryLimit=1, retryDelay=0)
     api.push(queue, "stubborn")
     for attempt in range(4):

@@ -6,26 +6,26 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.wire.api import Api, answered, payloads_of, refused
+from tests.wire.api import Api, payloads_of, refused, responded
 from tests.wire.deadline import eventually
 
 
 def test_a_pop_returns_an_object_with_its_messages(api: Api, queue: str) -> None:
     item = {"queue": queue, "partition": "p", "payload": {"n": 1}, "transactionId": "t1"}
     pushed = api.push_items([item]).json()[0]
-    answer = answered(api.pop(queue, wait="true", timeout=5000, consumerGroup="g"), 200)
-    assert answer["success"] is True
-    assert (answer["queue"], answer["partition"], answer["consumerGroup"]) == (queue, "p", "g")
-    assert answer["partitionId"] == pushed["partition_id"]
-    assert answer["partitionsClaimed"] == 1
-    assert answer["leaseId"]
-    message = answer["messages"][0]
+    response = responded(api.pop(queue, wait="true", timeout=5000, consumerGroup="g"), 200)
+    assert response["success"] is True
+    assert (response["queue"], response["partition"], response["consumerGroup"]) == (queue, "p", "g")
+    assert response["partitionId"] == pushed["partition_id"]
+    assert response["partitionsClaimed"] == 1
+    assert response["leaseId"]
+    message = response["messages"][0]
     assert message["id"] == pushed["message_id"]
     assert message["transactionId"] == "t1"
     assert message["data"] == {"n": 1}
     assert (message["queue"], message["partition"], message["consumerGroup"]) == (queue, "p", "g")
     assert message["partitionId"] == pushed["partition_id"]
-    assert message["leaseId"] == answer["leaseId"]
+    assert message["leaseId"] == response["leaseId"]
     assert (message["retryCount"], message["priority"]) == (0, 0)
     assert {"traceId", "producerSub"} <= message.keys()
 
@@ -103,11 +103,11 @@ def test_one_pop_claims_one_partition(api: Api, queue: str) -> None:
 def test_a_pop_of_many_partitions_shares_one_lease_and_one_batch(api: Api, queue: str) -> None:
     for name in "abcd":
         api.push(queue, name, name, partition=name)
-    answer = answered(api.pop(queue, wait="true", timeout=5000, partitions=3, batch=100), 200)
-    messages = answer["messages"]
-    assert answer["partitionsClaimed"] == 3
+    response = responded(api.pop(queue, wait="true", timeout=5000, partitions=3, batch=100), 200)
+    messages = response["messages"]
+    assert response["partitionsClaimed"] == 3
     assert len({message["partition"] for message in messages}) == 3
-    assert {message["leaseId"] for message in messages} == {answer["leaseId"]}
+    assert {message["leaseId"] for message in messages} == {response["leaseId"]}
     assert len(messages) == 6
 
 
@@ -152,8 +152,8 @@ def test_a_long_poll_wakes_on_a_push(api: Api, queue: str, yes: str) -> None:
         eventually(api.parked)
         started = time.monotonic()
         api.push(queue, "wake up")
-        answer = answered(parked.result(), 200)
-    assert payloads_of(answer["messages"]) == ["wake up"]
+        response = responded(parked.result(), 200)
+    assert payloads_of(response["messages"]) == ["wake up"]
     assert time.monotonic() - started < 2.0
 
 
@@ -161,7 +161,7 @@ def test_a_long_poll_of_a_queue_that_does_not_exist_yet_wakes_on_its_first_push(
     with ThreadPoolExecutor(1) as threads:
         parked = threads.submit(api.pop, queue, "p", wait="true", timeout=20_000, consumerGroup="g")
         api.push(queue, "first", partition="p")
-        assert payloads_of(answered(parked.result(), 200)["messages"]) == ["first"]
+        assert payloads_of(responded(parked.result(), 200)["messages"]) == ["first"]
 
 
 def test_every_parked_poll_of_a_group_gets_a_response_or_keeps_waiting(api: Api, queue: str) -> None:
@@ -171,7 +171,7 @@ def test_every_parked_poll_of_a_group_gets_a_response_or_keeps_waiting(api: Api,
         ]
         for name in "abcde":
             api.push(queue, name, partition=name)
-        delivered = [answered(poll.result(), 200)["messages"][0]["data"] for poll in parked]
+        delivered = [responded(poll.result(), 200)["messages"][0]["data"] for poll in parked]
     assert sorted(delivered) == ["a", "b", "c", "d", "e"]
 
 
@@ -180,17 +180,17 @@ def test_a_pop_by_namespace_finds_any_of_its_queues(api: Api, queue: str) -> Non
     api.configure(f"{queue}-2", namespace=queue)
     api.push(f"{queue}-2", "here")
     api.push(f"{queue}-3", "not here")
-    answer = answered(api.get("/api/v1/pop", namespace=queue, wait="true", timeout=5000), 200)
-    assert payloads_of(answer["messages"]) == ["here"]
-    assert answer["queue"] == f"{queue}-2"
+    response = responded(api.get("/api/v1/pop", namespace=queue, wait="true", timeout=5000), 200)
+    assert payloads_of(response["messages"]) == ["here"]
+    assert response["queue"] == f"{queue}-2"
     assert api.get("/api/v1/pop", namespace=queue).status_code == 204
 
 
 def test_a_pop_by_task_finds_any_of_its_queues(api: Api, queue: str) -> None:
     api.configure(f"{queue}-1", namespace="any", task=queue)
     api.push(f"{queue}-1", "here")
-    answer = answered(api.get("/api/v1/pop", task=queue, wait="true", timeout=5000), 200)
-    assert payloads_of(answer["messages"]) == ["here"]
+    response = responded(api.get("/api/v1/pop", task=queue, wait="true", timeout=5000), 200)
+    assert payloads_of(response["messages"]) == ["here"]
 
 
 def test_a_pop_by_namespace_and_task_needs_both_to_match(api: Api, queue: str) -> None:
@@ -198,8 +198,8 @@ def test_a_pop_by_namespace_and_task_needs_both_to_match(api: Api, queue: str) -
     api.configure(f"{queue}-2", namespace=queue, task="two")
     api.push(f"{queue}-1", 1)
     api.push(f"{queue}-2", 2)
-    answer = answered(api.get("/api/v1/pop", namespace=queue, task="two", wait="true", timeout=5000), 200)
-    assert payloads_of(answer["messages"]) == [2]
+    response = responded(api.get("/api/v1/pop", namespace=queue, task="two", wait="true", timeout=5000), 200)
+    assert payloads_of(response["messages"]) == [2]
     assert api.get("/api/v1/pop", namespace=queue, task="two").status_code == 204
 
 
@@ -208,7 +208,7 @@ def test_a_long_poll_by_namespace_wakes_on_a_push(api: Api, queue: str) -> None:
     with ThreadPoolExecutor(1) as threads:
         parked = threads.submit(api.get, "/api/v1/pop", namespace=queue, wait="true", timeout=20_000)
         api.push(f"{queue}-1", "wake up")
-        assert payloads_of(answered(parked.result(), 200)["messages"]) == ["wake up"]
+        assert payloads_of(responded(parked.result(), 200)["messages"]) == ["wake up"]
 
 
 def test_higher_priority_is_delivered_first(api: Api, queue: str) -> None:
@@ -217,9 +217,9 @@ def test_higher_priority_is_delivered_first(api: Api, queue: str) -> None:
         api.push(f"{queue}-{priority}", priority)
     delivered = []
     for _ in range(3):
-        answer = answered(api.get("/api/v1/pop", namespace=queue, wait="true", timeout=5000), 200)
-        delivered.append(answer["messages"][0]["data"])
-        assert answer["messages"][0]["priority"] == answer["messages"][0]["data"]
+        response = responded(api.get("/api/v1/pop", namespace=queue, wait="true", timeout=5000), 200)
+        delivered.append(response["messages"][0]["data"])
+        assert response["messages"][0]["priority"] == response["messages"][0]["data"]
     assert delivered == [9, 5, 1]
 
 

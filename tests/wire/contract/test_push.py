@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.wire.api import Api, answered, payloads_of, refused
+from tests.wire.api import Api, payloads_of, refused, responded
 
 
 def test_a_push_returns_201_with_a_result_per_item_in_order(api: Api, queue: str) -> None:
@@ -176,4 +176,4 @@ def test_a_pushed_queue_is_created_with_the_default_options(api: Api, queue: str
     api.push(queue, 1)
     queues = api.read("/api/v1/resources/queues", search=queue)["queues"]
     assert queue in {found["name"] for found in queues}
-    assert answered(api.get(f"/api/v1/resources/queues/{queue}"), 200)["name"] == queue
+    assert responded(api.get(f"/api/v1/resources/queues/{queue}"), 200)["name"] == queue

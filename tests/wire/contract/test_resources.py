@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.wire.api import Api, answered, refused
+from tests.wire.api import Api, refused, responded
 from tests.wire.deadline import eventually
 
 
@@ -29,7 +29,7 @@ def test_queues_are_listed_with_their_counts(api: Api, queue: str) -> None:
     eventually(counts, within=30)
 
 
-def test_a_queue_can_be_looked_at(api: Api, queue: str) -> None:
+def test_a_queue_is_shown(api: Api, queue: str) -> None:
     api.configure(queue, namespace="ns", leaseTime=42)
     api.push(queue, 1, partition="p1")
     found = api.read(f"/api/v1/resources/queues/{queue}")
@@ -94,6 +94,6 @@ def test_prometheus_counts_every_operation(api: Api, queue: str) -> None:
 
 
 def test_the_openapi_document_is_served(api: Api) -> None:
-    document = answered(api.get("/openapi.json"), 200)
+    document = responded(api.get("/openapi.json"), 200)
     assert document["openapi"].startswith("3.")
     assert "/api/v1/push" in document["paths"]

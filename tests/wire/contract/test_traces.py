@@ -16,8 +16,8 @@ def note(api: Api, message: Message, **fields: Any) -> Json:
     }
     response = api.post("/api/v1/traces", body)
     assert response.status_code == 201, response.text
-    answer: Json = response.json()
-    return answer
+    noted: Json = response.json()
+    return noted
 
 
 @pytest.fixture

@@ -17,19 +17,19 @@ def message(api: Api, queue: str) -> Message:
 
 
 def test_acks_and_pushes_happen_together(api: Api, queue: str, message: Message) -> None:
-    answer = api.transaction(
+    response = api.transaction(
         [ack_operation(message), push_operation(f"{queue}-out", "out")], [message["leaseId"]]
     )
-    assert answer["success"] is True
-    assert answer["transactionId"]
-    assert len(answer["results"]) == 2
+    assert response["success"] is True
+    assert response["transactionId"]
+    assert len(response["results"]) == 2
     assert api.empty(queue)
     assert payloads_of(api.take(f"{queue}-out")) == ["out"]
 
 
 def test_a_transaction_may_push_to_several_queues(api: Api, queue: str) -> None:
-    answer = api.transaction([push_operation(f"{queue}-1", 1), push_operation(f"{queue}-2", 2, 3)])
-    assert answer["success"] is True
+    response = api.transaction([push_operation(f"{queue}-1", 1), push_operation(f"{queue}-2", 2, 3)])
+    assert response["success"] is True
     assert payloads_of(api.take(f"{queue}-1")) == [1]
     assert payloads_of(api.take(f"{queue}-2", batch=9)) == [2, 3]
 
@@ -42,25 +42,25 @@ def test_an_ack_may_leave_its_lease_to_the_required_leases(api: Api, queue: str,
 
 def test_a_refused_ack_takes_the_pushes_back(api: Api, queue: str, message: Message) -> None:
     foreign = ack_operation({**message, "leaseId": NOT_A_LEASE})
-    answer = api.transaction([push_operation(f"{queue}-out", "out"), foreign])
-    assert answer["success"] is False
-    assert answer["error"]
+    response = api.transaction([push_operation(f"{queue}-out", "out"), foreign])
+    assert response["success"] is False
+    assert response["error"]
     assert api.empty(f"{queue}-out")
     assert api.ack(message)["success"] is True
 
 
 def test_a_required_lease_must_be_live(api: Api, queue: str, message: Message) -> None:
-    answer = api.transaction([ack_operation(message), push_operation(f"{queue}-out", "out")], [NOT_A_LEASE])
-    assert answer["success"] is False
-    assert answer["error"]
+    response = api.transaction([ack_operation(message), push_operation(f"{queue}-out", "out")], [NOT_A_LEASE])
+    assert response["success"] is False
+    assert response["error"]
     assert api.empty(f"{queue}-out")
     assert api.ack(message)["success"] is True
 
 
 def test_a_released_lease_is_no_longer_live(api: Api, queue: str, message: Message) -> None:
     api.ack(message)
-    answer = api.transaction([push_operation(f"{queue}-out", "out")], [message["leaseId"]])
-    assert answer["success"] is False
+    response = api.transaction([push_operation(f"{queue}-out", "out")], [message["leaseId"]])
+    assert response["success"] is False
     assert api.empty(f"{queue}-out")
 
 
@@ -75,8 +75,8 @@ def test_a_refused_transaction_takes_back_the_acks_too(api: Api, queue: str) -> 
 
 
 def test_failed_inside_a_transaction_is_a_dead_letter_at_once(api: Api, queue: str, message: Message) -> None:
-    answer = api.transaction([ack_operation(message, "failed", error="no good")], [message["leaseId"]])
-    assert answer["success"] is True
+    response = api.transaction([ack_operation(message, "failed", error="no good")], [message["leaseId"]])
+    assert response["success"] is True
     assert [letter["errorMessage"] for letter in api.dead_letters(queue)] == ["no good"]
     assert api.empty(queue)
 

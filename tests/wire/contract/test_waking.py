@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from tests.conftest import StartBroker
-from tests.wire.api import Api, answered, payloads_of
+from tests.wire.api import Api, payloads_of, responded
 from tests.wire.deadline import eventually
 
 PATIENCE_MS = 20_000
@@ -34,7 +34,7 @@ def park(api: Api) -> Iterator[Park]:
 
 
 def woken(future: "Future[httpx2.Response]") -> list[Any]:
-    return payloads_of(answered(future.result(AT_ONCE), 200)["messages"])
+    return payloads_of(responded(future.result(AT_ONCE), 200)["messages"])
 
 
 def test_an_ack_wakes_polls_for_the_rest_of_the_partition(api: Api, queue: str, park: Park) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import time
 from collections import OrderedDict
-from functools import partial
-from typing import NamedTuple
+from hashlib import blake2b
 
 from ...failed_logins import FailedLogins
 from ...settings import Settings
@@ -16,13 +14,16 @@ from ...store.api_keys import PREFIX
 from ...store.definitions import DEFAULT_NAMESPACE
 from ...store.errors import StoreError
 from ..errors import ApiError, not_found
-from ..http import NOBODY, Call, Caller, Right, Route
-from ..http.call import forbidden
+from ..http import NOBODY, Call, Caller, Forbidden, Right, Route
 from .credential import UnknownKey, credential_of, header_of, unauthorized
 from .known_keys import KnownKey, KnownKeys
+from .token_keys import TokenKeys
 from .tokens import Tokens
 
 log = logging.getLogger("queenspark.broker")
+
+Digest = tuple[bytes, bytes]
+"""The name of the header with a credential, and the hash of its value."""
 
 _MOST = 10_000  # cached credentials
 FREE_FAILURES = 10
@@ -34,13 +35,19 @@ _MISSING = (
 )
 
 
-class _Known(NamedTuple):
-    """A verified credential: an API key, or the caller of a token with its expiry."""
+class KnownToken:
+    """A verified token and its caller, until it expires or the keys change."""
 
-    key: KnownKey | None
-    caller: Caller
-    until: float
-    version: int
+    def __init__(self, caller: Caller, until: float, keys: TokenKeys) -> None:
+        self.caller = caller
+        self.used = False
+        self._until = until
+        self._keys = keys
+        self._version = keys.version
+
+    def is_good(self) -> bool:
+        """Whether it is still valid."""
+        return self._until > time.time() and self._version == self._keys.version
 
 
 class Gate:
@@ -50,47 +57,34 @@ class Gate:
         self.keys = KnownKeys(store.api_keys)
         self.tokens = Tokens(settings) if settings.jwt_enabled else None
         self._failures = FailedLogins(FREE_FAILURES, longest_seconds=60, forgiven_seconds=300)
-        #: Credentials that were valid when last checked; an entry may have expired.
-        self._known: OrderedDict[tuple[bytes, bytes], _Known] = OrderedDict()
+        #: Credentials that were valid when last checked, by their hash; an entry may have expired.
+        self._known: OrderedDict[Digest, KnownKey | KnownToken] = OrderedDict()
 
     async def admit(self, call: Call, route: Route) -> Caller:
         """Return the caller, or raise the `ApiError` that rejects them: 401, 403, 404, 429 or 503."""
         right = route.right
         if right is Right.PUBLIC:
             return NOBODY
-        caller = await self._caller(call)
+        header = header_of(call)
+        if header is None:
+            raise unauthorized(_MISSING)
+        digest = (header[0], blake2b(header[1]).digest())
+        known = self._known.get(digest)
+        if known is None or not known.is_good():
+            known = await self._checked(call, digest, credential_of(header))
+        known.used = True
+        call.is_known = known.is_good
+        caller = known.caller
         # First, so that rejected requests count too.
         if caller.meter is not None:
             caller.meter.request()
         if right not in caller.rights:
-            raise forbidden(caller.name, right)
+            raise Forbidden(caller, right)
         if caller.scopes is not None:
             _check_path(call, caller, right)
         return caller
 
-    async def _caller(self, call: Call) -> Caller:
-        header = header_of(call)
-        if header is None:
-            raise unauthorized(_MISSING)
-        digest = (header[0], hashlib.sha256(header[1]).digest())
-        known = self._known.get(digest)
-        if known is None or not self._is_good(known):
-            known = await self._checked(call, digest, credential_of(header))
-        if known.key is not None:
-            self.keys.used(known.key)
-        call.is_known = partial(self._is_good, known)
-        return known.caller
-
-    def _is_good(self, known: _Known) -> bool:
-        if known.key is not None:
-            return known.key.until > time.monotonic()
-        return (
-            known.until > time.time()
-            and self.tokens is not None
-            and known.version == self.tokens.keys.version
-        )
-
-    async def _checked(self, call: Call, digest: tuple[bytes, bytes], credential: str) -> _Known:
+    async def _checked(self, call: Call, digest: Digest, credential: str) -> KnownKey | KnownToken:
         """Verify a credential. While an address has to wait, only those that were valid before."""
         if digest not in self._known and (wait := self._failures.wait_seconds(call.address)):
             raise ApiError(
@@ -121,14 +115,13 @@ class Gate:
             self._known.popitem(last=False)
         return known
 
-    async def _verified(self, credential: str) -> _Known:
+    async def _verified(self, credential: str) -> KnownKey | KnownToken:
         if credential.startswith(f"{PREFIX}_"):
-            key = await self.keys.check(credential)
-            return _Known(key, key.caller, 0.0, 0)
+            return await self.keys.check(credential)
         if self.tokens is None:
             raise unauthorized("the credential is not an API key, and this broker does not accept tokens")
         caller, until = await self.tokens.check(credential)
-        return _Known(None, caller, until, self.tokens.keys.version)
+        return KnownToken(caller, until, self.tokens.keys)
 
 
 def _check_path(call: Call, caller: Caller, right: Right) -> None:

@@ -32,7 +32,13 @@ class KnownKey:
         self.meter = KeyMeter(key.requests_per_second, key.messages_per_second)
         self.caller = _caller(key, self.meter)
         self.until = 0.0
+        #: Whether it was used since its last use was written to the database.
+        self.used = False
         self.trust()
+
+    def is_good(self) -> bool:
+        """Whether it is still valid."""
+        return self.until > time.monotonic()
 
     def trust(self) -> None:
         """Extend the expiry: the key was just read from the database."""
@@ -54,7 +60,6 @@ class KnownKeys:
     def __init__(self, keys: ApiKeys) -> None:
         self._keys = keys
         self._known: dict[str, KnownKey] = {}
-        self._used: dict[str, float] = {}
         #: Number of times that the cache was invalidated.
         self.version = 0
 
@@ -65,7 +70,7 @@ class KnownKeys:
             raise unauthorized(_UNKNOWN)
         id_, secret = parts
         known = self._known.get(id_)
-        if known is None or known.until <= time.monotonic():
+        if known is None or not known.is_good():
             version = self.version
             found = (await self._keys.find([id_])).get(id_)
             if found is None:
@@ -80,10 +85,6 @@ class KnownKeys:
             raise unauthorized(_UNKNOWN)
         return known
 
-    def used(self, known: KnownKey) -> None:
-        """Record the use of a key; written to the database later."""
-        self._used[known.key.id] = time.time()
-
     def forget(self) -> None:
         """Invalidate the cache: a key has changed."""
         self.version += 1
@@ -92,10 +93,12 @@ class KnownKeys:
 
     async def refresh(self) -> None:
         """Read all cached keys again, and write their last use."""
-        used, self._used = self._used, {}
+        used = [known for known in self._known.values() if known.used]
+        for known in used:
+            known.used = False
         if used:
             try:
-                await self._keys.used(used)
+                await self._keys.used(dict.fromkeys([known.key.id for known in used], time.time()))
             except StoreError as error:
                 log.warning("cannot record the last use of API keys: %s", error)
         recent = list(self._known)
@@ -106,11 +109,11 @@ class KnownKeys:
         if version != self.version:
             return
         for id_ in recent:
-            known = self._known.get(id_)
-            if known is not None and id_ in found:
-                self._known[id_] = self._renewed(known, found[id_])
-            elif known is not None:
-                known.until = 0.0
+            kept = self._known.get(id_)
+            if kept is not None and id_ in found:
+                self._known[id_] = self._renewed(kept, found[id_])
+            elif kept is not None:
+                kept.until = 0.0
                 del self._known[id_]
 
     @staticmethod

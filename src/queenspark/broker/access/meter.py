@@ -27,6 +27,10 @@ class Bucket:
         self._left -= count
         return 0.0
 
+    def spend(self, count: int) -> None:
+        """Take tokens in any case."""
+        self._left -= count
+
 
 class KeyMeter:
     """The rate limits of one API key."""
@@ -42,9 +46,14 @@ class KeyMeter:
             raise _too_many("requests", self._limits[0], wait)
 
     def messages(self, count: int) -> None:
-        """Count messages, or raise 429."""
-        if count and self._messages is not None and (wait := self._messages.take(count)):
+        """Count messages before they are pushed, or raise 429; zero only checks."""
+        if self._messages is not None and (wait := self._messages.take(count)):
             raise _too_many("messages", self._limits[1], wait)
+
+    def delivered(self, count: int) -> None:
+        """Count messages after their delivery: the next push or pop waits for them."""
+        if self._messages is not None:
+            self._messages.spend(count)
 
 
 def _too_many(what: str, limit: float | None, wait: float) -> ApiError:

@@ -185,7 +185,7 @@ async def _fetch(url: str, seconds: float) -> bytes:
         client.stream("GET", url) as response,
     ):
         if response.status_code != httpx2.codes.OK:
-            raise ValueError(f"it answered with status {response.status_code}")
+            raise ValueError(f"it responded with status {response.status_code}")
         text = b""
         async for part in response.aiter_bytes():
             text += part

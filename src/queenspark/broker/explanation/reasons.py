@@ -6,7 +6,7 @@ from .case import Case, Reason
 from .holdups import of_job, of_log, of_pipeline, of_run, open_transaction
 from .window_reasons import of_retention, of_window
 
-_LONG_SECONDS = 60.0  # a transaction worth mentioning, whatever else holds a window up
+_LONG_SECONDS = 60.0  # report a transaction this old, even if another reason holds a window up
 
 
 def reasons(case: Case) -> list[Reason]:

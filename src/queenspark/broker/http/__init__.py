@@ -8,6 +8,7 @@ from .app import Admit, App
 from .call import Call, Headers
 from .caller import ANONYMOUS, NOBODY, Caller
 from .cors import Cors
+from .forbidden import Forbidden
 from .open_gate import OpenGate
 from .response import NOTHING, Error, Lines, Response, json
 from .right import Right
@@ -24,6 +25,7 @@ __all__ = [
     "Caller",
     "Cors",
     "Error",
+    "Forbidden",
     "Headers",
     "Lines",
     "OpenGate",

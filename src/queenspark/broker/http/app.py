@@ -14,6 +14,7 @@ from .call import Call
 from .caller import Caller
 from .cors import Cors
 from .decode import decode_body, decode_query
+from .forbidden import Forbidden
 from .response import JSON, JSON_LINES, Lines, Response, failure
 from .route import Route
 from .router import Router
@@ -89,14 +90,18 @@ class App:
         match, call.path = self._router.find("GET" if method == "HEAD" else method, path)
         route = match.route
         call.right = route.right
-        call.caller = await self._admit(call, route)
-        if route.query is not None:
-            call.query = decode_query(route, scope["query_string"])
-        if match.decoder is not None:
-            raw = await read(call, self._max_body_bytes)
-            call.body_bytes = len(raw)
-            call.body = decode_body(match, raw, self._max_depth)
-        response = await route.endpoint(self._broker, call)
+        try:
+            call.caller = await self._admit(call, route)
+            if route.query is not None:
+                call.query = decode_query(route, scope["query_string"])
+            if match.decoder is not None:
+                raw = await read(call, self._max_body_bytes)
+                call.body_bytes = len(raw)
+                call.body = decode_body(match, raw, self._max_depth)
+            response = await route.endpoint(self._broker, call)
+        except Forbidden as denied:
+            await self._broker.note_denial(call, route, denied)
+            raise
         if call.acted_on is not None or (route.right.is_administrative and method != "GET"):
             status = response.status if isinstance(response, Response) else 200
             await self._broker.note_act(call, route, status)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from asyncio import Task, create_task, sleep
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from ipaddress import ip_address
 from time import monotonic
 from typing import Any
 
 from ..errors import ApiError, not_found
 from .asgi import Receive, Scope
 from .caller import ANONYMOUS
+from .forbidden import Forbidden
 from .right import Right
 
 _A_WHILE = 0.05  # seconds
 _ROUNDS = 5  # of the event loop, for a disconnect to reach its waiters
+_MOST_HOPS = 3  # addresses of X-Forwarded-For, those added last
 
 
 def _always() -> bool:
@@ -82,6 +85,19 @@ class Call:
         """The request headers."""
         return Headers(self.header_pairs)
 
+    @property
+    def origin(self) -> str:
+        """Where the request comes from: its address, and the one that it claims to be forwarded from.
+
+        Only the first is verified: anybody can send the header, so nothing but the audit log uses it.
+        """
+        claimed = self.headers.get("x-forwarded-for", "").replace(" ", "").split(",")[-_MOST_HOPS:]
+        try:
+            hops = [str(ip_address(hop.replace("%", "/"))) for hop in claimed]  # a zone may be any text
+        except ValueError:
+            return self.address
+        return self.address if {*hops} == {self.address} else f"{self.address} for {', '.join(hops)}"
+
     def may(self, name: str, right: Right | None = None) -> bool:
         """Whether the caller has the route's right, or another one, on this name."""
         return self.caller.may(right or self.right, name)
@@ -98,13 +114,23 @@ class Call:
     def need(self, right: Right) -> None:
         """Reject a caller without this right on any name."""
         if not self.caller.can(right):
-            raise forbidden(self.caller.name, right)
+            raise Forbidden(self.caller, right)
 
     def need_queue(self, name: str, right: Right | None = None) -> None:
         """Reject a caller without a right on a queue: 403, or 404 if they have it on other queues."""
         self.need(right or self.right)
         if not self.may(name, right):
             raise not_found(f"queue {name} does not exist")
+
+    def check_limit(self) -> None:
+        """Raise 429 if the caller has pushed or received too many messages."""
+        if self.caller.meter is not None:
+            self.caller.meter.messages(0)
+
+    def count_delivered(self, messages: int) -> None:
+        """Count messages of the response towards the caller's limit."""
+        if self.caller.meter is not None:
+            self.caller.meter.delivered(messages)
 
     def watch(self) -> Task[None]:
         """Return a task that ends when the client disconnects."""
@@ -123,7 +149,7 @@ class Call:
         return self.watch().done()
 
     async def is_waiting(self) -> bool:
-        """Whether the client is still there, after a look at news of it, however short the request."""
+        """Whether the client is still connected, checked even for short requests."""
         gone = self.watch()
         for _ in range(_ROUNDS):
             await sleep(0)
@@ -137,8 +163,3 @@ class Call:
         """Stop watching for a disconnect."""
         if self._gone is not None:
             self._gone.cancel()
-
-
-def forbidden(name: str, right: Right) -> ApiError:
-    """403: the caller's role or scopes lack a right."""
-    return ApiError(403, f"{name} lacks the right {right}: ask an administrator for a role or scope with it")

@@ -21,7 +21,10 @@ class Meter(Protocol):
         """Count one request."""
 
     def messages(self, count: int) -> None:
-        """Count messages."""
+        """Count messages before they are pushed; zero only checks."""
+
+    def delivered(self, count: int) -> None:
+        """Count messages after their delivery."""
 
 
 class Caller(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from .lists import CountedPage
+from .lists import CountedPage, GroupRates
 
 
 class GroupSummary(msgspec.Struct, rename="camel"):
@@ -23,6 +23,7 @@ class GroupSummary(msgspec.Struct, rename="camel"):
     oldest_unacked_at: str | None
     lag_seconds: float
     last_acked_at: str | None
+    rates: GroupRates
 
 
 class GroupList(CountedPage, rename="camel", kw_only=True):
@@ -38,7 +39,7 @@ class LaggingGroups(CountedPage, rename="camel", kw_only=True):
     min_lag_seconds: float
 
 
-class GroupPlace(msgspec.Struct, rename="camel"):
+class GroupCursor(msgspec.Struct, rename="camel"):
     """The cursor of a group in one partition."""
 
     partition: str
@@ -55,7 +56,7 @@ class GroupPlace(msgspec.Struct, rename="camel"):
 class GroupQueue(GroupSummary):
     """A group on one queue, with its cursors."""
 
-    places: list[GroupPlace]
+    places: list[GroupCursor]
 
 
 class GroupDetail(msgspec.Struct, rename="camel"):

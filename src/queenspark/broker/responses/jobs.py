@@ -44,7 +44,7 @@ class SqlResult(msgspec.Struct):
     details: dict[str, Any] | UnsetType = UNSET
 
 
-class SqlAnswered(msgspec.Struct):
+class SqlResponse(msgspec.Struct):
     """One result per statement, in order."""
 
     results: list[SqlResult]

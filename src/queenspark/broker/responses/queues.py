@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from .lists import CountedPage
+from .lists import CountedPage, GroupRates, QueueRates
 
 
 class Configured(msgspec.Struct):
@@ -64,6 +64,7 @@ class QueueSummary(msgspec.Struct, rename="camel"):
     created_at: str
     partitions: int
     messages: MessageCounts
+    rates: QueueRates
 
 
 class QueueList(CountedPage, kw_only=True):
@@ -87,6 +88,7 @@ class QueueGroup(msgspec.Struct, rename="camel"):
     lag: int
     processing: int
     oldest: str | None
+    rates: GroupRates
 
 
 class QueueDetail(msgspec.Struct, rename="camel"):
@@ -99,6 +101,7 @@ class QueueDetail(msgspec.Struct, rename="camel"):
     priority: int
     created_at: str
     messages: MessageCounts
+    rates: QueueRates
     options: ShownOptions
     partitions: list[QueuePartition]
     partition_count: int

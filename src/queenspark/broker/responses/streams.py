@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from ...formats.definition import ShownDefinition
 from ..window import WindowRecord
-from .lists import CountedPage
+from .lists import CountedPage, GroupRates
 
 
 class StreamDefined(msgspec.Struct):
@@ -156,6 +156,7 @@ class StreamGroup(msgspec.Struct, rename="camel"):
     processing: int
     oldest_unacked_at: str | None
     last_acked_at: str | None
+    rates: GroupRates
 
 
 class StreamDetail(StreamSummary, kw_only=True):

@@ -133,6 +133,7 @@ class SeriesStep(msgspec.Struct, rename="camel"):
     batch_seconds: float
     batch_rows_per_second: float
     backpressure: float
+    state_bytes: float
 
 
 class Series(msgspec.Struct, rename="camel"):

@@ -6,12 +6,16 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import polars as pl
+
 from ...sql import Plan, Relation, parse_one, thaw
 from ...sql.errors import did_you_mean
+from ...sql.payload import Field
+from ...sql.planning.scope import REVISION
 from ...sql.sampling import sampled_paths
 from ...sql.source import Span
 from ...sql.statements import CreateSink, CreateSource, DeclareStream
-from ...sql.types import SqlType, from_name
+from ...sql.types import BIGINT, SqlType, from_name
 from ...store.definitions import WINDOW_QUEUES, Outside, job_name
 from ...store.job import Job
 from ...store.job_change import JobChange
@@ -242,15 +246,25 @@ def job_relation(name: str, plan: Plan, paths: Paths) -> Relation:
     final = plan.kind == "window" and plan.emission == "final"
     # A merged session is a first revision, too: revisions do not tell which rows are replaced.
     counts = final and plan.window is not None and plan.window.kind != "session"
+    revisions = counts or (plan.kind == "stateless" and upstream.revisions)
     return Relation(
         name,
         "stream",
         None if plan.rows.whole_payload else plan.columns,
         paths,
         updating=plan.updating,
-        revisions=counts or (plan.kind == "stateless" and upstream.revisions),
+        revisions=revisions and not _hides_revisions(plan),
         has_event_time=True,
         delay_us=_delay(plan) if final else upstream.delay_us,
+    )
+
+
+def _hides_revisions(plan: Plan) -> bool:
+    """Whether a column has the name of the revision, and another value."""
+    own = [pl.col(REVISION), pl.col(Field((REVISION,), BIGINT).column)]  # the latter: selected upstream
+    return any(
+        column.name.lower() == REVISION and not any(column.value.value.meta.eq(each) for each in own)
+        for column in plan.rows.columns
     )
 
 

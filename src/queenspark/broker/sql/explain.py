@@ -167,6 +167,8 @@ def _emission(plan: Plan) -> str:
         return "one per matching record"
     if plan.kind == "rows" or plan.emission == "changes":
         return "one per record, with the current aggregates"
+    if plan.kind == "unwindowed":
+        return "one per key when the source is read to its end"
     spec = plan.window
     if spec is not None and spec.kind == "count":
         return "one per full window"

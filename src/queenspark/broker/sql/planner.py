@@ -36,6 +36,8 @@ class Planner:
     async def plan(self, statement: CreateStream | Select) -> Planned:
         """Plan a query against the current catalogue. Raises SqlError."""
         query = statement.query if isinstance(statement, CreateStream) else statement
+        if isinstance(statement, Select):
+            _check_retention(query)
         start_of(query)
         source = await self.catalogue.load(query.source, query.source_span)
         # Planning takes milliseconds; keep the event loop free.
@@ -58,6 +60,13 @@ class Planner:
             retention_seconds=retention_of(plan),
             reads=None if planned.source.source is None else outside_of(planned.source.source),
         )
+
+
+def _check_retention(query: Select) -> None:
+    """Reject a retention of rows that are printed, or written to a sink. Raises SqlError."""
+    for option in query.options:
+        if option.name == "retention":
+            raise option.span.error("retention does not apply to this query: its rows are in no queue")
 
 
 def retention_of(plan: Plan) -> int | None:

@@ -15,9 +15,7 @@ from ...sql.statements import (
     Statement,
 )
 from ...store.job import Job
-from ..errors import ApiError
-from ..http import Caller, Right
-from ..http.call import forbidden
+from ..http import Caller, Forbidden, Right
 from ..reach import stream_name
 from .catalogue import own_name, queues_of
 from .names import outside
@@ -30,10 +28,11 @@ def check_rights(caller: Caller, statement: Statement) -> None:
     """Raise 403 without the right for this kind of statement, SqlError for a name outside the scopes."""
     if isinstance(statement, _CHANGES):
         if not caller.can(Right.JOB_ADMIN):
-            raise forbidden(caller.name, Right.JOB_ADMIN)
+            raise Forbidden(caller, Right.JOB_ADMIN)
         if type(statement) in _OUTSIDE and not caller.is_admin:
-            raise ApiError(
-                403,
+            raise Forbidden(
+                caller,
+                Right.JOB_ADMIN,
                 f"{caller.name} lacks the role admin: {_OUTSIDE[type(statement)]} lets the pipeline use the"
                 " files and network of its machine; ask an administrator to run it",
             )
@@ -44,11 +43,11 @@ def check_rights(caller: Caller, statement: Statement) -> None:
             if not caller.may(Right.QUEUE_READ, queue):
                 raise outside("queue", queue, statement.span)
     elif isinstance(statement, Insert) and not caller.can(Right.QUEUE_PUSH):
-        raise forbidden(caller.name, Right.QUEUE_PUSH)
+        raise Forbidden(caller, Right.QUEUE_PUSH)
     elif not isinstance(statement, Insert) and not (
         caller.can(Right.QUEUE_READ) or caller.can(Right.JOB_READ)
     ):
-        raise forbidden(caller.name, Right.QUEUE_READ)
+        raise Forbidden(caller, Right.QUEUE_READ)
 
 
 def may_on_job(caller: Caller, job: Job, right: Literal["read", "admin"]) -> bool:

@@ -42,6 +42,7 @@ _FUNCTIONS = [
     ("family", "string"),
     ("description", "string"),
 ]
+_ALL = 2**31 - 1  # queues, in one page
 _OUTSIDE = [("name", "string"), ("connector", "string"), ("statement", "string")]
 
 
@@ -62,7 +63,7 @@ class Shows:
                 return table("show", _JOBS, self._mine(await _jobs(change)))
             case "QUEUES":
                 await self._counts.refresh()
-                rows, _ = await self._queues.page(Page(visible=self._caller.visible(Right.QUEUE_READ)))
+                rows, _ = await self._queues.page(Page(_ALL, visible=self._caller.visible(Right.QUEUE_READ)))
                 shown = [[row["name"], row["partitions"], row["messages"], row["pending"]] for row in rows]
                 return table("show", _QUEUES, shown)
             case "FUNCTIONS":

@@ -15,10 +15,11 @@ from queenspark.broker.app import routes
 from queenspark.embedded import EmbeddedPostgres
 from tests.broker_process import Broker
 from tests.conftest import StartBroker
+from tests.leader import LEAD
 from tests.postgres_servers import PostgresServer
 from tests.streams.sealing import minute
 from tests.streams.stream_api import StreamApi
-from tests.wire.api import Api, Json, ack_operation, answered, push_operation
+from tests.wire.api import Api, Json, ack_operation, push_operation, responded
 from tests.wire.deadline import eventually
 from tests.wire.document import Document
 from tests.wire.sql import Sql
@@ -29,7 +30,7 @@ EPOCH = "2026-01-01T00:00:00Z"
 @pytest.fixture(scope="module")
 def checked(postgres_18: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Document]:
     """The document, after it has seen a response of everything."""
-    log_file = tmp_path_factory.mktemp("answers") / "broker.log"
+    log_file = tmp_path_factory.mktemp("responses") / "broker.log"
     with postgres_18.database() as url:
         started = Broker(url, log_file)
         try:
@@ -62,7 +63,7 @@ def queues(api: Api) -> None:
     api.read("/api/v1/resources/queues/q/log")
     assert api.get("/api/v1/resources/queues/gone/log").status_code == 404
     api.configure("gone")
-    answered(api.delete("/api/v1/resources/queues/gone"), 200)
+    responded(api.delete("/api/v1/resources/queues/gone"), 200)
     assert api.get("/api/v1/resources/queues/gone").status_code == 404
 
 
@@ -71,7 +72,7 @@ def deliveries(api: Api) -> None:
     assert api.get("/api/v1/pop", namespace="nowhere").status_code == 204
     assert api.empty("q", consumerGroup="later", subscriptionMode="new")
     (message,) = api.take("q", "Default", consumerGroup="g", autopilot="true", batch=1)
-    answered(api.post(f"/api/v1/lease/{message['leaseId']}/extend", {"seconds": 60}), 200)
+    responded(api.post(f"/api/v1/lease/{message['leaseId']}/extend", {"seconds": 60}), 200)
     assert api.post("/api/v1/lease/none/extend").status_code == 404
     assert api.ack(message, consumerGroup="g")["success"]
     assert not api.ack({**message, "transactionId": "unknown"}, consumerGroup="g")["success"]
@@ -106,8 +107,8 @@ def dead_letters(api: Api) -> None:
     api.read("/api/v1/messages", queue="dead")
     api.read("/api/v1/messages", queue="no such queue")
     api.read(path.format(**first))
-    answered(api.post(f"{path.format(**first)}/retry"), 200)
-    answered(api.post("/api/v1/dlq/retry?queue=dead"), 200)
+    responded(api.post(f"{path.format(**first)}/retry"), 200)
+    responded(api.post("/api/v1/dlq/retry?queue=dead"), 200)
     api.drain("dead", 2, consumerGroup="g")
     third = bury(3)
     with psycopg.connect(api.database_url or "", autocommit=True) as connection:
@@ -115,15 +116,15 @@ def dead_letters(api: Api) -> None:
             "DELETE FROM queenspark.messages WHERE transaction_id = %s", (third["transactionId"],)
         )
     assert "failedAt" in api.read(path.format(**third))
-    answered(api.delete("/api/v1/dlq", queue="dead"), 200)
-    answered(api.delete(path.format(**second)), 200)
+    responded(api.delete("/api/v1/dlq", queue="dead"), 200)
+    responded(api.delete(path.format(**second)), 200)
 
 
 def traces(api: Api) -> None:
     (pushed,) = api.push("traced", 1)
     which = {"transactionId": pushed["transaction_id"], "partitionId": pushed["partition_id"]}
     body = {**which, "data": {"step": 1}, "traceNames": ["mine"], "consumerGroup": "g", "eventType": "info"}
-    answered(api.post("/api/v1/traces", body), 201)
+    responded(api.post("/api/v1/traces", body), 201)
     api.read("/api/v1/traces/names")
     api.read("/api/v1/traces/by-name/mine")
     api.read("/api/v1/traces/{partitionId}/{transactionId}".format(**which))
@@ -135,12 +136,12 @@ def groups(api: Api) -> None:
     api.read("/api/v1/consumer-groups")
     eventually(lambda: api.read("/api/v1/consumer-groups/lagging", minLagSeconds=0)["consumerGroups"])
     api.read("/api/v1/consumer-groups/slow")
-    answered(api.post("/api/v1/consumer-groups/slow/subscription", {"subscriptionTimestamp": EPOCH}), 200)
+    responded(api.post("/api/v1/consumer-groups/slow/subscription", {"subscriptionTimestamp": EPOCH}), 200)
     api.seek("slow", "grouped", toEnd=True)
     api.seek("slow", "grouped", timestamp=EPOCH)
     api.seek("slow", "grouped", "Default", toBeginning=True)
-    answered(api.delete("/api/v1/consumer-groups/slow/queues/grouped"), 200)
-    answered(api.delete("/api/v1/consumer-groups/slow"), 200)
+    responded(api.delete("/api/v1/consumer-groups/slow/queues/grouped"), 200)
+    responded(api.delete("/api/v1/consumer-groups/slow"), 200)
 
 
 def streams(api: Api) -> None:
@@ -165,11 +166,11 @@ def _exercise(stream: StreamApi) -> None:
         stats=[{**of, "watermark_us": start, "open_windows": 2, "records": 9, "windows": 4}],
     )
     stream.run("""INSERT INTO queenspark.pipeline_stats (key, value) VALUES ('streams', '{"batch": 1}')""")
-    stream.run("UPDATE queenspark.pipeline SET holder = 'me', expires_at = now() + interval '1 hour'")
-    windows: list[Json] = answered(stream.try_poll(maxWindows=10, maxMessages=2), 200)["windows"]
+    stream.run(LEAD)
+    windows: list[Json] = responded(stream.try_poll(maxWindows=10, maxMessages=2), 200)["windows"]
     (mine,) = (window for window in windows if window["count"] == 3)
     api.read(f"/api/v1/stream/window/{mine['leaseId']}/messages", cursor=mine["nextCursor"])
-    answered(stream.renew(mine, 60_000), 200)
+    responded(stream.renew(mine, 60_000), 200)
     for window in windows:
         stream.ack(window)
     assert stream.ack(mine) == {"success": True, "acked": True}
@@ -184,7 +185,7 @@ def _exercise(stream: StreamApi) -> None:
     for kind in ("consumers", "windows", "late", "dead", "keys", "versions"):
         assert stream.resource(kind)[kind]
     _timeline(stream)
-    answered(api.delete(f"/api/v1/resources/streams/{stream.name}"), 200)
+    responded(api.delete(f"/api/v1/resources/streams/{stream.name}"), 200)
 
 
 def _timeline(stream: StreamApi) -> None:
@@ -243,7 +244,7 @@ def jobs(api: Api) -> None:
     sql.job("countries")
     assert api.read("/api/v1/jobs/countries/explain")["reasons"]
     for action in ("resume", "restart", "pause"):
-        answered(api.post(f"/api/v1/jobs/countries/{action}"), 200)
+        responded(api.post(f"/api/v1/jobs/countries/{action}"), 200)
     eventually(lambda: api.read("/api/v1/attention")["attention"])
     assert api.read("/api/v1/jobs/countries/dead")["dead"]
     sql.run(
@@ -252,7 +253,7 @@ def jobs(api: Api) -> None:
         sql.stream("countries")[0],
     )
     assert api.read("/api/v1/jobs/countries/late")["late"]
-    answered(api.delete("/api/v1/jobs/countries"), 200)
+    responded(api.delete("/api/v1/jobs/countries"), 200)
 
 
 def system(api: Api) -> None:
@@ -269,18 +270,18 @@ def system(api: Api) -> None:
     assert api.read("/api/v1/system")["pipelines"]
     _status_with_a_held_horizon(api)
     for path in ("/api/v1/system/maintenance", "/api/v1/system/maintenance/pop"):
-        answered(api.post(path, {"enabled": True}), 200)
+        responded(api.post(path, {"enabled": True}), 200)
         api.push("staged", 1)
         api.read(path)
-        answered(api.post(path, {"enabled": False}), 200)
+        responded(api.post(path, {"enabled": False}), 200)
 
 
 def access(api: Api) -> None:
     api.read("/api/v1/me")
     body = {"name": "k", "role": "read-only", "scopes": ["queues:read"], "requestsPerSecond": 1}
-    made = answered(api.post("/api/v1/keys", body), 201)
+    made = responded(api.post("/api/v1/keys", body), 201)
     api.read("/api/v1/keys")
-    answered(api.delete(f"/api/v1/keys/{made['id']}"), 200)
+    responded(api.delete(f"/api/v1/keys/{made['id']}"), 200)
     api.read("/api/v1/audit")
 
 

@@ -11,7 +11,7 @@ async def a_group_starts_with_everything(queen: Queen, name: str) -> None:
     assert [message["data"] for message in messages] == [1, 2]
 
 
-async def a_group_may_start_with_what_is_new(queen: Queen, name: str) -> None:
+async def a_group_may_start_with_new_messages(queen: Queen, name: str) -> None:
     await queen.queue(name).push([{"data": "before"}])
     builder = queen.queue(name).group("g").subscription_mode("new").batch(9)
     assert await builder.wait(False).pop() == []

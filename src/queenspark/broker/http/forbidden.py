@@ -1,0 +1,17 @@
+"""403: the caller lacks a right."""
+
+from __future__ import annotations
+
+from ..errors import ApiError
+from .caller import Caller
+from .right import Right
+
+
+class Forbidden(ApiError):
+    """The caller's role or scopes lack a right, on any name."""
+
+    def __init__(self, caller: Caller, right: Right, message: str | None = None) -> None:
+        text = f"{caller.name} lacks the right {right}: ask an administrator for a role or scope with it"
+        super().__init__(403, message or text)
+        self.caller = caller
+        self.right = right
