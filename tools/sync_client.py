@@ -1,6 +1,6 @@
-"""Makes the synchronous client from the asynchronous one: `src/queenspark/client/aio` → `…/client/sync`.
+"""Generates the synchronous client from the asynchronous one: `src/queenspark/client/aio` → `…/client/sync`.
 
-`make format` writes it, `make check` (with --check) says when it is out of date. `tasks.py` is written by
+`make format` writes it, `make check` (with --check) fails if it is out of date. `tasks.py` is written by
 hand on both sides: there a task of an event loop is a thread.
 """
 

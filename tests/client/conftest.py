@@ -59,7 +59,7 @@ def consumer(queen: Queen, stream: StreamApi) -> Consumer:
 
 
 def sealed(stream: StreamApi, *payloads: Any, key: str = "p", start_us: int | None = None) -> str:
-    """Push records and seal a window over them; its id."""
+    """Push records and seal a window over them; return its id."""
     window = stream.over(stream.push(*payloads, partition=key), key)
     assert stream.seal(window) == 1
     return f"{stream.id}:{key}:{window.start_us // 1000}:{window.end_us // 1000}"

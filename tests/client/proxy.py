@@ -133,11 +133,11 @@ class Proxy:
         ready, _, _ = select.select([client, broker], [], [])
         if broker not in ready:
             return False  # the client has left, so the broker shall see it leave
-        answer = _message(broker)
+        response = _message(broker)
         self._wait(fault.delay)
-        if fault.cut_after or not answer:
+        if fault.cut_after or not response:
             return False
-        client.sendall(answer[: fault.truncate])
+        client.sendall(response[: fault.truncate])
         return fault.truncate is None
 
     def _fault(self, line: str) -> Fault:

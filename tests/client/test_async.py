@@ -97,11 +97,11 @@ async def test_plain_handlers_work_at_once_and_leave_the_threads_of_the_loop_alo
     await queen.queue(queue).push([Outgoing(n, partition=str(n)) for n in range(workers)])
     meeting = threading.Barrier(workers + 1, timeout=30)
 
-    async def look_up() -> None:
+    async def fetch() -> None:
         await asyncio.to_thread(meeting.wait)
 
     consumer = queen.queue(queue).concurrency(workers).limit(workers)
-    await asyncio.gather(consumer.consume(lambda batch: meeting.wait()), look_up())
+    await asyncio.gather(consumer.consume(lambda batch: meeting.wait()), fetch())
     assert (await queen.queue(queue).describe())["messages"]["processing"] == 0
 
 

@@ -159,7 +159,7 @@ def test_a_full_queue_accepts_as_much_as_fits(shared_broker: Broker, queue: str,
         assert seen == list(range(100))
 
 
-def test_what_could_not_be_sent_is_handed_back_on_close(proxy: Proxy, queue: str) -> None:
+def test_unsent_messages_are_returned_on_close(proxy: Proxy, queue: str) -> None:
     queen = Queen(proxy.url, retries=0)
     queen.queue(queue).push("there")
     proxy.away()

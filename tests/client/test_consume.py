@@ -56,7 +56,7 @@ def test_a_message_that_fails_keeps_those_behind_it_waiting(queen: Queen, queue:
     assert (dead.data, dead.error_message, dead.retry_count) == (2, "ValueError: never", 3)
 
 
-def test_a_batch_that_fails_comes_again_with_its_reason_kept(queen: Queen, queue: str) -> None:
+def test_a_batch_that_fails_is_redelivered_with_its_reason_kept(queen: Queen, queue: str) -> None:
     queen.queue(queue).create(retry_delay=0, retry_limit=1)
     queen.queue(queue).push([1, 2])
     events: list[Event] = []

@@ -48,12 +48,14 @@ def test_an_acked_window_does_not_come_again(consumer: Consumer, stream: StreamA
     window = polled(consumer)
     window.ack()
     window.ack()
-    assert window.answered
+    assert window.acked
     assert stream.empty()
     assert not stream.empty("another group")
 
 
-def test_a_nacked_window_comes_again_and_then_is_a_dead_letter(consumer: Consumer, stream: StreamApi) -> None:
+def test_a_nacked_window_is_redelivered_and_then_is_a_dead_letter(
+    consumer: Consumer, stream: StreamApi
+) -> None:
     sealed(stream, 1)
     for retries in range(4):
         window = polled(consumer)
@@ -65,7 +67,7 @@ def test_a_nacked_window_comes_again_and_then_is_a_dead_letter(consumer: Consume
     assert [letter["errorMessage"] for letter in dead] == ["not today"]
 
 
-def test_a_released_window_comes_again_at_once_and_has_not_failed(
+def test_a_released_window_is_redelivered_at_once_and_has_not_failed(
     consumer: Consumer, stream: StreamApi
 ) -> None:
     id_ = sealed(stream, 1)

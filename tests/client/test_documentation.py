@@ -34,7 +34,7 @@ CLASSES = [
     client.DeadLetter,
     client.Outgoing,
     client.Pushed,
-    client.SqlAnswer,
+    client.SqlResults,
     client.SqlResult,
     client.SqlColumn,
 ]

@@ -36,7 +36,7 @@ def test_seconds_timedeltas_and_texts_are_understood(given: Any, wanted: float) 
     ["", "5 minutes", "m", "5x", "-1", "-1s", -1, -0.5, timedelta(seconds=-1), True, None, [], "nan", "inf",
      float("nan"), float("inf"), 10**400, "1e400"],
 )  # fmt: skip
-def test_what_is_no_duration_is_refused_with_the_name_of_the_argument(given: Any) -> None:
+def test_an_invalid_duration_is_refused_with_the_name_of_the_argument(given: Any) -> None:
     with pytest.raises(InvalidValue, match="grace_period is "):
         seconds("grace_period", given)
 
@@ -47,7 +47,7 @@ def test_whole_milliseconds_are_exact_in_every_form(ms: int) -> None:
     assert [milliseconds("x", form) for form in forms] == [ms] * 4
 
 
-def test_what_is_finer_than_its_unit_is_refused_and_not_rounded() -> None:
+def test_a_duration_finer_than_its_unit_is_refused_and_not_rounded() -> None:
     with pytest.raises(InvalidValue, match=r"gap is 0\.0005: it must be whole milliseconds"):
         milliseconds("gap", 0.0005)
     with pytest.raises(InvalidValue, match="ttl is '1500ms': it must be whole seconds"):

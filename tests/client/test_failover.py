@@ -77,8 +77,11 @@ def test_an_outage_is_not_taken_for_an_empty_queue(far: Queen, proxy: Proxy, que
     assert seen == [1]
 
 
-@pytest.mark.parametrize("url", ["localhost:6632", "ftp://x", "", [], ["http://127.0.0.1", "x"]])
-def test_what_is_no_url_is_refused(url: Any) -> None:
+@pytest.mark.parametrize(
+    "url",
+    ["localhost:6632", "ftp://x", "", [], ["http://127.0.0.1", "x"], "http://", "http://127.0.0.1:port"],
+)
+def test_an_invalid_url_is_refused(url: Any) -> None:
     with pytest.raises(InvalidValue, match="url is "):
         Queen(url)
 
@@ -132,7 +135,7 @@ def test_an_ack_with_a_lost_response_is_retried(far: Queen, proxy: Proxy, queue:
     batch = far.queue(queue).pop(wait=SOON)
     proxy.fail("/ack", CUT_AFTER, Fault(truncate=3))
     batch.ack()
-    assert batch.unanswered == []
+    assert batch.unacked == []
     assert len(far.queue(queue).pop()) == 0
 
 

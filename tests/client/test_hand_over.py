@@ -14,7 +14,7 @@ from tests.wire.api import Api
 @pytest.mark.parametrize(
     "faults",
     [[], [CUT_AFTER], [Fault(truncate=5)], [CUT_BEFORE, Fault(status=503)], [CUT_AFTER, *[CUT_BEFORE] * 7]],
-    ids=["no fault", "lost answer", "truncated answer", "lost request", "beyond the retries"],
+    ids=["no fault", "lost response", "truncated response", "lost request", "beyond the retries"],
 )
 def test_results_are_pushed_exactly_once(
     far: Queen, proxy: Proxy, stream: StreamApi, queue: str, api: Api, faults: list[Fault]
@@ -35,10 +35,10 @@ def test_results_are_pushed_exactly_once(
 def test_a_list_is_many_results_and_none_is_none(
     consumer: Consumer, stream: StreamApi, queue: str, api: Api
 ) -> None:
-    answers: dict[str, Any] = {"a": [1, Outgoing(2, partition="other")], "b": None, "c": [], "d": 0}
-    for key in answers:
+    returned: dict[str, Any] = {"a": [1, Outgoing(2, partition="other")], "b": None, "c": [], "d": 0}
+    for key in returned:
         sealed(stream, 1, key=key)
-    consumer.process(lambda window: answers[window.key], into=queue, limit=4)
+    consumer.process(lambda window: returned[window.key], into=queue, limit=4)
     assert sorted(stored(api, queue)) == [0, 1, 2]
     assert stream.empty()
 

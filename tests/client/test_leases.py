@@ -63,7 +63,7 @@ def test_19_a_poll_ends_before_the_client_times_out(stream: StreamApi, proxy: Pr
     with Queen(proxy.url, timeout=1, retries=0) as queen:
         began = time.monotonic()
         assert queen.consumer(stream.name, "g").poll(wait=1.5) is None
-        assert queen.queue(stream.queue).group("g").start("latest").pop(wait=1.5).unanswered == []
+        assert queen.queue(stream.queue).group("g").start("latest").pop(wait=1.5).unacked == []
         assert time.monotonic() - began > 2.5
     assert proxy.count("/poll") == 1
 
@@ -77,7 +77,7 @@ ACK_FAULTS = pytest.mark.parametrize(
         [CUT_AFTER, *[CUT_BEFORE] * 7],
         [Fault(delay=30)],
     ],
-    ids=["lost answer", "truncated answer", "several", "beyond the retries", "late answer"],
+    ids=["lost response", "truncated response", "several", "beyond the retries", "late response"],
 )
 
 
@@ -110,7 +110,7 @@ def test_19_neither_when_the_handler_acks_by_itself(far: Queen, proxy: Proxy, st
         raise ValueError("could not ack")
 
     far.consumer(stream.name, "g", on_event=events.append).process(handler, limit=1)
-    assert [event.kind for event in events] == ["delivered", "unanswered"]
+    assert [event.kind for event in events] == ["delivered", "unacked"]
     assert proxy.count("/ack") == 4
     stream.expire_leases()
     assert stream.poll()["retryCount"] == 0
@@ -140,12 +140,12 @@ def test_an_ack_is_retried_for_as_long_as_the_lease_lasts(
 
     def listen(event: Event) -> None:
         events.append(event)
-        if event.kind == "unanswered":
+        if event.kind == "unacked":
             proxy.back()
 
     consumer = far.consumer(stream.name, "g", on_event=listen)
     consumer.process(handler, limit=1)
-    assert (events[0].kind, events[-1].kind) == ("delivered", "unanswered")
+    assert (events[0].kind, events[-1].kind) == ("delivered", "unacked")
     assert isinstance(events[-1].error, Unreachable)
     assert stream.poll()["retryCount"] == 0
 
@@ -159,7 +159,7 @@ def test_a_broker_that_never_accepts_an_ack_does_not_block_the_consumer_forever(
     events: list[Event] = []
     proxy.choose = lambda line: Fault(status=500) if "/ack" in line else None
     far.consumer(stream.name, "g", on_event=events.append).process(lambda window: None, limit=1)
-    assert events[-1].kind == "unanswered"
+    assert events[-1].kind == "unacked"
 
 
 def test_results_wait_for_room_in_their_queue(queen: Queen, stream: StreamApi, queue: str, api: Api) -> None:

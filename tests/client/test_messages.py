@@ -93,14 +93,14 @@ def test_27_averages_are_over_numbers_only_and_booleans_are_none() -> None:
 
 def test_without_numbers_a_sum_is_zero_and_the_rest_is_none() -> None:
     for found in (messages(), of("x", True)):
-        answer = found.aggregate(
+        aggregates = found.aggregate(
             count=True, sum="data.v", avg="data.v", min="data.v", max="data.v", p50="data.v", p95="data.v",
             p99="data.v", distinct="data.v",
         )  # fmt: skip
-        assert answer.pop("count") == len(found)
-        assert answer.pop("sum") == 0
-        assert answer.pop("distinct") == len(found)
-        assert list(answer.values()) == [None] * 6
+        assert aggregates.pop("count") == len(found)
+        assert aggregates.pop("sum") == 0
+        assert aggregates.pop("distinct") == len(found)
+        assert list(aggregates.values()) == [None] * 6
 
 
 def test_several_paths_are_aggregated_at_once_and_nothing_else() -> None:
@@ -117,19 +117,19 @@ def test_sums_of_whole_numbers_are_exact() -> None:
 @given(st.lists(NUMBERS | st.booleans() | st.none() | st.text(), max_size=20))
 def test_aggregates_are_those_of_the_numbers(values: list[Any]) -> None:
     numbers = [value for value in values if type(value) in (int, float)]
-    answer = of(*values).aggregate(
+    aggregates = of(*values).aggregate(
         count=True, sum="data.v", avg="data.v", min="data.v", max="data.v", p50="data.v", distinct="data.v"
     )
-    assert answer["count"] == len(values)
-    assert answer["distinct"] == len({(type(value) is bool, value) for value in values})
+    assert aggregates["count"] == len(values)
+    assert aggregates["distinct"] == len({(type(value) is bool, value) for value in values})
     if not numbers:
         return
-    assert answer["min"] == min(numbers)
-    assert answer["max"] == max(numbers)
+    assert aggregates["min"] == min(numbers)
+    assert aggregates["max"] == max(numbers)
     if abs(sum(map(abs, numbers))) < 1e300:
         exact = sum(map(Fraction, numbers))
-        assert math.isclose(answer["sum"], float(exact), rel_tol=1e-9, abs_tol=1e-6)
-        assert math.isclose(answer["p50"], statistics.median(numbers), rel_tol=1e-9, abs_tol=1e-6)
+        assert math.isclose(aggregates["sum"], float(exact), rel_tol=1e-9, abs_tol=1e-6)
+        assert math.isclose(aggregates["p50"], statistics.median(numbers), rel_tol=1e-9, abs_tol=1e-6)
 
 
 def test_percentiles_lie_between_their_neighbours() -> None:

@@ -111,7 +111,9 @@ def test_a_slow_partition_keeps_no_worker_from_the_others(queen: Queen, queue: s
     assert (seen["long"], sum(seen.values())) == (300, 320)
 
 
-def test_what_was_given_back_has_not_failed_and_counts_for_no_limit(queen: Queen, stream: StreamApi) -> None:
+def test_released_work_counts_neither_as_failed_nor_towards_the_limit(
+    queen: Queen, stream: StreamApi
+) -> None:
     warmed_up(stream, 40)
     seen: Counter[str] = Counter()
     events: list[Event] = []

@@ -65,7 +65,7 @@ def test_a_number_that_makes_no_sense_is_named(queen: Queen, setting: str, value
         getattr(queen.queue("q"), setting)(value)
 
 
-def test_what_the_broker_refuses_is_told_in_its_words(queen: Queen, queue: str) -> None:
+def test_a_rejection_has_the_brokers_message(queen: Queen, queue: str) -> None:
     with pytest.raises(Refused, match="retryLimit") as refused:
         queen.queue(queue).create(retry_limit=-1)
     assert (refused.value.status, refused.value.code) == (400, "bad_request")
@@ -102,7 +102,7 @@ def test_a_transaction_id_for_several_messages_is_refused(far: Queen, proxy: Pro
     assert proxy.requests == []
 
 
-def test_what_is_too_large_is_refused(queen: Queen, queue: str, api: Api) -> None:
+def test_a_payload_that_is_too_large_is_refused(queen: Queen, queue: str, api: Api) -> None:
     with pytest.raises(TooLarge):
         queen.queue(queue).push("x" * 9_000_000)
     assert stored(api, queue) == []
@@ -150,7 +150,7 @@ def test_each_group_has_its_own_cursor(queen: Queen, queue: str) -> None:
         assert len(queen.queue(queue).group(group).pop()) == 0
 
 
-def test_a_group_begins_where_it_is_told(queen: Queen, queue: str) -> None:
+def test_a_group_begins_at_the_requested_position(queen: Queen, queue: str) -> None:
     queen.queue(queue).push(1)
     created = take(queen, queue, group="first")[0].created_at
     assert len(queen.queue(queue).group("new").start("latest").pop()) == 0
@@ -176,7 +176,7 @@ def test_an_acked_message_does_not_come_again_and_a_nacked_one_does(queen: Queen
     assert len(queen.queue(queue).pop()) == 0
 
 
-def test_a_released_batch_comes_again_at_once_and_has_not_failed(queen: Queen, queue: str) -> None:
+def test_a_released_batch_is_redelivered_at_once_and_has_not_failed(queen: Queen, queue: str) -> None:
     queen.queue(queue).push([1, 2, 3])
     batch = take(queen, queue)
     batch[0].ack()
@@ -191,9 +191,9 @@ def test_an_ack_after_the_lease_is_rejected(queen: Queen, queue: str) -> None:
     (slow,) = take(queen, queue)
     queen.queue(queue).create(lease_time=30)
     (other,) = take(queen, queue)
-    for answer in (slow.ack, slow.nack, slow.renew):
+    for act in (slow.ack, slow.nack, slow.renew):
         with pytest.raises(LeaseLost):
-            answer()
+            act()
     other.ack()
 
 
@@ -210,7 +210,7 @@ def test_with_auto_ack_nothing_is_left_to_ack(queen: Queen, queue: str) -> None:
     queen.queue(queue).push([1, 2])
     batch = queen.queue(queue).batch(9).pop(wait=SOON, auto_ack=True)
     assert batch.values("data") == [1, 2]
-    assert batch.unanswered == []
+    assert batch.unacked == []
     batch.ack()
     assert queen.queue(queue).describe()["messages"]["processing"] == 0
 

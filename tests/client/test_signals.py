@@ -113,7 +113,7 @@ signal.setitimer(signal.ITIMER_REAL, 0)
     subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
 
 
-def test_a_window_comes_again_when_its_consumer_is_killed(
+def test_a_window_is_redelivered_when_its_consumer_is_killed(
     programs: list[Program], shared_broker: Broker, stream: StreamApi
 ) -> None:
     lease(stream, 500)
@@ -144,7 +144,7 @@ def test_a_broker_that_comes_back_is_used_again(far: Queen, proxy: Proxy, stream
     assert seen == ["after"]
 
 
-def test_a_kill_amid_windows_that_were_fetched_ahead_loses_none(
+def test_a_kill_with_prefetched_windows_loses_none(
     programs: list[Program], queen: Queen, shared_broker: Broker, stream: StreamApi
 ) -> None:
     """Unacked windows are redelivered; acked ones are not."""

@@ -53,11 +53,11 @@ def ended(sql: Sql) -> None:
 
 
 def test_statements_give_a_result_each(queen: Queen, clicks: str) -> None:
-    answer = queen.sql(
+    results = queen.sql(
         f"CREATE STREAM pages_{clicks} AS SELECT page FROM {clicks}; PAUSE JOB pages_{clicks};"
         f"INSERT INTO {clicks} VALUES ('home', NULL, NULL, NULL), ('cart', NULL, 1.5, 2)"
     )
-    made, paused, inserted = answer.results
+    made, paused, inserted = results.results
     assert (made.kind, made.name, made.version, made.changed) == (
         "create_stream", f"pages_{clicks}", 1, True,
     )  # fmt: skip
@@ -68,10 +68,10 @@ def test_statements_give_a_result_each(queen: Queen, clicks: str) -> None:
 
 
 def test_rows_of_a_statement_are_read_by_the_names_of_its_columns(queen: Queen, clicks: str) -> None:
-    answer = queen.sql(f"DESCRIBE {clicks}")
-    assert answer.columns == [SqlColumn("column", "string"), SqlColumn("type", "string")]
-    assert [row["column"] for row in answer] == ["page", "at", "price", "n"]
-    assert [row["type"] for row in answer][:2] == ["string", "timestamp"]
+    results = queen.sql(f"DESCRIBE {clicks}")
+    assert results.columns == [SqlColumn("column", "string"), SqlColumn("type", "string")]
+    assert [row["column"] for row in results] == ["page", "at", "price", "n"]
+    assert [row["type"] for row in results][:2] == ["string", "timestamp"]
 
 
 def test_a_dry_run_changes_nothing(queen: Queen, clicks: str) -> None:
@@ -81,15 +81,15 @@ def test_a_dry_run_changes_nothing(queen: Queen, clicks: str) -> None:
 
 
 def test_rows_of_a_select_come_one_by_one_in_pythons_types(queen: Queen, sql: Sql, clicks: str) -> None:
-    with queen.sql(f"SELECT page, at, price, n FROM {clicks}") as answer:
-        assert [column.type for column in answer.columns] == [
+    with queen.sql(f"SELECT page, at, price, n FROM {clicks}") as results:
+        assert [column.type for column in results.columns] == [
             "string",
             "timestamp",
             "decimal(20, 2)",
             "double",
         ]
-        assert answer.results == []
-        rows = iter(answer)
+        assert results.results == []
+        rows = iter(results)
         queue = emit(
             sql,
             '{"page": "a", "at": "2026-01-31T12:00:00.000000Z", "price": 123456789012345678.90, "n": 1.5}',
@@ -102,22 +102,22 @@ def test_rows_of_a_select_come_one_by_one_in_pythons_types(queen: Queen, sql: Sq
         assert next(rows) == {"page": None, "at": None, "price": Decimal(7), "n": float("inf")}
     ended(sql)
     with pytest.raises(QueenError, match="already read"):
-        list(answer)
+        list(results)
 
 
 def test_leaving_the_loop_ends_the_query(queen: Queen, sql: Sql, clicks: str) -> None:
-    answer = queen.sql(f"SELECT page FROM {clicks}")
+    results = queen.sql(f"SELECT page FROM {clicks}")
     emit(sql, '{"page": "a"}', '{"page": "b"}')
-    for row in answer:
+    for row in results:
         assert row == {"page": "a"}
         break
     ended(sql)
 
 
 def test_a_select_ends_at_its_limit_and_after_its_timeout(queen: Queen, sql: Sql, clicks: str) -> None:
-    answer = queen.sql(f"SELECT page FROM {clicks} LIMIT 2")
+    results = queen.sql(f"SELECT page FROM {clicks} LIMIT 2")
     emit(sql, '{"page": "a"}', '{"page": "b"}', '{"page": "c"}')
-    assert [row["page"] for row in answer] == ["a", "b"]
+    assert [row["page"] for row in results] == ["a", "b"]
     assert list(queen.sql(f"SELECT page FROM {clicks}", timeout="50ms")) == []
     ended(sql)
 
@@ -129,9 +129,9 @@ def test_an_invalid_statement_has_a_position(queen: Queen, clicks: str) -> None:
 
 
 def test_a_query_that_fails_raises_its_error(queen: Queen, sql: Sql, clicks: str) -> None:
-    answer = queen.sql(f"SELECT page FROM {clicks}")
+    results = queen.sql(f"SELECT page FROM {clicks}")
     queue = emit(sql, '{"page": "a"}')
-    rows = iter(answer)
+    rows = iter(results)
     assert next(rows) == {"page": "a"}
     sql.fail(queue, "it does not work")
     with pytest.raises(SqlError, match="it does not work") as caught:
@@ -164,13 +164,13 @@ def test_silence_is_no_failure_of_a_select(shared_broker: Broker, sql: Sql, clic
 def test_the_asynchronous_client_reads_rows_too(shared_broker: Broker, sql: Sql, clicks: str) -> None:
     async def main() -> None:
         async with AsyncQueen(shared_broker.url) as queen:
-            answer = await queen.sql(f"SELECT page FROM {clicks}")
+            results = await queen.sql(f"SELECT page FROM {clicks}")
             await asyncio.to_thread(emit, sql, '{"page": "a"}', '{"page": "b"}')
-            async for row in answer:
+            async for row in results:
                 assert row == {"page": "a"}
                 break
             await asyncio.to_thread(ended, sql)
-            async with await queen.sql(f"SELECT page FROM {clicks}") as answer:
+            async with await queen.sql(f"SELECT page FROM {clicks}") as results:
                 pass
             await asyncio.to_thread(ended, sql)
             described = [row["column"] async for row in await queen.sql(f"DESCRIBE {clicks}")]
@@ -193,21 +193,21 @@ def test_a_broker_that_vanished_is_noticed(broker: StartBroker, monkeypatch: pyt
     frozen = broker()
     with Queen(frozen.url) as queen:
         queen.queue("q").push({"a": 1})
-        answer = queen.sql("SELECT a FROM q")
+        results = queen.sql("SELECT a FROM q")
         frozen.process.send_signal(signal.SIGSTOP)
         try:
             with pytest.raises(Unreachable, match="stopped sending"):
-                list(answer)
+                list(results)
         finally:
             frozen.process.send_signal(signal.SIGCONT)
 
     async def read() -> None:
         async with AsyncQueen(frozen.url) as queen:
-            answer = await queen.sql("SELECT a FROM q")
+            results = await queen.sql("SELECT a FROM q")
             frozen.process.send_signal(signal.SIGSTOP)
             try:
                 with pytest.raises(Unreachable, match="stopped sending"):
-                    [row async for row in answer]
+                    [row async for row in results]
             finally:
                 frozen.process.send_signal(signal.SIGCONT)
 
@@ -218,8 +218,8 @@ def test_a_broker_that_stops_says_so(broker: StartBroker) -> None:
     stopping = broker()
     with Queen(stopping.url) as queen:
         queen.queue("q").push({"a": 1})
-        answer = queen.sql("SELECT a FROM q")
+        results = queen.sql("SELECT a FROM q")
         stopping.process.send_signal(signal.SIGTERM)
         with pytest.raises(SqlError, match="the broker is stopping; run the query again") as error:
-            list(answer)
+            list(results)
         assert error.value.code == "unavailable"

@@ -92,7 +92,7 @@ def test_a_setting_gives_a_new_stream_and_leaves_the_old_one(plain: Stream) -> N
         ("sources", lambda s: s.sources("orders")),
     ],
 )
-def test_what_makes_no_sense_is_named_and_nothing_is_sent(
+def test_invalid_options_are_named_and_nothing_is_sent(
     far: Queen, proxy: Proxy, argument: str, wrong: Any
 ) -> None:
     with pytest.raises(InvalidValue, match=f"^{argument} is "):
@@ -102,7 +102,7 @@ def test_what_makes_no_sense_is_named_and_nothing_is_sent(
     assert proxy.requests == []
 
 
-def test_what_the_broker_refuses_is_told_in_its_words(plain: Stream, queue: str) -> None:
+def test_a_rejection_has_the_brokers_message(plain: Stream, queue: str) -> None:
     with pytest.raises(Refused, match="no-such-queue"):
         plain.sources([queue, "no-such-queue"]).define()
     with pytest.raises(Refused, match="slide"):

@@ -24,7 +24,7 @@ def test_acks_and_pushes_happen_together(queen: Queen, queue: str, out: str, api
     step.queue(f"{out}-2").push([1, 2], transaction_id=None).commit()
     assert stored(api, out) == [{"sum": 6}]
     assert stored(api, f"{out}-2") == [1, 2]
-    assert batch.unanswered == []
+    assert batch.unacked == []
     assert len(queen.queue(queue).pop()) == 0
 
 
@@ -52,7 +52,7 @@ def test_a_lost_response_is_retried_and_the_transaction_happens_once(
     far.transaction().ack(batch).queue(out).push("result").commit()
     assert proxy.count("/transaction") == 2
     assert stored(api, out) == ["result"]
-    assert batch.unanswered == []
+    assert batch.unacked == []
     assert len(far.queue(queue).pop()) == 0
 
 
@@ -83,7 +83,7 @@ def test_pushes_alone_are_stored_once_too(far: Queen, proxy: Proxy, out: str, ap
     assert stored(api, out) == ["a", "b"]
 
 
-def test_what_was_acked_before_refuses_the_transaction(
+def test_a_message_acked_before_refuses_the_transaction(
     far: Queen, proxy: Proxy, queue: str, out: str, api: Api
 ) -> None:
     """Otherwise the pushes would be silently missing."""
@@ -138,11 +138,11 @@ def test_a_window_is_acked_with_its_results(queen: Queen, stream: StreamApi, out
     total = window.aggregate(sum="data.n")["sum"]
     queen.transaction().ack(window).queue(out).push({"sum": total}).commit()
     assert stored(api, out) == [{"sum": 3}]
-    assert window.answered
+    assert window.acked
     assert stream.empty()
 
 
-def test_what_cannot_be_is_refused_before_anything_is_sent(far: Queen, proxy: Proxy) -> None:
+def test_invalid_arguments_are_refused_before_anything_is_sent(far: Queen, proxy: Proxy) -> None:
     with pytest.raises(InvalidValue, match="transaction is empty"):
         far.transaction().commit()
     with pytest.raises(InvalidValue, match="push requires a queue"):

@@ -189,8 +189,8 @@ def test_an_unexpected_error_of_an_ack_is_told_and_the_others_are_sent(
     consumer = queen.consumer(stream.name, "g", on_event=events.append)
     assert ended(lambda: consumer.process(lambda window: None, limit=4)) is None
     kinds = Counter(event.kind for event in events)
-    assert kinds["unanswered"] <= 1
-    assert kinds["done"] + kinds["unanswered"] == 4
+    assert kinds["unacked"] <= 1
+    assert kinds["done"] + kinds["unacked"] == 4
     assert "unexpected error while sending acks" in caplog.text
     assert "out of files" in caplog.text
 
@@ -233,7 +233,7 @@ def test_process_raises_when_its_background_work_ends(
     assert isinstance(error, RuntimeError)
 
 
-def test_an_ack_by_hand_does_not_wait_for_acks_that_nobody_sends(
+def test_a_manual_ack_does_not_wait_for_acks_that_are_never_sent(
     queen: Queen, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queen.queue(queue).push(list(range(4)))

@@ -9,7 +9,7 @@ from .aio.consumer import AsyncConsumer
 from .aio.message import AsyncBatch, AsyncLeasedMessage
 from .aio.queen import AsyncQueen
 from .aio.queue import AsyncQueue
-from .aio.sql import AsyncSqlAnswer
+from .aio.sql import AsyncSqlResults
 from .aio.stream import AsyncStream
 from .aio.transaction import AsyncTransaction
 from .aio.window import AsyncWindow
@@ -42,7 +42,7 @@ from .sync.consumer import Consumer
 from .sync.message import Batch, LeasedMessage
 from .sync.queen import Queen
 from .sync.queue import Queue
-from .sync.sql import SqlAnswer
+from .sync.sql import SqlResults
 from .sync.stream import Stream
 from .sync.transaction import Transaction
 from .sync.window import Window
@@ -55,7 +55,7 @@ __all__ = [
     "AsyncLeasedMessage",
     "AsyncQueen",
     "AsyncQueue",
-    "AsyncSqlAnswer",
+    "AsyncSqlResults",
     "AsyncStream",
     "AsyncTransaction",
     "AsyncWindow",
@@ -83,10 +83,10 @@ __all__ = [
     "QueueFull",
     "RateLimited",
     "Refused",
-    "SqlAnswer",
     "SqlColumn",
     "SqlError",
     "SqlResult",
+    "SqlResults",
     "Stream",
     "TooLarge",
     "Transaction",

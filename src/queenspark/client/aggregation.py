@@ -36,11 +36,11 @@ def _percentile(share: float) -> Callable[[list[Number]], Number | None]:
         if not found:
             return None
         ordered = sorted(found)
-        place = share * (len(ordered) - 1)
-        below = math.floor(place)
-        if place == below:
+        index = share * (len(ordered) - 1)
+        below = math.floor(index)
+        if index == below:
             return ordered[below]
-        return ordered[below] + (ordered[below + 1] - ordered[below]) * (place - below)
+        return ordered[below] + (ordered[below + 1] - ordered[below]) * (index - below)
 
     return of
 

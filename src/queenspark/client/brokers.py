@@ -6,6 +6,8 @@ import random
 from collections.abc import Sequence
 from threading import Lock
 
+import httpx2
+
 from .errors import InvalidValue
 
 _FIRST_DELAY = 0.1
@@ -26,7 +28,7 @@ class Brokers:
         return len(self._urls)
 
     def __str__(self) -> str:
-        return ", ".join(self._urls)
+        return ", ".join(map(shown, self._urls))
 
     @property
     def current(self) -> str:
@@ -41,9 +43,20 @@ class Brokers:
 
 
 def _checked(url: str) -> str:
-    if not url.startswith(("http://", "https://")):
-        raise InvalidValue(f"url is {url!r}: give a URL such as http://127.0.0.1:6632")
+    try:
+        is_valid = url.startswith(("http://", "https://")) and bool(httpx2.URL(url).host)
+    except httpx2.InvalidURL:
+        is_valid = False
+    if not is_valid:
+        raise InvalidValue(f"url is {shown(url)!r}: give a URL such as http://127.0.0.1:6632")
     return url.rstrip("/")
+
+
+def shown(url: str) -> str:
+    """Return a URL as errors show it: without user name and password, even if it is malformed."""
+    scheme, separator, rest = url.rpartition("://")
+    _, at, host = rest.rpartition("@")
+    return f"{scheme}{separator}…@{host}" if at else url
 
 
 def delay(failures: int) -> float:

@@ -13,6 +13,9 @@ from .errors import InvalidValue, QueenError
 Token = str | Callable[[], str]
 """A token, or a function that returns one; it is called before every request, so tokens can be rotated."""
 
+Headers = Mapping[str, str] | Callable[[], Mapping[str, str]]
+"""Additional headers of every request, or a function that returns them before each."""
+
 File = str | Path
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["delivered", "done", "failed", "renewed", "lost", "unanswered", "unreachable"]
+Kind = Literal["delivered", "done", "failed", "renewed", "lost", "unacked", "unreachable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +14,7 @@ class Event:
     """A state change of a delivery, or a failed fetch.
 
     `delivered`, then one of: `done` (handled and acked), `failed` (the handler raised; nacked), `lost` (the
-    lease expired; another consumer gets it), `unanswered` (no broker accepted the ack in time). In between
+    lease expired; another consumer gets it), `unacked` (no broker accepted the ack in time). In between
     `renewed`: the lease was extended. `unreachable`: a fetch or a renewal failed and will be retried.
     """
 

@@ -55,7 +55,7 @@ class SentResult(SqlResult, kw_only=True):
         return SqlResult(**fields | {"rows": [read(row) for row in self.rows]})
 
 
-class SqlAnswered(msgspec.Struct):
+class SqlResponse(msgspec.Struct):
     """The response to a batch of statements."""
 
     results: list[SentResult]

@@ -23,7 +23,7 @@ class AsyncAckable(Protocol):
     """A leased message or window."""
 
     lease: Any  # AsyncLease
-    answered: bool
+    acked: bool
     in_doubt: bool
     status: Status | None
 
@@ -193,7 +193,7 @@ async def _send(acks: Sequence[AsyncAck]) -> list[str | None]:
                 each.to.in_doubt = each.to.in_doubt or may_have_happened(error)
             raise
         for each, given in zip(part, taken, strict=True):
-            each.to.answered = True
+            each.to.acked = True
             each.to.status = each.status
             said.append(None if given.success else f"{given.transaction_id}: {given.error}")
     return said

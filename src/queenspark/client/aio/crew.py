@@ -56,10 +56,10 @@ class AsyncDelivery(Protocol):
         """The id of the delivery."""
 
     @property
-    def comes_again(self) -> bool:
+    def redelivered(self) -> bool:
         """Whether part of it was released or nacked."""
 
-    def answers(self, status: Status, reason: str | None = None) -> list[AsyncAck]:
+    def acks(self, status: Status, reason: str | None = None) -> list[AsyncAck]:
         """Return acks with this status for all of it that is not acked yet."""
 
     def __len__(self) -> int:
@@ -356,7 +356,7 @@ class AsyncCrew(Generic[D]):
         if not run:
             return
         with suppress(QueenError):  # redelivered when the lease expires
-            await send_acks([each for delivery in run for each in delivery.answers("retry")])
+            await send_acks([each for delivery in run for each in delivery.acks("retry")])
         await self._forget(run)
 
     async def _forget(self, run: Run[D]) -> None:
@@ -409,18 +409,18 @@ class AsyncCrew(Generic[D]):
             if turn.settled(error):
                 await self._finish(turn)
 
-        comes_again = False
+        redelivered = False
         error: QueenError | None = None
         try:
             verdict = await self._do(delivery, give)
             turn.failure = verdict.failure
-            comes_again = verdict.failure is not None or delivery.comes_again
+            redelivered = verdict.failure is not None or delivery.redelivered
             # One request, so that no other consumer can get later deliveries before this failure counts.
-            behind = run[following:] if comes_again else []
-            await give([*(each for later in behind for each in later.answers("retry")), *verdict.acks])
+            behind = run[following:] if redelivered else []
+            await give([*(each for later in behind for each in later.acks("retry")), *verdict.acks])
         except QueenError as raised:
             error = raised
-            comes_again = True
+            redelivered = True
             behind = run[following:]
         self._note_pace(time.monotonic() - turn.began, len(delivery))
         async with self._news:
@@ -430,7 +430,7 @@ class AsyncCrew(Generic[D]):
         else:
             await self._give_back(behind)
         await settled(error)
-        return comes_again
+        return redelivered
 
     def _note_pace(self, seconds: float, messages: int) -> None:
         if self._pace is None or seconds > self._pace:
@@ -443,7 +443,7 @@ class AsyncCrew(Generic[D]):
         self._turns.discard(turn)
         await self._keeper.drop(turn.delivery.lease)
         if turn.error is not None:
-            self._tell_of(turn, "lost" if isinstance(turn.error, LeaseLost) else "unanswered", turn.error)
+            self._tell_of(turn, "lost" if isinstance(turn.error, LeaseLost) else "unacked", turn.error)
         else:
             self._tell_of(turn, "done" if turn.failure is None else "failed", turn.failure)
         self._budget.handled()
@@ -471,7 +471,7 @@ class AsyncCrew(Generic[D]):
         error: BaseException | None = None,
     ) -> None:
         if self._listener is None:
-            if kind in ("failed", "lost", "unanswered"):
+            if kind in ("failed", "lost", "unacked"):
                 _log.warning("%s: %s was %s: %s%s", self._name, id_, kind, error, _where(error))
                 _log.debug("traceback", exc_info=error)
             elif kind == "unreachable" and time.monotonic() >= self._next_log:

@@ -22,7 +22,7 @@ class AsyncLeasedMessage(Message, kw_only=True):
     retries: int
     group: str | None
     lease: Any  # AsyncLease, opaque to msgspec
-    answered: bool = False
+    acked: bool = False
     #: An ack or nack was sent and may or may not have arrived.
     in_doubt: bool = False
     #: The last status that the broker accepted or rejected.
@@ -65,30 +65,30 @@ class AsyncBatch(Messages[AsyncLeasedMessage]):
         return self.lease.id
 
     @property
-    def unanswered(self) -> list[AsyncLeasedMessage]:
+    def unacked(self) -> list[AsyncLeasedMessage]:
         """The messages neither acked nor nacked yet."""
-        return [message for message in self if not message.answered]
+        return [message for message in self if not message.acked]
 
     @property
-    def comes_again(self) -> bool:
+    def redelivered(self) -> bool:
         """Whether a message was released or nacked: later ones of the partition have to wait."""
         return any(message.status in ("failed", "retry") for message in self)
 
-    def answers(self, status: Status, reason: str | None = None) -> list[AsyncAck]:
+    def acks(self, status: Status, reason: str | None = None) -> list[AsyncAck]:
         """Return acks with this status for all messages not acked yet."""
-        return [AsyncAck(message, status, reason) for message in self.unanswered]
+        return [AsyncAck(message, status, reason) for message in self.unacked]
 
     async def ack(self) -> None:
         """Ack all messages not acked yet."""
-        await send_acks(self.answers("completed"))
+        await send_acks(self.acks("completed"))
 
     async def nack(self, reason: str = "") -> None:
         """Nack all messages not acked yet."""
-        await send_acks(self.answers("failed", reason))
+        await send_acks(self.acks("failed", reason))
 
     async def release(self) -> None:
         """Release all messages not acked yet for immediate redelivery to any consumer, without a failure."""
-        await send_acks(self.answers("retry"))
+        await send_acks(self.acks("retry"))
 
     async def renew(self, duration: Duration | None = None) -> None:
         """Extend the lease, by default to its full time from now."""
@@ -129,5 +129,5 @@ def _leased(message: PoppedMessage, group: str | None, lease: AsyncLease) -> Asy
         retries=message.retry_count,
         group=group,
         lease=lease,
-        answered=not lease.id,  # leaseless: popped with auto_ack
+        acked=not lease.id,  # leaseless: popped with auto_ack
     )

@@ -8,14 +8,14 @@ from types import TracebackType
 from typing import Self
 
 from ..brokers import Brokers
-from ..credentials import File, Token, credentials
+from ..credentials import File, Headers, Token, credentials
 from ..duration import Duration, milliseconds, seconds
 from ..events import Listener
 from .admin import AsyncAdmin
 from .consumer import AsyncConsumer
 from .queue import AsyncQueue
 from .session import AsyncSession
-from .sql import AsyncSqlAnswer, run
+from .sql import AsyncSqlResults, run
 from .stream import AsyncStream
 from .transaction import AsyncTransaction
 from .transport import AsyncTransport
@@ -34,7 +34,8 @@ class AsyncQueen:
 
     `api_key`, or `token` (a string or a function that returns one), identifies the client; the defaults are
     `QUEENSPARK_API_KEY` and `QUEENSPARK_TOKEN`. `ca` is a file with the CA certificates to verify a TLS
-    broker against, and `certificate` the files of the client certificate and its key.
+    broker against, and `certificate` the files of the client certificate and its key. `headers`, or a
+    function that returns them, are sent with every request, for instance for a proxy.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class AsyncQueen:
         token: Token | None = None,
         ca: File | None = None,
         certificate: tuple[File, File] | None = None,
+        headers: Headers | None = None,
     ) -> None:
         default = os.environ.get("QUEENSPARK_URL", "").strip() or _URL
         brokers = Brokers(default if url is None else url)
@@ -58,6 +60,7 @@ class AsyncQueen:
             timeout=seconds("timeout", timeout),
             retries=retries,
             credentials=credentials(api_key, token, ca, certificate),
+            headers=headers,
         )
         self._session = AsyncSession(
             transport,
@@ -90,7 +93,7 @@ class AsyncQueen:
         *,
         timeout: Duration | None = None,  # noqa: ASYNC109 - enforced by the broker
         dry_run: bool = False,
-    ) -> AsyncSqlAnswer:
+    ) -> AsyncSqlResults:
         """Run SQL statements atomically; a single SELECT streams its rows.
 
         A SELECT ends at its LIMIT, after `timeout`, or when the iteration over its rows ends. With `dry_run`

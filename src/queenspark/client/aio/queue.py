@@ -201,9 +201,9 @@ class AsyncQueue:
             body = {"toBeginning": True} if to == "beginning" else {"toEnd": True}
         else:
             body = {"timestamp": as_time("to", to)}
-        place = [] if self._partition is None else ["partitions", self._partition]
+        scope = [] if self._partition is None else ["partitions", self._partition]
         await self._session.call(
-            "POST", "consumer-groups", self._group, "queues", self.name, *place, "seek", body=body
+            "POST", "consumer-groups", self._group, "queues", self.name, *scope, "seek", body=body
         )
 
     async def describe(self) -> dict[str, Any]:
@@ -271,7 +271,7 @@ class AsyncQueue:
             _, failure = await attempt(handler, batch)
             if failure is not None:
                 return Verdict(_failed(batch, reason_of(failure)), failure)
-            return Verdict(batch.answers("completed") if self._auto_ack else ())
+            return Verdict(batch.acks("completed") if self._auto_ack else ())
 
         return do
 
@@ -281,9 +281,9 @@ class AsyncQueue:
                 _, failure = await attempt(handler, message)
                 if failure is not None:
                     # The partition is ordered: later messages are released too.
-                    behind = [AsyncAck(each, "retry") for each in batch[number + 1 :] if not each.answered]
+                    behind = [AsyncAck(each, "retry") for each in batch[number + 1 :] if not each.acked]
                     return Verdict([*behind, *_failed([message], reason_of(failure))], failure)
-                if self._auto_ack and not message.answered:
+                if self._auto_ack and not message.acked:
                     await give([AsyncAck(message, "completed")])
             return Verdict()
 
@@ -295,7 +295,7 @@ def _failed(messages: Iterable[AsyncLeasedMessage], reason: str) -> list[AsyncAc
     return [
         AsyncAck(message, "failed", reason)
         for message in messages
-        if not message.answered and not message.in_doubt
+        if not message.acked and not message.in_doubt
     ]
 
 

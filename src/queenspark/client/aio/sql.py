@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Self
 
-from ..sql_results import Row, SqlAnswered, SqlColumn, SqlResult, columns_of, row_reader
+from ..sql_results import Row, SqlColumn, SqlResponse, SqlResult, columns_of, row_reader
 from .lines import AsyncLines
 from .session import AsyncSession
 
 
-class AsyncSqlAnswer:
-    """The result of SQL statements. Its rows are streamed for a SELECT, else those of the last statement.
+class AsyncSqlResults:
+    """The results of SQL statements. The rows are streamed for a SELECT, else those of the last statement.
 
     Ending the iteration over the rows of a SELECT, or closing this object, ends the query.
     """
@@ -62,18 +62,18 @@ class AsyncSqlAnswer:
 
 async def run(
     session: AsyncSession, statements: str, timeout_ms: int | None, dry_run: bool
-) -> AsyncSqlAnswer:
+) -> AsyncSqlResults:
     """Send statements. They are retried only when they certainly did not arrive."""
     body = {"sql": statements, "dryRun": dry_run, "timeout": timeout_ms}
     response = await session.call(
-        "POST", "sql", body=body, kind=SqlAnswered, repeatable=dry_run, may_be_lines=True
+        "POST", "sql", body=body, kind=SqlResponse, repeatable=dry_run, may_be_lines=True
     )
     if not isinstance(response, AsyncLines):
         results = [result.read() for result in response.results]
-        return AsyncSqlAnswer(results, results[-1].columns)
+        return AsyncSqlResults(results, results[-1].columns)
     try:
         lines = await response.more()
-        return AsyncSqlAnswer([], columns_of(lines[0] if lines else b""), response, lines[1:])
+        return AsyncSqlResults([], columns_of(lines[0] if lines else b""), response, lines[1:])
     except BaseException:
         await response.aclose()
         raise

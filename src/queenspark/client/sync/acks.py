@@ -24,7 +24,7 @@ class Ackable(Protocol):
     """A leased message or window."""
 
     lease: Any  # Lease
-    answered: bool
+    acked: bool
     in_doubt: bool
     status: Status | None
 
@@ -192,7 +192,7 @@ def _send(acks: Sequence[Ack]) -> list[str | None]:
                 each.to.in_doubt = each.to.in_doubt or may_have_happened(error)
             raise
         for each, given in zip(part, taken, strict=True):
-            each.to.answered = True
+            each.to.acked = True
             each.to.status = each.status
             said.append(None if given.success else f"{given.transaction_id}: {given.error}")
     return said

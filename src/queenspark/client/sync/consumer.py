@@ -83,17 +83,17 @@ class Consumer:
 
         def do(window: Window, give: Give) -> Verdict:
             result, failure = attempt(handler, window)
-            if window.answered:
+            if window.acked:
                 return Verdict(failure=failure)
             if failure is None and into is not None and result is not None:
                 failure = self._hand_over(window, into, result)
             elif failure is None and auto_ack:
-                return Verdict(window.answers("completed"))
+                return Verdict(window.acks("completed"))
             if failure is None:
                 return Verdict()
             if window.in_doubt:  # never nack after an ack that may have arrived
                 raise InDoubt(f"unknown whether the ack took effect: {failure}") from failure
-            return Verdict(window.answers("failed", reason_of(failure)), failure)
+            return Verdict(window.acks("failed", reason_of(failure)), failure)
 
         checked(handler)
         crew: Crew[Window] = Crew(

@@ -23,7 +23,7 @@ class LeasedMessage(Message, kw_only=True):
     retries: int
     group: str | None
     lease: Any  # Lease, opaque to msgspec
-    answered: bool = False
+    acked: bool = False
     #: An ack or nack was sent and may or may not have arrived.
     in_doubt: bool = False
     #: The last status that the broker accepted or rejected.
@@ -66,30 +66,30 @@ class Batch(Messages[LeasedMessage]):
         return self.lease.id
 
     @property
-    def unanswered(self) -> list[LeasedMessage]:
+    def unacked(self) -> list[LeasedMessage]:
         """The messages neither acked nor nacked yet."""
-        return [message for message in self if not message.answered]
+        return [message for message in self if not message.acked]
 
     @property
-    def comes_again(self) -> bool:
+    def redelivered(self) -> bool:
         """Whether a message was released or nacked: later ones of the partition have to wait."""
         return any(message.status in ("failed", "retry") for message in self)
 
-    def answers(self, status: Status, reason: str | None = None) -> list[Ack]:
+    def acks(self, status: Status, reason: str | None = None) -> list[Ack]:
         """Return acks with this status for all messages not acked yet."""
-        return [Ack(message, status, reason) for message in self.unanswered]
+        return [Ack(message, status, reason) for message in self.unacked]
 
     def ack(self) -> None:
         """Ack all messages not acked yet."""
-        send_acks(self.answers("completed"))
+        send_acks(self.acks("completed"))
 
     def nack(self, reason: str = "") -> None:
         """Nack all messages not acked yet."""
-        send_acks(self.answers("failed", reason))
+        send_acks(self.acks("failed", reason))
 
     def release(self) -> None:
         """Release all messages not acked yet for immediate redelivery to any consumer, without a failure."""
-        send_acks(self.answers("retry"))
+        send_acks(self.acks("retry"))
 
     def renew(self, duration: Duration | None = None) -> None:
         """Extend the lease, by default to its full time from now."""
@@ -130,5 +130,5 @@ def _leased(message: PoppedMessage, group: str | None, lease: Lease) -> LeasedMe
         retries=message.retry_count,
         group=group,
         lease=lease,
-        answered=not lease.id,  # leaseless: popped with auto_ack
+        acked=not lease.id,  # leaseless: popped with auto_ack
     )

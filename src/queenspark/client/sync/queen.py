@@ -9,14 +9,14 @@ from types import TracebackType
 from typing import Self
 
 from ..brokers import Brokers
-from ..credentials import File, Token, credentials
+from ..credentials import File, Headers, Token, credentials
 from ..duration import Duration, milliseconds, seconds
 from ..events import Listener
 from .admin import Admin
 from .consumer import Consumer
 from .queue import Queue
 from .session import Session
-from .sql import SqlAnswer, run
+from .sql import SqlResults, run
 from .stream import Stream
 from .transaction import Transaction
 from .transport import Transport
@@ -35,7 +35,8 @@ class Queen:
 
     `api_key`, or `token` (a string or a function that returns one), identifies the client; the defaults are
     `QUEENSPARK_API_KEY` and `QUEENSPARK_TOKEN`. `ca` is a file with the CA certificates to verify a TLS
-    broker against, and `certificate` the files of the client certificate and its key.
+    broker against, and `certificate` the files of the client certificate and its key. `headers`, or a
+    function that returns them, are sent with every request, for instance for a proxy.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Queen:
         token: Token | None = None,
         ca: File | None = None,
         certificate: tuple[File, File] | None = None,
+        headers: Headers | None = None,
     ) -> None:
         default = os.environ.get("QUEENSPARK_URL", "").strip() or _URL
         brokers = Brokers(default if url is None else url)
@@ -59,6 +61,7 @@ class Queen:
             timeout=seconds("timeout", timeout),
             retries=retries,
             credentials=credentials(api_key, token, ca, certificate),
+            headers=headers,
         )
         self._session = Session(
             transport,
@@ -91,7 +94,7 @@ class Queen:
         *,
         timeout: Duration | None = None,
         dry_run: bool = False,
-    ) -> SqlAnswer:
+    ) -> SqlResults:
         """Run SQL statements atomically; a single SELECT streams its rows.
 
         A SELECT ends at its LIMIT, after `timeout`, or when the iteration over its rows ends. With `dry_run`

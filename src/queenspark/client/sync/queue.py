@@ -202,9 +202,9 @@ class Queue:
             body = {"toBeginning": True} if to == "beginning" else {"toEnd": True}
         else:
             body = {"timestamp": as_time("to", to)}
-        place = [] if self._partition is None else ["partitions", self._partition]
+        scope = [] if self._partition is None else ["partitions", self._partition]
         self._session.call(
-            "POST", "consumer-groups", self._group, "queues", self.name, *place, "seek", body=body
+            "POST", "consumer-groups", self._group, "queues", self.name, *scope, "seek", body=body
         )
 
     def describe(self) -> dict[str, Any]:
@@ -270,7 +270,7 @@ class Queue:
             _, failure = attempt(handler, batch)
             if failure is not None:
                 return Verdict(_failed(batch, reason_of(failure)), failure)
-            return Verdict(batch.answers("completed") if self._auto_ack else ())
+            return Verdict(batch.acks("completed") if self._auto_ack else ())
 
         return do
 
@@ -280,9 +280,9 @@ class Queue:
                 _, failure = attempt(handler, message)
                 if failure is not None:
                     # The partition is ordered: later messages are released too.
-                    behind = [Ack(each, "retry") for each in batch[number + 1 :] if not each.answered]
+                    behind = [Ack(each, "retry") for each in batch[number + 1 :] if not each.acked]
                     return Verdict([*behind, *_failed([message], reason_of(failure))], failure)
-                if self._auto_ack and not message.answered:
+                if self._auto_ack and not message.acked:
                     give([Ack(message, "completed")])
             return Verdict()
 
@@ -292,9 +292,7 @@ class Queue:
 def _failed(messages: Iterable[LeasedMessage], reason: str) -> list[Ack]:
     """Return nacks for unacked messages; an ack that may have arrived is never followed by one."""
     return [
-        Ack(message, "failed", reason)
-        for message in messages
-        if not message.answered and not message.in_doubt
+        Ack(message, "failed", reason) for message in messages if not message.acked and not message.in_doubt
     ]
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
-from ..sql_results import Row, SqlAnswered, SqlColumn, SqlResult, columns_of, row_reader
+from ..sql_results import Row, SqlColumn, SqlResponse, SqlResult, columns_of, row_reader
 from .lines import Lines
 from .session import Session
 
 
-class SqlAnswer:
-    """The result of SQL statements. Its rows are streamed for a SELECT, else those of the last statement.
+class SqlResults:
+    """The results of SQL statements. The rows are streamed for a SELECT, else those of the last statement.
 
     Ending the iteration over the rows of a SELECT, or closing this object, ends the query.
     """
@@ -61,16 +61,16 @@ class SqlAnswer:
         self.close()
 
 
-def run(session: Session, statements: str, timeout_ms: int | None, dry_run: bool) -> SqlAnswer:
+def run(session: Session, statements: str, timeout_ms: int | None, dry_run: bool) -> SqlResults:
     """Send statements. They are retried only when they certainly did not arrive."""
     body = {"sql": statements, "dryRun": dry_run, "timeout": timeout_ms}
-    response = session.call("POST", "sql", body=body, kind=SqlAnswered, repeatable=dry_run, may_be_lines=True)
+    response = session.call("POST", "sql", body=body, kind=SqlResponse, repeatable=dry_run, may_be_lines=True)
     if not isinstance(response, Lines):
         results = [result.read() for result in response.results]
-        return SqlAnswer(results, results[-1].columns)
+        return SqlResults(results, results[-1].columns)
     try:
         lines = response.more()
-        return SqlAnswer([], columns_of(lines[0] if lines else b""), response, lines[1:])
+        return SqlResults([], columns_of(lines[0] if lines else b""), response, lines[1:])
     except BaseException:
         response.close()
         raise

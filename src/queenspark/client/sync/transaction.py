@@ -72,7 +72,7 @@ class Transaction:
             operations.append({"type": "push", "items": self._items})
         if not operations:
             raise InvalidValue("the transaction is empty: ack or push something")
-        if any(each.answered for each in self._acked):
+        if any(each.acked for each in self._acked):
             raise TransactionRefused(
                 "a message in the transaction was already acked; nothing was sent", _HAPPENED
             )
@@ -84,7 +84,7 @@ class Transaction:
             if not (sent_before and code == _HAPPENED):
                 raise TransactionRefused(response.error or "the transaction was rejected", code)
         for each in self._acked:
-            each.answered = True
+            each.acked = True
 
     def _send(self, body: dict[str, Any]) -> Transacted:
         failures = 0

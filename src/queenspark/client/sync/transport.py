@@ -10,8 +10,8 @@ from urllib.parse import quote
 import httpx2
 import msgspec
 
-from ..brokers import Brokers, delay
-from ..credentials import Credentials, TokenFailed
+from ..brokers import Brokers, delay, shown
+from ..credentials import Credentials, Headers, TokenFailed
 from ..errors import InvalidValue, QueenError, Unreachable, refusal
 from .lines import Lines
 from .tasks import sleep
@@ -29,9 +29,16 @@ class Transport:
     """Sends HTTP requests to one of several brokers."""
 
     def __init__(
-        self, brokers: Brokers, *, timeout: float, retries: int, credentials: Credentials | None = None
+        self,
+        brokers: Brokers,
+        *,
+        timeout: float,
+        retries: int,
+        credentials: Credentials | None = None,
+        headers: Headers | None = None,
     ) -> None:
         self._brokers = brokers
+        self._headers = headers or {}
         self._credentials = credentials or Credentials()
         self._timeout = timeout
         #: Default number of retries of a failed request.
@@ -83,18 +90,22 @@ class Transport:
                     f"{url}/{where}",
                     params=parameters,
                     content=content,
-                    headers={**self._credentials.headers(), **(_JSON if content is not None else {})},
+                    headers={
+                        **(self._headers() if callable(self._headers) else self._headers),
+                        **self._credentials.headers(),
+                        **(_JSON if content is not None else {}),
+                    },
                     timeout=(self._timeout if within is None else within) + patience,
                 )
                 response = self._http.send(request, stream=may_be_lines)
                 if may_be_lines:
                     if response.headers.get("Content-Type") == _LINES:
                         request.extensions["timeout"]["read"] = SILENCE_SECONDS
-                        return Lines(response, url)
+                        return Lines(response, shown(url))
                     response.read()
-                return _read(response, url, kind)
+                return _read(response, shown(url), kind)
             except httpx2.InvalidURL as error:
-                raise InvalidValue(f"url is {url!r}: {error}") from None
+                raise InvalidValue(f"url is {shown(url)!r}: {error}") from None
             except TokenFailed as error:
                 failure: QueenError = Unreachable(str(error), maybe_done=maybe_done)
                 failure.__cause__ = error.__cause__
@@ -104,7 +115,7 @@ class Transport:
                 self._brokers.leave(url)
                 sent = not isinstance(error, _NEVER_SENT)
                 maybe_done = maybe_done or sent
-                failure = Unreachable(_no_response(url, error), maybe_done=maybe_done)
+                failure = Unreachable(_no_response(shown(url), error), maybe_done=maybe_done)
                 again = repeatable or not sent
                 pause = 0.0
             except _Passing as passing:

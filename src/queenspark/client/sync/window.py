@@ -35,7 +35,7 @@ class Window:
         self.lease = Lease(transport, sealed.lease_id, sealed.lease_timeout_ms / 1000)
         #: Its messages, in log order; the first page of a paged window, none if polled with `messages=False`.
         self.messages: Messages[Message] = Messages(sealed.messages or [])
-        self.answered = False
+        self.acked = False
         #: An ack or nack was sent and may or may not have arrived.
         self.in_doubt = False
         #: The last status sent by `process` or `release`.
@@ -157,18 +157,18 @@ class Window:
 
     def release(self) -> None:
         """Release it for immediate redelivery to any consumer; not counted as a failure."""
-        send_acks(self.answers("retry"))
+        send_acks(self.acks("retry"))
 
     def renew(self, duration: Duration | None = None) -> None:
         """Extend the lease, by default to its full time from now. `process` does this automatically."""
         self.lease.renew(duration)
 
-    def answers(self, status: Status, reason: str | None = None) -> list[Ack]:
+    def acks(self, status: Status, reason: str | None = None) -> list[Ack]:
         """Return an ack with this status, unless already acked."""
-        return [] if self.answered else [Ack(self, status, reason)]
+        return [] if self.acked else [Ack(self, status, reason)]
 
     @property
-    def comes_again(self) -> bool:
+    def redelivered(self) -> bool:
         """Whether it was released or nacked."""
         return self.status in ("failed", "retry")
 
@@ -233,6 +233,6 @@ class Window:
             self.in_doubt = self.in_doubt or may_have_happened(error)
             if not isinstance(error, Refused) or error.status != 400:
                 raise
-            self.answered = True
+            self.acked = True
             raise LeaseLost(f"the ack of window {self.id} was rejected: {error}") from None
-        self.answered = True
+        self.acked = True
