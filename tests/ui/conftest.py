@@ -26,7 +26,7 @@ BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-c
 
 
 class Dashboard:
-    """`queenspark ui` beside a broker."""
+    """`queenspark ui` with its broker."""
 
     def __init__(self, broker: Broker, api: Api, log_file: Path, **settings: Any) -> None:
         self.broker = broker
@@ -39,14 +39,14 @@ class Dashboard:
             environment = clean_environment(**settings)
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
-            eventually(self._answers, within=60)
+            eventually(self._responds, within=60)
         except BaseException:
             self.stop()
             raise
 
-    def _answers(self) -> bool:
+    def _responds(self) -> bool:
         try:
-            # No page of the broker's answers: a test may need to see the first one.
+            # Cache no responses of the broker: a test may need the first one.
             return httpx2.get(f"{self.url}/login", timeout=5, verify=False).status_code in (200, 303)
         except httpx2.TransportError:
             assert self.process.poll() is None, self.log_file.read_text()
@@ -109,7 +109,7 @@ def browser() -> Iterator[Browser]:
 
 
 class Viewer:
-    """Somebody who looks at the dashboard; `troubles` are errors that the browser saw."""
+    """A user of the dashboard; `troubles` are errors that the browser saw."""
 
     def __init__(self, dashboard: Dashboard, page: Page) -> None:
         self.dashboard = dashboard
@@ -157,14 +157,14 @@ class Viewer:
         """Wait until the timeline shows certain states."""
         seen: dict[str, int] = {}
 
-        def look() -> bool:
+        def check() -> bool:
             seen.clear()
             seen.update(self.states())
             self.page.wait_for_timeout(50)
             return bool(is_so(seen))
 
         try:
-            eventually(look, within=within)
+            eventually(check, within=within)
         except AssertionError as error:
             raise AssertionError(f"the timeline shows {seen}") from error
 

@@ -35,7 +35,7 @@ HISTORY = 90
 LEADER = "demo-host:4242:0a1b2c3d"
 REPORT = {
     "batch": 812, "batchSeconds": 0.42, "inputRowsPerSecond": 180.0, "processedRowsPerSecond": 211.0,
-    "backpressure": 0.85, "state": "running",
+    "backpressure": 0.85, "state": "running", "stateBytes": 7_400_000,
 }  # fmt: skip
 
 
@@ -99,8 +99,8 @@ class Scene:
             {"queue": "purchases", "partition": user, "payload": {"amount": self.random.randint(5, 90)}}
             for user in users
         ]
-        api_answer = self.api.push_items(items)
-        assert api_answer.status_code == 201
+        response = self.api.push_items(items)
+        assert response.status_code == 201
 
     def seal(self, now_us: int | None = None) -> None:
         """Seal the windows whose grace is over, and say which are open."""
@@ -210,8 +210,8 @@ class Scene:
         windows = []
         for number in range(HISTORY, 0, -1):
             start = newest - number * WINDOW_US
-            for place, user in enumerate(USERS):
-                if self.random.random() < 0.97 - place * 0.035:
+            for rank, user in enumerate(USERS):
+                if self.random.random() < 0.97 - rank * 0.035:
                     windows.append(Sealed(user, start, start + WINDOW_US, count=self.random.randint(1, 30)))
         self.shopping.seal(*windows)
         self.totals.seal(
@@ -258,7 +258,7 @@ class Scene:
         self.shopping.run(FAILURE, 0, 0, 0, error, sql.stream("risky")[0])
         self.shopping.run(
             "INSERT INTO queenspark.stream_rates SELECT id, 12.4, 12.1, 3.2, 0.02, 0.9"
-            " FROM queenspark.streams ON CONFLICT DO NOTHING"
+            " FROM queenspark.streams WHERE name NOT IN ('rejected', 'risky') ON CONFLICT DO NOTHING"
         )
 
     def _samples(self) -> None:
@@ -272,13 +272,14 @@ class Scene:
                 step * 5, pushed, int(pushed * 1.1), int(pushed * 1.02), int(self.random.random() < 0.05),
                 int(wave * 9), int(sealed) - step * 9, int(18 + 6 * wave), int(60 + 50 * wave),
                 7 if step > 60 else 8, 0.3 + 0.1 * wave, 0.3 + 0.2 * wave, 200 * wave, 0.6 + 0.2 * wave,
+                int(5e6 + 2e6 * wave),
             ))  # fmt: skip
         with connect(self.database_url) as connection, connection.cursor() as cursor:
             cursor.execute("DELETE FROM queenspark.samples")  # of the broker, while the shop was filled
             cursor.executemany(
                 "INSERT INTO queenspark.samples SELECT date_bin('5 seconds', clock_timestamp()"
                 " - %s * interval '1 second', 'epoch'), 'history', %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,"
-                " %s, %s, %s ON CONFLICT DO NOTHING",
+                " %s, %s, %s, %s ON CONFLICT DO NOTHING",
                 rows,
             )
 

@@ -19,7 +19,7 @@ MINUTE_US = 60_000_000
 
 @pytest.fixture
 def stream(dashboard: Dashboard) -> Iterator[StreamApi]:
-    """A stream of the test's own with windows of one key, which its group has not answered."""
+    """A stream of the test's own with windows of one key, which its group has not acked."""
     stream = StreamApi(dashboard.api, dashboard.broker.database_url)
     stream.define(partitioned=True)
     ((now,),) = stream.run("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
@@ -42,8 +42,8 @@ def url_of(stream: StreamApi) -> str:
 
 def states(stream: StreamApi, group: str = "g") -> list[str]:
     """The state of each window of a group, the oldest first."""
-    answer = stream.resource("timeline", namespace=stream.namespace, consumerGroup=group)
-    return [window["groups"][0]["state"] for window in answer["windows"]]
+    timeline = stream.resource("timeline", namespace=stream.namespace, consumerGroup=group)
+    return [window["groups"][0]["state"] for window in timeline["windows"]]
 
 
 def bury(stream: StreamApi) -> Json:
@@ -82,7 +82,7 @@ class TestStream:
         viewer.sees("continues from 2100-01-01T00:00:00Z")
         assert stream.empty()
 
-    def test_a_window_is_looked_at_and_sought_to(self, viewer: Viewer, stream: StreamApi) -> None:
+    def test_a_window_is_shown_and_sought_to(self, viewer: Viewer, stream: StreamApi) -> None:
         stream.drain()
         assert states(stream) == ["acked"] * 3
         page = viewer.open(url_of(stream))
@@ -149,6 +149,35 @@ class TestStream:
         query = {"consumerGroup": "g", "queue": f"windows:tests/{stream.name}"}
         eventually(lambda: stream.api.read("/api/v1/dlq", **query)["messages"] == [])
 
+    @pytest.mark.parametrize("kind", ["late", "dead"])
+    def test_its_late_and_dead_records_have_pages(self, viewer: Viewer, stream: StreamApi, kind: str) -> None:
+        notes: list[Json] = [
+            {"stream": stream.id, "version": 1, "key": f"key {number:02}", "txid": 1, "id": number}
+            for number in range(60)
+        ]
+        times = {"time_us": 0, "closed_us": 1_000_000, "dropped": True} if kind == "late" else {}
+        for note in notes:
+            stream.seal(**{kind: [{**note, **times}]})
+        page = viewer.open(url_of(stream))
+        page.get_by_role("tab", name=f"{kind.capitalize()} records").click()
+        panel = page.get_by_role("tabpanel")
+        keys = panel.locator("tbody td:first-child")
+
+        def shows(first: int, last: int) -> bool:
+            texts = keys.all_inner_texts()
+            return [texts[0], texts[-1]] == [f"key {first:02}", f"key {last:02}"]
+
+        panel.get_by_text("1–25, newest first").wait_for()
+        assert shows(59, 35)
+        panel.get_by_role("button", name="Older").click()
+        eventually(lambda: shows(34, 10))
+        panel.get_by_role("button", name="Older").click()
+        eventually(lambda: shows(9, 0))
+        panel.get_by_text("51–60, newest first").wait_for()
+        panel.get_by_role("button", name="Older").click()  # there is nothing more
+        panel.get_by_role("button", name="Newer").click()
+        eventually(lambda: shows(34, 10))
+
     def test_it_is_redefined_and_a_wrong_definition_is_explained(
         self, viewer: Viewer, stream: StreamApi
     ) -> None:
@@ -193,7 +222,7 @@ class TestStream:
 class TestQueue:
     """Actions on a queue, its groups and dead letters."""
 
-    def test_a_message_is_pushed_looked_at_and_deleted(
+    def test_a_message_is_pushed_shown_and_deleted(
         self, viewer: Viewer, dashboard: Dashboard, queue: str
     ) -> None:
         dashboard.api.configure(queue)
@@ -209,9 +238,22 @@ class TestQueue:
         (message,) = dashboard.api.read("/api/v1/messages", queue=queue)["messages"]
         assert message["data"] == {"from": "the dashboard"}
         trace = {name: message[name] for name in ("transactionId", "partitionId")}
-        dashboard.api.post("/api/v1/traces", {**trace, "data": {"step": 7}, "traceNames": ["mine"]})
+        dashboard.api.post("/api/v1/traces", {**trace, "data": {"step": 7}, "traceNames": [f"of {queue}"]})
         viewer.click("Open")
-        page.locator(".qs-drawer").get_by_text('"step": 7').wait_for()
+        drawer = page.locator(".qs-drawer")
+        drawer.get_by_text('"step": 7').wait_for()
+        # Its trace leads to a message of another queue, and back.
+        dashboard.api.push(f"{queue}-next", {"also": "traced"})
+        (other,) = dashboard.api.read("/api/v1/messages", queue=f"{queue}-next")["messages"]
+        trace = {name: other[name] for name in ("transactionId", "partitionId")}
+        dashboard.api.post("/api/v1/traces", {**trace, "data": {"step": 8}, "traceNames": [f"of {queue}"]})
+        drawer.get_by_role("button", name=f"Follow of {queue}").click()
+        drawer.get_by_text("2 events, oldest first").wait_for()
+        drawer.get_by_role("button", name="Open message").last.click()
+        drawer.get_by_text('"also": "traced"').wait_for()
+        drawer.get_by_role("button", name=f"Follow of {queue}").click()
+        drawer.get_by_role("button", name="Open message").first.click()
+        drawer.get_by_text('"from": "the dashboard"').wait_for()
         viewer.click("Delete message")
         viewer.confirm("Delete")
         eventually(lambda: dashboard.api.read("/api/v1/messages", queue=queue)["messages"] == [])
@@ -230,7 +272,7 @@ class TestQueue:
         viewer.confirm("Retry")
         eventually(lambda: dashboard.api.dead_letters(queue) == [])
 
-    def test_nobody_turns_the_pages_of_messages_that_are_not_loaded(
+    def test_pages_of_messages_that_are_not_loaded_cannot_be_turned(
         self, viewer: Viewer, dashboard: Dashboard, queue: str
     ) -> None:
         dashboard.api.push(queue, {"number": 1})
@@ -257,6 +299,10 @@ class TestQueue:
             eventually(lambda expected=expected: rows.all_inner_texts() == expected)  # type: ignore[misc]
         page.get_by_label("Partition", exact=True).fill("a")
         eventually(lambda: rows.all_inner_texts() == ['"one"'])
+        page.get_by_label("Pushed before").fill("2020-01-01")
+        viewer.sees("No message matches.")
+        page.get_by_label("Pushed before").fill("2100-01-01")
+        eventually(lambda: rows.all_inner_texts() == ['"one"'])
 
     def test_it_is_deleted(self, viewer: Viewer, dashboard: Dashboard, queue: str) -> None:
         dashboard.api.configure(queue)
@@ -265,6 +311,26 @@ class TestQueue:
         viewer.confirm("Delete")
         page.wait_for_url("**/queues")
         assert dashboard.api.get(f"/api/v1/resources/queues/{queue}").status_code == 404
+
+    def test_leases_are_found_among_many_partitions_which_have_pages(
+        self, viewer: Viewer, dashboard: Dashboard, queue: str
+    ) -> None:
+        api = dashboard.api
+        items = [{"queue": queue, "partition": f"p{number:03}", "payload": 1} for number in range(230)]
+        assert api.push_items(items).status_code == 201
+        api.take(queue, consumerGroup=f"g-{queue}", autoAck="true")  # discovers all partitions
+        assert api.take(queue, "p229", consumerGroup=f"g-{queue}", consumerId="the last worker")
+        page = viewer.open(f"/group?name=g-{queue}")
+        viewer.sees("the last worker")
+        partitions = page.locator(".qs-panel", has_text="Handed out").locator("tbody td:first-child")
+        eventually(lambda: partitions.all_inner_texts()[:1] == ["p000"])
+        page = viewer.open(f"/queue?name={queue}")
+        page.get_by_role("tab", name="Partitions").click()
+        panel = page.get_by_role("tabpanel")
+        panel.get_by_text("1–25, by name").wait_for()
+        panel.get_by_role("button", name="Next").click()
+        panel.get_by_text("p049").wait_for()
+        panel.get_by_text("26–50, by name").wait_for()
 
     def test_a_group_seeks_and_is_deleted(self, viewer: Viewer, dashboard: Dashboard, queue: str) -> None:
         api = dashboard.api
@@ -285,8 +351,8 @@ class TestQueue:
     ) -> None:
         group = f"g-{stream.name}"
         stream.drain(group)
-        answer = stream.resource("timeline", namespace=stream.namespace)
-        ends = sorted(window["end"] for window in answer["windows"])
+        timeline = stream.resource("timeline", namespace=stream.namespace)
+        ends = sorted(window["end"] for window in timeline["windows"])
         page = viewer.open(f"/group?name={group}")
         viewer.click("Seek…")
         page.get_by_label("Time, such as").fill(ends[0])
@@ -336,7 +402,7 @@ class TestQueue:
         viewer.sees("99 dead letters match")
         left = {letter["data"] for letter in dashboard.api.dead_letters(queue, limit=200)}
         assert left == {*numbers, *range(100, 150)} - set(chosen)
-        # Other tests look for theirs on the first page.
+        # Other tests expect theirs on the first page.
         assert dashboard.api.http.delete("/api/v1/dlq", params={"queue": queue}).status_code == 200
 
     def test_dead_letters_are_retried_and_deleted_one_by_one_and_by_filter(
@@ -407,7 +473,7 @@ class TestJobs:
         row.get_by_role("button", name="Pause").click()
         eventually(lambda: Sql(dashboard.api).job(job)["state"] == "paused")
 
-    def test_statements_run_are_explained_remembered_and_refused_in_words(
+    def test_statements_run_are_explained_remembered_and_refused_with_a_message(
         self, viewer: Viewer, dashboard: Dashboard, queue: str
     ) -> None:
         name = queue.replace("-", "_")

@@ -19,14 +19,14 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         pool.submit(lambda: asyncio.run(work())).result()
 
 
-def test_many_viewers_ask_once_and_nobody_asks_when_nobody_looks() -> None:
+def test_many_viewers_share_one_query_and_none_is_sent_without_viewers() -> None:
     asked = []
 
     async def fetch() -> int:
         asked.append(time.monotonic())
         return len(asked)
 
-    async def look() -> None:
+    async def view() -> None:
         feeds = Feeds()
         found = [feeds.get("question", fetch, every=0.05) for _ in range(10)]
         assert len(set(map(id, found))) == 1
@@ -37,33 +37,33 @@ def test_many_viewers_ask_once_and_nobody_asks_when_nobody_looks() -> None:
         assert 2 <= len(asked) <= 6
         feeds.close()
 
-    run(look)
+    run(view)
 
 
-def test_a_feed_keeps_its_answer_while_the_broker_is_away() -> None:
-    answers: list[int | QueenError] = [1, Unreachable("gone", maybe_done=False), 2]
+def test_a_feed_keeps_its_response_while_the_broker_is_away() -> None:
+    responses: list[int | QueenError] = [1, Unreachable("gone", maybe_done=False), 2]
 
     async def fetch() -> int:
-        answer = answers.pop(0)
-        if isinstance(answer, QueenError):
-            raise answer
-        return answer
+        response = responses.pop(0)
+        if isinstance(response, QueenError):
+            raise response
+        return response
 
-    async def look() -> None:
+    async def view() -> None:
         feed = Feeds().get("question", fetch)
         for value, is_gone in ((1, False), (1, True), (2, False)):
             await feed.refresh()
             assert (feed.value, feed.gone_since is not None) == (value, is_gone)
         assert feed.error is None
 
-    run(look)
+    run(view)
 
 
 def test_an_unexpected_error_is_shown_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     async def fetch() -> int:
         raise KeyError("total")
 
-    async def look() -> None:
+    async def view() -> None:
         feed = Feed(fetch, every=0.05)
         await feed.first(within=5)
         for _ in range(3):
@@ -71,7 +71,7 @@ def test_an_unexpected_error_is_shown_and_logged_once(caplog: pytest.LogCaptureF
         assert "KeyError: 'total'" in str(feed.error)
         assert (feed.version, feed.gone_since) == (1, None)
 
-    run(look)
+    run(view)
     assert len(caplog.records) == 1
 
 
@@ -82,7 +82,7 @@ def test_a_part_that_cannot_be_drawn_has_an_error_until_it_can(caplog: pytest.Lo
     async def fetch() -> dict[str, int]:
         return values.pop(0)
 
-    async def look() -> None:
+    async def view() -> None:
         feed = Feed(fetch, every=1)
         live = Live(lambda: feed, lambda value: drawn.append(value["total"]))
         for expected in ("KeyError: 'total'", "KeyError: 'total'", ""):
@@ -90,6 +90,6 @@ def test_a_part_that_cannot_be_drawn_has_an_error_until_it_can(caplog: pytest.Lo
             assert expected in str(live.error or "")
         assert live.error is None
 
-    run(look)
+    run(view)
     assert drawn == [2]
     assert len(caplog.records) == 1

@@ -91,7 +91,7 @@ def test_a_broker_that_goes_and_comes_back_is_shown_without_a_reload(
     assert page.evaluate("window.isTheSamePage")
 
 
-def test_a_page_that_nobody_sees_asks_for_nothing(viewer: Viewer, dashboard: Dashboard, queue: str) -> None:
+def test_a_hidden_page_sends_no_requests(viewer: Viewer, dashboard: Dashboard, queue: str) -> None:
     dashboard.api.push(queue, {"number": 1})
     page = viewer.open(f"/queue?name={queue}")
     viewer.sees('{"number":1}')

@@ -21,7 +21,7 @@ from tests.access.conftest import make_key
 from tests.broker_process import Broker, clean_environment, free_port
 from tests.postgres_servers import temporary_postgres
 from tests.ui.conftest import NO_BROWSER, Dashboard, Viewer, chromium
-from tests.wire.api import Api, answered
+from tests.wire.api import Api, responded
 
 SESSION = "queenspark_session"
 
@@ -48,7 +48,7 @@ class Closed:
 
     def key(self, name: str, **options: Any) -> str:
         """A new key."""
-        made = answered(self.api.post("/api/v1/keys", {"name": name, **options}), 201)
+        made = responded(self.api.post("/api/v1/keys", {"name": name, **options}), 201)
         return str(made["key"])
 
     def log_in(self, credential: str, address: str = "127.0.0.1", **headers: str) -> httpx2.Response:
@@ -96,6 +96,24 @@ def enter(closed: Closed, browser: Browser, context: BrowserContext) -> Iterator
         yield opened
 
 
+@pytest.mark.parametrize(
+    ("theme", "background"), [("dark", "rgb(18, 17, 16)"), ("light", "rgb(250, 249, 246)")]
+)
+def test_the_login_page_has_the_chosen_colours(
+    closed: Closed, browser: Browser, theme: str, background: str
+) -> None:
+    # The system prefers the other ones.
+    other: Any = "light" if theme == "dark" else "dark"
+    with browser.new_context(color_scheme=other) as context:
+        context.add_cookies([{"name": "theme", "value": theme, "url": closed.url}])
+        page = context.new_page()
+        page.goto(f"{closed.url}/login")
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == background
+        context.clear_cookies()
+        page.reload()
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != background
+
+
 def test_a_user_logs_in_sees_their_own_and_logs_out(closed: Closed, enter: Enter) -> None:
     scoped = closed.key("of orders", scopes=["queue:orders:read"])
     page = enter(scoped, "/queues")
@@ -123,16 +141,16 @@ def test_a_user_logs_in_sees_their_own_and_logs_out(closed: Closed, enter: Enter
     everything.get_by_role("link", name="secrets").wait_for()
 
 
-def test_what_a_user_may_not_do_is_not_offered(closed: Closed, enter: Enter) -> None:
+def test_actions_without_the_right_are_not_offered(closed: Closed, enter: Enter) -> None:
     page = enter(closed.key("reader", role="read-only"), "/queue?name=orders")
     for name, right in (("Push a message", "queue:push"), ("Delete", "queue:admin")):
         button = page.get_by_role("button", name=name, exact=True).first
         assert button.is_disabled()
         assert f"reader lacks the right {right}" in (button.get_attribute("title") or "")
     for path in ("/system", "/keys", "/audit"):
-        answer = page.request.get(closed.url + path)
-        assert answer.status == 403
-        assert "reader lacks the right" in answer.text()
+        response = page.request.get(closed.url + path)
+        assert response.status == 403
+        assert "reader lacks the right" in response.text()
 
 
 def test_a_revoked_key_leads_back_to_the_login_page(closed: Closed, enter: Enter) -> None:
@@ -198,6 +216,24 @@ def test_administrators_make_and_revoke_keys_and_see_who_did_it(closed: Closed, 
     page.locator("tr", has_text="DELETE /api/v1/keys").filter(has_text="from the page").first.wait_for()
 
 
+def test_the_audit_log_names_the_browser_of_an_act(closed: Closed, enter: Enter) -> None:
+    page = enter(closed.root, "/queues")
+    page.context.set_extra_http_headers({"X-Forwarded-For": "203.0.113.7"})  # as a proxy adds it
+    page.goto(f"{closed.url}/keys")
+    page.get_by_role("button", name="New key").click()
+    dialog = page.locator(".qs-dialog")
+    dialog.get_by_label("Name").fill("of a distant browser")
+    dialog.get_by_label("Scopes").fill("queue:orders:read")
+    dialog.get_by_role("button", name="Create").click()
+    page.locator(".qs-secret").wait_for()
+    (act,) = [
+        act
+        for act in closed.api.read("/api/v1/audit", caller="root")["acts"]
+        if (act["subject"] or "").endswith("of a distant browser")
+    ]
+    assert act["address"] == "127.0.0.1 for 203.0.113.7, 127.0.0.1"
+
+
 def test_nothing_is_shown_without_a_log_in(closed: Closed) -> None:
     with httpx2.Client(base_url=closed.url, timeout=20) as client:
         for path in ("/", "/queues", "/queue?name=orders", "/system", "/keys", "/nothing"):
@@ -237,16 +273,16 @@ def test_the_page_after_the_log_in_is_one_of_ours(closed: Closed) -> None:
     with httpx2.Client(base_url=closed.url, timeout=20) as client:
         for elsewhere in ("https://evil.example", "//evil.example", "/\\evil.example", "/\t/evil.example"):
             data = {"credential": closed.root, "next": elsewhere}
-            answer = client.post("/login", data=data, headers={"Origin": closed.url})
-            assert answer.headers["location"] == "/"
+            response = client.post("/login", data=data, headers={"Origin": closed.url})
+            assert response.headers["location"] == "/"
         assert "<script" not in client.get("/login?reason=<script>&next=/<script>").text
 
 
 def test_failed_log_ins_slow_down(closed: Closed) -> None:
     for _ in range(FREE_FAILURES + 1):
-        answer = closed.log_in("qsk_wrong", "127.0.0.9")
-        assert answer.status_code == 401
-        assert "Unknown key or token." in answer.text
+        response = closed.log_in("qsk_wrong", "127.0.0.9")
+        assert response.status_code == 401
+        assert "Unknown key or token." in response.text
     slowed = closed.log_in("qsk_wrong", "127.0.0.9")
     assert slowed.status_code == 429
     assert int(slowed.headers["retry-after"]) >= 1
@@ -266,16 +302,16 @@ def test_behind_a_proxy_with_tls_the_cookie_is_for_https_only(closed: Closed) ->
     assert "secure" in secure.headers["set-cookie"].lower().split("; ")
 
 
-def test_every_answer_has_strict_headers(closed: Closed) -> None:
+def test_every_response_has_strict_headers(closed: Closed) -> None:
     cookie = closed.log_in(closed.root).headers["set-cookie"].partition(";")[0]
     nonces = set()
     for path, entered in (("/queues", True), ("/login", False), ("/queues", False), ("/favicon.ico", True)):
-        answer = httpx2.get(closed.url + path, headers={"Cookie": cookie} if entered else {}, timeout=20)
-        policy = answer.headers["content-security-policy"]
+        response = httpx2.get(closed.url + path, headers={"Cookie": cookie} if entered else {}, timeout=20)
+        policy = response.headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "frame-ancestors 'none'" in policy
-        assert answer.headers["x-content-type-options"] == "nosniff"
-        assert answer.headers["referrer-policy"] == "same-origin"
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert response.headers["referrer-policy"] == "same-origin"
         scripts = re.search(r"script-src ([^;]*)", policy)
         assert scripts is None or "unsafe-inline" not in scripts[1]
         nonces |= set(re.findall(r"'nonce-([^']+)'", policy))
@@ -322,9 +358,9 @@ def test_the_dashboard_speaks_tls_and_checks_the_broker(closed: Closed, tmp_path
         context = ssl.create_default_context(cafile=authority.file)
         with httpx2.Client(base_url=dashboard.url, verify=context, timeout=20) as client:
             data = {"credential": closed.root}
-            answer = client.post("/login", data=data, headers={"Origin": dashboard.url})
-            assert answer.status_code == 303, answer.text
-            cookie = answer.headers["set-cookie"]
+            response = client.post("/login", data=data, headers={"Origin": dashboard.url})
+            assert response.status_code == 303, response.text
+            cookie = response.headers["set-cookie"]
             assert cookie.startswith("__Host-queenspark_session=")
             assert "secure" in cookie.lower().split("; ")
             pages = client.get("/queues", headers={"Cookie": cookie.partition(";")[0]})

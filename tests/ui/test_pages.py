@@ -20,17 +20,24 @@ SEEN = {
     "queues": ("purchases", "emails"),
     "queue": ("Push a message", "amount"),
     "groups": ("reports", "mailer"),
-    "group": ("Leases and partitions", "fraud-worker"),
+    "group": ("Leases", "Partitions", "fraud-worker"),
     "dead-letters": ("mailbox does not exist",),
     "jobs": ("big_orders", "paused", "division by zero"),
     "job": ("Statement", "TUMBLING", "total"),
     "sql": ("Statements", "History"),
-    "system": ("Pipelines", "leading", "QUEENSPARK_DATABASE_URL", "set, not shown", "queenspark broker"),
+    "system": (
+        "Pipelines",
+        "leading",
+        "Spark state",
+        "QUEENSPARK_DATABASE_URL",
+        "set, not shown",
+        "queenspark broker",
+    ),
 }
 
 
 FLOWING = ("overview", "stream", "queue")
-"""Pages that are looked at while the shop goes on; a step takes a second."""
+"""Pages that are open while the shop runs; a step takes a second."""
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -64,7 +71,7 @@ def test_light_and_dark_are_switched_and_remembered(viewer: Viewer) -> None:
     page.wait_for_function("document.body.classList.contains('body--dark')")
 
 
-def test_what_does_not_exist_is_said_in_words(viewer: Viewer) -> None:
+def test_pages_say_when_an_object_does_not_exist(viewer: Viewer) -> None:
     for path, text in (
         ("/stream?name=missing", "Stream not found"),
         ("/queue?name=missing", "queue missing does not exist"),
@@ -113,7 +120,52 @@ def test_lists_are_searched_and_sorted(viewer: Viewer) -> None:
     viewer.sees("No stream matches.")
 
 
-def test_a_page_is_renewed_while_it_is_looked_at(viewer: Viewer) -> None:
+@pytest.mark.parametrize("peak", [99_000, 100_000, 101_000])
+def test_a_chart_is_drawn_whatever_its_peak(viewer: Viewer, scene: Scene, peak: int) -> None:
+    scene.shopping.run(
+        "INSERT INTO queenspark.samples SELECT date_bin('5 seconds', clock_timestamp() - interval '5 min',"
+        " 'epoch'), 'peak', 0, 0, 0, 0, 0, 0, 0, %s, 0, 0, 0, 0, 0",
+        peak,
+    )
+    try:
+        page = viewer.open("/")
+        chart = page.locator("canvas[aria-label^=unacked]")
+        # Ink above the axis: without it, only the times below are drawn.
+        ink = """canvas => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height / 2).data
+            .some((value, n) => n % 4 === 3 && value > 0)"""
+        page.wait_for_function("document.querySelector('.qs-legend b').innerText !== '–'")
+        eventually(lambda: chart.evaluate(ink))
+    finally:
+        scene.shopping.run("DELETE FROM queenspark.samples WHERE broker = 'peak'")
+
+
+def test_queues_and_groups_are_sorted_by_their_rates(viewer: Viewer) -> None:
+    api = viewer.dashboard.api
+    for name, count in (("rated-a", 20), ("rated-b", 60)):
+        api.push(name, *range(count))
+        api.drain(name, count, consumerGroup=f"{name}-group")
+    for path, field, columns in (
+        ("/queues", "Search queues", ("Pushed/s", "Popped/s", "Acked/s")),
+        ("/groups", "Search groups", ("Popped/s", "Acked/s")),
+    ):
+        page = viewer.open(path)
+        page.get_by_label(field).fill("rated-")
+        names = page.locator("tbody td:first-child a")
+        eventually(lambda names=names: names.count() == 2)  # type: ignore[misc]
+        for column in columns:
+            number = page.locator(f"td[data-label='{column}']").first
+            page.get_by_role("button", name=column).click()
+            page.get_by_role("button", name=column).click()
+            page.locator("th[aria-sort=descending]", has_text=column).wait_for()
+            eventually(
+                lambda names=names, number=number: (  # type: ignore[misc]
+                    names.all_inner_texts()[0].startswith("rated-b") and float(number.inner_text()) > 0
+                ),
+                within=20,
+            )
+
+
+def test_a_page_is_updated_while_it_is_open(viewer: Viewer) -> None:
     page = viewer.open("/queue?name=renewed")
     viewer.dashboard.api.push("renewed", {"number": 1})
     viewer.sees('{"number":1}')

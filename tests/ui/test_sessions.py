@@ -1,4 +1,4 @@
-"""Sessions of browsers end when nobody uses them; a broker that may be open is not shown to the network."""
+"""Unused browser sessions end; a broker that may be open is not shown to the network."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -45,15 +45,15 @@ def test_a_session_without_use_ends(broker: StartBroker) -> None:
 def test_a_broker_that_may_be_open_is_not_shown(dashboard: Dashboard, tmp_path: Path) -> None:
     broker = dashboard.broker
     original, port = broker.url, free_port()
-    broker.url = f"http://127.0.0.1:{port}"  # nobody is there yet
+    broker.url = f"http://127.0.0.1:{port}"  # no broker is running yet
     try:
         exposed = Dashboard(broker, dashboard.api, tmp_path / "ui.log", ui_host="0.0.0.0")
     finally:
         broker.url = original
     try:
-        answer = httpx2.get(exposed.url, timeout=20)
-        assert answer.status_code == 503
-        assert "does not respond" in answer.text
+        response = httpx2.get(exposed.url, timeout=20)
+        assert response.status_code == 503
+        assert "does not respond" in response.text
     finally:
         exposed.stop()
 
@@ -63,12 +63,12 @@ def test_an_open_dashboard_on_loopback_is_not_shown_under_a_foreign_name(dashboa
     for host in (f"rebound.example:{port}", "127.evil.example", f"localhost.evil.example:{port}"):
         for path in ("/", "/queues", SOCKET):
             headers = {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
-            answer = httpx2.get(dashboard.url + path, headers=headers, timeout=20)
-            assert answer.status_code == 403, (host, path)
-            assert "QUEENSPARK_UI_URL" in answer.text
+            response = httpx2.get(dashboard.url + path, headers=headers, timeout=20)
+            assert response.status_code == 403, (host, path)
+            assert "QUEENSPARK_UI_URL" in response.text
     for host in (f"localhost:{port}", f"127.0.0.1:{port}", "[::1]:80"):
-        answer = httpx2.get(f"{dashboard.url}/queues", headers={"Host": host}, timeout=20)
-        assert answer.status_code == 200, host
+        response = httpx2.get(f"{dashboard.url}/queues", headers={"Host": host}, timeout=20)
+        assert response.status_code == 200, host
 
 
 def test_a_dashboard_has_the_name_of_its_url_and_on_the_network_any() -> None:

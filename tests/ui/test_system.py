@@ -28,7 +28,7 @@ PAGES = {
     "/queues": ("flow",),
     "/queue?name=flow": ('{"n":', "readers"),
     "/groups": ("readers", "g"),
-    "/group?name=readers": ("Leases and partitions", "flow"),
+    "/group?name=readers": ("Leases", "Partitions", "flow"),
     "/dead-letters": ("rejected by the test",),
     "/jobs": ("evens", "running"),
     "/job?name=evens": ("Statement", "Next window"),

@@ -46,7 +46,7 @@ export default {
       const css = getComputedStyle(document.body), color = (name) => css.getPropertyValue(name).trim();
       const values = this.values ?? [], count = this.times?.length ?? 0;
       const top = Math.max(1e-9, ...values.flat());
-      const step = Math.pow(10, Math.floor(Math.log10(top))), nice = [1, 2, 2.5, 5, 10].map((m) => m * step).find((v) => v >= top * 1.02);
+      const step = Math.pow(10, Math.floor(Math.log10(top))), nice = [1, 2, 2.5, 5, 10, 20].map((m) => m * step).find((v) => v >= top * 1.02);
       const x = (n) => 2 + (count < 2 ? 0 : (n / (count - 1)) * (w - 4)), y = (v) => h - 18 - (v / nice) * (h - 30);
       g.font = "11px " + css.fontFamily; g.lineWidth = 1;
       for (const part of [0, 0.5, 1]) {

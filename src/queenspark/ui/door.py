@@ -95,9 +95,10 @@ async def _refusal(scope: Scope) -> Response | None:
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     if path.startswith(_SOCKET) and not is_own_origin(headers):
         return PlainTextResponse("pages of other sites may not connect", 403)
+    cookies = cookies_of(headers)
     is_closed = await sessions.is_closed()
     if is_closed is None:
-        return waiting_page(_AWAY, 503)
+        return waiting_page(cookies, _AWAY, 503)
     if not is_closed:
         if not sessions.configuration.may_be_open:
             return PlainTextResponse(_OPEN, 503)
@@ -105,7 +106,6 @@ async def _refusal(scope: Scope) -> Response | None:
         is_ours = sessions.configuration.accepts_host(headers.get("host", ""))
         return None if is_ours else PlainTextResponse(_FOREIGN, 403)
     await sessions.sweep()
-    cookies = cookies_of(headers)
     session = sessions.find(cookies)
     if session is None:
         return _to_login(scope, headers)
@@ -114,7 +114,7 @@ async def _refusal(scope: Scope) -> Response | None:
             None if _is_own_page(scope, cookies) else PlainTextResponse("not the page of this session", 403)
         )
     session.touch()
-    return _lacking(path, session)
+    return _lacking(path, session, cookies)
 
 
 def _to_login(scope: Scope, headers: dict[str, str]) -> Response:
@@ -126,11 +126,11 @@ def _to_login(scope: Scope, headers: dict[str, str]) -> Response:
     return RedirectResponse("/login" if where == "/" else f"/login?next={quote(where, safe='')}", 303)
 
 
-def _lacking(path: str, session: Session) -> Response | None:
+def _lacking(path: str, session: Session, cookies: dict[str, str]) -> Response | None:
     right = RIGHTS.get(path)
     if right is None or session.can(right):
         return None
-    return page("No access", f"{session.lacks(right)}.", 403, back=True)
+    return page(cookies, "No access", f"{session.lacks(right)}.", 403, back=True)
 
 
 def _is_own_page(scope: Scope, cookies: dict[str, str]) -> bool:

@@ -54,32 +54,38 @@ async def _show(request: Request) -> Response:
     if is_closed is False and sessions.configuration.may_be_open:
         return RedirectResponse(after, 303)
     if is_closed is None:
-        return waiting_page(f"The broker at {sessions.everybody.url} does not respond. Retrying.")
-    return page("Log in", REASONS.get(request.query_params.get("reason", ""), ""), after=after)
+        return waiting_page(
+            request.cookies, f"The broker at {sessions.everybody.url} does not respond. Retrying."
+        )
+    return page(
+        request.cookies, "Log in", REASONS.get(request.query_params.get("reason", ""), ""), after=after
+    )
 
 
 async def _log_in(request: Request) -> Response:
     headers = dict(request.headers)
     if not is_own_origin(headers):
-        return page("Log in", "The form was sent from another site. Log in here.", 403)
+        return page(request.cookies, "Log in", "The form was sent from another site. Log in here.", 403)
     form = parse_qs((await _body(request)).decode("utf-8", "replace"), max_num_fields=10)
     after = _wanted(form.get("next", ["/"])[0])
     credential = form.get("credential", [""])[0].strip()
     address = "unknown" if request.client is None else request.client.host
     if wait := _failures.wait_seconds(address):
-        response = page("Log in", f"Too many failed logins. Try again in {wait} s.", 429, after=after)
+        response = page(
+            request.cookies, "Log in", f"Too many failed logins. Try again in {wait} s.", 429, after=after
+        )
         response.headers["retry-after"] = str(wait)
         return response
     try:
         id_ = await sessions.log_in(credential or "-")
     except RateLimited as error:
-        return page("Log in", f"The broker refused: {error}", 429, after=after)
+        return page(request.cookies, "Log in", f"The broker refused: {error}", 429, after=after)
     except NotAllowed as error:
         _failures.add(address)
         log.warning("a login from %s failed: %s", address, error)
-        return page("Log in", "Unknown key or token.", 401, after=after)
+        return page(request.cookies, "Log in", "Unknown key or token.", 401, after=after)
     except QueenError as error:
-        return page("Log in", str(error), 502, after=after)
+        return page(request.cookies, "Log in", str(error), 502, after=after)
     _failures.clear(address)
     await sessions.log_out(cookies_of(headers))
     # Behind a proxy with TLS, only the browser knows.
@@ -92,7 +98,7 @@ async def _log_in(request: Request) -> Response:
 async def _log_out(request: Request) -> Response:
     headers = dict(request.headers)
     if not is_own_origin(headers):
-        return page("Log out", "The form was sent from another site.", 403, back=True)
+        return page(request.cookies, "Log out", "The form was sent from another site.", 403, back=True)
     await sessions.log_out(cookies_of(headers))
     response = RedirectResponse("/login?reason=out", 303)
     for is_secure, name in enumerate(COOKIES):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 from urllib.parse import urlencode
 
@@ -177,6 +177,37 @@ async def confirm(title: str, text: str, verb: str, *, bad: bool = True) -> bool
     answer = await dialog
     dialog.delete()
     return bool(answer)
+
+
+class Pager:
+    """Turns the pages of a list whose length is unknown: each page is read with one more row.
+
+    The list is newest first, or sorted by name. `on_turn` is called after a turn.
+    """
+
+    def __init__(self, on_turn: Callable[[], Awaitable[None]], *, by_name: bool = False) -> None:
+        self.offset = 0
+        self._order = "by name" if by_name else "newest first"
+        self._on_turn = on_turn
+        self._has_more = False
+        with box("qs-pager") as self._box:
+            self._where = ui.label()
+            button("‹ Back" if by_name else "‹ Newer", lambda: self._turn(-1))
+            button("Next ›" if by_name else "Older ›", lambda: self._turn(1))
+        self._box.set_visibility(False)
+
+    def show(self, found: int) -> None:
+        """Show where the page is, given the number of rows that were read for it."""
+        self._has_more = found > PAGE_ROWS
+        self._box.set_visibility(self._has_more or self.offset > 0)
+        last = self.offset + min(found, PAGE_ROWS)
+        self._where.text = f"{number(self.offset + 1)}–{number(last)}, {self._order}" if found else ""
+
+    async def _turn(self, by: int) -> None:
+        offset = self.offset + by * PAGE_ROWS
+        if offset >= 0 and (by < 0 or self._has_more):
+            self.offset = offset
+            await self._on_turn()
 
 
 class Listing:

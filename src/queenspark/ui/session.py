@@ -34,7 +34,9 @@ class Session:
         #: The broker, for messages.
         self.url = without_userinfo(url)
         # Without retries: a page that reports a broker that is down is better than one that waits for it.
-        self.queen = AsyncQueen(url, timeout=_TIMEOUT_SECONDS, retries=0, token=credential, ca=ca)
+        self.queen = AsyncQueen(
+            url, timeout=_TIMEOUT_SECONDS, retries=0, token=credential, ca=ca, headers=_forwarded
+        )
         self.feeds = Feeds(self._failed)
         #: The user, as the API describes them; None without a credential.
         self.me: dict[str, Any] | None = None
@@ -72,6 +74,18 @@ class Session:
 
 
 _ending: set[asyncio.Task[None]] = set()
+
+
+def _forwarded() -> dict[str, str]:
+    """Return the address of the browser that a request is for, which the broker's audit log records."""
+    try:
+        request = ui.context.client.request
+    except RuntimeError:  # no page: a feed, which only reads, or a login
+        return {}
+    if request.client is None:
+        return {}
+    before = request.headers.get("x-forwarded-for")
+    return {"X-Forwarded-For": f"{before}, {request.client.host}" if before else request.client.host}
 
 
 class Configuration(NamedTuple):

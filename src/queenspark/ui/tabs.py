@@ -17,11 +17,14 @@ Show = Callable[[Any], None]
 
 
 class Tab(NamedTuple):
-    """A tab. `build` makes its elements, before any response, and returns the function that shows one."""
+    """A tab. `build` makes its elements, before any response, and returns the function that shows one.
+
+    `key` and `fetch` are those of `Frame.live`.
+    """
 
     name: str
-    key: Hashable
-    fetch: Callable[[], Awaitable[Any]]
+    key: Hashable | Callable[[], Hashable]
+    fetch: Callable[[Any], Awaitable[Any]]
     build: Callable[[], Show]
 
 
@@ -30,7 +33,7 @@ class Tabs:
 
     def __init__(self, frame: Frame, tabs: Sequence[Tab]) -> None:
         self._frame = frame
-        self._fetches = {tab.key: tab.fetch for tab in tabs}
+        self._fetches: dict[Hashable, Callable[[Any], Awaitable[Any]]] = {}
         self._selected = tabs[0]
         self._live: Live | None = None
         self._buttons: dict[str, Element] = {}
@@ -47,8 +50,8 @@ class Tabs:
     async def start(self) -> None:
         """Show the first tab, and keep the selected one up to date."""
         self._live = await self._frame.live(
-            lambda: self._selected.key,
-            lambda key: self._fetches[key](),
+            self._key,
+            lambda key: self._fetches[key](key),
             self._render,
             _EVERY_SECONDS,
         )
@@ -63,6 +66,12 @@ class Tabs:
         """Refresh the selected tab."""
         if self._live is not None:
             await self._live.refresh()
+
+    def _key(self) -> Hashable:
+        tab = self._selected
+        key = tab.key() if callable(tab.key) else tab.key
+        self._fetches[key] = tab.fetch
+        return key
 
     def _render(self, value: Any) -> None:
         self._show(value)

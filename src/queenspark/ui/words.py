@@ -18,9 +18,11 @@ def number(value: float | None) -> str:
 
 
 def rate(value: float | None) -> str:
-    """A rate per second: 0, 0.4, 12, 1,200."""
+    """A rate per second: 0, 0.02, 0.4, 12, 1,200."""
     if not value:
         return "0"
+    if value < 0.1:
+        return f"{max(value, 0.01):.2f}"
     return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
 
 

@@ -14,8 +14,8 @@ from ..words import clock
 _COLUMNS: list[dict[str, Any]] = [
     {"name": "at", "label": "When (UTC)"},
     {"name": "caller", "label": "Who"},
-    {"name": "action", "label": "Action", "class": "mono"},
-    {"name": "subject", "label": "Subject"},
+    {"name": "action", "label": "Action", "class": "mono wrap"},
+    {"name": "subject", "label": "Subject", "class": "wrap"},
     {"name": "address", "label": "Address", "class": "mono"},
     {"name": "status", "label": "Status", "align": "right"},
 ]
@@ -52,7 +52,7 @@ def _row(act: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": act["id"],
         "at": clock(act["at"]),
-        "caller": {"text": act["caller"], "sub": act["kind"]},
+        "caller": {"text": act["caller"], "sub": act["kind"] if act["kind"] != act["caller"] else ""},
         "action": {"text": act["action"], "mono": True},
         "subject": act["subject"] or "–",
         "address": {"text": act["address"], "mono": True},

@@ -70,7 +70,7 @@ class _DeadLettersPage:
             self.table = Table(
                 _COLUMNS, empty="No dead letters.", selectable=True, on_select=self._label_buttons
             )
-            with box("qs-pager"):
+            with box("qs-pager") as self.pager:
                 button("‹ Newer", lambda: self._turn(-1))
                 button("Older ›", lambda: self._turn(1))
         self.live = await self.frame.live(self._key, self._fetch, self._show)
@@ -85,6 +85,7 @@ class _DeadLettersPage:
     def _show(self, answer: dict[str, Any]) -> None:
         self.total = answer["total"]
         self._label_buttons()
+        self.pager.set_visibility(self.total > _ROWS or self.offset > 0)
         self.text.text = plural(self.total, "dead letter") + (" match" if self._is_filtered else "")
         self.table.show(
             [

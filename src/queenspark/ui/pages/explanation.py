@@ -28,10 +28,14 @@ def _reasons(reasons: list[dict[str, Any]]) -> None:
     with panel("Why the next window is not sealed yet"):
         for reason in reasons:
             with box().style("padding: 6px 0"):
-                ui.label(reason["text"]).style("font-weight: 500")
-                ui.label(reason["fix"]).classes("soft")
+                ui.label(_sentence(reason["text"])).style("font-weight: 500")
+                ui.label(_sentence(reason["fix"])).classes("soft")
         if not reasons:
             ui.label("Nothing holds it back.")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _next_window(window: dict[str, Any] | None) -> None:

@@ -8,13 +8,28 @@ from nicegui import ui
 
 from ..components import Table, action, badge, link
 from ..frame import Frame, act
-from ..parts import Listing, Tiles, confirm, field, panel, queue_name, queue_url, stream_of, url
+from ..parts import (
+    PAGE_ROWS,
+    Listing,
+    Pager,
+    Tiles,
+    confirm,
+    field,
+    panel,
+    queue_name,
+    queue_url,
+    stream_of,
+    url,
+)
 from ..seek import ask_position, seek
-from ..words import ago, clock, duration, number
+from ..words import ago, clock, duration, number, rate
 
+_MOST_LEASES = 50
 _COLUMNS: list[dict[str, Any]] = [
     {"name": "name", "label": "Group", "sort": True},
     {"name": "queue", "label": "Reads", "sort": True},
+    {"name": "poppedPerSecond", "label": "Popped/s", "align": "right", "sort": True},
+    {"name": "ackedPerSecond", "label": "Acked/s", "align": "right", "sort": True},
     {"name": "lag", "label": "Lag", "align": "right", "sort": True},
     {"name": "lagSeconds", "label": "Oldest", "align": "right", "sort": True},
     {"name": "processing", "label": "In flight", "align": "right", "sort": True},
@@ -54,6 +69,7 @@ def _row(group: dict[str, Any]) -> dict[str, Any]:
             queue_url(group["queue"]),
             sub="stream" if stream_of(group["queue"]) else "queue",
         ),
+        **{name: rate(value) for name, value in group["rates"].items()},
         "lag": number(group["lag"]),
         "lagSeconds": duration(group["lagSeconds"]) if group["lag"] else "–",
         "processing": number(group["processing"]),
@@ -84,7 +100,7 @@ async def _group_page(name: str) -> None:
             await live.refresh()
 
     with frame.body:
-        tiles = Tiles(("Lag", "In flight", "Leases", "Queues and streams"))
+        tiles = Tiles(("Lag", "Popped", "Acked", "In flight", "Leases", "Queues and streams"))
         with panel("Queues and streams", flush=True):
             reads = Table(
                 [
@@ -95,23 +111,42 @@ async def _group_page(name: str) -> None:
                 on_action=change,
             )
         ui.element("div").style("height: 16px")
-        with panel("Leases and partitions", flush=True, about="leased ones first"):
+        with panel("Leases", flush=True, about="the ones that end first"):
+            leases = Table(
+                [
+                    {"name": "partition", "label": "Partition"},
+                    {"name": "queue", "label": "Of"},
+                    {"name": "holder", "label": "Held by"},
+                    {"name": "since", "label": "Since", "align": "right"},
+                    {"name": "until", "label": "Until", "align": "right"},
+                    {"name": "leased", "label": "Messages", "align": "right"},
+                ],
+                empty="No consumer holds a lease.",
+            )
+        ui.element("div").style("height: 16px")
+        with panel("Partitions", flush=True):
             places = Table(
                 [
                     {"name": "partition", "label": "Partition"},
                     {"name": "queue", "label": "Of"},
                     {"name": "state", "label": "State"},
-                    {"name": "holder", "label": "Held by"},
-                    {"name": "until", "label": "Until", "align": "right"},
                     {"name": "handed", "label": "Handed out", "align": "right"},
                     {"name": "acked", "label": "Last ack", "align": "right"},
                 ],
                 empty="The group has not read a partition yet.",
             )
 
+            async def turned() -> None:
+                await live_places.refresh()
+
+            pager = Pager(turned, by_name=True)
+
     def show(answer: dict[str, Any]) -> None:
         queues = answer["queues"]
         tiles.show("Lag", number(answer["lag"]))
+        for name in ("Popped", "Acked"):
+            each_rate = [each["rates"][f"{name.lower()}PerSecond"] for each in queues]
+            tiles.show(name, rate(sum(each_rate)), "/s")
         tiles.show("In flight", number(sum(each["processing"] for each in queues)))
         tiles.show("Leases", number(sum(each["activeLeases"] for each in queues)))
         tiles.show("Queues and streams", number(len(queues)))
@@ -128,15 +163,41 @@ async def _group_page(name: str) -> None:
                 for each in queues
             ]
         )
-        rows = [(each["queue"], place) for each in queues for place in each["places"]]
-        rows.sort(key=lambda row: (-row[1]["leased"], -row[1]["handedOut"], row[1]["partition"]))
-        places.show([_place(queue, place) for queue, place in rows[:50]])
 
-    live = await frame.live(
-        ("group", name),
-        lambda _: queen.admin.request("GET", "consumer-groups", name, query={"limit": 200}),
-        show,
+    def read(**query: Any) -> Any:
+        return queen.admin.request("GET", "consumer-groups", name, query=query)
+
+    def show_leases(answer: dict[str, Any]) -> None:
+        leases.show([_lease(queue, place) for queue, place in _places(answer)])
+
+    def show_places(answer: dict[str, Any]) -> None:
+        found = _places(answer)
+        pager.show(len(found))
+        places.show([_place(queue, place) for queue, place in found[:PAGE_ROWS]])
+
+    live = await frame.live(("group", name), lambda _: read(limit=1), show)
+    await frame.live(("leases", name), lambda _: read(leased="true", limit=_MOST_LEASES), show_leases)
+    live_places = await frame.live(
+        lambda: ("places", name, pager.offset),
+        lambda key: read(limit=PAGE_ROWS + 1, offset=key[-1]),
+        show_places,
     )
+
+
+def _places(answer: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [(each["queue"], place) for each in answer["queues"] for place in each["places"]]
+
+
+def _lease(queue: str, place: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": f"{queue}/{place['partitionId']}",
+        "partition": place["partition"],
+        "queue": link(queue_name(queue), queue_url(queue)),
+        "holder": place["leaseHolder"] or "–",
+        "since": ago(place["leasedAt"]) if place["leasedAt"] else "–",
+        "until": clock(place["leaseExpiresAt"]),
+        "leased": number(place["leased"]),
+    }
 
 
 def _place(queue: str, place: dict[str, Any]) -> dict[str, Any]:
@@ -153,8 +214,6 @@ def _place(queue: str, place: dict[str, Any]) -> dict[str, Any]:
         "partition": place["partition"],
         "queue": link(queue_name(queue), queue_url(queue)),
         "state": state,
-        "holder": place["leaseHolder"] or "–",
-        "until": clock(place["leaseExpiresAt"]) if place["leased"] else "–",
         "handed": number(place["handedOut"]),
         "acked": ago(place["lastAckedAt"]),
     }

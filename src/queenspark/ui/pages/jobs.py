@@ -25,7 +25,8 @@ from ..parts import (
 )
 from ..tabs import Tab, Tabs
 from ..words import clock, duration, number, rate
-from . import explanation, records
+from . import explanation
+from .records import Records
 
 _EXAMPLE = "CREATE STREAM pages AS SELECT page, COUNT(*) AS n FROM clicks GROUP BY page;"
 _COLUMNS: list[dict[str, Any]] = [
@@ -170,6 +171,9 @@ class _JobPage:
                 with self.error, box("qs-error"):
                     ui.label(job["lastError"])
 
+    async def _refresh_tab(self) -> None:
+        await self.tabs.refresh()
+
     async def _control(self, verb: str) -> None:
         await control(self.frame, self.name, verb)
         await self.live.refresh()
@@ -184,19 +188,20 @@ class _JobPage:
     def _tabs(self) -> tuple[Tab, ...]:
         key = ("job", self.name)
 
-        async def read(kind: str) -> Any:
-            return (await self.queen.admin.request("GET", "jobs", self.name, kind))[kind]
+        async def read(kind: str, limit: int, offset: int) -> Any:
+            query = {"limit": limit, "offset": offset}
+            return (await self.queen.admin.request("GET", "jobs", self.name, kind, query=query))[kind]
 
         return (
             Tab(
                 "Explain",
                 (*key, "explain"),
-                lambda: self.queen.admin.request("GET", "jobs", self.name, "explain"),
+                lambda _: self.queen.admin.request("GET", "jobs", self.name, "explain"),
                 explanation.build,
             ),
-            Tab("Dead records", (*key, "dead"), partial(read, "dead"), partial(records.build, "dead")),
-            Tab("Late records", (*key, "late"), partial(read, "late"), partial(records.build, "late")),
-            Tab("Rows", key, self._describe, _build_rows),
+            Records("dead", key, partial(read, "dead"), self._refresh_tab).tab,
+            Records("late", key, partial(read, "late"), self._refresh_tab).tab,
+            Tab("Rows", key, lambda _: self._describe(), _build_rows),
         )
 
 

@@ -17,7 +17,7 @@ _RATES = (
     ("acked", "good", "ackedPerSecond"),
 )
 _WINDOWS = (("sealed", "accent", "sealedPerSecond"), ("delivered", "good", "deliveredPerSecond"))
-_LAG = (("unacked messages and windows", "accent", "lag"), ("dead letters", "bad", "deadLetters"))
+_LAG = (("unacked", "accent", "lag"), ("dead letters", "bad", "deadLetters"))
 _CLOCK = (("safe time lag", "accent", "safeTimeLag"), ("Spark batch", "wait", "batchSeconds"))
 _SIGNS = {"error": "◆", "warning": "▲", "notice": "●"}
 
@@ -50,7 +50,7 @@ async def _page() -> None:
                     _chart("Windows", "per second", _WINDOWS, "/s"),
                 ]
                 with box("qs-grid two"):
-                    charts.append(_chart("Lag", "", _LAG, ""))
+                    charts.append(_chart("Lag", "messages and windows", _LAG, ""))
                     charts.append(_chart("Delay", "seconds", _CLOCK, "s"))
             with box("qs-grid"):
                 with panel("Needs attention"):

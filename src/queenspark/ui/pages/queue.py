@@ -8,25 +8,12 @@ from typing import Any
 import msgspec
 from nicegui import ui
 
-from ...client import QueenError
 from ..components import Table, action, badge, link
 from ..frame import Frame, act
-from ..parts import (
-    Segments,
-    Tiles,
-    box,
-    button,
-    code,
-    confirm,
-    error_box,
-    facts,
-    field,
-    panel,
-    tone_of,
-    url,
-)
-from ..tabs import Tab, Tabs
-from ..words import ago, clock, number
+from ..parts import PAGE_ROWS, Pager, Segments, Tiles, box, button, confirm, facts, field, panel, tone_of, url
+from ..tabs import Show, Tab, Tabs
+from ..words import ago, number, rate
+from .message import MessageDrawer, shown_json
 
 _STATES = {
     None: "All",
@@ -58,9 +45,11 @@ class _QueuePage:
         self.state: str | None = None
         self.partition = ""
         self.since = ""
+        self.until = ""
         self.offset = 0
         self.has_more = False
         self.messages: dict[str, dict[str, Any]] = {}
+        self.pager: Pager | None = None  # of the partitions
 
     async def build(self) -> None:
         """Make the page."""
@@ -68,27 +57,60 @@ class _QueuePage:
             button("Push a message", self._push, kind="main", right="queue:push")
             button("Delete", self._delete, kind="bad", right="queue:admin")
         with self.frame.body:
-            self.tiles = Tiles(("Messages", "Pending", "Leased", "Partitions", "Groups"))
+            self.tiles = Tiles(
+                ("Messages", "Pending", "Leased", "Pushed", "Popped", "Acked", "Partitions", "Groups")
+            )
             self._messages_panel()
             ui.element("div").style("height: 20px")
             self.tabs = Tabs(self.frame, self._tabs())
-        self._drawer = box("qs-drawer").props('role="dialog" aria-label="Message"')
-        self._drawer.set_visibility(False)
-        ui.keyboard(on_key=lambda event: self._drawer.set_visibility(False) if event.key.escape else None)
+        self.drawer = MessageDrawer(self.queen, self._refresh_messages)
         self.live = await self.frame.live(("queue", self.name), lambda _: self._describe(), self._show)
         self.live_messages = await self.frame.live(self._key, self._fetch, self._show_messages)
         await self.tabs.start()
 
     async def _describe(self) -> Any:
-        return await self.queen.admin.request("GET", "resources", "queues", self.name, query={"limit": 100})
+        return await self.queen.admin.request("GET", "resources", "queues", self.name, query={"limit": 1})
 
     def _tabs(self) -> tuple[Tab, ...]:
         key = ("queue", self.name)
         return (
-            Tab("Groups", key, self._describe, _build_groups),
-            Tab("Partitions", key, self._describe, _build_partitions),
-            Tab("Options", key, self._describe, _build_options),
+            Tab("Groups", key, lambda _: self._describe(), _build_groups),
+            Tab("Partitions", self._partitions_key, self._fetch_partitions, self._build_partitions),
+            Tab("Options", key, lambda _: self._describe(), _build_options),
         )
+
+    def _partitions_key(self) -> tuple[Any, ...]:
+        return ("queue", self.name, "partitions", 0 if self.pager is None else self.pager.offset)
+
+    async def _fetch_partitions(self, key: tuple[Any, ...]) -> Any:
+        query = {"limit": PAGE_ROWS + 1, "offset": key[-1]}
+        return await self.queen.admin.request("GET", "resources", "queues", self.name, query=query)
+
+    def _build_partitions(self) -> Show:
+        with panel(flush=True):
+            table = Table(
+                [
+                    {"name": "name", "label": "Partition"},
+                    {"name": "created", "label": "Created", "align": "right"},
+                ],
+                empty="No partitions yet.",
+            )
+            pager = self.pager = Pager(self._refresh_tab, by_name=True)
+
+        def show(detail: dict[str, Any]) -> None:
+            found = detail["partitions"]
+            pager.show(len(found))
+            table.show(
+                [
+                    {"id": each["id"], "name": each["name"], "created": ago(each["createdAt"])}
+                    for each in found[:PAGE_ROWS]
+                ]
+            )
+
+        return show
+
+    async def _refresh_tab(self) -> None:
+        await self.tabs.refresh()
 
     def _messages_panel(self) -> None:
         with panel(flush=True):
@@ -96,7 +118,8 @@ class _QueuePage:
                 ui.label("Messages")
                 with box("right"):
                     field("Partition", on_change=self._of_partition).style("width: 130px")
-                    field("Pushed since, such as 2026-01-31", on_change=self._of_time).style("width: 230px")
+                    field("Pushed since, such as 2026-01-31", on_change=self._since).style("width: 230px")
+                    field("Pushed before", on_change=self._until).style("width: 130px")
                     Segments(_STATES, None, self._of_state, "State")
             self.table = Table(
                 [
@@ -115,15 +138,16 @@ class _QueuePage:
                 button("Older ›", lambda: self._turn(1))
 
     def _key(self) -> tuple[Any, ...]:
-        return ("messages", self.name, self.partition, self.state, self.since, self.offset)
+        return ("messages", self.name, self.partition, self.state, self.since, self.until, self.offset)
 
     async def _fetch(self, key: tuple[Any, ...]) -> Any:
-        _, name, partition, state, since, offset = key
+        _, name, partition, state, since, until, offset = key
         query = {
             "queue": name,
             "partition": partition or None,
             "status": state,
             "from": since or None,
+            "to": until or None,
             "limit": _ROWS + 1,
             "offset": offset,
         }
@@ -154,8 +178,12 @@ class _QueuePage:
         self.partition, self.offset = text, 0
         await self.live_messages.refresh()
 
-    async def _of_time(self, text: str) -> None:
+    async def _since(self, text: str) -> None:
         self.since, self.offset = text, 0
+        await self.live_messages.refresh()
+
+    async def _until(self, text: str) -> None:
+        self.until, self.offset = text, 0
         await self.live_messages.refresh()
 
     async def _of_state(self, state: str | None) -> None:
@@ -175,71 +203,18 @@ class _QueuePage:
         self.tiles.show("Messages", number(counts["total"]))
         self.tiles.show("Pending", number(counts["pending"]))
         self.tiles.show("Leased", number(counts["processing"]))
+        for name in ("Pushed", "Popped", "Acked"):
+            self.tiles.show(name, rate(detail["rates"][f"{name.lower()}PerSecond"]), "/s")
         self.tiles.show("Partitions", number(detail["partitionCount"]))
         self.tiles.show("Groups", number(len(detail["consumerGroups"])))
 
     async def _open(self, _: str, id_: str) -> None:
         message = self.messages.get(id_)
-        if message is None:
-            return
-        path = (message["partitionId"], message["transactionId"])
-        self._drawer.clear()
-        self._drawer.set_visibility(True)
-        try:
-            traces = (await self.queen.admin.request("GET", "traces", *path))["traces"]
-        except QueenError as error:
-            traces = []
-            with self._drawer:
-                error_box(str(error))
-        with self._drawer:
-            with box("qs-head").style("margin: 0; flex-wrap: nowrap"):
-                with box():
-                    ui.label("Message").classes("qs-crumb")
-                    with ui.element("h1"):
-                        ui.label(message["partition"])
-                with box("right"):
-                    button("Close", lambda: self._drawer.set_visibility(False))
-            facts(
-                (
-                    ("State", message["status"].replace("_", " ")),
-                    ("Pushed", clock(message["createdAt"])),
-                    ("Transaction id", message["transactionId"]),
-                    ("Trace id", message["traceId"] or "–"),
-                    ("Headers", _json(message.get("headers", {}))),
-                )
-            )
-            ui.label("Payload").style("font-weight: 600")
-            code(_json(message["data"], 2))
-            ui.label("Traces").style("font-weight: 600")
-            for trace in traces:
-                with box("qs-message"):
-                    with ui.element("header"):
-                        ui.label(f"{trace['eventType']} · {', '.join(trace['traceNames']) or 'no name'}")
-                        ui.label(clock(trace["createdAt"]))
-                    code(_json(trace["data"], 2))
-            if not traces:
-                ui.label("No traces for this message.").classes("soft")
-            with box().style("display: flex; gap: 8px"):
-                if message["status"] == "dead_letter":
-                    button(
-                        "Retry",
-                        lambda: self._retry(path),
-                        right="queue:admin",
-                    )
-                button("Delete message", lambda: self._remove(path), kind="bad", right="queue:admin")
+        if message is not None:
+            await self.drawer.open(message)
 
-    async def _retry(self, path: tuple[str, ...]) -> None:
-        if await confirm("Retry this message?", "Its groups get it again.", "Retry", bad=False):
-            await self._change("POST", (*path, "retry"), "Retrying the message.")
-
-    async def _remove(self, path: tuple[str, ...]) -> None:
-        if await confirm("Delete this message?", "No group will get it any more.", "Delete"):
-            await self._change("DELETE", path, "Deleted the message.")
-
-    async def _change(self, method: str, path: tuple[str, ...], done: str) -> None:
-        if await act(self.queen.admin.request(method, "messages", *path), done):
-            self._drawer.set_visibility(False)
-            await self.live_messages.refresh()
+    async def _refresh_messages(self) -> None:
+        await self.live_messages.refresh()
 
     async def _push(self) -> None:
         with ui.dialog() as dialog, ui.card().classes("qs-dialog"):
@@ -279,6 +254,8 @@ def _build_groups() -> Callable[[dict[str, Any]], None]:
         table = Table(
             [
                 {"name": "name", "label": "Group"},
+                {"name": "poppedPerSecond", "label": "Popped/s", "align": "right"},
+                {"name": "ackedPerSecond", "label": "Acked/s", "align": "right"},
                 {"name": "lag", "label": "Lag", "align": "right"},
                 {"name": "processing", "label": "Leased", "align": "right"},
                 {"name": "oldest", "label": "Oldest unacked", "align": "right"},
@@ -292,32 +269,12 @@ def _build_groups() -> Callable[[dict[str, Any]], None]:
                 {
                     "id": group["name"],
                     "name": link(group["name"], url("/group", name=group["name"])),
+                    **{name: rate(value) for name, value in group["rates"].items()},
                     "lag": number(group["lag"]),
                     "processing": number(group["processing"]),
                     "oldest": ago(group["oldest"]) if group["oldest"] else "–",
                 }
                 for group in detail["consumerGroups"]
-            ]
-        )
-
-    return show
-
-
-def _build_partitions() -> Callable[[dict[str, Any]], None]:
-    with panel(flush=True):
-        table = Table(
-            [
-                {"name": "name", "label": "Partition"},
-                {"name": "created", "label": "Created", "align": "right"},
-            ],
-            empty="No partitions yet.",
-        )
-
-    def show(detail: dict[str, Any]) -> None:
-        table.show(
-            [
-                {"id": each["id"], "name": each["name"], "created": ago(each["createdAt"])}
-                for each in detail["partitions"]
             ]
         )
 
@@ -339,11 +296,6 @@ def _id(message: dict[str, Any]) -> str:
     return f"{message['partitionId']}/{message['transactionId']}"
 
 
-def _json(value: Any, indent: int = 0) -> str:
-    text = msgspec.json.encode(value)
-    return msgspec.json.format(text, indent=indent).decode() if indent else text.decode()
-
-
 def _short(value: Any) -> str:
-    text = _json(value)
+    text = shown_json(value)
     return text if len(text) <= _SHORT else text[:_SHORT] + "…"

@@ -9,13 +9,16 @@ from nicegui import ui
 from ..components import link
 from ..frame import Frame
 from ..parts import Listing, field, url
-from ..words import ago, number
+from ..words import ago, number, rate
 
 _COLUMNS: list[dict[str, Any]] = [
     {"name": "name", "label": "Queue", "sort": True},
     {"name": "messages", "label": "Messages", "align": "right", "sort": True},
     {"name": "pending", "label": "Pending", "align": "right", "sort": True},
     {"name": "processing", "label": "Leased", "align": "right", "sort": True},
+    {"name": "pushedPerSecond", "label": "Pushed/s", "align": "right", "sort": True},
+    {"name": "poppedPerSecond", "label": "Popped/s", "align": "right", "sort": True},
+    {"name": "ackedPerSecond", "label": "Acked/s", "align": "right", "sort": True},
     {"name": "partitions", "label": "Partitions", "align": "right", "sort": True},
     {"name": "priority", "label": "Priority", "align": "right", "sort": True},
     {"name": "createdAt", "label": "Created", "align": "right", "sort": True},
@@ -47,6 +50,7 @@ def _row(queue: dict[str, Any]) -> dict[str, Any]:
         "messages": number(counts["total"]),
         "pending": {"text": number(counts["pending"]), "bar": share},
         "processing": number(counts["processing"]),
+        **{name: rate(value) for name, value in queue["rates"].items()},
         "partitions": number(queue["partitions"]),
         "priority": number(queue["priority"]),
         "createdAt": ago(queue["createdAt"]),

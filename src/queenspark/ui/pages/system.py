@@ -13,6 +13,7 @@ from ..words import ago, duration, number, size
 
 _BATCHES = (("batch", "accent", "batchSeconds"), ("safe time lag", "wait", "safeTimeLag"))
 _ROWS = (("rows per second", "accent", "batchRowsPerSecond"), ("open windows", "wait", "openWindows"))
+_MEGABYTE = 1e6
 
 
 def register() -> None:
@@ -39,6 +40,8 @@ async def _page() -> None:
                 batches = Chart([{"name": name, "tone": tone} for name, tone, _ in _BATCHES], unit="s")
             with panel("Work", about="last hour"):
                 work = Chart([{"name": name, "tone": tone} for name, tone, _ in _ROWS])
+            with panel("Spark state", about="last hour"):
+                state = Chart([{"name": "size", "tone": "accent"}], unit="MB")
             with panel("PostgreSQL: connections", flush=True):
                 connections = Table(
                     [
@@ -130,6 +133,7 @@ async def _page() -> None:
         times = [step["at"] for step in steps]
         batches.show(times, [[step[column] for step in steps] for _, _, column in _BATCHES])
         work.show(times, [[step[column] for step in steps] for _, _, column in _ROWS])
+        state.show(times, [[step["stateBytes"] / _MEGABYTE for step in steps]])
         if steps:
             tiles.show("Backpressure", f"{steps[-1]['backpressure']:.2f}")
 

@@ -10,10 +10,12 @@ from ...components import Table, action, link
 from ...frame import act
 from ...parts import confirm, panel, url
 from ...seek import ask_position, seek
-from ...words import ago, number, plural
+from ...words import ago, number, plural, rate
 
 _COLUMNS = [
     {"name": "name", "label": "Group"},
+    {"name": "poppedPerSecond", "label": "Popped/s", "align": "right"},
+    {"name": "ackedPerSecond", "label": "Acked/s", "align": "right"},
     {"name": "lag", "label": "Lag", "align": "right"},
     {"name": "processing", "label": "Leased", "align": "right"},
     {"name": "oldest", "label": "Oldest", "align": "right"},
@@ -83,6 +85,7 @@ def _row(group: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": group["name"],
         "name": link(group["name"], url("/group", name=group["name"])),
+        **{name: rate(value) for name, value in group["rates"].items()},
         "lag": number(group["lag"]),
         "processing": number(group["processing"]),
         "oldest": ago(group["oldestUnackedAt"]) if group["oldestUnackedAt"] else "–",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from nicegui import ui
@@ -11,7 +10,8 @@ from ...frame import Frame, act
 from ...parts import Tiles, button, confirm
 from ...tabs import Tab, Tabs
 from ...words import clock, duration, number, rate, shape
-from .. import explanation, records
+from .. import explanation
+from ..records import Records
 from . import definition
 from .groups import Groups
 from .timeline import TimelinePanel
@@ -59,26 +59,22 @@ class _StreamPage:
         return ("stream", self.namespace, self.name)
 
     def _tabs(self) -> tuple[Tab, ...]:
-        def explain() -> Any:
+        def explain(_: Any) -> Any:
             path = ("resources", "streams", self.name, "explain")
             return self.queen.admin.request("GET", *path, query={"namespace": self.namespace})
 
+        def late(limit: int, offset: int) -> Any:
+            return self.stream.late_messages(limit=limit, offset=offset)
+
+        def dead(limit: int, offset: int) -> Any:
+            return self.stream.dead_messages(limit=limit, offset=offset)
+
         groups = Groups(self.queen, self._refresh)
         return (
-            Tab("Groups", self._key, self.stream.describe, groups.build),
-            Tab("Definition", (*self._key, "versions"), self.stream.versions, definition.build),
-            Tab(
-                "Late records",
-                (*self._key, "late"),
-                self.stream.late_messages,
-                partial(records.build, "late"),
-            ),
-            Tab(
-                "Dead records",
-                (*self._key, "dead"),
-                self.stream.dead_messages,
-                partial(records.build, "dead"),
-            ),
+            Tab("Groups", self._key, lambda _: self.stream.describe(), groups.build),
+            Tab("Definition", (*self._key, "versions"), lambda _: self.stream.versions(), definition.build),
+            Records("late", self._key, late, self._refresh_tab).tab,
+            Records("dead", self._key, dead, self._refresh_tab).tab,
             Tab("Why no window?", (*self._key, "explain"), explain, explanation.build),
         )
 
@@ -104,6 +100,9 @@ class _StreamPage:
     async def _refresh(self) -> None:
         await self.live.refresh()
         await self.timeline.refresh()
+
+    async def _refresh_tab(self) -> None:
+        await self.tabs.refresh()
 
     async def _redefine(self) -> None:
         if not self.detail:

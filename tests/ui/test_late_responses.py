@@ -53,7 +53,7 @@ COMPLETE: dict[str, Check] = {
 def test_pages_opened_while_the_broker_is_stuck_fill_themselves(
     dashboard: Dashboard, context: BrowserContext, tmp_path: Path
 ) -> None:
-    fresh = Dashboard(dashboard.broker, dashboard.api, tmp_path / "ui.log")  # it has no answers yet
+    fresh = Dashboard(dashboard.broker, dashboard.api, tmp_path / "ui.log")  # it has no responses yet
     try:
         with fresh.broker.stuck():
             viewers = {
