@@ -30,7 +30,7 @@ READING = [
 
 
 @pytest.mark.parametrize("arguments", READING, ids=" ".join)
-def test_without_a_broker_one_sentence_names_the_url_and_the_way_out(
+def test_without_a_broker_one_sentence_names_the_url_and_the_fix(
     command: Command, arguments: list[str]
 ) -> None:
     url = f"http://127.0.0.1:{free_port()}"

@@ -19,14 +19,14 @@ def letters(queenspark: Command, shared_broker: Broker, queue: str) -> list[Dead
     names = ("transactionId", "partitionId", "leaseId")
     acks = [{**{name: m[name] for name in names}, "status": "dlq", "error": "no [good]"} for m in messages]
     body = {"consumerGroup": "g", "acknowledgments": acks}
-    answers = httpx2.post(f"{shared_broker.url}/api/v1/ack/batch", json=body).json()
-    assert [answer["dlq"] for answer in answers] == [True, True, True]
+    results = httpx2.post(f"{shared_broker.url}/api/v1/ack/batch", json=body).json()
+    assert [result["dlq"] for result in results] == [True, True, True]
     return messages
 
 
 def total(queenspark: Command, queue: str) -> int:
-    answer: int = queenspark("dlq", "--queue", queue, "--json").json()["total"]
-    return answer
+    count: int = queenspark("dlq", "--queue", queue, "--json").json()["total"]
+    return count
 
 
 def test_dead_letters_are_listed_with_their_error(

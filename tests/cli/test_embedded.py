@@ -210,15 +210,13 @@ def test_a_bad_option_is_reported_with_the_message_of_postgresql(made: Path) -> 
         assert postgres.running
 
 
-def test_a_data_folder_that_cannot_be_made_is_one_sentence(folder: Path) -> None:
+def test_a_data_folder_that_cannot_be_created_is_reported_in_one_sentence(folder: Path) -> None:
     (folder / "file").write_text("")
     with pytest.raises(EmbeddedPostgresError, match=r"cannot be used"):
         EmbeddedPostgres(folder / "file" / "data").start()
 
 
-def test_without_packaged_binaries_the_way_out_is_named(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_packaged_binaries_the_fix_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binaries, "INSTALLATION", "no-such-installation")
     with pytest.raises(EmbeddedPostgresError, match="QUEENSPARK_DATABASE_URL"):
         EmbeddedPostgres(folder).start()

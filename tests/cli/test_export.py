@@ -97,7 +97,7 @@ def test_a_second_run_appends_new_messages(queenspark: Command, filled: str, tmp
         assert len(lines) == expected
 
 
-def test_what_a_crash_left_half_written_is_cut_off(queenspark: Command, filled: str, tmp_path: Path) -> None:
+def test_a_partial_write_is_truncated_after_a_crash(queenspark: Command, filled: str, tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl"
     queenspark("export", filled, "--to", str(file))
     whole = file.read_text()
@@ -120,7 +120,7 @@ def test_a_file_that_is_there_is_not_overwritten(queenspark: Command, filled: st
     assert (result.code, "other options" in result.err) == (2, True)
 
 
-def test_a_folder_that_is_not_there_is_said(queenspark: Command, filled: str, tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(queenspark: Command, filled: str, tmp_path: Path) -> None:
     result = queenspark("export", filled, "--to", str(tmp_path / "no" / "out.jsonl"))
     assert (result.code, "Cannot write" in result.err) == (1, True)
 

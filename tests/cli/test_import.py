@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from tests.access.conftest import make_key
 from tests.broker_process import Broker, clean_environment
 from tests.command import Command
+from tests.conftest import StartBroker
 from tests.wire.api import Api
 
 Messages = Callable[[], list[dict[str, Any]]]
@@ -306,15 +308,15 @@ def test_a_refused_queue_ends_the_import_at_once(queenspark: Command, tmp_path: 
     assert "The broker rejected the request: " in result.err
 
 
-def test_a_file_that_is_not_gzip_is_said(queenspark: Command, queue: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_gzip_is_reported(queenspark: Command, queue: str, tmp_path: Path) -> None:
     result = queenspark("import", write(tmp_path / "a.jsonl.gz", "1"), "--queue", queue)
     assert (result.code, "Cannot read" in result.err) == (1, True)
 
 
 def test_json_is_for_programs(queenspark: Command, queue: str, tmp_path: Path) -> None:
     files = [write(tmp_path / name, "1", "2") for name in ("a.jsonl", "b.jsonl")]
-    answer = queenspark("import", *files, "--queue", queue, "--json").json()
-    assert [(one["file"], one["messages"]) for one in answer["files"]] == [(name, 2) for name in files]
+    response = queenspark("import", *files, "--queue", queue, "--json").json()
+    assert [(one["file"], one["messages"]) for one in response["files"]] == [(name, 2) for name in files]
 
 
 def test_only_one_import_of_a_file_runs(
@@ -331,3 +333,26 @@ def test_only_one_import_of_a_file_runs(
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
     assert (result.code, "Another import" in result.err) == (1, True)
+
+
+def test_the_key_of_the_environment_is_sent(
+    command: Command, broker: StartBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = broker(access_control="true")
+    _, key = make_key(closed.database_url, "importer", scopes=["queue:orders:push", "queue:orders:read"])
+    monkeypatch.setenv("QUEENSPARK_URL", closed.url)
+    file = write(tmp_path / "a.jsonl", '{"n": 1}')
+    denied = command("import", file, "--queue", "orders", "--on-error", "skip")
+    assert denied.code == 1
+    assert "QUEENSPARK_API_KEY" in denied.err
+    monkeypatch.setenv("QUEENSPARK_API_KEY", key)
+    outside = command("import", file, "--queue", "others", "--on-error", "skip")
+    assert outside.code == 1
+    assert "queue others does not exist" in outside.err
+    # No line was skipped.
+    done = command("import", file, "--queue", "orders")
+    assert done.code == 0, done.err
+    with Api(closed.url) as api:
+        api.http.headers["X-API-Key"] = key
+        (message,) = api.read("/api/v1/messages", queue="orders")["messages"]
+    assert message["producerSub"] == "importer"

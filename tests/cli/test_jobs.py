@@ -98,5 +98,5 @@ def test_a_job_is_explained(queenspark: Command, sql: Sql, clicks: str) -> None:
     sql(f"PAUSE JOB {clicks}_job")
     lines = queenspark("jobs", "explain", f"{clicks}_job").out.splitlines()
     assert any(line.endswith(f"jobs resume {clicks}_job`.") for line in lines)
-    answer = queenspark("jobs", "explain", f"{clicks}_job", "--json").json()
-    assert "paused" in [reason["code"] for reason in answer["reasons"]]
+    response = queenspark("jobs", "explain", f"{clicks}_job", "--json").json()
+    assert "paused" in [reason["code"] for reason in response["reasons"]]

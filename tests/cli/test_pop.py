@@ -3,7 +3,7 @@
 from tests.command import Command
 
 
-def test_what_was_popped_is_printed_and_gone(queenspark: Command, queue: str) -> None:
+def test_popped_messages_are_printed_and_acked(queenspark: Command, queue: str) -> None:
     queenspark("push", queue, '{"customer": "Ada [red]"}', "--transaction-id", "t-1")
     result = queenspark("pop", queue)
     assert result.code == 0

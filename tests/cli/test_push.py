@@ -55,7 +55,7 @@ def test_a_payload_that_is_not_json_is_refused(queenspark: Command, queue: str) 
     assert queenspark("pop", queue).code == 3
 
 
-def test_text_is_pushed_as_it_is(queenspark: Command, queue: str) -> None:
+def test_text_is_pushed_unchanged(queenspark: Command, queue: str) -> None:
     queenspark("push", queue, "--text", stdin="naïve, [bold]\n\nlast\n".encode())
     assert popped(queenspark, queue) == ["naïve, [bold]", "", "last"]
 
@@ -81,15 +81,15 @@ def test_a_transaction_id_is_for_a_single_message(queenspark: Command, queue: st
     assert queenspark("push", queue, "--transaction-id", "t", stdin=b"1\n2\n").code == 2
 
 
-def test_what_the_broker_refuses_is_said(queenspark: Command) -> None:
+def test_a_rejection_is_printed(queenspark: Command) -> None:
     result = queenspark("push", "q" * 10_000, "1")
     assert result.code == 1
     assert result.err.startswith("The broker rejected the request: ")
 
 
 def test_json_prints_the_result_of_each_message(queenspark: Command, queue: str) -> None:
-    answers = queenspark("push", queue, "--json", stdin=b"1\n2\n").json_lines()
-    assert [answer["status"] for answer in answers] == ["queued", "queued"]
+    results = queenspark("push", queue, "--json", stdin=b"1\n2\n").json_lines()
+    assert [result["status"] for result in results] == ["queued", "queued"]
 
 
 def test_headers_are_given_one_by_one(queenspark: Command, queue: str) -> None:

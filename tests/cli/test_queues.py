@@ -14,7 +14,7 @@ def test_queues_are_listed_with_their_counts(queenspark: Command, queue: str, ar
     assert line.split()[1] == "1"
 
 
-def test_the_list_is_there_for_programs(queenspark: Command, queue: str) -> None:
+def test_the_list_is_available_as_json(queenspark: Command, queue: str) -> None:
     queenspark("push", queue, "1")
     assert queue in [
         found["name"] for found in queenspark("queues", "--search", queue, "--json").json()["queues"]
@@ -23,10 +23,10 @@ def test_the_list_is_there_for_programs(queenspark: Command, queue: str) -> None
 
 def test_a_queue_is_created_with_its_options(queenspark: Command, queue: str) -> None:
     options = ["--lease-time", "60", "--retry-limit", "5", "--retention", "--retention-seconds", "3600"]
-    answer = queenspark("queues", "create", queue, "--namespace", "shop", *options, "--json").json()
-    assert answer["configured"] is True
-    assert answer["namespace"] == "shop"
-    stored = answer["options"]
+    response = queenspark("queues", "create", queue, "--namespace", "shop", *options, "--json").json()
+    assert response["configured"] is True
+    assert response["namespace"] == "shop"
+    stored = response["options"]
     assert (stored["leaseTime"], stored["retryLimit"], stored["retentionSeconds"]) == (60, 5, 3600)
     assert stored["retentionEnabled"] is True
 

@@ -18,7 +18,7 @@ def test_serve_without_a_database_names_the_fix(command: Command) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_serve_ends_well_on_a_signal(broker: Callable[[], Broker], how: signal.Signals) -> None:
+def test_serve_exits_cleanly_on_a_signal(broker: Callable[[], Broker], how: signal.Signals) -> None:
     running = broker()
     running.process.send_signal(how)
     assert running.process.wait(60) == 0
@@ -46,7 +46,7 @@ def test_a_child_that_does_not_stop_without_its_parent_is_ended_by_force() -> No
     assert (said, child.returncode) == ("asked\n", -signal.SIGKILL)
 
 
-def test_serve_on_a_taken_port_is_one_sentence(broker: Callable[[], Broker], database: str) -> None:
+def test_serve_on_a_taken_port_fails_with_one_sentence(broker: Callable[[], Broker], database: str) -> None:
     taken = broker()
     environment = clean_environment(database_url=database, port=taken.port)
     command = [sys.executable, "-m", "queenspark", "serve"]
@@ -61,7 +61,27 @@ def test_migrate_can_be_repeated(command: Command, database: str) -> None:
     assert command("migrate", "--database-url", database).err == "The schema is up to date.\n"
 
 
-def test_migrate_without_an_answering_database_is_one_sentence(command: Command) -> None:
+def test_migrate_without_a_reachable_database_fails_with_one_sentence(command: Command) -> None:
     result = command("migrate", "--database-url", f"postgresql://127.0.0.1:{free_port()}/none")
     assert result.code == 1
     assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:hunter2%zz@127.0.0.1:1/db",
+        "postgresql://me:hunter2@[::1/db",
+        "me:hunter2@127.0.0.1/db",
+        "postgresql://me:hunter2@127.0.0.1:1/db?sslmod=require",
+    ],
+)
+@pytest.mark.parametrize("arguments", [("migrate",), ("keys", "list", "--direct")], ids=" ".join)
+def test_an_invalid_database_url_is_one_sentence_without_its_password(
+    command: Command, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], url: str
+) -> None:
+    monkeypatch.setenv("QUEENSPARK_DATABASE_URL", url)
+    result = command(*arguments)
+    assert result.code == 1
+    assert result.err.startswith("QUEENSPARK_DATABASE_URL is not a valid")
+    assert "hunter2" not in result.err

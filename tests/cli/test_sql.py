@@ -14,6 +14,7 @@ from queenspark.cli.sql.hint import no_rows_hint
 from tests.broker_process import Broker, clean_environment, free_port
 from tests.client.proxy import Fault, Proxy
 from tests.command import Command
+from tests.leader import LEAD, leading
 from tests.wire.deadline import eventually
 from tests.wire.sql import Sql
 
@@ -217,15 +218,13 @@ def test_a_select_that_breaks_off_is_an_error(
 
 
 def test_without_a_pipeline_the_hint_says_so(sql: Sql, shared_broker: Broker) -> None:
-    lead = "UPDATE queenspark.pipeline SET holder = 'me', expires_at = now() + interval '1 hour'"
     report = "INSERT INTO queenspark.pipeline_stats (key, value) VALUES ('streams', '{\"error\": \"full\"}')"
     sql.run("DELETE FROM queenspark.pipeline_stats")
-    sql.run(lead.replace("+", "-"))
+    sql.run(LEAD.replace("+", "-"))
     eventually(lambda: "no pipeline is leading" in no_rows_hint(shared_broker.url))
-    sql.run(lead)
-    eventually(lambda: "no record matches, or no window" in no_rows_hint(shared_broker.url))
-    sql.run(report)
-    eventually(lambda: no_rows_hint(shared_broker.url).endswith("fails and restarts: full"))
-    sql.run("DELETE FROM queenspark.pipeline_stats")
-    sql.run("UPDATE queenspark.pipeline SET holder = NULL, expires_at = NULL")
+    with leading(sql.database_url):
+        eventually(lambda: "no record matches, or no window" in no_rows_hint(shared_broker.url))
+        sql.run(report)
+        eventually(lambda: no_rows_hint(shared_broker.url).endswith("fails and restarts: full"))
+        sql.run("DELETE FROM queenspark.pipeline_stats")
     assert "the pipeline is starting or not running" in no_rows_hint(f"http://127.0.0.1:{free_port()}")

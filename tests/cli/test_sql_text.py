@@ -152,7 +152,7 @@ def test_without_a_folder_there_is_still_a_history(monkeypatch: pytest.MonkeyPat
         (b"true", "boolean", Value("true")),
     ],
 )
-def test_values_are_shown_as_they_are(sent: bytes, kind: str, shown: Value) -> None:
+def test_values_are_shown_unchanged(sent: bytes, kind: str, shown: Value) -> None:
     assert value_of(sent, SqlColumn("c", kind)) == shown
 
 

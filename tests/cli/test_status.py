@@ -11,7 +11,7 @@ def test_a_healthy_broker_says_so(queenspark: Command, shared_broker: Broker) ->
     assert "healthy" in result.out
 
 
-def test_the_state_is_there_for_programs(queenspark: Command, queue: str) -> None:
+def test_the_state_is_available_as_json(queenspark: Command, queue: str) -> None:
     queenspark("push", queue, "1")
     state = queenspark("status", "--json").json()
     assert state["health"]["status"] == "healthy"

@@ -10,6 +10,7 @@ import pytest
 
 from tests.broker_process import Broker, clean_environment
 from tests.command import Command
+from tests.leader import LEAD
 from tests.streams.sealing import minute
 from tests.streams.stream_api import StreamApi
 from tests.wire.api import Api
@@ -106,8 +107,8 @@ def test_aggregates_are_printed(queenspark: Command, stream: StreamApi) -> None:
 
 def test_window_queues_are_listed_only_when_asked_for(queenspark: Command, stream: StreamApi) -> None:
     def listed(name: str, *options: str) -> set[str]:
-        answer = queenspark("queues", "list", "--search", name, "--json", *options).json()
-        return {queue["name"] for queue in answer["queues"]}
+        response = queenspark("queues", "list", "--search", name, "--json", *options).json()
+        return {queue["name"] for queue in response["queues"]}
 
     assert listed(stream.name, "--windows") - listed(stream.name) >= {f"windows:tests/{stream.name}"}
     assert stream.queue in listed(stream.queue)
@@ -154,13 +155,12 @@ def test_an_unknown_stream_is_an_error(queenspark: Command) -> None:
 
 
 def test_a_stream_is_explained_in_a_few_lines(queenspark: Command, stream: StreamApi) -> None:
-    with_a_leader = "UPDATE queenspark.pipeline SET holder = 'me', expires_at = now() + interval '1 hour'"
-    stream.run(with_a_leader.replace("+", "-"))
+    stream.run(LEAD.replace("+", "-"))
     first, second, reason, fix, *_ = queenspark("streams", "explain", stream.name).out.splitlines()
     assert first.startswith(f"The stream {stream.name}: ")
     assert second == "Next window: none open."
     assert reason.startswith("1. No pipeline has been leading since ")
     assert fix == "   Fix: start one with `queenspark pipeline`, or everything with `queenspark up`."
-    answer = queenspark("streams", "explain", stream.name, "--json").json()
-    assert answer["reasons"][0]["code"] == "no_pipeline"
+    response = queenspark("streams", "explain", stream.name, "--json").json()
+    assert response["reasons"][0]["code"] == "no_pipeline"
     assert queenspark("streams", "explain", "nobody").code == 1

@@ -90,7 +90,7 @@ class Supervised:
         self.told.append(sentence)
 
 
-def test_a_child_that_was_killed_is_restarted_and_each_step_is_told(made: Made) -> None:
+def test_a_killed_child_is_restarted_and_each_step_is_reported(made: Made) -> None:
     made += [Shell("The broker")]
     supervised = Supervised(*made)
     supervised.check()
@@ -134,13 +134,13 @@ def test_a_child_that_fails_every_time_ends_it_after_growing_pauses(made: Made) 
     assert [pause >= least for pause, least in zip(between, (0.1, 0.2, 0.4, 0.8), strict=True)] == [True] * 4
 
 
-def test_a_child_that_had_been_steady_is_restarted_for_ever(made: Made) -> None:
+def test_a_child_that_ran_for_a_while_is_always_restarted(made: Made) -> None:
     made += [Shell("The pipeline", FAILS, steady_seconds=0.0)]
     supervised = Supervised(*made)
     eventually(lambda: supervised.check() and len(made[0].starts) > 2 * STARTS, within=60)
 
 
-def test_what_needs_another_child_waits_for_it(made: Made) -> None:
+def test_a_child_waits_for_the_child_it_depends_on(made: Made) -> None:
     made += [Shell("PostgreSQL"), Shell("The broker")]
     postgres, broker = made
     supervised = Supervised(*made, pauses=(0.3,) * (STARTS - 1))

@@ -42,7 +42,7 @@ def groups_of(queenspark: Command, queue: str) -> list[str]:
     return [line for line in listed.splitlines() if queue in line]
 
 
-def test_what_arrives_is_printed_at_once(queenspark: Command, queue: str, follower: Tail) -> None:
+def test_new_messages_are_printed_at_once(queenspark: Command, queue: str, follower: Tail) -> None:
     queenspark("push", queue, "1")
     assert following(follower, 1) == [1]
     queenspark("push", queue, "2", "--partition", "made later")
@@ -50,7 +50,7 @@ def test_what_arrives_is_printed_at_once(queenspark: Command, queue: str, follow
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_it_ends_well_and_leaves_no_group(
+def test_it_exits_cleanly_and_leaves_no_group(
     queenspark: Command, queue: str, follower: Tail, how: signal.Signals
 ) -> None:
     queenspark("push", queue, "1")
@@ -88,8 +88,8 @@ class SlowBroker(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.polled = threading.Event()
-        self.may_answer = threading.Event()
-        self.answered: list[str] = []
+        self.may_respond = threading.Event()
+        self.handled: list[str] = []
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -98,14 +98,14 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if "wait=true" in self.path:
             self.server.polled.set()
-            self.server.may_answer.wait(30)
-        self.server.answered.append("poll")
+            self.server.may_respond.wait(30)
+        self.server.handled.append("poll")
         with suppress(BrokenPipeError):
             self.send_response(204)
             self.end_headers()
 
     def do_DELETE(self) -> None:
-        self.server.answered.append("delete")
+        self.server.handled.append("delete")
         self.send_response(204)
         self.end_headers()
 
@@ -119,7 +119,7 @@ def slow_broker() -> Iterator[SlowBroker]:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield server
-        server.may_answer.set()
+        server.may_respond.set()
         server.shutdown()
         thread.join()
 
@@ -137,23 +137,23 @@ def polling(slow_broker: SlowBroker) -> Iterator[Tail]:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_the_group_is_deleted_when_no_poll_is_under_way(
+def test_the_group_is_deleted_when_no_poll_is_in_flight(
     slow_broker: SlowBroker, polling: Tail, how: signal.Signals
 ) -> None:
     """A poll that the broker still works on would make the group again."""
     polling.send_signal(how)
     with pytest.raises(subprocess.TimeoutExpired):
         polling.wait(0.5)
-    slow_broker.may_answer.set()
+    slow_broker.may_respond.set()
     assert polling.wait(10) == 0
-    assert slow_broker.answered == ["poll", "poll", "delete"]
+    assert slow_broker.handled == ["poll", "poll", "delete"]
 
 
 def test_a_second_ctrl_c_does_not_wait_for_the_broker(slow_broker: SlowBroker, polling: Tail) -> None:
     for how in (signal.SIGTERM, signal.SIGINT):  # two of one kind might become one
         polling.send_signal(how)
     assert polling.wait(10) == 0
-    assert slow_broker.answered == ["poll", "delete"]
+    assert slow_broker.handled == ["poll", "delete"]
 
 
 def test_headers_are_on_the_line_of_their_message(queenspark: Command, queue: str) -> None:

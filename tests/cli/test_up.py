@@ -132,7 +132,7 @@ def test_it_starts_everything_says_where_and_ends_without_a_trace(up: StartUp, h
     assert [pid for pid in children if not gone(pid)] == []
 
 
-def test_the_dashboard_comes_along_and_is_where_the_broker_leads(up: StartUp) -> None:
+def test_the_dashboard_is_included_and_linked_from_the_broker(up: StartUp) -> None:
     port = free_port()
     running = up(ui_port=port).wait_until_up()
     address = f"http://127.0.0.1:{port}"
@@ -208,7 +208,7 @@ def text_of(path: Path) -> str:
 
 
 @pytest.mark.long
-def test_what_was_pushed_is_there_after_a_restart(up: StartUp, command: Command, queue: str) -> None:
+def test_pushed_messages_survive_a_restart(up: StartUp, command: Command, queue: str) -> None:
     running = up().wait_until_up()
     assert command("push", queue, "42", "--url", running.url).code == 0
     running.end()
@@ -239,7 +239,7 @@ def test_a_taken_port_is_refused_before_anything_is_made(up: StartUp, folder: Pa
     assert not (folder / "data" / "postgres").exists()
 
 
-def test_what_is_killed_is_started_again_with_what_was_pushed(
+def test_killed_processes_are_restarted_without_losing_messages(
     up: StartUp, command: Command, queue: str
 ) -> None:
     running = up().wait_until_up()
@@ -413,7 +413,7 @@ def test_under_nohup_it_goes_on_when_the_terminal_goes(up: StartUp) -> None:
 
 
 @pytest.mark.parametrize("end", [pytest.param("stdout", marks=pytest.mark.long), "stderr"])
-def test_it_ends_well_when_nobody_reads_any_more(up: StartUp, end: str) -> None:
+def test_it_exits_cleanly_when_its_output_is_closed(up: StartUp, end: str) -> None:
     running = up().wait_until_up()
     stream = running.process.stdout if end == "stdout" else running.process.stderr
     assert stream is not None
@@ -429,7 +429,7 @@ def test_with_a_database_url_no_postgresql_is_started(up: StartUp, database: str
     assert running.end()[0] == 0
 
 
-def test_an_unreachable_database_is_one_sentence(up: StartUp) -> None:
+def test_an_unreachable_database_is_reported_in_one_sentence(up: StartUp) -> None:
     running = up(database_url=f"postgresql://127.0.0.1:{free_port()}/none")
     _, said = running.process.communicate(timeout=60)
     assert running.process.returncode == 2

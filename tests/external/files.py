@@ -39,7 +39,7 @@ class Files(Jobs):
             return {row.body.name: row for row in store.wanted_jobs()}
 
     def run_job(self, name: str, **limits: int) -> int:
-        """Run a job until there is nothing to do; how many batches."""
+        """Run a job until there is nothing to do; return the number of batches."""
         query = self.query(name, **limits)
         count = query.drain()
         query.close()

@@ -3,6 +3,7 @@
 import gzip
 import os
 import random
+import statistics
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,10 +23,11 @@ from queenspark.pipeline.external.job_query import JobQuery
 from queenspark.store.errors import Refused
 from queenspark.store.pipeline import PipelineStore
 from queenspark.windows import merging
+from queenspark.windows.parts import MOST_VALUES
 from tests.conftest import StartBroker
 from tests.database import connect
 from tests.external.files import Files
-from tests.jobs.test_explain import LEAD
+from tests.leader import LEAD
 from tests.pipeline.streams.local import LocalJob
 
 MINUTES = (
@@ -403,6 +405,35 @@ def test_groups_without_windows_end_with_one_row_for_each_key(files: Files) -> N
     assert sorted((row["k"], row["c"]) for row in files.data("t")) == [("k0", 34), ("k1", 33), ("k2", 33)]
 
 
+def test_groups_without_windows_can_keep_their_values(files: Files) -> None:
+    files.write("a.json", *clicks(100))
+    create(
+        files,
+        query="select k, median(n) as m, percentile(n, 0.25) as p, collect_list(n) as l,"
+        " collect_set(n % 2) as s from {s} group by k emit final",
+    )
+    files.run_job("t", max_rows=20)
+    assert {row["k"]: (row["m"], row["p"], row["l"], row["s"]) for row in files.data("t")} == {
+        f"k{k}": (
+            statistics.median(range(k, 100, 3)),
+            statistics.quantiles(range(k, 100, 3), n=4, method="inclusive")[0],
+            [*range(k, 100, 3)],
+            [k % 2, 1 - k % 2],
+        )
+        for k in range(3)
+    }
+
+
+def test_a_group_with_too_many_values_is_a_dead_row(files: Files) -> None:
+    files.write("a.json", *({"k": "a" if n else "b", "n": n} for n in range(MOST_VALUES + 2)))
+    create(files, query="select k, collect_list(n) as l from {s} group by k emit final")
+    files.run_job("t")
+    assert files.data("t") == [{"k": "b", "l": [0]}]
+    (dead,) = files.dead("t")
+    assert dead["key"] == "a"
+    assert dead["reason"].startswith("a window or group has more than 100,000 values")
+
+
 def test_columns_are_sampled_when_none_are_declared(files: Files) -> None:
     files.write("a.csv", "name,n,x,at,day,ok", "a,1,1.5,2026-01-31T12:00:00Z,2026-01-31,true")
     (made,) = files.run(files.source(format="csv"))
@@ -426,7 +457,7 @@ def test_columns_are_sampled_when_none_are_declared(files: Files) -> None:
         ("n bigint", {"colour": "red"}, "has no option colour"),
     ],
 )
-def test_sources_that_cannot_be(files: Files, columns: str, options: dict[str, str], error: str) -> None:
+def test_invalid_sources(files: Files, columns: str, options: dict[str, str], error: str) -> None:
     assert error in files.refused(files.source(columns, **options))
 
 

@@ -1,4 +1,4 @@
-"""Formats of files: each line gives a record or a reason, whatever lines are read with it."""
+"""Formats of files: each line gives a record or a reason, independently of the lines read with it."""
 
 import csv
 

@@ -88,7 +88,7 @@ def test_a_source_larger_than_the_memory_of_spark(
 
         assert wait_until(is_finished, within=600, every=0.5), found.pipeline.log()
         assert minutes(rows(found, "per_minute")) == expected(count)
-    # Beside its heap, Java has code, threads and RocksDB.
+    # In addition to its heap, Java needs memory for code, threads and RocksDB.
     assert most["java"] < HEAP + 512 * MIB, most
     assert most["python"] < MOST_OF_A_WORKER, most
 

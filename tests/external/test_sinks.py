@@ -62,7 +62,7 @@ def test_messages_come_out_as_columns_each_once(files: Files) -> None:
     assert (job["run"]["records"], job["dead"], job["lagSeconds"]) == (1010, 0, 0.0)
 
 
-def test_what_does_not_fit_is_a_dead_record(files: Files) -> None:
+def test_a_row_that_does_not_fit_is_a_dead_record(files: Files) -> None:
     stream(files)
     files.push("q", [{"k": "a", "n": 1}, {"k": "b", "n": "x"}, 7, {"k": "c", "n": 2}])
     sink(files)
@@ -261,8 +261,8 @@ def test_a_dry_run_leaves_no_folder(files: Files) -> None:
     path = files.folder / "deep" / "out"
     options = f"connector = 'files', path = '{path}'"
     statement = f"create sink {files.name('o')} from {files.name('s')} with ({options})"
-    answer = files.api.post("/api/v1/sql", {"sql": statement, "dryRun": True})
-    assert answer.status_code == 200, answer.text
+    response = files.api.post("/api/v1/sql", {"sql": statement, "dryRun": True})
+    assert response.status_code == 200, response.text
     assert not (files.folder / "deep").exists()
 
 

@@ -125,7 +125,7 @@ def test_every_row_once_after_any_kill(victim: System, tmp_path: Path, full_size
 
 
 @pytest.mark.timeout(300)
-def test_a_lost_checkpoint_is_said_and_loses_nothing(victim: System, tmp_path: Path) -> None:
+def test_a_lost_checkpoint_is_reported_and_loses_nothing(victim: System, tmp_path: Path) -> None:
     """Spark's file sink would pass over the first batches of a new checkpoint."""
     victim.api.push("few", *({"n": n} for n in range(10)))
     sql = Sql(victim.api)

@@ -11,7 +11,7 @@ from queenspark.sql.options import is_secret
 from tests.kafka.librdkafka import settings
 from tests.kafka.topics import Topics
 
-#: They load libraries, run commands, read, write or send files, change the log, or change what we rely on.
+#: They load libraries, run commands, read, write or send files, change the log, or override our settings.
 _REJECTED = """
     plugin.library.paths ssl.providers ssl.engine.location ssl.engine.id interceptors open_cb socket_cb
     sasl.kerberos.kinit.cmd sasl.kerberos.keytab sasl.kerberos.principal

@@ -50,7 +50,7 @@ def expected(records: list[Record]) -> dict[tuple[Any, Any], tuple[Any, Any]]:
     return {key: (len(values), sum(values)) for key, values in windows.items()}
 
 
-def test_what_kafka_says_of_a_record_are_columns(topics: Topics) -> None:
+def test_kafka_metadata_of_a_record_is_available_as_columns(topics: Topics) -> None:
     topics.create(partitions=2)
     topics.produce("t", [
         Record({"n": 1}, 0, DAY + 1, "a", {"color": b"red", "size": b"\xff"}),

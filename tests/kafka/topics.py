@@ -77,7 +77,7 @@ class Topics(Jobs):
         return LocalJob(self.database_url, ids[self.name(name)], **{"max_bytes": 10_000_000, **limits})
 
     def run_job(self, name: str, **limits: int) -> int:
-        """Run a job until there is nothing to do; how many batches."""
+        """Run a job until there is nothing to do; return the number of batches."""
         query = self.query(name, **limits)
         count = query.drain()
         query.close()
@@ -132,7 +132,7 @@ def consume(brokers: str, topic: str) -> list[Message]:
     waiting = len(partitions)
     while waiting:
         message = consumer.poll(10)
-        assert message is not None, "no answer"
+        assert message is not None, "no response"
         if message.error() is None:
             found.append(message)
         else:

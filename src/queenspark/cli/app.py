@@ -33,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-RUN, USE, LOOK = "Run the system", "Produce and consume", "Inspect and administer"
+RUN, USE, INSPECT = "Run the system", "Produce and consume", "Inspect and administer"
 
 
 @app.callback()
@@ -71,16 +71,16 @@ app.command(rich_help_panel=USE)(windows)
 app.command("import", rich_help_panel=USE)(import_files)
 app.command(rich_help_panel=USE)(export)
 app.add_typer(sql.app, name="sql", rich_help_panel=USE)
-app.command(rich_help_panel=LOOK)(status)
-app.add_typer(queues.app, name="queues", rich_help_panel=LOOK)
-app.add_typer(streams.app, name="streams", rich_help_panel=LOOK)
-app.add_typer(jobs.app, name="jobs", rich_help_panel=LOOK)
-app.add_typer(groups.app, name="groups", rich_help_panel=LOOK)
-app.add_typer(dlq.app, name="dlq", rich_help_panel=LOOK)
-app.command(rich_help_panel=LOOK)(seek)
-app.add_typer(keys.app, name="keys", rich_help_panel=LOOK)
-app.command(rich_help_panel=LOOK)(me)
-app.command(rich_help_panel=LOOK)(audit.audit)
+app.command(rich_help_panel=INSPECT)(status)
+app.add_typer(queues.app, name="queues", rich_help_panel=INSPECT)
+app.add_typer(streams.app, name="streams", rich_help_panel=INSPECT)
+app.add_typer(jobs.app, name="jobs", rich_help_panel=INSPECT)
+app.add_typer(groups.app, name="groups", rich_help_panel=INSPECT)
+app.add_typer(dlq.app, name="dlq", rich_help_panel=INSPECT)
+app.command(rich_help_panel=INSPECT)(seek)
+app.add_typer(keys.app, name="keys", rich_help_panel=INSPECT)
+app.command(rich_help_panel=INSPECT)(me)
+app.command(rich_help_panel=INSPECT)(audit.audit)
 
 
 def run() -> None:

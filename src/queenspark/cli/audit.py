@@ -10,10 +10,10 @@ from queenspark.cli.output import print_page
 
 COLUMNS = [
     ("at", "at"),
-    ("who", "caller"),
+    ("caller", "caller"),
     ("with", "kind"),
     ("from", "address"),
-    ("what", "action"),
+    ("action", "action"),
     ("of", "subject"),
     ("status", "status"),
 ]
@@ -30,6 +30,6 @@ def audit(
 ) -> None:
     """List administrative operations, newest first, with caller, time and address."""
     with BrokerApi(url) as broker:
-        answer = broker.get("audit", query={"caller": caller, "limit": limit, "offset": offset})
+        response = broker.get("audit", query={"caller": caller, "limit": limit, "offset": offset})
     nothing = "No administrative operations found."
-    print_page(answer, "acts", COLUMNS, nothing=nothing, offset=offset, as_json=as_json)
+    print_page(response, "acts", COLUMNS, nothing=nothing, offset=offset, as_json=as_json)

@@ -15,13 +15,13 @@ from queenspark.client.sync.lines import Lines
 from queenspark.client.sync.transport import Transport
 from queenspark.settings import Settings
 
-ANSWER_SECONDS = 30.0
+RESPONSE_SECONDS = 30.0
 _WHO = "Set QUEENSPARK_API_KEY or QUEENSPARK_TOKEN; `queenspark me` shows your identity."
 
 Query = Mapping[str, Any]
 
 
-class _SqlAnswered(msgspec.Struct):
+class _SqlResponse(msgspec.Struct):
     results: list[msgspec.Raw]
 
 
@@ -32,7 +32,7 @@ class BrokerApi:
         self.url = Settings.from_env(url=url).url.rstrip("/")
         with failures():
             self._transport = Transport(
-                Brokers(self.url), timeout=ANSWER_SECONDS, retries=0, credentials=credentials()
+                Brokers(self.url), timeout=RESPONSE_SECONDS, retries=0, credentials=credentials()
             )
 
     def get(self, *path: str, query: Query | None = None, patience: float = 0.0, kind: Any = Any) -> Any:
@@ -57,15 +57,15 @@ class BrokerApi:
         milliseconds = None if timeout is None else round(timeout * 1000)
         body = {"sql": statements, "dryRun": dry_run, "timeout": milliseconds}
         with failures():
-            answer = self._transport.call("POST", "sql", body=body, kind=_SqlAnswered, may_be_lines=True)
-        return answer if isinstance(answer, Lines) else list(answer.results)
+            response = self._transport.call("POST", "sql", body=body, kind=_SqlResponse, may_be_lines=True)
+        return response if isinstance(response, Lines) else list(response.results)
 
     def health(self) -> tuple[bool, dict[str, Any]]:
         """Whether the broker is healthy, and its report."""
-        answer = self._call("GET", "health", base=(), but=Unavailable)
-        if isinstance(answer, Unavailable):
-            return False, answer.response
-        return True, answer if isinstance(answer, dict) else {}
+        response = self._call("GET", "health", base=(), but=Unavailable)
+        if isinstance(response, Unavailable):
+            return False, response.response
+        return True, response if isinstance(response, dict) else {}
 
     def __enter__(self) -> Self:
         return self

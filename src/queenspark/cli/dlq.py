@@ -63,17 +63,17 @@ def list_dead_letters(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List dead letters (also: just `queenspark dlq`)."""
+    """List dead letters (default of `queenspark dlq`)."""
     query = {**_filter(queue, group, partition, since, until), "limit": limit, "offset": offset}
     with BrokerApi(url) as broker:
-        answer = broker.get("dlq", query=query)
+        response = broker.get("dlq", query=query)
     if as_json:
-        return print_json(answer)
-    letters = records_of(answer, "messages")
+        return print_json(response)
+    letters = records_of(response, "messages")
     if not letters:
         return say("No dead letters.")
     print_table([{**letter, "shown": as_text(letter.get("data"))} for letter in letters], COLUMNS)
-    return say(f"{len(letters):,} of {answer.get('total', len(letters)):,} dead letters.")
+    return say(f"{len(letters):,} of {response.get('total', len(letters)):,} dead letters.")
 
 
 @app.command("show")
@@ -82,12 +82,12 @@ def show_dead_letter(
 ) -> None:
     """Show a message and its dead letters, one per group that gave up on it."""
     with BrokerApi(url) as broker:
-        answer = broker.get("messages", partition_id, transaction_id)
+        response = broker.get("messages", partition_id, transaction_id)
     if as_json:
-        return print_json(answer)
-    letters = records_of(answer, "deadLetters")
-    shown = {name: value for name, value in answer.items() if name not in ("data", "deadLetters")}
-    print_facts({**shown, "data": as_text(answer.get("data"))})
+        return print_json(response)
+    letters = records_of(response, "deadLetters")
+    shown = {name: value for name, value in response.items() if name not in ("data", "deadLetters")}
+    print_facts({**shown, "data": as_text(response.get("data"))})
     return print_table(letters, OF_ONE) if letters else say("This message is not a dead letter.")
 
 
@@ -107,11 +107,11 @@ def retry_dead_letters(
     chosen = _filter(queue, group, partition, since, until)
     with BrokerApi(url) as broker:
         if (name := _name(partition_id, transaction_id, chosen)) is not None:
-            answer = broker.post("messages", *name, "retry")
+            response = broker.post("messages", *name, "retry")
         else:
             confirm(f"Retry {_matching(broker, chosen)}?", yes)
-            answer = broker.post("dlq", "retry", query=chosen)
-    say(f"Retried {_count(answer['count'])}.")
+            response = broker.post("dlq", "retry", query=chosen)
+    say(f"Retried {_count(response['count'])}.")
 
 
 @app.command("delete")
@@ -132,8 +132,8 @@ def delete_dead_letters(
         if (name := _name(partition_id, transaction_id, chosen)) is not None:
             chosen = {"partitionId": name[0], "transactionId": name[1]}
         confirm(f"Delete {_matching(broker, chosen)}?", yes)
-        answer = broker.delete("dlq", query=chosen)
-    return say(f"Deleted {_count(answer['count'])}.")
+        response = broker.delete("dlq", query=chosen)
+    return say(f"Deleted {_count(response['count'])}.")
 
 
 def _filter(

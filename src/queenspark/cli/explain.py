@@ -5,12 +5,12 @@ from typing import Any
 from queenspark.cli.output import out, records_of
 
 
-def print_explanation(noun: str, name: str, answer: dict[str, Any]) -> None:
+def print_explanation(noun: str, name: str, response: dict[str, Any]) -> None:
     """Print emitted windows, the next window, and the reasons."""
     console = out()
-    for line in (_sealed(noun, name, answer["sealed"]), _next(answer["next"])):
+    for line in (_sealed(noun, name, response["sealed"]), _next(response["next"])):
         console.print(line, soft_wrap=True)
-    for number, reason in enumerate(records_of(answer, "reasons"), start=1):
+    for number, reason in enumerate(records_of(response, "reasons"), start=1):
         since = f" (since {reason['since']})" if reason["since"] is not None else ""
         console.print(f"{number}. {_sentence(reason['text'])}{since}", soft_wrap=True)
         console.print(f"   Fix: {reason['fix']}.", soft_wrap=True)

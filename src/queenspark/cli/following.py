@@ -40,16 +40,16 @@ def follow(
     left = count
     with _stopped_by_signals() as stopping, _group_goes_away(broker, group):
         # The first pop sets the group's starting position.
-        answer = broker.get(*path, query={**query, "batch": min(BATCH, left or BATCH)})
+        response = broker.get(*path, query={**query, "batch": min(BATCH, left or BATCH)})
         say(f"Following {name}; press Ctrl-C to stop.")
         while not stopping.asked:
-            for message in answer["messages"] if answer else []:
+            for message in response["messages"] if response else []:
                 show(message)
                 left = None if left is None else left - 1
             if left == 0:
                 return
             query |= {"batch": min(BATCH, left or BATCH), "wait": True, "timeout": round(WAIT_SECONDS * 1000)}
-            answer = broker.get(*path, query=query, patience=WAIT_SECONDS)
+            response = broker.get(*path, query=query, patience=WAIT_SECONDS)
 
 
 class _Stopping:

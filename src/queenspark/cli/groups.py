@@ -25,7 +25,7 @@ COLUMNS = [
     ("last ack", "lastAckedAt"),
 ]
 
-PLACES = [
+CURSORS = [
     ("queue", "queue"),
     ("partition", "partition"),
     ("pending", "handedOut"),
@@ -53,26 +53,26 @@ def list_groups(
     query = {"search": search, "sort": sort, "limit": limit, "offset": offset, "minLagSeconds": behind}
     with BrokerApi(url) as broker:
         if behind is None:
-            answer = broker.get("consumer-groups", query=query)
+            response = broker.get("consumer-groups", query=query)
         else:
-            answer = broker.get("consumer-groups", "lagging", query=query)
+            response = broker.get("consumer-groups", "lagging", query=query)
     nothing = "No consumer groups." if behind is None else "No consumer group is that far behind."
-    print_page(answer, "consumerGroups", COLUMNS, nothing=nothing, offset=offset, as_json=as_json)
+    print_page(response, "consumerGroups", COLUMNS, nothing=nothing, offset=offset, as_json=as_json)
 
 
 @app.command("show")
 def show_group(group: GroupName, url: Url = None, as_json: AsJson = False) -> None:
     """Show a group: queues, partitions, cursors, leases and lag."""
     with BrokerApi(url) as broker:
-        answer = broker.get("consumer-groups", group)
+        response = broker.get("consumer-groups", group)
     if as_json:
-        return print_json(answer)
-    queues = records_of(answer, "queues")
+        return print_json(response)
+    queues = records_of(response, "queues")
     print_table(queues, COLUMNS)
-    places = [
-        {**place, "queue": queue.get("queue")} for queue in queues for place in records_of(queue, "places")
+    cursors = [
+        {**cursor, "queue": queue.get("queue")} for queue in queues for cursor in records_of(queue, "places")
     ]
-    return print_table(places, PLACES) if places else None
+    return print_table(cursors, CURSORS) if cursors else None
 
 
 @app.command("delete")
@@ -90,7 +90,7 @@ def delete_group(
     confirm(f"Delete the consumer group {group}{where}?", yes)
     with BrokerApi(url) as broker:
         path = ("consumer-groups", group, "queues", queue) if queue else ("consumer-groups", group)
-        answer = broker.delete(*path, query={"deleteMetadata": True})
+        response = broker.delete(*path, query={"deleteMetadata": True})
     if as_json:
-        return print_json(answer)
+        return print_json(response)
     return say(f"Deleted the consumer group {group}{where}.")

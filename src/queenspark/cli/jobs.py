@@ -60,10 +60,10 @@ def list_jobs(
     """List the jobs (default of `queenspark jobs`)."""
     page = {"search": search, "sort": sort, "limit": limit, "offset": offset}
     with BrokerApi(url) as broker:
-        answer = broker.get("jobs", query={"namespace": namespace, **page})
+        response = broker.get("jobs", query={"namespace": namespace, **page})
     nothing = "No jobs found; create one with `queenspark sql`."
     print_page(
-        answer, "jobs", COLUMNS, nothing=nothing, offset=offset, as_json=as_json, shown=_with_full_name
+        response, "jobs", COLUMNS, nothing=nothing, offset=offset, as_json=as_json, shown=_with_full_name
     )
 
 
@@ -71,20 +71,20 @@ def list_jobs(
 def show_job(job: JobName, url: Url = None, as_json: AsJson = False) -> None:
     """Show a job: statement, columns, rates, lag and last error."""
     with BrokerApi(url) as broker:
-        answer = broker.get("jobs", job)
+        response = broker.get("jobs", job)
     if as_json:
-        return print_json(answer)
-    print_facts({name: value for name, value in answer.items() if name != "columns"})
+        return print_json(response)
+    print_facts({name: value for name, value in response.items() if name != "columns"})
     out().print()
-    return print_table(records_of(answer, "columns"), ROWS)
+    return print_table(records_of(response, "columns"), ROWS)
 
 
 @app.command("explain")
 def explain_job(job: JobName, url: Url = None, as_json: AsJson = False) -> None:
     """Explain why a job's next window is not sealed, or why it emits no rows; most likely reason first."""
     with BrokerApi(url) as broker:
-        answer = broker.get("jobs", job, "explain")
-    return print_json(answer) if as_json else print_explanation("job", job, answer)
+        response = broker.get("jobs", job, "explain")
+    return print_json(response) if as_json else print_explanation("job", job, response)
 
 
 @app.command("pause")
@@ -109,7 +109,10 @@ def restart_job(job: JobName, url: Url = None, as_json: AsJson = False) -> None:
 def drop_job(
     job: JobName,
     cascade: Annotated[
-        bool, typer.Option("--cascade", help="Also drop the jobs that read it, and its consumer groups.")
+        bool,
+        typer.Option(
+            "--cascade", help="Also drop the jobs and streams that read it, and its consumer groups."
+        ),
     ] = False,
     yes: Yes = False,
     url: Url = None,
@@ -121,10 +124,10 @@ def drop_job(
         others = [name for name in _would_drop(broker, job, cascade) if name != job]
         also = f", and also {', '.join(others)}" if others else ""
         confirm(f"Drop the job {job} with all its rows{also}?", yes)
-        answer = broker.delete("jobs", job, query={"cascade": cascade})
+        response = broker.delete("jobs", job, query={"cascade": cascade})
     if as_json:
-        return print_json(answer)
-    return say(f"Dropped: {', '.join(answer['dropped'])}.")
+        return print_json(response)
+    return say(f"Dropped: {', '.join(response['dropped'])}.")
 
 
 @app.command("dead")
@@ -133,10 +136,10 @@ def list_dead(
 ) -> None:
     """List the failed records and rows of a job with the reason, newest first."""
     with BrokerApi(url) as broker:
-        answer = broker.get("jobs", job, "dead", query={"limit": limit, "offset": offset})
+        response = broker.get("jobs", job, "dead", query={"limit": limit, "offset": offset})
     if as_json:
-        return print_json(answer)
-    dead = records_of(answer, "dead")
+        return print_json(response)
+    dead = records_of(response, "dead")
     if not dead:
         return say(f"The job {job} has no dead records{' there' if offset else ''}.")
     print_table(dead, DEAD)
@@ -145,10 +148,10 @@ def list_dead(
 
 def _control(job: str, action: str, url: str | None, as_json: bool) -> None:
     with BrokerApi(url) as broker:
-        answer = broker.post("jobs", job, action)
+        response = broker.post("jobs", job, action)
     if as_json:
-        return print_json(answer)
-    return say(f"The job {job} is {answer['state']}.")
+        return print_json(response)
+    return say(f"The job {job} is {response['state']}.")
 
 
 def _with_full_name(job: dict[str, Any]) -> dict[str, Any]:
@@ -164,9 +167,9 @@ def _would_drop(broker: BrokerApi, job: str, cascade: bool) -> list[str]:
     """Everything that would be dropped; a rejection names the users."""
     name = ".".join(f"`{part}`" for part in job.split("."))
     try:
-        answer = broker.sql(f"DROP STREAM {name}{' CASCADE' if cascade else ''}", dry_run=True)
+        response = broker.sql(f"DROP STREAM {name}{' CASCADE' if cascade else ''}", dry_run=True)
     except SqlError as error:
         reason = str(error).replace("use CASCADE", "use --cascade")
         raise Failure(f"The broker rejected the request: {reason}") from None
-    assert not isinstance(answer, Lines), "DROP is not a SELECT"
-    return [name for result in answer for name in msgspec.json.decode(result, type=_Dropped).dropped]
+    assert not isinstance(response, Lines), "DROP is not a SELECT"
+    return [name for result in response for name in msgspec.json.decode(result, type=_Dropped).dropped]

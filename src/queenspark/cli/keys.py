@@ -99,12 +99,12 @@ def list_keys(
     """List the keys without their secrets (default of `queenspark keys`)."""
     query = {"search": search, "sort": sort, "limit": limit, "offset": offset}
     if direct:
-        answer: Any = list_directly(query)
+        response: Any = list_directly(query)
     else:
         with BrokerApi(url) as broker:
-            answer = broker.get("keys", query=query)
+            response = broker.get("keys", query=query)
     nothing = "No keys found; create one with `queenspark keys create`."
-    print_page(answer, "keys", COLUMNS, nothing=nothing, offset=offset, as_json=as_json, shown=_with_scopes)
+    print_page(response, "keys", COLUMNS, nothing=nothing, offset=offset, as_json=as_json, shown=_with_scopes)
 
 
 def _with_scopes(key: dict[str, Any]) -> dict[str, Any]:

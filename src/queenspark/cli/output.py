@@ -97,21 +97,21 @@ def cell(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def records_of(answer: Any, name: str) -> list[dict[str, Any]]:
+def records_of(response: Any, name: str) -> list[dict[str, Any]]:
     """The list of records in a response: under `name`, or the response itself."""
-    found = answer.get(name) if isinstance(answer, dict) else answer
+    found = response.get(name) if isinstance(response, dict) else response
     return [record for record in found if isinstance(record, dict)] if isinstance(found, list) else []
 
 
-def say_page(rows: Sequence[Any], answer: Mapping[str, Any], offset: int) -> None:
+def say_page(rows: Sequence[Any], response: Mapping[str, Any], offset: int) -> None:
     """Say which rows of a list were shown, unless it was all."""
-    total = answer.get("total", len(rows))
+    total = response.get("total", len(rows))
     if len(rows) < total:
         say(f"{offset + 1:,} to {offset + len(rows):,} of {total:,}; see --limit, --offset and --search.")
 
 
 def print_page(
-    answer: Any,
+    response: Any,
     name: str,
     columns: Sequence[Column],
     *,
@@ -122,12 +122,12 @@ def print_page(
 ) -> None:
     """Print a page of a list, each record as `shown` presents it; say `nothing` if it is empty."""
     if as_json:
-        return print_json(answer)
-    records = records_of(answer, name)
+        return print_json(response)
+    records = records_of(response, name)
     if not records:
         return say(nothing)
     print_table(map(shown, records), columns)
-    return say_page(records, answer, offset)
+    return say_page(records, response, offset)
 
 
 def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:

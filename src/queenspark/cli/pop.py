@@ -40,8 +40,8 @@ def pop(
     if wait:
         query |= {"wait": True, "timeout": round(wait * 1000)}
     with BrokerApi(url) as broker:
-        answer = broker.get(*path, query=query, patience=wait)
-        messages: list[dict[str, Any]] = answer["messages"] if answer else []
+        response = broker.get(*path, query=query, patience=wait)
+        messages: list[dict[str, Any]] = response["messages"] if response else []
         if not messages:
             raise Failure(
                 f"No message available in {queue}; `queenspark queues` lists the queues with their counts.",
@@ -84,7 +84,7 @@ def _acknowledge(broker: BrokerApi, messages: list[dict[str, Any]], group: str |
     body: dict[str, Any] = {"acknowledgments": acks}
     if group is not None:
         body["consumerGroup"] = group
-    refused = [answer for answer in broker.post("ack", "batch", body=body) if not answer.get("success")]
+    refused = [result for result in broker.post("ack", "batch", body=body) if not result.get("success")]
     if refused:
         reason = refused[0].get("error") or "no reason given"
         raise Failure(f"The broker rejected {len(refused)} of {len(messages)} acks: {reason}.")

@@ -40,23 +40,23 @@ def list_queues(
     """List the queues (default of `queenspark queues`)."""
     query = {"search": search, "sort": sort, "limit": limit, "offset": offset, "windows": windows or None}
     with BrokerApi(url) as broker:
-        answer = broker.get("resources", "queues", query=query)
+        response = broker.get("resources", "queues", query=query)
     nothing = "No queue matches." if search or offset else "No queues yet; the first push creates one."
-    print_page(answer, "queues", COLUMNS, nothing=nothing, offset=offset, as_json=as_json)
+    print_page(response, "queues", COLUMNS, nothing=nothing, offset=offset, as_json=as_json)
 
 
 @app.command("show")
 def show_queue(queue: QueueName, url: Url = None, as_json: AsJson = False) -> None:
     """Show a queue: options, counts, partitions and groups."""
     with BrokerApi(url) as broker:
-        answer = broker.get("resources", "queues", queue)
+        response = broker.get("resources", "queues", queue)
     if as_json:
-        return print_json(answer)
+        return print_json(response)
     lists = {
-        "partitions": records_of(answer, "partitions"),
-        "consumerGroups": records_of(answer, "consumerGroups"),
+        "partitions": records_of(response, "partitions"),
+        "consumerGroups": records_of(response, "consumerGroups"),
     }
-    print_facts({name: value for name, value in answer.items() if name not in lists})
+    print_facts({name: value for name, value in response.items() if name not in lists})
     for records, columns in zip(lists.values(), (PARTITIONS, GROUPS), strict=True):
         if records:
             out().print()
@@ -137,9 +137,9 @@ def create_queue(
     body = {name: value for name, value in body.items() if value is not None}
     body["options"] = {name: value for name, value in given.items() if value is not None}
     with BrokerApi(url) as broker:
-        answer = broker.post("configure", body=body)
+        response = broker.post("configure", body=body)
     if as_json:
-        return print_json(answer)
+        return print_json(response)
     return say(f"Configured the queue {queue}.")
 
 
@@ -148,10 +148,10 @@ def delete_queue(queue: QueueName, yes: Yes = False, url: Url = None, as_json: A
     """Delete a queue with all its messages."""
     confirm(f"Delete the queue {queue} with all its messages?", yes)
     with BrokerApi(url) as broker:
-        answer = broker.delete("resources", "queues", queue)
+        response = broker.delete("resources", "queues", queue)
     if as_json:
-        print_json(answer)
-    if isinstance(answer, dict) and not answer.get("existed", True):
+        print_json(response)
+    if isinstance(response, dict) and not response.get("existed", True):
         raise Failure(f"The queue {queue} does not exist.", Exit.NOTHING)
     if not as_json:
         say(f"Deleted the queue {queue}.")

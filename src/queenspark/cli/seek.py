@@ -38,12 +38,12 @@ def seek(
     if partition is not None:
         path += ["partitions", partition]
     with BrokerApi(url) as broker:
-        answer = broker.post(*path, "seek", body=body)
+        response = broker.post(*path, "seek", body=body)
     if as_json:
-        return print_json(answer)
-    place = "the end" if to_end else "the beginning" if to_beginning else body["timestamp"]
+        return print_json(response)
+    target = "the end" if to_end else "the beginning" if to_beginning else body["timestamp"]
     return say(
-        f"Moved the group {group} to {place} of {queue}{f', partition {partition}' if partition else ''}."
+        f"Moved the group {group} to {target} of {queue}{f', partition {partition}' if partition else ''}."
     )
 
 

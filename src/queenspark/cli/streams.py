@@ -63,9 +63,9 @@ def list_streams(
     """List the streams (default of `queenspark streams`)."""
     page = {"search": search, "sort": sort, "limit": limit, "offset": offset}
     with BrokerApi(url) as broker:
-        answer = broker.get("resources", "streams", query={"namespace": namespace, **page})
+        response = broker.get("resources", "streams", query={"namespace": namespace, **page})
     nothing = "No streams found; define one with `queenspark streams define`."
-    print_page(answer, "streams", COLUMNS, nothing=nothing, offset=offset, as_json=as_json)
+    print_page(response, "streams", COLUMNS, nothing=nothing, offset=offset, as_json=as_json)
 
 
 @app.command("show")
@@ -74,11 +74,11 @@ def show_stream(
 ) -> None:
     """Show a stream: definition, watermark, and the lag of its groups."""
     with BrokerApi(url) as broker:
-        answer = broker.get("resources", "streams", stream, query={"namespace": namespace})
+        response = broker.get("resources", "streams", stream, query={"namespace": namespace})
     if as_json:
-        return print_json(answer)
-    groups = records_of(answer, "groups")
-    print_facts({name: value for name, value in answer.items() if name not in ("groups", "consumerGroups")})
+        return print_json(response)
+    groups = records_of(response, "groups")
+    print_facts({name: value for name, value in response.items() if name not in ("groups", "consumerGroups")})
     if groups:
         out().print()
         print_table(groups, GROUPS)
@@ -91,8 +91,8 @@ def explain_stream(
 ) -> None:
     """Explain why the next window is not sealed yet, and how to fix it; most likely reason first."""
     with BrokerApi(url) as broker:
-        answer = broker.get("resources", "streams", stream, "explain", query={"namespace": namespace})
-    return print_json(answer) if as_json else print_explanation("stream", stream, answer)
+        response = broker.get("resources", "streams", stream, "explain", query={"namespace": namespace})
+    return print_json(response) if as_json else print_explanation("stream", stream, response)
 
 
 @app.command("define")
@@ -228,10 +228,10 @@ def define_stream(
         "reset": reset,
     }
     with BrokerApi(url) as broker:
-        answer = broker.post("stream", "define", body=to_wire(_in_milliseconds(given)))
+        response = broker.post("stream", "define", body=to_wire(_in_milliseconds(given)))
     if as_json:
-        return print_json(answer)
-    return say(f"Defined the stream {stream}, version {answer['version']}.")
+        return print_json(response)
+    return say(f"Defined the stream {stream}, version {response['version']}.")
 
 
 def _kind(sizes: dict[str, float | None], **more: dict[str, float | None]) -> str:
@@ -282,9 +282,9 @@ def seek_stream(
     """Move a group to the windows that end after a time."""
     body = {"streamName": stream, "consumerGroup": group, "timestamp": timestamp(to), "namespace": namespace}
     with BrokerApi(url) as broker:
-        answer = broker.post("stream", "seek", body=body)
+        response = broker.post("stream", "seek", body=body)
     if as_json:
-        return print_json(answer)
+        return print_json(response)
     return say(f"Moved the group {group} to {body['timestamp']} of {stream}.")
 
 
@@ -299,7 +299,7 @@ def delete_stream(
     """Delete a stream with all its windows; its source queues are kept."""
     confirm(f"Delete the stream {stream} with all its windows?", yes)
     with BrokerApi(url) as broker:
-        answer = broker.delete("resources", "streams", stream, query={"namespace": namespace})
+        response = broker.delete("resources", "streams", stream, query={"namespace": namespace})
     if as_json:
-        return print_json(answer)
+        return print_json(response)
     return say(f"Deleted the stream {stream}.")

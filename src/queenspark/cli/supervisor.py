@@ -53,7 +53,7 @@ class Supervisor:
     """Restarts children that exit, with growing delays.
 
     `children` are running, and in the order in which they need each other: while one is down, those after
-    it are not restarted. `tell` hears of each end and each return.
+    it are not restarted. `tell` is called with each exit and each restart.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ import polars as pl
 from ..sql.expressions.json_text import json_of_text
 from ..sql.expressions.time_text import date_of_text, timestamp_of_iso
 from ..sql.expressions.times import from_micros
-from ..sql.payload import Field, PayloadDecoder
+from ..sql.payload import BAD_JSON, Field, PayloadDecoder
 from ..sql.types import DATE, JSON, TIMESTAMP, SqlType
 from ..windows.gregorian import END_US, FIRST_US
 
@@ -37,7 +37,7 @@ class JsonFields:
             text = texts[number]
             try:
                 self._object(text)
-            except (msgspec.MsgspecError, UnicodeError) as error:
+            except BAD_JSON as error:
                 reasons[number] = f"not a JSON object: {error}: {text[:_SHOWN].rstrip()}"
         return found, reasons
 

@@ -156,7 +156,7 @@ class EmbeddedPostgres:
         """Stop the server of a killed owner; ignore a process id that was reused."""
         lines = self.data_dir.postmaster()
         if lines and _alive(int(lines[0])):
-            if self._answers(bin_dir):
+            if self._responds(bin_dir):
                 os.kill(int(lines[0]), signal.SIGINT)
                 while self.data_dir.pid_file.exists():
                     if time.monotonic() > deadline:
@@ -170,7 +170,7 @@ class EmbeddedPostgres:
         for leftover in self.data_dir.socket_dir.iterdir():
             leftover.unlink()
 
-    def _answers(self, bin_dir: Path) -> bool:
+    def _responds(self, bin_dir: Path) -> bool:
         """Whether a server listens on our socket: accepting (0), starting or stopping (1), none (2)."""
         probe = [str(bin_dir / "pg_isready"), "-q", "-t", "30", "-h", str(self.data_dir.socket_dir)]
         probe += ["-p", str(PORT)]

@@ -102,7 +102,7 @@ def _minute(system: LocalSystem, shop: Shop, screen: Screen, seconds: int) -> No
     closing: float | None = None
     while True:
         system.check()
-        shop.look()
+        shop.refresh()
         open_for = ledger.seconds - (ledger.first_window or ledger.seconds)
         if closing is None and open_for >= seconds:
             shop.stop_producing()

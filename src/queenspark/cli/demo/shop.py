@@ -21,7 +21,7 @@ PRODUCERS = 3
 #: Messages that one producer pushes at a time, and how often.
 AT_ONCE, EVERY = 6, 0.1
 #: Poll interval while waiting for other threads.
-LOOK_SECONDS = 0.1
+JOIN_SECONDS = 0.1
 #: The mailer fails once in this many windows, to show redelivery.
 STUMBLES = 20
 
@@ -78,7 +78,7 @@ class Shop:
         """Close without waiting: the broker is going down."""
         self._abandoned.set()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Query the broker for the progress of the streams."""
         with suppress(QueenError):
             stats = self._queen.admin.stream_stats()
@@ -97,7 +97,7 @@ class Shop:
     def _wait_for(self, threads: list[threading.Thread]) -> None:
         for thread in threads:
             while thread.is_alive() and not self._abandoned.is_set():
-                thread.join(LOOK_SECONDS)
+                thread.join(JOIN_SECONDS)
 
     def _start(self, threads: list[threading.Thread], work: Callable[[], None]) -> None:
         thread = threading.Thread(target=work, daemon=True)
@@ -126,7 +126,7 @@ class Shop:
         again = window.id in self._stumbled
         if not again and hash(window.id) % STUMBLES == 0:
             self._stumbled.add(window.id)
-            raise ConnectionError("the mail server did not answer")
+            raise ConnectionError("the mail server did not respond")
         time.sleep(0.02)  # as a mail takes
         seen = window.filter(lambda message: message.queue == "clicks").group_by("data.page")
         favourite = max(seen, key=lambda page: len(seen[page]), default="nothing")

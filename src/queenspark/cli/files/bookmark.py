@@ -1,7 +1,7 @@
 """The progress of a file's import, kept in the user's state folder.
 
-A message's transactionId is the id of its import and its offset in the file, so whatever is sent again after
-the bookmark is known to the broker already.
+A message's transactionId is the id of its import and its offset in the file, so messages sent again after
+the bookmark are duplicates for the broker.
 """
 
 import fcntl

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from queenspark.cli.broker_api import ANSWER_SECONDS, failures
+from queenspark.cli.broker_api import RESPONSE_SECONDS, failures
 from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.files.bookmark import bookmark
 from queenspark.cli.files.file_import import FileImport, Imported, Target
@@ -14,6 +14,7 @@ from queenspark.cli.files.source import STDIN, format_of, size_of
 from queenspark.cli.options import AsJson, Url
 from queenspark.cli.output import print_json, say
 from queenspark.client.brokers import Brokers
+from queenspark.client.credentials import credentials
 from queenspark.client.sync.transport import Transport
 from queenspark.settings import Settings
 from queenspark.signals import handlers_kept, on_stop
@@ -40,9 +41,7 @@ def import_files(
         str | None, typer.Option(metavar="FIELD", help="Field with the transactionId of each message.")
     ] = None,
     strings: Annotated[bool, typer.Option("--strings", help="Keep all CSV values as strings.")] = False,
-    on_error: Annotated[
-        Literal["stop", "skip"], typer.Option(help="What to do with invalid lines.")
-    ] = "stop",
+    on_error: Annotated[Literal["stop", "skip"], typer.Option(help="Handling of invalid lines.")] = "stop",
     again: Annotated[
         bool, typer.Option("--again", help="Import from the beginning, even if imported before.")
     ] = False,
@@ -61,7 +60,8 @@ def import_files(
     )
     started = time.monotonic()
     done: list[Imported] = []
-    transport = Transport(Brokers(broker), timeout=ANSWER_SECONDS, retries=0)
+    with failures():
+        transport = Transport(Brokers(broker), timeout=RESPONSE_SECONDS, retries=0, credentials=credentials())
     try:
         with handlers_kept():
             on_stop(_interrupt)

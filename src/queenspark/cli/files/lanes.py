@@ -17,7 +17,7 @@ import msgspec
 
 from queenspark.cli.files.records import BadRecord, Record
 from queenspark.client.brokers import delay
-from queenspark.client.errors import PASSING, QueueFull, Refused
+from queenspark.client.errors import PASSING, NotAllowed, NotFound, QueueFull, Refused
 from queenspark.client.sync.transport import Transport
 
 LANES = 4
@@ -126,9 +126,9 @@ class Lanes:
     def _push(self, items: list[Item]) -> tuple[int, list[BadRecord]]:
         """Push items in order; rejected ones are found by bisection."""
         try:
-            answers = self._request(items)
-        except PASSING:
-            raise
+            results = self._request(items)
+        except (*PASSING, NotAllowed, NotFound):
+            raise  # it is not about single records
         except Refused as refused:
             if len(items) == 1:
                 record = items[0].record
@@ -138,7 +138,7 @@ class Lanes:
             if len(first[1]) + len(second[1]) == len(items) >= MOST_REFUSED:
                 raise  # it is not about single records
             return first[0] + second[0], first[1] + second[1]
-        return sum(answer.status == "duplicate" for answer in answers), []
+        return sum(result.status == "duplicate" for result in results), []
 
     def _request(self, items: list[Item]) -> list[_Pushed]:
         body: Any = {

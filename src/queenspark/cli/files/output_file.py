@@ -17,7 +17,7 @@ from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.files.bookmark import write_whole
 
 
-class Place(msgspec.Struct):
+class Checkpoint(msgspec.Struct):
     """The position in a queue that belongs to a length of a file."""
 
     #: Options that affect the contents of the file.
@@ -33,26 +33,26 @@ class Place(msgspec.Struct):
 class Output(Protocol):
     """Takes pages of an export."""
 
-    place: Place | None
+    checkpoint: Checkpoint | None
 
-    def begin(self, place: Place) -> None:
+    def begin(self, checkpoint: Checkpoint) -> None:
         """Prepare to resume from a position."""
         ...
 
-    def append(self, page: bytes, place: Place) -> None:
-        """Write a page; `place` is the position after it."""
+    def append(self, page: bytes, checkpoint: Checkpoint) -> None:
+        """Write a page; `checkpoint` is the position after it."""
         ...
 
 
 class Standard:
     """Standard output, which stores no position."""
 
-    place: Place | None = None
+    checkpoint: Checkpoint | None = None
 
-    def begin(self, place: Place) -> None:
+    def begin(self, checkpoint: Checkpoint) -> None:
         """Nothing has to be done."""
 
-    def append(self, page: bytes, place: Place) -> None:
+    def append(self, page: bytes, checkpoint: Checkpoint) -> None:
         """Write a page."""
         sys.stdout.buffer.write(page)
         sys.stdout.buffer.flush()
@@ -69,13 +69,13 @@ class OutputFile:
         self._options: dict[str, Any] = msgspec.to_builtins(wanted)
         self._overwrite = overwrite
         self._file: BinaryIO | None = None
-        self.place: Place | None = None
+        self.checkpoint: Checkpoint | None = None
 
     def __enter__(self) -> Self:
         if self._overwrite:
             self._position.unlink(missing_ok=True)
-        self.place = self._kept()
-        if self.place is None and self._path.exists() and not self._overwrite:
+        self.checkpoint = self._kept()
+        if self.checkpoint is None and self._path.exists() and not self._overwrite:
             raise Failure(
                 f"{self._path} already exists: choose another file, or use --overwrite.", Exit.USAGE
             )
@@ -87,35 +87,35 @@ class OutputFile:
         if self._file is not None:
             self._file.close()
 
-    def begin(self, place: Place) -> None:
+    def begin(self, checkpoint: Checkpoint) -> None:
         """Truncate the file to its stored length. The position is stored first, so that the file is ours."""
-        if self.place is None:
-            write_whole(self._position, msgspec.json.encode(place))
+        if self.checkpoint is None:
+            write_whole(self._position, msgspec.json.encode(checkpoint))
         try:
             self._file = self._lines.open("r+b" if self._lines.exists() else "w+b")
-            if self._file.seek(0, os.SEEK_END) < place.bytes:
+            if self._file.seek(0, os.SEEK_END) < checkpoint.bytes:
                 raise Failure(
                     f"{self._lines} is shorter than when the export stopped: use --overwrite to start over."
                 )
-            self._file.truncate(place.bytes)
-            self._file.seek(place.bytes)
+            self._file.truncate(checkpoint.bytes)
+            self._file.seek(checkpoint.bytes)
         except OSError as error:
             raise Failure(f"Cannot write {self._path}: {error.strerror}.") from None
 
-    def append(self, page: bytes, place: Place) -> None:
+    def append(self, page: bytes, checkpoint: Checkpoint) -> None:
         """Write a page, then its position."""
         assert self._file is not None
         try:
-            # Members of gzip can follow each other, so a file ends well after each page.
+            # Members of gzip can follow each other, so the file is complete after each page.
             packed = gzip.compress(page, mtime=0) if page and self._lines.suffix == ".gz" else page
             self._file.write(packed)
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
             raise Failure(f"Cannot write {self._path}: {error.strerror}.") from None
-        place.bytes = self._file.tell()
-        write_whole(self._position, msgspec.json.encode(place))
-        self.place = place
+        checkpoint.bytes = self._file.tell()
+        write_whole(self._position, msgspec.json.encode(checkpoint))
+        self.checkpoint = checkpoint
 
     def finish(self) -> None:
         """Make the file from its lines, if it is not made of lines."""
@@ -123,7 +123,7 @@ class OutputFile:
             return
         from queenspark.cli.files.parquet import write_parquet
 
-        if not self.place or not self.place.messages:
+        if not self.checkpoint or not self.checkpoint.messages:
             raise Failure(
                 "No messages, so the columns are unknown: no Parquet file was written.", Exit.NOTHING
             )
@@ -133,17 +133,17 @@ class OutputFile:
         self._position.unlink()
         self._lines.unlink()
 
-    def _kept(self) -> Place | None:
+    def _kept(self) -> Checkpoint | None:
         try:
-            place = msgspec.json.decode(self._position.read_bytes(), type=Place)
+            checkpoint = msgspec.json.decode(self._position.read_bytes(), type=Checkpoint)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
             raise Failure(f"Cannot read {self._position}: {error}. Use --overwrite to start over.") from None
-        if place.wanted != self._options:
+        if checkpoint.wanted != self._options:
             raise Failure(
                 f"{self._path} was begun with another queue or other options: use the same ones to continue,"
                 " or --overwrite to start over.",
                 Exit.USAGE,
             )
-        return place
+        return checkpoint

@@ -10,7 +10,7 @@ import msgspec
 
 from queenspark.cli.broker_api import BrokerApi
 from queenspark.cli.exits import Failure
-from queenspark.cli.files.output_file import Output, Place
+from queenspark.cli.files.output_file import Checkpoint, Output
 from queenspark.cli.files.progress import TransferProgress
 
 POLL_SECONDS = 0.5
@@ -56,18 +56,18 @@ class Export:
         """Write everything below the horizon, and with `follow` new messages until a signal."""
         wanted = self._wanted
         queue = self._broker.get("resources", "queues", wanted.queue, query={"limit": 1})
-        place = output.place or Place(msgspec.to_builtins(wanted), queue["createdAt"])
-        if place.created != queue["createdAt"]:
+        checkpoint = output.checkpoint or Checkpoint(msgspec.to_builtins(wanted), queue["createdAt"])
+        if checkpoint.created != queue["createdAt"]:
             raise Failure(f"{wanted.queue} was deleted and recreated: use --overwrite to start over.")
-        output.begin(place)
+        output.begin(checkpoint)
         with TransferProgress(wanted.queue, None) as progress:
             end: _Position | None = None
             while not self.stopped:
-                page = self._page(place.position)
+                page = self._page(checkpoint.position)
                 end = end or _position(page.end)
-                if page.messages or place.position is None:
-                    place = self._write(page, place, output)
-                progress.show(place.bytes, place.messages)
+                if page.messages or checkpoint.position is None:
+                    checkpoint = self._write(page, checkpoint, output)
+                progress.show(checkpoint.bytes, checkpoint.messages)
                 if not follow and (not page.messages or _position(page.next) >= end):
                     return
                 if not page.messages:
@@ -86,19 +86,24 @@ class Export:
         )
         return page
 
-    def _write(self, page: "_Page", place: Place, output: Output) -> Place:
+    def _write(self, page: "_Page", checkpoint: Checkpoint, output: Output) -> Checkpoint:
         partition = self._wanted.partition
         messages = [message for message in page.messages if partition in (None, message.partition)]
-        columns = place.columns
+        columns = checkpoint.columns
         if self._wanted.kind == "csv":
             columns = columns or self._columns(messages)
-        lines = self._lines(messages, columns, header=place.columns is None)
-        place = Place(
-            place.wanted, place.created, page.next, place.bytes, place.messages + len(messages), columns
+        lines = self._lines(messages, columns, header=checkpoint.columns is None)
+        checkpoint = Checkpoint(
+            checkpoint.wanted,
+            checkpoint.created,
+            page.next,
+            checkpoint.bytes,
+            checkpoint.messages + len(messages),
+            columns,
         )
-        output.append(lines, place)
+        output.append(lines, checkpoint)
         self._written += len(messages)
-        return place
+        return checkpoint
 
     def _columns(self, messages: Sequence["_Message"]) -> list[str] | None:
         """The columns of CSV that are known so far."""
@@ -121,7 +126,7 @@ class Export:
         return text.getvalue().encode()
 
     def _json(self, message: "_Message") -> bytes:
-        # A payload may be written over several lines; one that is not stays as it is.
+        # A payload may be written over several lines; one that is not stays unchanged.
         data = bytes(message.data)
         data = msgspec.json.format(data, indent=-1) if b"\n" in data or b"\r" in data else data
         return msgspec.json.encode(_envelope(message, data)) if self._wanted.full else data
@@ -175,7 +180,7 @@ def _envelope(message: _Message, data: bytes) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> str:
-    """A value of CSV: text as it is, nothing for null, everything else as JSON."""
+    """A value of CSV: text unchanged, nothing for null, everything else as JSON."""
     if isinstance(value, str):
         return value
     raw = bytes(value) if isinstance(value, msgspec.Raw) else msgspec.json.encode(value)

@@ -112,12 +112,12 @@ def _changes(broker: BrokerApi, text: str) -> list[Change]:
 def _run(broker: BrokerApi, text: str, *, dry_run: bool) -> list[msgspec.Raw]:
     """Run statements that are not a SELECT."""
     try:
-        answer = broker.sql(text, dry_run=dry_run)
+        response = broker.sql(text, dry_run=dry_run)
     except SqlError as error:
         err().print(shown_problem(error, text))
         raise typer.Exit(Exit.REFUSED) from None
-    assert not isinstance(answer, Lines), "a dry run has found a SELECT before"
-    return answer
+    assert not isinstance(response, Lines), "a dry run has found a SELECT before"
+    return response
 
 
 def _read(file: Path) -> str:

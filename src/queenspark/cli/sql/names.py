@@ -64,9 +64,9 @@ class Names:
     def _ask(self, statement: str) -> Rows:
         """The rows of a response; none if the request fails, which the next statement reports."""
         try:
-            answer = self._broker.sql(statement)
+            response = self._broker.sql(statement)
         except (Failure, SqlError):
             return []
-        if isinstance(answer, Lines) or not answer:
+        if isinstance(response, Lines) or not response:
             return []
-        return msgspec.json.decode(answer[0], type=_Shown).rows[:_MOST]
+        return msgspec.json.decode(response[0], type=_Shown).rows[:_MOST]

@@ -16,6 +16,7 @@ from queenspark.cli.sql.history import history
 from queenspark.cli.sql.names import Names
 from queenspark.cli.sql.runner import Runner, StatementFailed
 from queenspark.cli.sql.text import is_complete
+from queenspark.client.brokers import shown
 
 _PROMPT = "queenspark> "
 _LEAVE = ("exit", "quit")
@@ -54,7 +55,7 @@ def converse(broker: BrokerApi, runner: Runner, **terminal: Any) -> None:
         key_bindings=_bindings(),
         **terminal,
     )
-    say(f"Connected to {broker.url}. End statements with ; or type help.")
+    say(f"Connected to {shown(broker.url)}. End statements with ; or type help.")
     while True:
         try:
             text = session.prompt()

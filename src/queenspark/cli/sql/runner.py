@@ -48,11 +48,11 @@ class Runner:
         parts = requests(text)
         for number, part in enumerate(parts, start=1):
             try:
-                answer = self._broker.sql(part, dry_run=self._dry_run, timeout=self._timeout)
-                if not isinstance(answer, Lines):
-                    for result in answer:
+                response = self._broker.sql(part, dry_run=self._dry_run, timeout=self._timeout)
+                if not isinstance(response, Lines):
+                    for result in response:
                         self._print(result)
-                elif not self._print_select(answer) and number < len(parts):
+                elif not self._print_select(response) and number < len(parts):
                     say("The statements after this SELECT were not run.")
                     return
             except SqlError as error:

@@ -29,7 +29,7 @@ class Token(NamedTuple):
 
     @property
     def upper(self) -> str:
-        """A word as keywords are written, a symbol as it is."""
+        """A word in upper case, as keywords are written; a symbol unchanged."""
         return self.text.upper() if self.kind in ("word", "symbol") else ""
 
 

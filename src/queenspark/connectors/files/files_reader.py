@@ -68,7 +68,7 @@ class FilesReader:
 
     def start(self) -> Position:
         """Return the position before the first file; `latest` and a time skip older files."""
-        self._look(settled=False)
+        self._list_new(settled=False)
         start = self._source.start
         if start == "earliest":
             return [0, 0]
@@ -82,7 +82,7 @@ class FilesReader:
         number, at = position
         self._refresh(number)
         if number >= len(self._files) and not self.is_bounded:
-            self._look(settled=True)
+            self._list_new(settled=True)
         rows, size = limits
         begun = (number, at)
         while number < len(self._files) and rows > 0 and size > 0:
@@ -126,7 +126,7 @@ class FilesReader:
             found["unreadSince"] = datetime.fromtimestamp(oldest / 1e6, UTC).isoformat()
         return found
 
-    def _look(self, *, settled: bool) -> None:
+    def _list_new(self, *, settled: bool) -> None:
         """List new files. With `settled`, skip files that changed since the last listing: they may grow."""
         if time.monotonic() < self._listed_at + LIST_SECONDS:
             return
@@ -180,7 +180,7 @@ class FilesReader:
 
     def read(self, split: Split) -> Iterator[Read]:
         """Yield the records of a range. Fails if the file has changed since it was listed."""
-        now = self._location.look(split.file.path)
+        now = self._location.stat(split.file.path)
         if now is None or (now.bytes, now.modified_us) != (split.file.bytes, split.file.modified_us):
             raise ReadFailed(_changed(split.file, now))
         try:
@@ -210,9 +210,11 @@ class FilesReader:
         fields = ColumnFields(self._fields)
         for first, table in parquet.read(split.start, split.end, fields.names):
             records = fields.columns(table) if self._fields else pl.DataFrame(height=table.height)
-            places = pl.int_range(first, first + table.height, eager=True, dtype=pl.Int64)
+            offsets = pl.int_range(first, first + table.height, eager=True, dtype=pl.Int64)
             yield Read(
-                _placed(split.file, places, records), pl.DataFrame(schema=DEAD), int(table.estimated_size())
+                _with_position(split.file, offsets, records),
+                pl.DataFrame(schema=DEAD),
+                int(table.estimated_size()),
             )
 
     # Files
@@ -300,7 +302,7 @@ def _location(path: str) -> Location:
 
 def _read(file: FileEntry, lines: Lines, parsed: Parsed) -> Read:
     offsets = lines.offsets
-    records = _placed(file, offsets.filter(pl.Series(parsed.is_read)), parsed.fields)
+    records = _with_position(file, offsets.filter(pl.Series(parsed.is_read)), parsed.fields)
     dead = [
         _dead(file, int(offsets[number]), f"{file.path} at byte {offsets[number]}: {reason}")
         for number, reason in parsed.reasons.items()
@@ -308,22 +310,22 @@ def _read(file: FileEntry, lines: Lines, parsed: Parsed) -> Read:
     return Read(records, pl.DataFrame(dead, schema=DEAD, orient="row"), len(lines.data))
 
 
-def _placed(file: FileEntry, places: pl.Series, fields: pl.DataFrame) -> pl.DataFrame:
+def _with_position(file: FileEntry, offsets: pl.Series, fields: pl.DataFrame) -> pl.DataFrame:
     return fields.with_columns(
         pl.lit(file.number, dtype=pl.Int64).alias("txid"),
-        places.alias("id"),
+        offsets.alias("id"),
         pl.lit(_partition(file)).alias("partition"),
-    ) if fields.width else pl.DataFrame({"id": places}).with_columns(
+    ) if fields.width else pl.DataFrame({"id": offsets}).with_columns(
         pl.lit(file.number, dtype=pl.Int64).alias("txid"), pl.lit(_partition(file)).alias("partition")
     )  # fmt: skip
 
 
-def _dead(file: FileEntry, place: int, reason: str) -> tuple[int, int, str, str]:
-    return file.number, place, _partition(file), reason
+def _dead(file: FileEntry, offset: int, reason: str) -> tuple[int, int, str, str]:
+    return file.number, offset, _partition(file), reason
 
 
-def _broken(file: FileEntry, place: int, reason: str) -> Read:
-    dead = [_dead(file, place, f"{file.path}: {reason}")]
+def _broken(file: FileEntry, offset: int, reason: str) -> Read:
+    dead = [_dead(file, offset, f"{file.path}: {reason}")]
     return Read(pl.DataFrame(), pl.DataFrame(dead, schema=DEAD, orient="row"), 0)
 
 

@@ -55,7 +55,7 @@ class Location:
         except (pa.ArrowInvalid, OSError) as error:
             raise Unreachable(f"{self.shown} cannot be listed: {error}") from error
 
-    def look(self, path: str) -> Found | None:
+    def stat(self, path: str) -> Found | None:
         """Return the current size and time of a file, or None if it no longer exists."""
         info = self.system.get_file_info(path)
         return _found(info) if info.type == fs.FileType.File else None

@@ -185,9 +185,9 @@ def _removed(gap: Gap, floor: int) -> Read:
         f"partition {gap.partition}, offsets {gap.start} to {gap.end - 1}: removed by the topic's retention "
         "before the job read them"
     )
-    place = (floor * 1000, (gap.partition << OFFSET_BITS) + gap.start, str(gap.partition), reason)
+    record = (floor * 1000, (gap.partition << OFFSET_BITS) + gap.start, str(gap.partition), reason)
     log.warning("%s", reason)
-    return Read(pl.DataFrame(), pl.DataFrame([place], schema=DEAD, orient="row"), 0)
+    return Read(pl.DataFrame(), pl.DataFrame([record], schema=DEAD, orient="row"), 0)
 
 
 def _recreated(topic: str) -> str:

@@ -46,18 +46,18 @@ class Topic:
         self._consumer: Consumer = opened(Consumer, options.consumer(error_cb=self._faults))
         self._admin: AdminClient | None = None
         self._partitions = 0
-        self._looked_at = -METADATA_SECONDS
+        self._refreshed_at = -METADATA_SECONDS
 
     def partitions(self) -> int:
         """Return the number of partitions."""
-        if time.monotonic() - self._looked_at >= METADATA_SECONDS:
+        if time.monotonic() - self._refreshed_at >= METADATA_SECONDS:
             metadata = self._asked(self._consumer.list_topics, self._name, timeout=TIMEOUT_SECONDS)
             found = metadata.topics[self._name]
             if found.error is not None:
                 raise self._problem(found.error)
             # Partitions are never removed; a broker that has just started may not know all of them yet.
             self._partitions = max(self._partitions, len(found.partitions))
-            self._looked_at = time.monotonic()
+            self._refreshed_at = time.monotonic()
             if self._partitions > MOST_PARTITIONS:
                 raise ReadFailed(
                     f"the topic {self._name} has {self._partitions} partitions; at most "
@@ -109,15 +109,15 @@ class Topic:
     def _asked(self, ask: Any, *arguments: Any, **named: Any) -> Any:
         self._consumer.poll(0)  # lets librdkafka report its errors
         try:
-            answer = ask(*arguments, **named)
+            response = ask(*arguments, **named)
         except KafkaException as error:
             self._consumer.poll(0)
             raise self._problem(error.args[0]) from None
         self._faults.clear()
-        return answer
+        return response
 
     def _problem(self, error: KafkaError) -> Exception:
-        self._looked_at = -METADATA_SECONDS
+        self._refreshed_at = -METADATA_SECONDS
         reason = self._faults.reason(error)
         return problem(reason, self._name)
 

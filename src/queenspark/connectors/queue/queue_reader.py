@@ -73,8 +73,8 @@ class QueueReader:
     def splits(self, start: str, end: str) -> Sequence[_Split]:
         """Return ranges of the log; deterministic as long as no message is deleted."""
         after, upto = Position.parse(start), Position.parse(end)
-        places = [after, *self._log.cuts(list(self._queues), after, upto, SPLIT_ROWS), upto]
-        return [(str(first), str(last)) for first, last in pairwise(places)]
+        bounds = [after, *self._log.cuts(list(self._queues), after, upto, SPLIT_ROWS), upto]
+        return [(str(first), str(last)) for first, last in pairwise(bounds)]
 
     def read(self, split: _Split) -> Iterator[Read]:
         """Yield the messages of a range, in order."""
