@@ -75,8 +75,8 @@ def temporary_postgres(
 ) -> Iterator[EmbeddedPostgres]:
     """A server on a temporary folder; one that is not durable is quicker, and must not be killed.
 
-    On a quiet one nobody has transactions but the tests: any other, in whichever database, may hold back the
-    horizon, and a message that was just pushed could not be popped yet.
+    On a quiet one, only the tests have transactions: any other, in any database, may hold back the horizon,
+    and a message that was just pushed could not be popped yet.
     """
     options = ({} if durable else QUICK) | ({"autovacuum": "off"} if quiet else {})
     # Not below pytest's own folder: pytest closes that to other users again and again.

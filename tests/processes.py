@@ -31,7 +31,7 @@ def arguments_of(pid: int) -> list[str]:
 
 
 def members(session: int) -> list[int]:
-    """The living processes of a session, whatever their parent."""
+    """The living processes of a session, with any parent."""
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     return [pid for pid in pids if _fields(pid)[3:4] == [str(session)] and not gone(pid)]
 

@@ -59,7 +59,7 @@ class Consumer:
             return
         body = {
             "consumerGroup": group,
-            "acknowledgments": [{**_answer(message), "status": "completed"} for message in messages],
+            "acknowledgments": [{**_ack(message), "status": "completed"} for message in messages],
         }
         lease = messages[0]["leaseId"]
         # Write this before sending: a consumer killed in between cannot know whether the acks arrived.
@@ -75,7 +75,7 @@ class Consumer:
         if not messages:
             return
         lease = messages[0]["leaseId"]
-        acks = [{"type": "ack", **_answer(message), "consumerGroup": group} for message in messages]
+        acks = [{"type": "ack", **_ack(message), "consumerGroup": group} for message in messages]
         items = [
             {
                 "queue": RELAYED, "partition": message["partition"], "transactionId": str(uuid4()),
@@ -86,8 +86,8 @@ class Consumer:
         body = {"requiredLeases": [lease], "operations": [*acks, {"type": "push", "items": items}]}
         ids = [message["transactionId"] for message in messages]
         ledger.write("acking", ids, lease)
-        answer = endpoint.until_answered("POST", "/api/v1/transaction", json=body).json()
-        if answer["success"]:
+        response = endpoint.until_response("POST", "/api/v1/transaction", json=body).json()
+        if response["success"]:
             ledger.write("acked", time.monotonic(), ids, lease)
 
     def _pop(self, ledger: Ledger, endpoint: Endpoint, group: str, queue: str) -> list[Json]:
@@ -116,12 +116,12 @@ class Consumer:
             data = [message["data"] for message in window["messages"]]
             seen = [window["key"], _identity(window), [len(data), sum(map(fingerprint, data))]]
             ledger.write("got", sent, now, [seen], window["leaseId"])
-        acks = [{**_answer(window), "status": "completed"} for window in windows]
+        acks = [{**_ack(window), "status": "completed"} for window in windows]
         sent_acks = {"consumerGroup": group, "acknowledgments": acks}
         ledger.write("acking", [_identity(window) for window in windows], "")
-        answer = endpoint.once("POST", "/api/v1/ack/batch", json=sent_acks)
-        if answer is not None:
-            for window, result in zip(windows, answer.json(), strict=True):
+        acked = endpoint.once("POST", "/api/v1/ack/batch", json=sent_acks)
+        if acked is not None:
+            for window, result in zip(windows, acked.json(), strict=True):
                 if result["success"]:
                     ledger.write("acked", time.monotonic(), [_identity(window)], window["leaseId"])
 
@@ -130,7 +130,7 @@ def _identity(window: Json) -> str:
     return f"{window['id']}#{window['revision']}"
 
 
-def _answer(message: Json) -> dict[str, Any]:
+def _ack(message: Json) -> dict[str, Any]:
     return {name: message[name] for name in ("transactionId", "partitionId", "leaseId")}
 
 

@@ -33,7 +33,7 @@ class Endpoint:
             raise RuntimeError(f"{method} {path} was refused with {response.status_code}: {response.text}")
         return response
 
-    def until_answered(self, method: str, path: str, **request: Any) -> httpx2.Response:
+    def until_response(self, method: str, path: str, **request: Any) -> httpx2.Response:
         """Send a request until there is a response, and return it."""
         while (response := self.once(method, path, **request)) is None:
             pass

@@ -75,6 +75,6 @@ def plan(seed: int, seconds: float) -> list[Fault]:
 
 
 def missing(kinds: Iterable[str]) -> list[str]:
-    """Return what did not fail in a run with faults of these kinds; a colon begins a detail of a kind."""
+    """Return the components that no fault of these kinds affects; a colon begins a detail."""
     happened = {kind.split(":")[0] for kind in kinds}
     return [what for what, essential in ESSENTIAL.items() if happened.isdisjoint(essential)]

@@ -69,12 +69,12 @@ def push(ledger: Ledger, endpoint: Endpoint, number: int, first: int, items: lis
     """Push a batch until there is a response; return the number of the next message."""
     names = ("queue", "partition", "transactionId", "payload")
     body = {"items": [dict(zip(names, item, strict=True)) for item in items]}
-    answers = endpoint.until_answered("POST", "/api/v1/push", json=body).json()
-    for item, answer in zip(items, answers, strict=True):
-        if answer["status"] not in ("queued", "duplicate") or answer["transaction_id"] != item[2]:
-            raise RuntimeError(f"{item} was answered with {answer}")
+    results = endpoint.until_response("POST", "/api/v1/push", json=body).json()
+    for item, result in zip(items, results, strict=True):
+        if result["status"] not in ("queued", "duplicate") or result["transaction_id"] != item[2]:
+            raise RuntimeError(f"{item} got the result {result}")
     following = first + len(items)
-    ledger.write("acked", number, following, [int(answer["message_id"]) for answer in answers])
+    ledger.write("acked", number, following, [int(result["message_id"]) for result in results])
     return following
 
 

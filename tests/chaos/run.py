@@ -20,7 +20,7 @@ from tests.chaos.faults import Faults
 from tests.chaos.fleet import DISK_MEGABYTES, WRONG_CLOCK_SECONDS, Fleet
 from tests.chaos.load import GROUPS, JOBS, QUEUES, RELAY, WINDOW_GROUPS, define
 from tests.chaos.plan import plan
-from tests.chaos.verdict import Verdict, unanswered
+from tests.chaos.verdict import Verdict, unacked
 from tests.system.load import wait_until
 from tests.system.system import System
 from tests.wire.api import Api
@@ -107,7 +107,7 @@ def run(*, seed: int, minutes: float, per_second: float, log: Log) -> Report:
             def everything_is_there() -> bool:
                 progress.check()
                 _, sealed, given = progress.counts()
-                return sealed >= wanted[0] and given >= wanted[1] and is_consumed() and not unanswered(system)
+                return sealed >= wanted[0] and given >= wanted[1] and is_consumed() and not unacked(system)
 
             def is_consumed() -> bool:
                 sizes = {queue: sum(map(len, pushed[queue].values())) for queue in QUEUES}
@@ -132,7 +132,7 @@ def run(*, seed: int, minutes: float, per_second: float, log: Log) -> Report:
             for stream in streams:
                 judge.judge_stream(system, verdict, folder, stream, windows[stream.name])
             judge.judge_jobs(system, verdict, rows)
-            verdict.true("groups with unacknowledged deliveries", unanswered(system))
+            verdict.true("groups with unacknowledged deliveries", unacked(system))
             verdict.true("streams and jobs that failed", failures(system))
     report = Report(
         seed, minutes, started, f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}",

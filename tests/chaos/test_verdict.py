@@ -70,7 +70,7 @@ def twice(own: Ledger) -> None:
     own.write("acked", 6.0, ["1"], "another")
 
 
-def unanswered(own: Ledger) -> None:
+def unacked(own: Ledger) -> None:
     good(own)
     got(own, 3, "4")
 
@@ -85,7 +85,7 @@ def failed(own: Ledger) -> None:
     own.write("failed", "it was refused")
 
 
-@pytest.mark.parametrize("fault", [lost, reordered, again, twice, unanswered, changed, failed])
+@pytest.mark.parametrize("fault", [lost, reordered, again, twice, unacked, changed, failed])
 def test_a_bad_ledger_is_seen(tmp_path: Path, fault: Callable[[Ledger], None]) -> None:
     fault(ledger(tmp_path))
     assert judged(tmp_path)
@@ -94,7 +94,7 @@ def test_a_bad_ledger_is_seen(tmp_path: Path, fault: Callable[[Ledger], None]) -
 def test_consumers_of_a_group_are_judged_together(tmp_path: Path) -> None:
     good(ledger(tmp_path))
     got(ledger(tmp_path, "y"), 1.5, "2")
-    assert judged(tmp_path) == [], "it was in flight when the ack was answered"
+    assert judged(tmp_path) == [], "it was in flight when the ack was accepted"
     assert delivered(tmp_path, "g", "q", "messages").times == 4
 
 
@@ -110,7 +110,7 @@ def test_half_a_line_is_no_line(tmp_path: Path) -> None:
     assert list(lines(path)) == [["acked", 1], ["send", 3]]
 
 
-def test_only_what_was_acknowledged_counts_as_pushed(tmp_path: Path) -> None:
+def test_only_acknowledged_messages_count_as_pushed(tmp_path: Path) -> None:
     own = Ledger(tmp_path / "producer-one.ledger")
     own.write("send", 1, 0, [["left", "p", "a", 1], ["left", "p", "b", 2]])
     own.write("acked", 1, 2, [10, 11])

@@ -10,7 +10,7 @@ from tests.chaos.ledger import lines
 from tests.chaos.load import GROUPS, JOBS, QUEUES, RELAY, RELAYED, WINDOW_GROUPS
 from tests.system.load import event_us, fingerprint
 from tests.system.system import Stream, System, as_rows, microseconds, oracle_rows
-from tests.windows.oracle import Aggregate, Event, Record, Row, Spec, Tick, answer
+from tests.windows.oracle import Aggregate, Event, Record, Row, Spec, Tick, expected_output
 
 FAR_AWAY = 4 * 10**15
 SECOND = 1_000_000
@@ -144,7 +144,7 @@ def is_complete(folder: Path, group: str, source: str, kind: str, count: int) ->
     return len(found.extras) >= count or bool(found.failed)
 
 
-def unanswered(system: System) -> list[tuple[str, str, int]]:
+def unacked(system: System) -> list[tuple[str, str, int]]:
     """Return the groups with unacknowledged deliveries: group, queue, number of partitions."""
     return system.run(
         "SELECT g.name, q.name, count(*) FROM queenspark.places p"
@@ -215,7 +215,7 @@ def with_ticks(records: Sequence[Record], every_us: int = 5 * SECOND) -> list[Ev
 def expected_windows(system: System, stream: Stream) -> list[Row]:
     """Return the windows of a stream as computed by the oracle."""
     records = system.records(stream, event_us if stream.event_time else None, fingerprint)
-    return answer({(stream.id, 1): stream.spec}, with_ticks(records)).rows
+    return expected_output({(stream.id, 1): stream.spec}, with_ticks(records)).rows
 
 
 def judge_stream(system: System, verdict: Verdict, folder: Path, stream: Stream, wanted: list[Row]) -> None:
@@ -296,7 +296,7 @@ def expected_rows(job: str, records: list[Record]) -> Rows:
             for at, n in enumerate(some)
         )
     spec = SPECS[job]
-    rows = answer({(1, 1): spec}, with_ticks(records)).rows
+    rows = expected_output({(1, 1): spec}, with_ticks(records)).rows
     revised = spec.late == "process" and spec.emission == "final"
     return Counter(
         (row.key, row.start_us, row.end_us, row.count, row.aggregates["s"], row.revision if revised else None)

@@ -61,10 +61,10 @@ class Consumer:
         try:
             response = await http.post("/api/v1/ack/batch", json=body)
         except httpx2.TransportError:
-            self._ledger.lose_answer(messages)
+            self._ledger.lose_response(messages)
             return
         if response.status_code == 200:
             self._ledger.ack(response.json())
         else:
             assert response.status_code >= 500, response.text
-            self._ledger.lose_answer(messages)
+            self._ledger.lose_response(messages)

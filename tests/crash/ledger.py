@@ -46,7 +46,7 @@ class Ledger:
         """Record accepted acks."""
         self.acked.update(result["transactionId"] for result in results if result["success"])
 
-    def lose_answer(self, messages: Iterable[dict[str, Any]]) -> None:
+    def lose_response(self, messages: Iterable[dict[str, Any]]) -> None:
         """Record acks without a response: they may or may not count."""
         self.unsure.update(message["transactionId"] for message in messages)
 

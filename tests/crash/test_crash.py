@@ -53,9 +53,7 @@ def test_nothing_is_lost_or_doubled_or_reordered_by_crashes(
     assert crashes.happened == size.broker_kills + size.postgres_kills
     assert sum(producer.sent_again for producer in producers) > 0, "the crashes were felt"
     assert len(ledger.pushed) == size.messages
-    assert ledger.delivered == ledger.pushed.keys(), (
-        "everything was delivered to those who consumed meanwhile"
-    )
+    assert ledger.delivered == ledger.pushed.keys(), "everything was delivered to the concurrent consumers"
     assert ledger.came_again == [], "nothing that was acked came again"
     assert ledger.changed_id == [], "a message that was pushed again is the one that was pushed first"
 
@@ -87,7 +85,7 @@ async def until_finished(ledger: Ledger) -> None:
     while not ledger.finished:
         assert time.monotonic() < deadline, (
             f"{ledger.total} messages: {len(ledger.pushed)} pushed, {len(ledger.delivered)} delivered, "
-            f"{len(ledger.acked)} acked, {len(ledger.unsure)} acks without an answer"
+            f"{len(ledger.acked)} acked, {len(ledger.unsure)} acks without a response"
         )
         await asyncio.sleep(0.05)
 
@@ -100,9 +98,9 @@ async def read_log(url: str) -> dict[str, list[int]]:
         query: dict[str, str | int] = {
             "batch": 500, "wait": "true", "timeout": 1000, "consumerGroup": "audit", "autoAck": "true",
         }  # fmt: skip
-        while (answer := await http.get(f"/api/v1/pop/queue/{QUEUE}", params=query)).status_code == 200:
-            messages.extend(answer.json()["messages"])
-        assert answer.status_code == 204, answer.text
+        while (response := await http.get(f"/api/v1/pop/queue/{QUEUE}", params=query)).status_code == 200:
+            messages.extend(response.json()["messages"])
+        assert response.status_code == 204, response.text
 
     async with httpx2.AsyncClient(base_url=url, timeout=30.0) as http, asyncio.TaskGroup() as group:
         for _ in range(CONSUMERS):

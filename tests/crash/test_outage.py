@@ -55,7 +55,7 @@ def test_a_push_without_a_database_is_5xx_and_works_when_it_is_back(
     assert delivered == ["before", "after"]
 
 
-def test_what_was_acked_before_a_crash_of_the_database_stays_acked(
+def test_acks_survive_a_crash_of_the_database(
     durable_postgres: EmbeddedPostgres, own: Broker, api: Api
 ) -> None:
     api.push("q", 1, 2)
@@ -91,11 +91,11 @@ def test_polls_work_again_when_the_database_is_back(
         durable_postgres.start()
         eventually(own.healthy, within=30)
         api.push("q", "after")
-        answer = parked.result()
-    if answer.status_code == 200:
-        assert payloads_of(answer.json()["messages"]) == ["after"]
+        response = parked.result()
+    if response.status_code == 200:
+        assert payloads_of(response.json()["messages"]) == ["after"]
     else:
-        assert answer.status_code in (204, 500, 502, 503, 504)
+        assert response.status_code in (204, 500, 502, 503, 504)
         assert payloads_of(api.take("q")) == ["after"]
 
 

@@ -201,14 +201,14 @@ ANY_ORDER = {
     "20_device_telemetry", "25_pyspark", "27_payload_key", "28_live_view",
 }  # fmt: skip
 
-#: Their handlers fail on purpose, and nobody listens: the client logs a warning.
+#: Their handlers fail on purpose, without a listener: the client logs a warning.
 WARNS = ("23_dead_letters",)
 #: Run a second time on the same system, where the first run has left its queues and streams.
 REPEATED = ("15_two_stages",)
 REPEATED_AT_FULL_SIZE = (
     "01_quick_start", "14_fraud_alerts", "15_two_stages", "17_late_sensor_data", "23_dead_letters",
 )  # fmt: skip
-#: A Spark of its own, and further queries over files beside that of `29_csv_totals`.
+#: A Spark of its own, and further queries over files, concurrent with `29_csv_totals`.
 LONG = ("25_pyspark", "30_watched_folder", "31_parquet_by_hour", "32_one_billion_rows")
 
 
@@ -255,7 +255,7 @@ def runs(
 @pytest.mark.parametrize(
     "example", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in PRINTED]
 )
-def test_an_example_prints_what_it_should(example: str, runs: dict[str, Future[list[str]]]) -> None:
+def test_an_example_prints_its_expected_output(example: str, runs: dict[str, Future[list[str]]]) -> None:
     expected = dedent(PRINTED[example]).strip().splitlines()
     for printed in runs[example].result():
         lines = printed.splitlines()

@@ -45,7 +45,9 @@ def runs_together(item: pytest.Item) -> bool:
         return False
     assert isinstance(item, pytest.Function)
     fixtures = set(item._fixtureinfo.argnames) - parameters(item).keys()
-    assert fixtures == {"system"}, f"{item.nodeid} cannot run beside others: it uses {sorted(fixtures)}"
+    assert fixtures == {"system"}, (
+        f"{item.nodeid} cannot run concurrently with others: it uses {sorted(fixtures)}"
+    )
     return True
 
 
@@ -70,10 +72,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run those tests first, so that nothing else runs at the same time, and kills last."""
-    places = [place for place, item in enumerate(items) if item.path.parent == FOLDER]
+    indexes = [index for index, item in enumerate(items) if item.path.parent == FOLDER]
     own = sorted(
-        (items[place] for place in places),
+        (items[index] for index in indexes),
         key=lambda item: (not runs_together(item), item.path.name == "test_kills.py"),
     )
-    for place, item in zip(places, own, strict=True):
-        items[place] = item
+    for index, item in zip(indexes, own, strict=True):
+        items[index] = item

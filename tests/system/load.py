@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from tests.system.system import Stream, System
 from tests.windows.oracle import Row
-from tests.wire.api import Api, Json, answered
+from tests.wire.api import Api, Json, responded
 
 AT_ONCE = 40  # windows of one poll
 POLL_MS = 2000
@@ -185,10 +185,10 @@ class Consumers(Threads):
                 response = self._send(partial(api.post, "/api/v1/stream/poll", body))
                 if response.status_code == 204:
                     continue
-                for window in answered(response, 200)["windows"]:
+                for window in responded(response, 200)["windows"]:
                     ack = {"windowId": window["id"], "leaseId": window["leaseId"], "success": True}
                     response = self._send(partial(api.post, "/api/v1/stream/ack", ack))
-                    assert answered(response, 200)["acked"]
+                    assert responded(response, 200)["acked"]
                     data = [message["data"] for message in window["messages"]]
                     seen = (window["id"], window["revision"], len(data), sum(map(fingerprint, data)))
                     with self._lock:
@@ -205,7 +205,7 @@ def expected_taken(rows: Sequence[Row]) -> Counter[tuple[str, int, int, int]]:
 
 
 def wait_until(true: Callable[[], bool], within: float, every: float = 0.1) -> bool:
-    """Wait for something; whether it came true in time."""
+    """Wait for a condition; return whether it became true in time."""
     deadline = time.monotonic() + within
     while not true():
         if time.monotonic() > deadline:

@@ -83,7 +83,7 @@ class PipelineProcess:
             time.sleep(0.01)
 
     def kill_java(self, within: float = 30.0) -> int:
-        """Kill the JVM alone; the driver notices and ends: with which code."""
+        """Kill the JVM alone; the driver notices and exits; return its exit code."""
         return self._kill_alone(self.java, within)
 
     def kill_driver(self, within: float = 30.0) -> None:

@@ -14,8 +14,8 @@ import psycopg
 from tests.broker_process import Broker
 from tests.postgres_servers import PostgresServer
 from tests.system.pipeline_process import PipelineProcess
-from tests.windows.oracle import Record, Row, Spec, Tick, answer
-from tests.wire.api import Api, Json, answered
+from tests.windows.oracle import Record, Row, Spec, Tick, expected_output
+from tests.wire.api import Api, Json, responded
 
 GLOBAL = "__GLOBAL__"
 FAR_AWAY = 10**15  # microseconds
@@ -92,7 +92,7 @@ class System:
             "event_time": event_time, **fields,
         }  # fmt: skip
         given = {key: value for key, value in body.items() if value is not None}
-        found = answered(self.api.post("/api/v1/stream/define", given), 201)
+        found = responded(self.api.post("/api/v1/stream/define", given), 201)
         return Stream(
             str(body["name"]), names, int(found["stream_id"]), partitioned, spec_of(given), event_time, given
         )
@@ -136,13 +136,13 @@ class System:
         """The windows that the oracle sees once safe time has reached `tick_us`, or far beyond."""
         tick = Tick(self.now_us() + FAR_AWAY if tick_us is None else tick_us)
         own = [replace(record, version=version) for record in records]
-        return answer({(stream.id, version): stream.spec}, [*own, tick]).rows
+        return expected_output({(stream.id, version): stream.spec}, [*own, tick]).rows
 
     def redefine(self, stream: Stream, **fields: Any) -> Stream:
         """Define a stream again: as it was, but for these fields."""
         wanted = {**stream.defined, **fields}
         given = {key: value for key, value in wanted.items() if value is not None}
-        answered(self.api.post("/api/v1/stream/define", given), 201)
+        responded(self.api.post("/api/v1/stream/define", given), 201)
         return replace(
             stream, queues=given["source_queue_names"], partitioned=given["partitioned"],
             spec=spec_of(given), defined=given,
@@ -161,12 +161,12 @@ class System:
         """One window, or None."""
         body = {"streamName": stream.name, "consumerGroup": group, "timeout": timeout, **more}
         response = self.api.post("/api/v1/stream/poll", body)
-        return None if response.status_code == 204 else answered(response, 200)["window"]
+        return None if response.status_code == 204 else responded(response, 200)["window"]
 
     def ack(self, window: Json, *, success: bool = True) -> None:
         """Ack a window."""
         body = {"windowId": window["id"], "leaseId": window["leaseId"], "success": success}
-        assert answered(self.api.post("/api/v1/stream/ack", body), 200)["acked"]
+        assert responded(self.api.post("/api/v1/stream/ack", body), 200)["acked"]
 
     def drain(self, stream: Stream, count: int, group: str = "g", within: float = 60.0) -> list[Json]:
         """Poll and ack windows up to this many."""

@@ -15,9 +15,9 @@ import pytest
 
 from tests.database import connect
 from tests.streams.stream_api import data_of
-from tests.system.looking import all_data, iso, matches, message_count, progress, settled, wait_until
+from tests.system.checks import all_data, iso, matches, message_count, progress, settled, wait_until
 from tests.system.system import GLOBAL, System, as_rows, microseconds, oracle_rows
-from tests.wire.api import Api, Json, answered
+from tests.wire.api import Api, Json, responded
 from tests.wire.deadline import eventually
 
 pytestmark = pytest.mark.together
@@ -32,7 +32,7 @@ PUSH = """
 
 
 def push_open(connection: psycopg.Connection[Any], queue: str, partition: str) -> int:
-    """Push as a broker does, without committing; when it was created."""
+    """Push as a broker does, without committing; return its creation time."""
     row = connection.execute(PUSH, (queue, partition)).fetchone()
     assert row is not None
     return int(row[0])
@@ -114,7 +114,7 @@ def test_10_a_seek_to_an_unaligned_time_shifts_no_window(system: System) -> None
     middle = sorted(microseconds(window["start"]) for window in windows)[len(windows) // 2]
     seconds = (middle + 123_456) / 1e6
     body = {"streamName": stream.name, "consumerGroup": "g", "timestamp": iso(seconds)}
-    answered(system.api.post("/api/v1/stream/seek", body), 200)
+    responded(system.api.post("/api/v1/stream/seek", body), 200)
     again = {window["id"] for window in windows if microseconds(window["end"]) > middle}
     # Keys that appear later come too, on the same grid.
     system.api.push(stream.queues[0], "new", partition="new")

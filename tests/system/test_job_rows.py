@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from tests.system.system import System, microseconds
-from tests.windows.oracle import Aggregate, Record, Row, Spec, Tick, answer
+from tests.windows.oracle import Aggregate, Record, Row, Spec, Tick, expected_output
 from tests.wire.api import Api
 from tests.wire.sql import Sql
 
@@ -90,7 +90,7 @@ def expected(case: Case, stream: int, records: list[Record]) -> Counter[tuple[An
     """The rows that the oracle sees."""
     own = [Record(stream, *_fields(record)) for record in records]
     timed = case.spec.duration_us is not None
-    rows = answer({(stream, 1): case.spec}, [*own, Tick(0)]).rows
+    rows = expected_output({(stream, 1): case.spec}, [*own, Tick(0)]).rows
     return Counter(_seen(row, timed=timed) for row in rows)
 
 

@@ -226,7 +226,7 @@ def held(system: System, streams: list[Stream]) -> dict[str, Json]:
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_what_retention_removed_does_not_come_again(victim: System) -> None:
+def test_messages_removed_by_retention_are_not_delivered_again(victim: System) -> None:
     """With the checkpoint and all acked windows and messages gone, nothing is delivered twice.
 
     A window that was open then is sealed although nothing more is pushed.
@@ -310,7 +310,7 @@ def test_what_retention_removed_does_not_come_again(victim: System) -> None:
     assert left < before / 2, "retention has removed hardly anything"
 
 
-def test_signals_to_all_of_its_processes_end_a_pipeline_well(victim: System) -> None:
+def test_signals_to_all_of_its_processes_end_a_pipeline_cleanly(victim: System) -> None:
     """As sent by a service manager, or a closing terminal; twice, from an impatient user."""
     pipeline = victim.pipeline
     begin = pipeline.log_file.stat().st_size

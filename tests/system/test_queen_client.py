@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from tests.system.system import GLOBAL, System
-from tests.wire.clients.run import ANSWER
+from tests.wire.clients.run import RESULT
 
 ROOT = Path(__file__).parents[2]
 CLIENT = Path(sys.prefix) / "queen-0.14"
@@ -74,7 +74,7 @@ SCENARIOS = [
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_queues_are_used_beside_the_pipeline(system: System, release: str) -> None:
+def test_queues_are_used_while_the_pipeline_runs(system: System, release: str) -> None:
     """From the beginning, with a retry delay of 0, and with dead letters."""
     lines = [json.dumps([scenario, f"q-{uuid4().hex[:8]}"]) for scenario in SCENARIOS]
     done = subprocess.run(
@@ -87,6 +87,6 @@ def test_queues_are_used_beside_the_pipeline(system: System, release: str) -> No
         text=True,
         check=True,
     )
-    printed = [line for line in done.stdout.splitlines() if line.startswith(ANSWER)]
-    answers = [json.loads(line.removeprefix(ANSWER)) for line in printed]
-    assert answers == [release, *[None] * len(SCENARIOS)]
+    printed = [line for line in done.stdout.splitlines() if line.startswith(RESULT)]
+    results = [json.loads(line.removeprefix(RESULT)) for line in printed]
+    assert results == [release, *[None] * len(SCENARIOS)]

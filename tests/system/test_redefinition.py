@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import pytest
 
 from tests.streams.stream_api import data_of
-from tests.system.looking import all_data, iso, matches, message_count, progress, settled, wait_until
+from tests.system.checks import all_data, iso, matches, message_count, progress, settled, wait_until
 from tests.system.system import Stream, System, as_rows, oracle_rows
-from tests.wire.api import Json, answered
+from tests.wire.api import Json, responded
 from tests.wire.deadline import eventually
 
 pytestmark = pytest.mark.together
@@ -254,7 +254,7 @@ def test_a_stream_that_was_deleted_and_made_again_is_a_new_one(system: System) -
     system.api.push(stream.queues[0], 1, partition="k")
     (old,) = system.take_all(stream, 1)
     system.api.push(stream.queues[0], 2, partition="k")
-    answered(system.api.delete(f"/api/v1/resources/streams/{stream.name}"), 200)
+    responded(system.api.delete(f"/api/v1/resources/streams/{stream.name}"), 200)
     body = {"streamName": stream.name, "consumerGroup": "g", "timeout": 100}
     assert system.api.post("/api/v1/stream/poll", body).status_code == 404
     again = system.define("tumbling", window_duration_ms=300, name=stream.name, sources=stream.queues)

@@ -33,7 +33,7 @@ def with_password(url: str) -> str:
 
 @pytest.fixture
 def seen(system_postgres: PostgresServer, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Everything that a system with secrets lets be seen, by where it was found; and its secrets."""
+    """Everything visible of a system with secrets, by location; and its secrets."""
     events = tmp_path / "events"
     events.mkdir()
     properties = tmp_path / "spark.conf"
@@ -89,9 +89,9 @@ def use(api: Api) -> dict[str, str]:
         "/api/v1/jobs/fails", "/api/v1/resources/streams/stats", "/openapi.json", "/no/such/path",
         "/api/v1/jobs/none",
     )  # fmt: skip
-    answers = {path: api.get(path).text for path in paths}
-    answers["an error"] = api.post("/api/v1/sql", {"sql": "SELECT FROM"}).text
-    return answers
+    responses = {path: api.get(path).text for path in paths}
+    responses["an error"] = api.post("/api/v1/sql", {"sql": "SELECT FROM"}).text
+    return responses
 
 
 def processes(pids: list[int]) -> dict[str, str]:
@@ -109,7 +109,7 @@ def processes(pids: list[int]) -> dict[str, str]:
 
 
 @pytest.mark.long
-def test_nobody_sees_a_secret(seen: dict[str, str]) -> None:
+def test_secrets_are_shown_nowhere(seen: dict[str, str]) -> None:
     secrets = [PASSWORD, KEY, "a planted key of thirty-two byte", JWT_SECRET, seen.pop("secrets")]
     leaks = [(where, secret) for where, text in seen.items() for secret in secrets if secret in text]
     assert leaks == []

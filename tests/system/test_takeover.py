@@ -59,7 +59,7 @@ class Pair:
         self._pushed += 1
 
     def seal(self, within: float = 60.0) -> float:
-        """Push, and wait until the window is delivered; how long that took."""
+        """Push, and wait until the window is delivered; return the seconds that took."""
         begin = time.monotonic()
         self.push()
         mine = self._pushed - 1
@@ -100,7 +100,7 @@ def pair(system_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_a_frozen_leader_cannot_write_any_more(pair: Pair) -> None:
-    """It freezes in the midst of a push; when it thaws, it finds that another one leads, and stands by."""
+    """It freezes during a push; when it thaws, another pipeline leads, and it stands by."""
     leader, standby = pair.ready()
     with psycopg.connect(pair.system.database_url) as connection:
         pair.push()

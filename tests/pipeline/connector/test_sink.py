@@ -60,9 +60,7 @@ def test_a_struct_becomes_the_payload(spark: SparkSession, queues: Queues) -> No
     assert rows == [("k", "mine")]
 
 
-def test_json_text_stays_as_it_is_and_the_partition_may_be_left_out(
-    spark: SparkSession, queues: Queues
-) -> None:
+def test_json_text_is_unchanged_and_the_partition_is_optional(spark: SparkSession, queues: Queues) -> None:
     frame = spark.createDataFrame([('{"b": 1,  "a": 1e3}',), (None,)], "data string").coalesce(1)
     writer(frame, queues).save()
     assert queues.run("SELECT payload FROM queenspark.messages ORDER BY id") == [
@@ -184,7 +182,7 @@ def test_in_push_maintenance_messages_are_staged(spark: SparkSession, queues: Qu
         ("'1' AS data, 'k' AS key", "unknown column key"),
     ],
 )
-def test_what_cannot_be_a_message_is_named(
+def test_a_row_that_cannot_be_a_message_is_named(
     spark: SparkSession, queues: Queues, select: str, fix: str
 ) -> None:
     with pytest.raises(PySparkException, match=fix):

@@ -152,7 +152,7 @@ def test_a_query_that_fails_again_and_again_disturbs_no_other(
     assert not [query for query in spark.streams.active if query.name and query.name.endswith("-7")]
 
 
-def test_queries_come_and_go_as_they_are_wanted(spark: SparkSession, queues: Queues, tmp_path: Path) -> None:
+def test_queries_start_and_stop_with_their_jobs(spark: SparkSession, queues: Queues, tmp_path: Path) -> None:
     lasting, first, second = (Steady(name, tmp_path) for name in ("lasting", "first", "second"))
     more = Passing(first, second)
     with supervised(spark, queues.url, lasting, more=more):

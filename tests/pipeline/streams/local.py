@@ -96,7 +96,7 @@ class LocalQuery:
         return True
 
     def drain(self) -> int:
-        """Run batches while there are some; how many."""
+        """Run batches while there are some; return their number."""
         count = 0
         while self.batch():
             count += 1
