@@ -38,7 +38,7 @@ STREAMS = "streams"
 JOBS = "jobs"
 """SQL jobs over a queue: with the broker and Spark in processes of their own."""
 FILES = "files"
-"""SQL over files beside plain Spark: in a process of its own."""
+"""SQL over files compared with plain Spark, in a process of its own."""
 CLIENT = "client"
 """Windows and messages through the Python client: with it and the broker in processes of their own."""
 NAMES = [*MEASUREMENTS, CLIENT, WINDOWS, STREAMS, JOBS, FILES]
@@ -53,7 +53,7 @@ def bench(
     json: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Save the figures here.")
     ] = None,
-    profile: Annotated[bool, typer.Option("--profile", help="Show who uses the processor.")] = False,
+    profile: Annotated[bool, typer.Option("--profile", help="Show the cores used by each part.")] = False,
 ) -> None:
     """Measure this machine."""
     console = Console(stderr=True)

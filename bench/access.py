@@ -1,4 +1,4 @@
-"""`python -m bench.access`: what access control costs a push of one message.
+"""`python -m bench.access`: the cost of access control for a push of one message.
 
 Two brokers on one database, one open and one that checks a credential, take turns: machines change from
 minute to minute, and runs within seconds of each other can be compared.
@@ -88,7 +88,7 @@ def _push(url: str, broker: int, postgres: int, credential: str) -> Run:
 
 
 def _show(runs: dict[str, list[Run]]) -> None:
-    table = Table("push, batch 1", "msg/s, median", "µs of the broker, median", "beside open")
+    table = Table("push, batch 1", "msg/s, median", "µs of the broker, median", "relative to open")
     base = statistics.median(run.rate for run in runs["open"])
     for kind, found in runs.items():
         rate, cost = (statistics.median(values) for values in zip(*found, strict=True))

@@ -65,9 +65,9 @@ class Bare:
         with self._connect() as connection:
             self._insert(connection, 1000, seconds)
             connection.execute("ANALYZE bench.messages")
-            read, spent, places = 0, 0.0, dict.fromkeys(range(self._partitions), (0, 0))
-            while spent < seconds and places:
-                for partition, (txid, number) in list(places.items()):
+            read, spent, positions = 0, 0.0, dict.fromkeys(range(self._partitions), (0, 0))
+            while spent < seconds and positions:
+                for partition, (txid, number) in list(positions.items()):
                     started = time.perf_counter()
                     at = {"partition": partition, "txid": txid, "id": number, "batch": batch}
                     with connection.transaction():
@@ -78,29 +78,29 @@ class Bare:
                     spent += time.perf_counter() - started
                     read += len(rows)
                     if rows:
-                        places[partition] = (rows[-1][1], rows[-1][0])
+                        positions[partition] = (rows[-1][1], rows[-1][0])
                     else:
-                        del places[partition]
+                        del positions[partition]
             return read / spent
 
     def latencies(self, rate: int, seconds: float) -> list[float]:
         """Milliseconds to insert a message, read it back in order and move the cursor, at a steady rate."""
         taken = []
         with self._connect() as connection:
-            places = dict.fromkeys(range(self._partitions), (0, 0))
+            positions = dict.fromkeys(range(self._partitions), (0, 0))
             began = time.perf_counter()
             for number, rows in zip(range(int(rate * seconds)), self._batches(1), strict=False):
                 time.sleep(max(0.0, began + number / rate - time.perf_counter()))
                 started = time.perf_counter()
                 connection.execute(INSERT, rows, prepare=True)
-                txid, position = places[rows["partition"]]
+                txid, position = positions[rows["partition"]]
                 at = {"partition": rows["partition"], "txid": txid, "id": position, "batch": 10}
                 with connection.transaction():
                     found = connection.execute(READ, at, prepare=True).fetchall()
                     to = {"partition": rows["partition"], "txid": found[-1][1], "id": found[-1][0]}
                     connection.execute(MOVE, to, prepare=True)
                 taken.append(1e3 * (time.perf_counter() - started))
-                places[rows["partition"]] = (found[-1][1], found[-1][0])
+                positions[rows["partition"]] = (found[-1][1], found[-1][0])
         return taken
 
     @contextmanager

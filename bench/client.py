@@ -1,4 +1,4 @@
-"""`python -m bench.client`: windows and messages through the Python client, beside raw HTTP.
+"""`python -m bench.client`: windows and messages through the Python client, compared with raw HTTP.
 
 Run by `make bench`. Windows are sealed here as the pipeline seals them, without Spark. The client runs in a
 process of its own and discards the messages and windows it receives.
@@ -46,7 +46,7 @@ _SCHEMA: dict[str, Any] = {
 
 
 def seal(machine: Machine, queue: str, stream: int) -> int:
-    """Seal the windows of a minute over all messages of a queue; how many there are."""
+    """Seal the windows of a minute over all messages of a queue; return their number."""
     with psycopg.connect(machine.database_url) as connection:
         found = connection.execute(WINDOWS, {"stream": stream, "queue": queue}).fetchall()
     rows: list[tuple[Any, ...]] = [
@@ -108,21 +108,21 @@ def main(messages: Annotated[int, typer.Option(help="Messages in the queues.")] 
         fill(machine, "views", messages, KEYS)
         some = min(seal(machine, "views", define(machine, "keys", "views")), 20_000)
         raw = rate_of(machine, "raw-windows", "keys", some, consumers=CONSUMERS, batch=AT_ONCE)
-        beside = f"raw HTTP, {CONSUMERS} consumers, {AT_ONCE} at once: {raw:,.0f} /s"
+        comparison = f"raw HTTP, {CONSUMERS} consumers, {AT_ONCE} at once: {raw:,.0f} /s"
         rate = rate_of(machine, "windows", "keys", some)
-        sheet.row("windows, process with default settings", f"{rate:,.0f} /s", beside, "2,000 /s")
+        sheet.row("windows, process with default settings", f"{rate:,.0f} /s", comparison, "2,000 /s")
         rate = rate_of(machine, "windows", "keys", some, concurrency=8)
-        sheet.row("windows, process(concurrency=8)", f"{rate:,.0f} /s", beside, "2,000 /s")
+        sheet.row("windows, process(concurrency=8)", f"{rate:,.0f} /s", comparison, "2,000 /s")
         by_hand = poll_by_hand(machine, "keys", some // 20)
         sheet.row("windows, poll() and ack() one by one", f"{by_hand:,.0f} /s", "", "")
         fill(machine, "orders", messages, PARTITIONS)
         half = messages // 2
         raw = rate_of(machine, "raw-messages", "orders", half, consumers=CONSUMERS, batch=BATCH)
-        beside = f"raw HTTP, {CONSUMERS} consumers, batch {BATCH}: {raw:,.0f} /s"
+        comparison = f"raw HTTP, {CONSUMERS} consumers, batch {BATCH}: {raw:,.0f} /s"
         rate = rate_of(machine, "messages", "orders", half)
-        sheet.row("messages, consume with default settings", f"{rate:,.0f} /s", beside, "")
+        sheet.row("messages, consume with default settings", f"{rate:,.0f} /s", comparison, "")
         rate = rate_of(machine, "messages", "orders", half, batch=BATCH, concurrency=8)
-        sheet.row(f"messages, batch({BATCH}).concurrency(8).consume", f"{rate:,.0f} /s", beside, "")
+        sheet.row(f"messages, batch({BATCH}).concurrency(8).consume", f"{rate:,.0f} /s", comparison, "")
     sheet.show()
 
 

@@ -40,10 +40,10 @@ def raw(kind: str, url: str, name: str, group: str, limit: int, consumers: int, 
         connection = Connection(urlsplit(url).port or 0)
         while taken < limit:
             if kind == "windows":
-                _, answer = await connection.call("POST", "/api/v1/stream/poll", poll)
+                _, response = await connection.call("POST", "/api/v1/stream/poll", poll)
             else:
-                _, answer = await connection.call("GET", pop)
-            found = [] if answer is None else answer[kind]
+                _, response = await connection.call("GET", pop)
+            found = [] if response is None else response[kind]
             fields = ("transactionId", "partitionId", "leaseId")
             acks = [{field: each[field] for field in fields} for each in found]
             if acks:

@@ -17,7 +17,7 @@ class Connection:
         self._writer: asyncio.StreamWriter | None = None
 
     async def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Send a request; the status, and the body of the answer as JSON."""
+        """Send a request; return the status and the body of the response as JSON."""
         if self._reader is None or self._writer is None:
             self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
         content = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
@@ -25,10 +25,10 @@ class Connection:
         if body is not None:
             head += f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n"
         self._writer.write(head.encode() + b"\r\n" + content)
-        answer = (await self._reader.readuntil(b"\r\n\r\n")).lower()
-        status = int(answer[9:12])
+        response = (await self._reader.readuntil(b"\r\n\r\n")).lower()
+        status = int(response[9:12])
         length = 0
-        for line in answer.split(b"\r\n"):
+        for line in response.split(b"\r\n"):
             if line.startswith(b"content-length:"):
                 length = int(line.partition(b":")[2])
         data = await self._reader.readexactly(length) if length else b""

@@ -1,4 +1,4 @@
-"""Where the processor time goes, read from /proc."""
+"""Processor time of processes, read from /proc."""
 
 import os
 import resource

@@ -1,6 +1,6 @@
 """`python -m bench.dashboard`: the dashboard over 1,000 streams, 100,000 keys and a million windows.
 
-Reports the first paint of every page on loopback and when its data is there, the processor time of the
+Reports the first paint of every page on loopback, the time until its data is shown, the processor time of the
 process with one viewer, and its memory with ten. Needs Chromium, and about two minutes on two quiet cores.
 """
 

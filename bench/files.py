@@ -1,6 +1,6 @@
-"""`python -m bench.files`: SQL over files beside hand-written queries of plain Spark, in one run.
+"""`python -m bench.files`: SQL over files compared with hand-written queries of plain Spark, in one run.
 
-Run by `make bench`. Both read the same Parquet files and write Parquet; their answers are compared. Rates are
+Run by `make bench`. Both read the same Parquet files and write Parquet; their results are compared. Rates are
 those after the first batch: before its end, either side starts processes and compiles for seconds.
 """
 
@@ -40,13 +40,13 @@ Plain = Callable[[DataFrame], DataFrame]
 
 
 class Work(NamedTuple):
-    """A work: the keys of its records, our query, plain Spark's, and the aim in million records a second."""
+    """A workload: the keys of its records, our query, plain Spark's, and the target in million records/s."""
 
     name: str
     keys: int
     query: str
     plain: Plain | None
-    aim: str
+    target: str
 
 
 def _five() -> list[Column]:
@@ -141,7 +141,7 @@ def plain_spark(number: int, phases: list[tuple[Path, Path]]) -> Run:
     return Run(**json.loads(found.stdout.splitlines()[-1]))
 
 
-def answer(folder: Path) -> tuple[Any, ...]:
+def result(folder: Path) -> tuple[Any, ...]:
     """Number of rows, and the sums of their counts and totals."""
     found = pl.scan_parquet(f"{folder}/**/*.parquet").select(pl.len(), pl.col(*_CHECKED).sum()).collect()
     return tuple(found.row(0))
@@ -165,7 +165,7 @@ def expected(folder: Path) -> tuple[Any, ...]:
 
 
 def _rates(records: int, run: Run) -> str:
-    """Million records a second after the first batch, with the start, and processor seconds a million."""
+    """Million records/s after the first batch and over the whole run, and processor seconds per million."""
     first = min(FILE_ROWS, records)
     rest = records - first
     cost = ", ".join(f"{part} {spent * 1e6 / max(rest, 1):.2f}" for part, spent in sorted(run.used.items()))
@@ -175,7 +175,7 @@ def _rates(records: int, run: Run) -> str:
 
 @contextmanager
 def leading(machine: Machine) -> Iterator[int]:
-    """Lead for as long as it takes; in which epoch."""
+    """Lead within this block; yield the epoch."""
     with PipelineStore(machine.database_url) as store:
         yield store.lead("bench", 86_400.0).epoch
         store.resign("bench")
@@ -186,7 +186,7 @@ def main(
     only: Annotated[str, typer.Option(metavar="W1", help="Only works whose names begin so.")] = "W",
 ) -> None:
     """Measure and print."""
-    sheet = Sheet("SQL over files on this machine, million records a second, beside plain Spark")
+    sheet = Sheet("SQL over files on this machine, million records a second, compared with plain Spark")
     with (
         running_machine() as machine,
         leading(machine) as epoch,
@@ -203,17 +203,20 @@ def main(
                 data = own / phase / "data"
                 write(data, size, work.keys)
                 run = ours(machine, spark, work, data, own / phase / "ours", epoch)
-            rows, counted, total = answer(own / "full" / "ours")
+            rows, counted, total = result(own / "full" / "ours")
             if work.name.startswith(("W1", "W4", "W5")):
                 assert (counted, total) == expected(own / "full" / "data"), f"{work.name}: {counted} {total}"
-            beside = "plain Spark cannot"
+            comparison = "plain Spark cannot"
             if work.plain is not None:
                 phases = [(own / phase / "data", own / phase / "plain") for phase in ("warm", "full")]
                 plain = plain_spark(number, phases)
                 plain_rows = compare(own / "full" / "ours", own / "full" / "plain")
-                beside = f"plain Spark {_rates(records, plain)}, {plain_rows:,} rows"
+                comparison = f"plain Spark {_rates(records, plain)}, {plain_rows:,} rows"
             sheet.row(
-                f"{work.name}, {work.keys:,} keys, {rows:,} rows", _rates(records, run), beside, work.aim
+                f"{work.name}, {work.keys:,} keys, {rows:,} rows",
+                _rates(records, run),
+                comparison,
+                work.target,
             )
             shutil.rmtree(own)
         spark.stop()

@@ -1,7 +1,7 @@
-"""`python -m bench.idle_jobs`: the cost of a batch beside idle jobs, without Spark.
+"""`python -m bench.idle_jobs`: the cost of a batch with idle jobs, without Spark.
 
-The source, the processor and the sink of the streams query run in this process, with two buckets. Printed is
-processor time of this process, a batch: of one message and the row that a job makes of it.
+The source, the processor and the sink of the streams query run in this process, with two buckets. Prints
+the processor time of this process for a batch: one message and the row that a job computes from it.
 """
 
 import cProfile

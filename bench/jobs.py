@@ -63,7 +63,7 @@ def create(machine: Machine, name: str, queue: str, clauses: str) -> int:
 
 
 def totals(machine: Machine, queue: str, messages: int) -> list[float]:
-    """Records a second while jobs catch up with a backlog, one after the other; their rows are right."""
+    """Records a second while jobs catch up with a backlog, one after the other; the rows are verified."""
     rates = []
     for number in range(RUNS):
         machine.settle()
@@ -77,7 +77,7 @@ def totals(machine: Machine, queue: str, messages: int) -> list[float]:
 
 
 def changes(machine: Machine, queue: str, messages: int, window: str, rows_each: int) -> float:
-    """Records a second while a job gives a row for each record and window."""
+    """Records a second while a job emits a row for each record and window."""
     machine.settle()
     name = f"changes_{queue}"
     began = time.monotonic()
@@ -163,7 +163,7 @@ WHERE s.name = 'lone_job' AND m.payload LIKE %(row)s"""
 
 
 def pops(machine: Machine, seconds: float, until: Callable[[], bool] | None = None) -> list[float]:
-    """Seconds of a push and the pop of it, on a queue that no job reads; for so long, or until it is so."""
+    """Return the seconds of each push and pop on a queue that no job reads, until a time or a condition."""
     found = []
     over = time.monotonic() + seconds
     with httpx2.Client(base_url=machine.url, timeout=60.0) as client:
@@ -179,8 +179,8 @@ def pops(machine: Machine, seconds: float, until: Callable[[], bool] | None = No
     return sorted(found)
 
 
-def beside_catch_up(machine: Machine, queue: str, messages: int) -> tuple[list[float], list[float]]:
-    """The same while nothing happens, and while a job with changes catches up with a backlog."""
+def during_catch_up(machine: Machine, queue: str, messages: int) -> tuple[list[float], list[float]]:
+    """The same while idle, and while a job with changes catches up with a backlog."""
     post(machine, "/api/v1/configure", {"queue": "other"})
     pops(machine, 3.0)
     idle = pops(machine, 20.0)
@@ -243,12 +243,12 @@ def main(
         rate = changes(machine, "few", 5_000, "SLIDING(20m, 1m)", 20)
         what = "a row for each record and window: 5,000 records, 100,000 rows"
         row(what, f"{rate:,.0f} records/s", f"{20 * rate:,.0f} rows/s", "28,809 records/s")
-        idle, busy = beside_catch_up(machine, "some", some)
+        idle, busy = during_catch_up(machine, "some", some)
         what = "push and pop on another queue while a job with changes catches up, p99"
         row(what, f"{1000 * _p99(busy):.0f} ms", f"idle: {1000 * _p99(idle):.0f} ms", "twice")
         for total in (0, 10, 100, 1_000):
             delay, work = neighbours(machine, total)
-            what = f"from a push to its row, beside {total:,} idle jobs"
+            what = f"from a push to its row, with {total:,} idle jobs"
             row(what, f"{1000 * delay:.0f} ms", f"work: {1000 * work:.0f} ms", "as alone")
     sheet.show()
 

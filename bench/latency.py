@@ -29,7 +29,7 @@ class Latency:
         self._everything = asyncio.Event()
 
     async def run(self, seconds: float) -> list[float]:
-        """Milliseconds of every message but those of the first fifth, which warm things up."""
+        """Latencies in milliseconds, without those of the first fifth, which is the warm-up."""
         count = int(RATE * seconds)
         consumers = [asyncio.create_task(self._consume(count)) for _ in range(CONSUMERS)]
         pushers: asyncio.Queue[Connection] = asyncio.Queue()
@@ -61,9 +61,9 @@ class Latency:
                 "note": "abcdefghijklmnopqrstuvwxyz0123456789",
             },
         }
-        status, answer = await connection.call("POST", "/api/v1/push", {"items": [item]})
+        status, response = await connection.call("POST", "/api/v1/push", {"items": [item]})
         if status != 201:
-            raise RuntimeError(f"a push was answered {status}: {answer}")
+            raise RuntimeError(f"a push returned {status}: {response}")
         pushers.put_nowait(connection)
 
     async def _consume(self, count: int) -> None:
@@ -71,17 +71,17 @@ class Latency:
         path = f"/api/v1/pop/queue/{self._queue}?batch=10&consumerGroup={GROUP}&wait=true&timeout=5000"
         try:
             while True:
-                status, answer = await connection.call("GET", path)
+                status, response = await connection.call("GET", path)
                 now = time.perf_counter()
                 if status == 204:
                     continue
                 if status != 200:
-                    raise RuntimeError(f"a pop was answered {status}: {answer}")
-                for message in answer["messages"]:
+                    raise RuntimeError(f"a pop returned {status}: {response}")
+                for message in response["messages"]:
                     self._taken.setdefault(message["data"]["number"], now)
                 acks = [
                     {name: message[name] for name in ("transactionId", "partitionId", "leaseId")}
-                    for message in answer["messages"]
+                    for message in response["messages"]
                 ]
                 body = {
                     "consumerGroup": GROUP,
@@ -95,7 +95,7 @@ class Latency:
 
 
 def measure_latency(machine: Machine, seconds: float) -> list[Figure]:
-    """The middle and the slow end of push to delivery."""
+    """The median and the 99th percentile of the latency from push to delivery."""
     with Cpu(machine.broker_pid, machine.postgres_pid) as cpu:
         latencies = asyncio.run(Latency(machine.port).run(seconds))
     bare = Bare(machine.database_url, PARTITIONS).latencies(RATE, seconds / 2)

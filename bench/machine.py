@@ -57,7 +57,7 @@ def running_machine() -> Iterator[Machine]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on at this moment."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,7 +1,7 @@
-"""`python -m bench.plain_files WORK DATA TO …`: a work of `bench.files` as plain Spark does it, as JSON.
+"""`python -m bench.plain_files WORK DATA TO …`: a workload of `bench.files` in plain Spark; prints JSON.
 
-In a process of its own, with Java as Spark starts it: ours has other options (see docs/performance.md). Of
-several pairs of folders the last one counts, the others warm Java up.
+In a process of its own, with Spark's default Java options; ours differ (see docs/performance.md). Of several
+pairs of folders the last one counts; the others are the warm-up.
 """
 
 import json

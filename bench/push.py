@@ -22,20 +22,20 @@ def measure_push(machine: Machine, batch: int, connections: int, seconds: float)
     before = stored(machine, queue)
     with Cpu(machine.broker_pid, machine.postgres_pid) as cpu:
         report = run_wrk("push", machine.url, queue, batch, PARTITIONS, "real", **load, seconds=seconds)
-    answered = report["requests"] * batch
+    pushed = report["requests"] * batch
     kept = stored(machine, queue) - before
-    if report["failed"] or kept < answered:
+    if report["failed"] or kept < pushed:
         raise WrkError(
-            f"{answered} messages were answered, {kept} are stored, {report['failed']} calls failed"
+            f"{pushed} messages were confirmed, {kept} are stored, {report['failed']} calls failed"
         )
     bare = Bare(machine.database_url, PARTITIONS).push_rate(batch, seconds / 2)
     return Figure(
         name=f"push-{batch}",
         what=f"push, batch {batch:,}, {connections} connections",
         unit="msg/s",
-        measured=answered / report["seconds"],
+        measured=pushed / report["seconds"],
         bare=bare,
-        details={"messages": answered, "call_p50_ms": report["p50_ms"], "call_p99_ms": report["p99_ms"]},
+        details={"messages": pushed, "call_p50_ms": report["p50_ms"], "call_p99_ms": report["p99_ms"]},
         cores=cpu.cores,
     )
 

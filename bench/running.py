@@ -1,4 +1,4 @@
-"""A streaming query while it runs: its rate without its start, alike for our queries and for plain Spark."""
+"""Rate of a running streaming query without its start, for our queries and for plain Spark."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from bench.cpu import SYSTEM, TICKS, USER, all_stats, tree_seconds
 
 
 class Run(NamedTuple):
-    """Seconds of a run in all, those after its first batch, and the processor seconds after it."""
+    """Seconds of a run, seconds after its first batch, and processor seconds after it."""
 
     seconds: float
     running: float
@@ -28,7 +28,7 @@ def spent(postgres_pid: int | None = None) -> dict[str, float]:
 
 
 def watch(query: StreamingQuery, is_over: Callable[[], bool], postgres_pid: int | None = None) -> Run:
-    """Wait until a query that was just started is over; its first batch has the start of everything in it."""
+    """Wait until a query that was just started is over; its first batch includes the start of everything."""
     began = time.monotonic()
     at_first: dict[str, float] = {}
     while not is_over():

@@ -1,4 +1,4 @@
-"""A table of figures, each told as soon as it is measured."""
+"""A table of figures, each printed as soon as it is measured."""
 
 import sys
 
@@ -16,10 +16,10 @@ class Sheet:
             self._table.add_column(heading, justify="right")
         self.progress = Console(stderr=True)
 
-    def row(self, what: str, measured: str, beside: str, aim: str) -> None:
+    def row(self, what: str, measured: str, comparison: str, target: str) -> None:
         """Add a figure."""
-        self._table.add_row(what, measured, beside, aim)
-        self.progress.print(f"{what}: {measured} {beside}")
+        self._table.add_row(what, measured, comparison, target)
+        self.progress.print(f"{what}: {measured} {comparison}")
 
     def show(self) -> None:
         """Print the table."""

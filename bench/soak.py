@@ -145,8 +145,8 @@ class Load:
             names = ("transactionId", "partitionId", "leaseId")
             acks = [{**{name: each[name] for name in names}, "status": "completed"} for each in messages]
             body = {"consumerGroup": "soak", "acknowledgments": acks}
-            answers = client.post("/api/v1/ack/batch", json=body).raise_for_status().json()
-            assert all(each["success"] for each in answers)
+            results = client.post("/api/v1/ack/batch", json=body).raise_for_status().json()
+            assert all(each["success"] for each in results)
             self.popped += len(messages)
 
     def _take_windows(self, client: httpx2.Client, stream: str) -> None:
@@ -164,8 +164,8 @@ class Load:
             self._times.add("window delivery", *(now - each for each in due))
             names = ("transactionId", "partitionId", "leaseId")
             acks = [{**{name: each[name] for name in names}, "status": "completed"} for each in windows]
-            answer = client.post("/api/v1/ack/batch", json={"consumerGroup": "soak", "acknowledgments": acks})
-            answer.raise_for_status()
+            ack_body = {"consumerGroup": "soak", "acknowledgments": acks}
+            client.post("/api/v1/ack/batch", json=ack_body).raise_for_status()
             self.windows += len(windows)
 
 

@@ -1,6 +1,6 @@
 """`python -m bench.streams`: windows over queues, with PostgreSQL, the broker and Spark on this machine.
 
-Run by `make bench`. Beside the drain stands a plain Spark query over the same messages.
+Run by `make bench`. The drain is compared with a plain Spark query over the same messages.
 """
 
 import subprocess
@@ -107,7 +107,7 @@ def running_pipeline(machine: Machine) -> Iterator[PipelineProcess]:
 def wait_until(
     machine: Machine, statement: str, what: str, *, stream: int | None = None, within: float = 300.0
 ) -> float:
-    """Wait until a statement, perhaps about a stream, is true; when that was."""
+    """Wait until a statement (optionally about a stream) is true; return the time."""
     deadline = time.monotonic() + within
     with psycopg.connect(machine.database_url, autocommit=True, options=SEARCH_PATH) as connection:
         while time.monotonic() < deadline:
@@ -128,7 +128,7 @@ def wait_for_records(machine: Machine, stream: int, count: int) -> float:
 
 
 def wait_for_silence(machine: Machine) -> None:
-    """Wait until the last batch is over for a while."""
+    """Wait until there has been no batch for three seconds."""
     statement = "SELECT max(updated_at) < clock_timestamp() - interval '3 seconds' FROM queenspark.progress"
     wait_until(machine, statement, "silence")
 
@@ -218,12 +218,12 @@ def _consume(machine: Machine, stream: str, grace: float, until: float, found: l
                 continue
             for window in response.raise_for_status().json()["windows"]:
                 found.append(now - datetime.fromisoformat(window["end"]).timestamp() - grace)
-                answer = {"leaseId": window["leaseId"], "success": True}
-                client.post("/api/v1/stream/ack", json=answer).raise_for_status()
+                ack = {"leaseId": window["leaseId"], "success": True}
+                client.post("/api/v1/stream/ack", json=ack).raise_for_status()
 
 
 def idle_cores(machine: Machine, pipeline: PipelineProcess, seconds: float) -> float:
-    """Cores that the pipeline uses while nothing happens."""
+    """Cores that the idle pipeline uses."""
     before = tree_seconds(pipeline.pid)
     time.sleep(seconds)
     return (tree_seconds(pipeline.pid) - before) / seconds

@@ -8,7 +8,7 @@ COLOUR = "#3572b0"
 
 
 def chart(samples: Sequence[dict[str, float]], begins: Sequence[str]) -> str:
-    """A chart for each figure whose name begins like one of these; the axis of each begins at zero."""
+    """A chart for each figure whose name has one of these prefixes; every axis begins at zero."""
     names = [name for name in samples[-1] if name.startswith(tuple(begins))]
     height = len(names) * (HEIGHT + GAP) + GAP
     parts = [

@@ -1,4 +1,4 @@
-"""`python -m bench.windows`: the window engine on one core, beside plain polars with the same answer.
+"""`python -m bench.windows`: the window engine on one core, compared with plain polars.
 
 Run by `make bench` in a process of its own, with one thread for polars.
 """
@@ -32,7 +32,7 @@ Plain = Callable[[pl.DataFrame], pl.DataFrame]
 
 
 class Case(NamedTuple):
-    """A kind of window, and how plain polars gets the same answer in one go."""
+    """A kind of window, and the same computation in plain polars."""
 
     name: str
     spec: dict[str, Any]

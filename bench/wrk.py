@@ -1,4 +1,4 @@
-"""The load generator: wrk with a script of ours, which reports its counts at the end."""
+"""The load generator: wrk with our scripts, which report their counts at the end."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ GRACE_SECONDS = 60
 
 
 class WrkError(RuntimeError):
-    """wrk is missing or did not do its work."""
+    """wrk is missing, or failed."""
 
 
 def require_wrk() -> None:

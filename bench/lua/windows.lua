@@ -28,16 +28,16 @@ function init(args)
   group = args[2]
 end
 
--- All windows of an answer are acked with one request.
-local function answer(body)
-  local answers = {}
+-- All windows of a response are acked with one request.
+local function acks_of(body)
+  local acks = {}
   local window = '"leaseId":"([^"]*)".-"partitionId":"([^"]*)","transactionId":"([^"]*)"'
   for lease, partition, transaction in body:gmatch(window) do
-    answers[#answers + 1] = '{"leaseId":"' .. lease .. '","partitionId":"' .. partition .. '","transactionId":"'
+    acks[#acks + 1] = '{"leaseId":"' .. lease .. '","partitionId":"' .. partition .. '","transactionId":"'
       .. transaction .. '"}'
   end
   return wrk.format("POST", "/api/v1/ack/batch", headers,
-    '{"consumerGroup":"' .. group .. '","acknowledgments":[' .. table.concat(answers, ",") .. ']}')
+    '{"consumerGroup":"' .. group .. '","acknowledgments":[' .. table.concat(acks, ",") .. ']}')
 end
 
 function request()
@@ -57,7 +57,7 @@ function response(status, _, body)
     polls, empty = polls + 1, 0
     local _, found = body:gsub('"payload":', "")
     messages = messages + found
-    ack = answer(body)
+    ack = acks_of(body)
   elseif status == 204 then
     empty = empty + 1
     if empty > 50 then wrk.thread:stop() end
