@@ -12,7 +12,7 @@ QUEUES = ["chat-messages", "chat-reactions", "chat-edits"]
 
 
 def summarise(window: Window) -> None:
-    """One room: who did what."""
+    """One room: its users and their actions."""
     by_queue = window.group_by("queue")
     counts = [f"{len(by_queue.get(queue, []))} {queue.removeprefix('chat-')}" for queue in QUEUES]
     users = list(dict.fromkeys(window.values("data.user")))

@@ -15,7 +15,7 @@ _BLOCK = re.compile(r"(<!-- rights -->).*?(<!-- end of rights -->)", re.DOTALL)
 
 
 def tables() -> str:
-    """Which role has which right, and which route needs it."""
+    """The rights of each role, and the right that each route requires."""
     lines = ["| right | roles | scope |", "|---|---|---|"]
     lines += [f"| `{right}` | {_roles(right)} | {_scope(right)} |" for right in Right]
     lines += ["", "| method | path | right |", "|---|---|---|"]

@@ -232,9 +232,7 @@ class Settings:
         for name, example in (("url", "http://127.0.0.1:6632"), ("ui_url", "http://127.0.0.1:6633")):
             url: str = getattr(self, name)
             if not url.startswith(("http://", "https://")):
-                raise SettingsError(
-                    f"{variable(name)} is {without_userinfo(url)!r}: must be a URL such as {example}"
-                )
+                raise SettingsError(f"{variable(name)} is {_hidden(url)!r}: must be a URL such as {example}")
 
     def _check_tokens(self) -> None:
         """Reject token settings that allow forgery, or that cannot verify any token."""
@@ -248,7 +246,7 @@ class Settings:
             url.startswith("https://") or (url.startswith("http://") and is_loopback_url(url))
         ):
             raise SettingsError(
-                f"{variable('jwt_jwks_url')} is {without_userinfo(url)!r}: use https://, so that keys cannot"
+                f"{variable('jwt_jwks_url')} is {_hidden(url)!r}: use https://, so that keys cannot"
                 " be replaced in transit"
             )
         if not self.jwt_enabled:
@@ -290,8 +288,13 @@ class Settings:
 
 
 def without_userinfo(url: str) -> str:
-    """Return a URL as it may be shown: without a user name and password. Other text is returned as it is."""
+    """Return a URL as it may be shown: without a user name and password. Other text is returned unchanged."""
     return _USERINFO.sub("…@", url)
+
+
+def _hidden(url: str) -> str:
+    """Return a URL without a user name and password, even if it lacks the scheme."""
+    return without_userinfo(f"://{url}").removeprefix("://")
 
 
 def variable(name: str) -> str:

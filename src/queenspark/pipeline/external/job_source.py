@@ -45,8 +45,8 @@ NAME = "queenspark-job"
 OPTIONS = "options"
 # Spark polls for the latest offset every 10 ms; each call blocks until there is one, for at most this long.
 WAIT_SECONDS = 1.0
-_LOOK_SECONDS = 0.05  # initial poll interval without data; it doubles up to the longest
-_LOOK_LONGEST = 0.5
+_POLL_SECONDS = 0.05  # initial poll interval without data; it doubles up to the longest
+_LONGEST_POLL_SECONDS = 0.5
 _TELL_SECONDS = 1.0
 
 
@@ -92,7 +92,7 @@ class JobReader(DataSourceStreamReader):
     def __init__(self, options: JobOptions) -> None:
         self._options = options
         self._idle_since: float | None = None
-        self._pause = _LOOK_SECONDS
+        self._pause = _POLL_SECONDS
         self._told, self._told_at, self._has_ended = -1, 0.0, False
 
     @property
@@ -122,12 +122,12 @@ class JobReader(DataSourceStreamReader):
         while True:
             end = self._next(before)
             if end is not None:
-                self._pause = _LOOK_SECONDS
+                self._pause = _POLL_SECONDS
                 return end.to_json()
             if monotonic() >= deadline:
                 return start
             sleep(self._pause)
-            self._pause = min(2 * self._pause, _LOOK_LONGEST)
+            self._pause = min(2 * self._pause, _LONGEST_POLL_SECONDS)
 
     def _next(self, start: JobOffset) -> JobOffset | None:
         """Return the end of the next batch, or None if there is nothing to do."""

@@ -90,7 +90,7 @@ class Supervisor:
         has_new = False
         for key, query in wanted.items():
             if key in self._passing or has_new:
-                # Starting several at once would spawn so many processes that some time out in Spark.
+                # Starting several at once would spawn too many processes, and some would time out in Spark.
                 query.close()
             else:
                 self._passing[key] = self._watch(query)

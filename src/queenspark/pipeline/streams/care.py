@@ -71,9 +71,8 @@ class Coroner:
             if self._deaths[stream] >= DEATHS:
                 del self._deaths[stream]
                 reason = (
-                    f"{DEATHS} workers of Spark died while they computed this job, so it is disabled: it"
-                    " needs more memory than there is, or crashes; change it with CREATE OR REPLACE, or try"
-                    " again with RESTART JOB"
+                    f"{DEATHS} Spark workers died while computing this job, so it is disabled: it runs out of"
+                    " memory or crashes; change it with CREATE OR REPLACE, or retry it with RESTART JOB"
                 )
                 disabled[name_of(stream)] = (seq, reason)
         self._care = Care(time.time() + _SECONDS, disabled)
