@@ -55,28 +55,6 @@ def test_a_driver_of_a_cluster_is_not_tied_to_loopback(tmp_path: Path) -> None:
     assert "spark.driver.host" not in cluster
 
 
-@pytest.mark.parametrize(
-    ("checkpoint", "is_local"),
-    [(None, True), ("/data/checkpoint", True), ("file:///data/checkpoint", True), ("hdfs://a/b", False)],
-)
-def test_local_checkpoints_are_written_without_other_processes(
-    tmp_path: Path, checkpoint: str | None, is_local: bool
-) -> None:
-    properties = session_properties(Settings(spark_checkpoint=checkpoint), tmp_path)
-    manager = properties.get("spark.sql.streaming.checkpointFileManagerClass", "")
-    assert manager.endswith("FileSystemBasedCheckpointFileManager") is is_local
-
-
-def test_checkpoints_have_no_checksum_files(spark: SparkSession, tmp_path: Path) -> None:
-    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-    writing = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
-    query = writing.trigger(availableNow=True).start()
-    assert query.awaitTermination(60)
-    names = {path.name for path in (tmp_path / "checkpoint").rglob("*") if path.is_file()}
-    assert "metadata" in names
-    assert not [name for name in names if name.endswith(".crc")]
-
-
 def test_properties_are_read_in_every_form(tmp_path: Path) -> None:
     file = tmp_path / "spark.conf"
     file.write_text(

@@ -1,13 +1,15 @@
 """The Spark home links to the installed Spark, without its zipped Python modules."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyspark
+import pytest
 from pyspark.sql import SparkSession
 
-from queenspark.pipeline.spark.spark_home import link_home
+from queenspark.pipeline.spark.spark_home import linked_home
 
 INSTALLED = Path(pyspark.__file__).parent
 
@@ -25,16 +27,41 @@ def test_python_workers_import_the_installed_pyspark(spark: SparkSession) -> Non
 
 
 def test_everything_but_the_zipped_modules_is_linked(tmp_path: Path) -> None:
-    home = link_home(tmp_path / "home", INSTALLED)
+    home = linked_home(tmp_path / "home", INSTALLED)
     names = {path.name for path in home.iterdir()}
     assert names == {path.name for path in INSTALLED.iterdir()} - {"python"}
     assert (home / "jars").resolve() == INSTALLED / "jars"
 
 
-def test_links_to_a_former_installation_are_replaced(tmp_path: Path) -> None:
-    former, current, home = tmp_path / "former", tmp_path / "current", tmp_path / "home"
-    for folder in (former, current):
-        (folder / "jars").mkdir(parents=True)
-        (folder / "jars" / f"{folder.name}.jar").touch()
-        link_home(home, folder)
-    assert [path.name for path in (home / "jars").iterdir()] == ["current.jar"]
+def test_each_installation_has_its_own_links(tmp_path: Path) -> None:
+    found = []
+    for name in ("former", "current"):
+        (tmp_path / name / "jars").mkdir(parents=True)
+        (tmp_path / name / "jars" / f"{name}.jar").touch()
+        found.append(linked_home(tmp_path / "home", tmp_path / name))
+    assert [path.name for home in found for path in (home / "jars").iterdir()] == [
+        "former.jar",
+        "current.jar",
+    ]
+
+
+def test_links_to_removed_folders_are_replaced(tmp_path: Path) -> None:
+    installed = tmp_path / "installed"
+    (installed / "jars").mkdir(parents=True)
+    home = linked_home(tmp_path / "home", installed)
+    (home / "jars").unlink()
+    (home / "jars").symlink_to(tmp_path / "gone")
+    assert linked_home(tmp_path / "home", installed) == home
+    assert (home / "jars").resolve() == installed / "jars"
+
+
+def test_without_links_the_installed_spark_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (
+        linked_home(tmp_path / "a:b", INSTALLED) == INSTALLED
+    )  # Java's class path would be cut at the colon
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "symlink", refuse)
+    assert linked_home(tmp_path / "home", INSTALLED) == INSTALLED

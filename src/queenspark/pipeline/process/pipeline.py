@@ -14,6 +14,7 @@ from ...signals import handlers_kept
 from ...store.errors import StoreError
 from ...store.migrate import SchemaTooNew, migrate
 from ..external.job_queries import JobQueries
+from ..spark.local_checkpoints import speed_up_local_checkpoints
 from ..spark.session import end_session, is_local, start_session
 from ..streams.streams_query import StreamsQuery
 from .leadership import Leadership
@@ -60,6 +61,8 @@ class Pipeline:
             # Spark would turn Ctrl-C into a KeyboardInterrupt anywhere.
             with self._starting(), handlers_kept():
                 self._spark = start_session(self._settings)
+                checkpoint = self._settings.spark_checkpoint or str(self._settings.data_dir.absolute())
+                speed_up_local_checkpoints(self._spark, checkpoint)
         except KeyboardInterrupt:
             return
         except Exception:
@@ -89,7 +92,7 @@ class Pipeline:
                     self._lead(leadership, leader.epoch)
                     was_waiting = False
                 elif not was_waiting:
-                    log.info("standing by: another pipeline leads")
+                    log.info("standing by: another pipeline is leading")
                     was_waiting = True
                     if warm_up is None and is_local(self._settings.spark_master):
                         warm_up = WarmUp(self._spark)

