@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from queenspark.broker.activity import Activity
+from queenspark.store.database import Database
 from queenspark.store.delivery import Ack, Acked
 from queenspark.store.push import Item, Pushed
-from queenspark.store.rates import Rate
+from queenspark.store.rates import Rate, Rates
 from tests.conftest import StartBroker
 from tests.database import connect
 from tests.leader import leading
@@ -183,6 +184,7 @@ async def test_a_rate_covers_a_minute_and_ends_with_zeros() -> None:
         clock.now += 10
         found = {(rate.queue, rate.group): rate for rate in await activity.rates()}
     assert found["q", None].pushed == pytest.approx(10 / 60, abs=0.01)
+    assert await activity.rates() == []
     clock.now += 20
     assert {rate[2:] for rate in await activity.rates()} == {(0, 0, 0)}
     assert await activity.rates() == []
@@ -195,3 +197,36 @@ async def test_a_burst_after_the_start_is_no_endless_rate() -> None:
     clock.now += 0.001
     activity.popped("q", "g", 10, auto_ack=True)
     assert await activity.rates() == [Rate("q", "g", 0, 2, 2)]
+
+
+@pytest.mark.anyio
+async def test_unchanged_rates_are_repeated_before_they_are_forgotten() -> None:
+    clock = Clock()
+    activity = Activity(names_of, clock)
+    for _ in range(15):
+        clock.now += 5
+        await activity.rates()
+    activity.popped("q", "g", 65)
+    returned = []
+    for _ in range(12):
+        clock.now += 5
+        returned.append(len(await activity.rates()))
+    assert returned[0] == 1
+    assert returned.count(1) < 6
+    assert not any(sum(returned[at : at + 6]) == 0 for at in range(6))
+
+
+@pytest.mark.anyio
+async def test_rates_are_written_in_short_transactions(database: str) -> None:
+    with connect(database) as connection:
+        connection.execute(
+            "INSERT INTO queenspark.queues (name) SELECT 'many-' || n FROM generate_series(1, 1000) n"
+        )
+        pool = Database(database)
+        await pool.open()
+        await Rates(pool).note("b", [Rate(f"many-{n}", None, n) for n in range(1, 1001)])
+        await pool.close()
+        found = connection.execute(
+            "SELECT count(*), count(DISTINCT xmin::text), sum(pushed) FROM queenspark.queue_rates"
+        )
+        assert found.fetchall() == [(1000, 5, 500500)]

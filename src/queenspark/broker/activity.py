@@ -14,21 +14,23 @@ from ..store.samples import STEP_SECONDS
 
 WINDOW_SECONDS = 60.0
 
+_REPEAT_SECONDS = 25.0
+"""Unchanged rates are returned again after this time; the database forgets them after a minute."""
+
+_Key = tuple[str, str | None]
+
 NamesOf = Callable[[Iterable[int]], Awaitable[dict[int, tuple[str, str]]]]
 """Returns the names of partitions and of their queues by partition id."""
 
 
 class _Step(NamedTuple):
-    """The counts of a few seconds, by queue, or by queue and group."""
+    """The counts of a few seconds: by queue without a group, or by queue and group."""
 
     began: float
     ended: float
-    pushed: Counter[str]
-    popped: Counter[tuple[str, str]]
-    acked: Counter[tuple[str, str]]
-
-    def keys(self) -> set[tuple[str, str | None]]:
-        return {(queue, None) for queue in self.pushed} | self.popped.keys() | self.acked.keys()
+    pushed: Counter[_Key]
+    popped: Counter[_Key]
+    acked: Counter[_Key]
 
 
 def shown_rates(rates: dict[str, Any]) -> dict[str, float]:
@@ -43,16 +45,18 @@ class Activity:
         self._names_of = names_of
         self._clock = clock
         self._steps: deque[_Step] = deque()
+        self._totals = _Step(0, 0, Counter(), Counter(), Counter())
+        self._returned: dict[_Key, tuple[Rate, float]] = {}
         self._began = clock()
-        self._pushed: Counter[str] = Counter()
-        self._popped: Counter[tuple[str, str]] = Counter()
+        self._pushed: Counter[_Key] = Counter()
+        self._popped: Counter[_Key] = Counter()
         self._acked: Counter[tuple[int, str]] = Counter()
-        self._auto_acked: Counter[tuple[str, str]] = Counter()
+        self._auto_acked: Counter[_Key] = Counter()
 
     def pushed(self, items: Sequence[Item], results: Sequence[Pushed]) -> None:
         """Count pushed messages, without duplicates."""
         self._pushed.update(
-            [item.queue for item, result in zip(items, results, strict=True) if not result.duplicate]
+            [(item.queue, None) for item, result in zip(items, results, strict=True) if not result.duplicate]
         )
 
     def popped(self, queue: str, group: str, count: int, *, auto_ack: bool = False) -> None:
@@ -72,25 +76,27 @@ class Activity:
         )
 
     async def rates(self) -> list[Rate]:
-        """Return the rates of all queues and groups that were active in the last minute.
+        """Return the rates of queues and groups over the last minute that have changed.
 
-        When their activity ends, they are returned once more, with zeros.
+        Others are repeated from time to time. When their activity ends, they are returned once more, with zeros.
         """
         await self._end_step()
-        keys = set[tuple[str, str | None]]().union(*(step.keys() for step in self._steps))
         latest = self._began
         while self._steps and self._steps[0].ended < latest - WINDOW_SECONDS:
-            self._steps.popleft()
+            self._drop_step()
         began = self._steps[0].began if self._steps else latest
         seconds = max(STEP_SECONDS, latest - began)
+        _, _, pushed, popped, acked = self._totals
         found = []
-        for queue, group in keys:
-            if group is None:
-                counts = (sum(step.pushed[queue] for step in self._steps), 0, 0)
-            else:
-                popped = sum(step.popped[queue, group] for step in self._steps)
-                counts = (0, popped, sum(step.acked[queue, group] for step in self._steps))
-            found.append(Rate(queue, group, *(round(count / seconds, 3) for count in counts)))
+        for key in self._returned.keys() | pushed.keys() | popped.keys() | acked.keys():
+            counts = pushed[key], popped[key], acked[key]
+            rate = Rate(*key, *(round(count / seconds, 3) for count in counts))
+            before, at = self._returned.get(key, (None, 0.0))
+            if rate != before or at <= latest - _REPEAT_SECONDS:
+                found.append(rate)
+                self._returned[key] = rate, latest
+            if not any(counts):
+                del self._returned[key]
         return found
 
     async def _end_step(self) -> None:
@@ -106,3 +112,13 @@ class Activity:
             if partition_id in names:
                 acked[names[partition_id][1], group] += count
         self._steps.append(_Step(began, now, pushed, popped, acked))
+        for total, counts in zip(self._totals[2:], (pushed, popped, acked), strict=True):
+            total.update(counts)
+
+    def _drop_step(self) -> None:
+        step = self._steps.popleft()
+        for total, counts in zip(self._totals[2:], step[2:], strict=True):
+            for key, count in counts.items():
+                total[key] -= count
+                if not total[key]:
+                    del total[key]

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 from .database import Database
 
+_AT_ONCE = 200
+"""Rows per transaction."""
+
 
 class Rate(NamedTuple):
     """Messages per second of a group on a queue; without a group, the pushes to the queue."""
@@ -25,9 +28,11 @@ class Rates:
         self._database = database
 
     async def note(self, broker: str, rates: Sequence[Rate]) -> None:
-        """Record the current rates of a broker, and forget those that are no longer reported."""
-        if rates:
-            columns = zip(Rate._fields, map(list, zip(*rates, strict=True)), strict=True)
+        """Record changed rates of a broker, and forget those that are no longer reported."""
+        # A write transaction holds back the horizon, so each one is short.
+        for first in range(0, len(rates), _AT_ONCE):
+            rows = rates[first : first + _AT_ONCE]
+            columns = zip(Rate._fields, map(list, zip(*rows, strict=True)), strict=True)
             await self._database.execute("note_queue_rates", {"broker": broker, **dict(columns)})
         await self._database.execute("forget_queue_rates")
 

@@ -1782,11 +1782,13 @@ WHERE s.at > clock_timestamp() - make_interval(secs => %(seconds)s)
 GROUP BY s.at ORDER BY s.at
 
 -- name: note_queue_rates
--- The rates of a broker, of queues and groups that still exist.
+-- The rates of a broker, of queues and groups that still exist. Rates lost in a crash are reported again, so there is
+-- no need to wait for the disk.
 INSERT INTO queenspark.queue_rates (broker, queue_id, group_id, pushed, popped, acked)
 SELECT %(broker)s, q.id, coalesce(g.id, 0), u.pushed, u.popped, u.acked
 FROM unnest(%(queue)s::text[], %(group)s::text[], %(pushed)s::float8[], %(popped)s::float8[], %(acked)s::float8[])
     AS u(queue, "group", pushed, popped, acked)
+CROSS JOIN (SELECT set_config('synchronous_commit', 'off', true)) AS setting
 JOIN queenspark.queues q ON q.name = u.queue
 LEFT JOIN queenspark.groups g ON g.queue_id = q.id AND g.name = u.group
 WHERE u.group IS NULL OR g.id IS NOT NULL
