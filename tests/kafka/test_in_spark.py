@@ -1,7 +1,9 @@
 """Jobs over Kafka in Spark: the broker of Kafka and the pipeline are killed, and every row is there once."""
 
 import json
+import random
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ import polars as pl
 import pytest
 
 from tests.broker_process import Broker
+from tests.external.sinks import listed_files
 from tests.kafka.broker import Kafka, KafkaBroker
 from tests.kafka.test_source import COLUMNS, MINUTES, clicks, expected, totals
 from tests.kafka.topics import DAY, Record, Topics
@@ -54,26 +57,50 @@ def ids(topics: Topics, name: str) -> list[Any]:
     return [row.data["n"] for row in topics.rows(name)]
 
 
-def test_every_row_once_after_any_kill(victim: Victim) -> None:
+def archived(folder: Path) -> list[int]:
+    """The numbers in the files that Spark has committed to a folder."""
+    if not (folder / "v1" / "_spark_metadata").exists():
+        return []
+    return sorted(n for path in listed_files(folder / "v1") for n in pl.read_parquet(path)["n"].to_list())
+
+
+def test_every_row_once_after_any_kill(victim: Victim, tmp_path: Path, full_size: bool) -> None:
+    """Into queues and into files, while Kafka and the pipeline are killed in turn, then together."""
+    rounds = 6 if full_size else 3
     partitions = 10 if victim.kafka.is_real else 4
+    chance = random.Random(13)
     victim.create(partitions=partitions)
-    records = clicks(3000, partitions)
+    records = clicks(1000 * (rounds + 1), partitions)
     victim.produce("t", records[:1000])
     victim.run(
         victim.source(COLUMNS, kafka__ssl__key__password="tiger77")
         + f"create stream {{copy}} as select n, k from {{s}}; create stream {{minutes}} as {MINUTES};"
+        + "create sink {files} as select n, k from {s}"
+        + f" with (connector = 'files', path = '{tmp_path}', partition_by = 'k')"
     )
-    assert wait_until(lambda: len(ids(victim, "copy")) > 100, within=300), victim.process.log()
-    if isinstance(victim.kafka, KafkaBroker):
-        victim.kafka.kill()
-        victim.kafka.start()
-    victim.produce("t", records[1000:2000])
-    assert wait_until(lambda: len(ids(victim, "copy")) > 1000, within=300), victim.process.log()
-    victim.process.kill()
-    victim.produce("t", records[2000:])
-    victim.process.start()
-    assert wait_until(lambda: len(ids(victim, "copy")) >= 3000, within=300), victim.process.log()
-    assert sorted(ids(victim, "copy")) == list(range(3000))
+    for number in range(rounds):
+        before = len(ids(victim, "copy")), len(archived(tmp_path))
+        wait_until(
+            lambda before=before: (
+                len(ids(victim, "copy")) > before[0] and len(archived(tmp_path)) > before[1]
+            ),  # type: ignore[misc]
+            within=300,
+        )
+        time.sleep(chance.uniform(0, 2))
+        if number % 3 != 1:
+            victim.process.kill()
+        if number % 3 != 0 and isinstance(victim.kafka, KafkaBroker):
+            victim.kafka.kill()
+            victim.kafka.start()
+        victim.produce("t", records[1000 * (number + 1) : 1000 * (number + 2)])
+        if number % 3 != 1:
+            victim.process.start()
+    done = wait_until(
+        lambda: len(ids(victim, "copy")) >= len(records) and len(archived(tmp_path)) >= len(records),
+        within=300,
+    )
+    assert done, victim.process.log()
+    assert sorted(ids(victim, "copy")) == archived(tmp_path) == list(range(len(records)))
     done = wait_until(lambda: totals(victim.data("minutes")) == expected(records), within=300)
     assert done, victim.process.log()
     revisions = Counter((row.id, row.partition) for row in victim.rows("minutes"))
@@ -82,7 +109,7 @@ def test_every_row_once_after_any_kill(victim: Victim) -> None:
     logs = [path for path in victim.process.folder.rglob("*.log") if path.is_file()]
     assert len(logs) > 1
     assert not [path for path in logs if "tiger77" in path.read_text(errors="replace")]
-    victim.run("drop stream {copy}; drop stream {minutes}; drop source {s}")
+    victim.run("drop stream {copy}; drop stream {minutes}; drop sink {files}; drop source {s}")
 
 
 def test_rows_are_written_to_a_topic_with_their_keys(victim: Victim) -> None:
@@ -122,14 +149,13 @@ def test_examples(victim: Victim, tmp_path: Path) -> None:
         text = text.replace("topic = 'orders'", f"topic = '{victim.name('orders')}'")
         text = re.sub(r"path = '[^']*'", f"path = '{tmp_path}'", text)
         victim.runs(text)
-    archived = f"{tmp_path}/v1/**/*.parquet"
 
     def files() -> list[Path]:
         return list(tmp_path.glob("v1/day=2026-01-31/hour=12/*.parquet"))
 
     def is_archived() -> bool:
         try:
-            return bool(files()) and pl.read_parquet(archived).height == 12
+            return bool(files()) and pl.read_parquet(f"{tmp_path}/v1/**/*.parquet").height == 12
         except pl.exceptions.ComputeError:  # one of them is still being written
             return False
 
