@@ -1,6 +1,7 @@
 """The OpenAPI document: complete, and no conforming request makes the broker fail."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -86,12 +87,12 @@ def test_every_call_is_documented(api: Api) -> None:
 def test_the_broker_never_fails_on_any_request(own: Api, full_size: bool, mode: GenerationMode) -> None:
     """Positive: as the document says; negative: against it."""
     examples = 200 if full_size else 2
-    tried = 0
+    sent = 0
     for found in schemathesis.openapi.from_url(f"{own.url}/openapi.json").get_all_operations():
         assert isinstance(found, Ok), "the document is valid"
         strategy = found.ok().as_strategy(generation_mode=mode)
-        tried += never_fails(strategy, own.url, examples)
-    assert tried > len(CALLS) // 2
+        sent += never_fails(strategy, own.url, examples)
+    assert sent >= (5000 if full_size else len(CALLS) // 2)
 
 
 #: Callers of a broker with access control; the key of each, or None without one.
@@ -112,20 +113,21 @@ def test_the_broker_never_fails_on_any_request_with_access_control(
     own = broker(max_wait_seconds=0.01, access_control="true")
     key = CALLERS[caller]
     headers = {} if key is None else {"X-API-Key": make_key(own.database_url, **key)[1]}
-    examples = 20 if full_size else 1
-    tried = 0
+    examples = 25 if full_size else 1
+    sent = 0
     for found in schemathesis.openapi.from_url(f"{own.url}/openapi.json").get_all_operations():
         assert isinstance(found, Ok), "the document is valid"
         for mode in GenerationMode:
             strategy = found.ok().as_strategy(generation_mode=mode)
-            tried += never_fails(strategy, own.url, examples, headers)
-    assert tried > len(CALLS) // 2
+            sent += never_fails(strategy, own.url, examples, headers)
+    assert sent >= (2500 if full_size else len(CALLS) // 2)
 
 
 def never_fails(
     strategy: SearchStrategy[Any], url: str, examples: int, headers: dict[str, str] | None = None
-) -> bool:
-    """Send requests of one call; return whether there was anything to send."""
+) -> int:
+    """Send requests of one call; return how many."""
+    sent = 0
 
     @given(case=strategy)
     @settings(
@@ -137,11 +139,11 @@ def never_fails(
         suppress_health_check=list(HealthCheck),
     )
     def served_without_failing(case: schemathesis.Case[Any]) -> None:
+        nonlocal sent
+        sent += 1
         response = case.call(base_url=url, headers=headers)
         assert response.status_code < 500, f"{case.as_curl_command()}\n{response.text}"
 
-    try:
+    with suppress(Unsatisfiable):  # a call without parameters has no negative form
         served_without_failing()
-    except Unsatisfiable:
-        return False  # a call without parameters has no negative form
-    return True
+    return sent
