@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -32,6 +33,30 @@ def test_an_error_about_a_url_does_not_show_its_password(url: str) -> None:
     with pytest.raises(InvalidValue, match=r"url is .*127\.0\.0\.1") as refusal:
         Queen(url)
     assert PASSWORD not in printed(refusal.value)
+
+
+def test_an_api_key_is_sent_instead_of_the_password_of_the_url() -> None:
+    received: list[str | None] = []
+
+    class Records(BaseHTTPRequestHandler):
+        def do_DELETE(self) -> None:
+            received.append(self.headers["Authorization"])
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"existed": true}')
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Records) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://me:{PASSWORD}@127.0.0.1:{server.server_port}"
+        with Queen(url, api_key="qs_key") as queen:
+            queen.queue("q").delete()
+        with Queen(url) as queen:
+            queen.queue("q").delete()
+        server.shutdown()
+    assert received == ["Bearer qs_key", f"Basic {b64encode(b'me:hunter2').decode()}"]
 
 
 @contextmanager

@@ -45,7 +45,11 @@ class Transport:
         self.retries = retries
         local = httpx2.URL(brokers.current).host in _LOCAL
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
-        self._http = httpx2.Client(trust_env=not local, limits=limits, verify=self._credentials.context())
+        # Otherwise the user and password of a URL would replace the API key or token.
+        auth = None if self._credentials.secret is None else httpx2.Auth()
+        self._http = httpx2.Client(
+            trust_env=not local, limits=limits, verify=self._credentials.context(), auth=auth
+        )
 
     def close(self) -> None:
         """Close the connections."""
