@@ -102,7 +102,7 @@ class App:
         except Forbidden as denied:
             await self._broker.note_denial(call, route, denied)
             raise
-        if call.acted_on is not None or (route.right.is_administrative and method != "GET"):
+        if call.acted_on is not None or (route.right.is_administrative and method not in ("GET", "HEAD")):
             status = response.status if isinstance(response, Response) else 200
             await self._broker.note_act(call, route, status)
         return response
