@@ -128,7 +128,7 @@ class Settings:
     jwt_issuer: str | None = _setting(None, "required `iss` of tokens", alias="JWT_ISSUER")
     jwt_audience: str | None = _setting(None, "required `aud` of tokens", alias="JWT_AUDIENCE")
     jwt_clock_skew: float = _setting(
-        30.0, "tolerated clock difference to the issuer, in seconds", alias="JWT_CLOCK_SKEW"
+        30.0, "tolerated clock skew between broker and issuer, in seconds", alias="JWT_CLOCK_SKEW"
     )
     jwt_roles_claim: str = _setting("role", "claim with a single role", alias="JWT_ROLES_CLAIM")
     jwt_roles_array_claim: str = _setting(

@@ -57,7 +57,7 @@ ROUTES = [
         "GET",
         f"{STREAMS}/:stream/windows",
         windows,
-        "Windows that groups have not acknowledged",
+        "List windows that groups have not acked",
         Right.STREAM_READ,
         {200: ActiveWindows},
         query=WindowsQuery,

@@ -93,7 +93,7 @@ def _pipeline(stats: dict[str, Any], has_jobs: bool) -> Iterator[Item]:
         yield Item(
             "warning",
             "backpressure",
-            f"The pipeline falls behind: {pressure:.1f} times as many messages arrive as are processed.",
+            f"The pipeline is falling behind: messages arrive {pressure:.1f} times as fast as they are processed.",
             "system",
         )
 
@@ -138,7 +138,7 @@ async def _jobs(broker: Broker, caller: Caller) -> list[Item]:
         if condition is None:
             continue
         if condition.state == "failed":
-            reason = (condition.last_error or "the reason is unknown").splitlines()[0]
+            reason = (condition.last_error or "no reason given").splitlines()[0]
             found.append(
                 Item("error", "job_failed", f"Job {name} has failed: {reason}", "job", name, job.namespace)
             )

@@ -38,7 +38,7 @@ ROUTES = [
         "GET",
         "/api/v1/audit",
         list_acts,
-        "Administrative acts",
+        "List administrative operations",
         Right.ACCESS_ADMIN,
         {200: ActList},
         query=AuditQuery,

@@ -174,7 +174,7 @@ class Broker:
         except StoreError as error:
             # The response does not change; only the log can record it now.
             log.error(
-                "not in the audit log: %s %s %s from %s, status %d: %s",
+                "cannot write to the audit log: %s %s %s from %s, status %d: %s",
                 caller, action, subject, origin, status, error,
             )  # fmt: skip
 
@@ -209,7 +209,7 @@ class Broker:
                 except StoreError as error:
                     log.warning("%s", error)
                 except Exception:
-                    log.exception("background work failed")
+                    log.exception("background task failed")
                 await asyncio.sleep(pause)
 
         self.background(loop())

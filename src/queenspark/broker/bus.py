@@ -104,7 +104,7 @@ class Bus:
                     elif (news := decode(text)).sender != self._me:
                         self._receive(news)
             except (StoreError, msgspec.MsgspecError) as error:
-                log.warning("not listening to other brokers: %s", error)
+                log.warning("cannot listen for notifications of other brokers, retrying: %s", error)
             await asyncio.sleep(_RETRY_SECONDS)
 
     def _everything(self) -> None:

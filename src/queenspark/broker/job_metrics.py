@@ -16,7 +16,7 @@ _JOB = ("namespace", "job_name")  # Prometheus has a label `job` of its own
 
 JOBS = {
     "watermark_seconds": Family(GaugeMetricFamily, "Watermark, as seconds since the epoch", "watermark"),
-    "lag_seconds": Family(GaugeMetricFamily, "Age of the oldest message that was unread", "lag"),
+    "lag_seconds": Family(GaugeMetricFamily, "Age of the oldest message not yet read", "lag"),
     "open_windows": Family(GaugeMetricFamily, "Windows that are not sealed yet", "open_windows"),
     "records": Family(CounterMetricFamily, "Records that passed its condition", "records"),
     "rows": Family(CounterMetricFamily, "Rows emitted", "windows"),
@@ -27,8 +27,8 @@ JOBS = {
         CounterMetricFamily, "Records that retention removed before they were read", "removed"
     ),
     "retention_held_seconds": Family(GaugeMetricFamily, "How long retention has been held back", "held"),
-    "records_per_second": Family(GaugeMetricFamily, "Records that are processed", "processed"),
-    "rows_per_second": Family(GaugeMetricFamily, "Rows emitted", "sealed"),
+    "records_per_second": Family(GaugeMetricFamily, "Records processed per second", "processed"),
+    "rows_per_second": Family(GaugeMetricFamily, "Rows emitted per second", "sealed"),
 }
 
 
@@ -45,7 +45,11 @@ class JobMetrics(Collector):
     def collect(self) -> Iterable[Metric]:
         """Collect all families, including empty ones."""
         yield from families("job", JOBS, _JOB, [*self._jobs.items()])
-        state = GaugeMetricFamily("queenspark_job_state", "1 for the state of a job", labels=(*_JOB, "state"))
+        state = GaugeMetricFamily(
+            "queenspark_job_state",
+            "1 for the current state of a job, 0 for the others",
+            labels=(*_JOB, "state"),
+        )
         for labels, row in self._jobs.items():
             for name in get_args(State):
                 state.add_metric((*labels, name), float(row["state"] == name))

@@ -128,8 +128,8 @@ async def late(broker: Broker, call: Call) -> Response:
 JOBS = "/api/v1/jobs"
 
 ROUTES = [
-    Route("GET", JOBS, list_jobs, "A page of the jobs", Right.JOB_READ, {200: JobList}, query=JobsQuery),
-    Route("GET", f"{JOBS}/:name", get_job, "One job", Right.JOB_READ, {200: JobDetail}),
+    Route("GET", JOBS, list_jobs, "List jobs", Right.JOB_READ, {200: JobList}, query=JobsQuery),
+    Route("GET", f"{JOBS}/:name", get_job, "Get a job", Right.JOB_READ, {200: JobDetail}),
     *(
         Route(
             "POST",
@@ -145,7 +145,7 @@ ROUTES = [
         "GET",
         f"{JOBS}/:name/dead",
         dead,
-        "Records and rows that failed",
+        "List failed records and rows",
         Right.JOB_READ,
         {200: JobDeadList},
         query=OffsetQuery,
@@ -154,7 +154,7 @@ ROUTES = [
         "GET",
         f"{JOBS}/:name/late",
         late,
-        "Late records of a job",
+        "List late records of a job",
         Right.JOB_READ,
         {200: LateRecords},
         query=OffsetQuery,

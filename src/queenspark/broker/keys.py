@@ -53,11 +53,13 @@ def new_key(request: KeyRequest) -> NewKey:
     """Validate a request for a key, or raise 400."""
     check_name("name", request.name)
     if request.role is None and not request.scopes:
-        raise bad_request("a key needs a role, scopes, or both: a role is read-only, read-write or admin")
+        raise bad_request(
+            "role or scopes is required: pass role (read-only, read-write or admin), scopes, or both"
+        )
     if request.scopes == []:
         raise bad_request(
-            "scopes is empty, which would allow nothing: name at least one, or leave scopes out for a key"
-            " with the rights of its role"
+            "scopes is empty, which would allow nothing: pass at least one, or omit scopes for all rights of"
+            " the role"
         )
     try:
         scopes = None if request.scopes is None else [str(scope) for scope in parse_scopes(request.scopes)]
@@ -107,7 +109,7 @@ ROUTES = [
         "POST",
         KEYS,
         create,
-        "Make an API key",
+        "Create an API key",
         Right.ACCESS_ADMIN,
         {201: Key},
         body=KeyRequest,
@@ -118,8 +120,6 @@ ROUTES = [
             "scopes": "scopes must be an array of strings, such as queue:orders.*:push",
         },
     ),
-    Route(
-        "GET", KEYS, list_keys, "A page of the API keys", Right.ACCESS_ADMIN, {200: KeyList}, query=PageQuery
-    ),
+    Route("GET", KEYS, list_keys, "List API keys", Right.ACCESS_ADMIN, {200: KeyList}, query=PageQuery),
     Route("DELETE", f"{KEYS}/:id", revoke, "Revoke an API key", Right.ACCESS_ADMIN, {200: Key}),
 ]

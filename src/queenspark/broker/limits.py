@@ -27,9 +27,7 @@ def check_lease(what: str, value: int, unit: Literal["seconds", "milliseconds"])
     most = LONGEST_LEASE_MS if unit == "milliseconds" else LONGEST_LEASE_MS // 1000
     if value > most:
         other = "milliseconds" if unit == "seconds" else "seconds"
-        raise bad_request(
-            f"{what} is {value}, but a lease lasts at most a day: {most}. It is in {unit}, not in {other}"
-        )
+        raise bad_request(f"{what} ({value}) must not exceed {most}, a day; it is in {unit}, not {other}")
     return value
 
 

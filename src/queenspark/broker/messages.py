@@ -105,7 +105,7 @@ async def get_message(broker: Broker, call: Call) -> Response:
         Filter(partition_id=partition_id, transaction_id=transaction_id)
     )
     if row is None and not dead:
-        raise not_found(f"there is no message {transaction_id} in partition {partition_id}")
+        raise not_found(f"message {transaction_id} does not exist in partition {partition_id}")
     shown = _message(row) if row is not None else _dead_letter(dead[0])
     return json(MessageDetail(**asdict(shown), dead_letters=[_dead_letter(entry) for entry in dead]))
 
@@ -116,7 +116,7 @@ async def delete_message(broker: Broker, call: Call) -> Response:
     chosen = Filter(partition_id=partition_id, transaction_id=transaction_id)
     dead = await broker.store.dead_letters.delete(chosen)
     if not await broker.store.messages.delete(partition_id, transaction_id) and not dead:
-        raise not_found(f"there is no message {transaction_id} in partition {partition_id}")
+        raise not_found(f"message {transaction_id} does not exist in partition {partition_id}")
     return json(MessageDeleted(True, True, transaction_id, str(partition_id)))
 
 
@@ -125,7 +125,7 @@ async def retry_message(broker: Broker, call: Call) -> Response:
     partition_id, transaction_id = await _path(broker, call)
     count = await _put_back(broker, Filter(partition_id=partition_id, transaction_id=transaction_id))
     if not count:
-        raise not_found(f"there is no dead letter {transaction_id} in partition {partition_id}")
+        raise not_found(f"message {transaction_id} in partition {partition_id} is not a dead letter")
     return json(MessageRetried(True, transaction_id, str(partition_id), count))
 
 
@@ -308,13 +308,13 @@ ROUTES = [
         {200: MessageList},
         query=BrowseQuery,
     ),
-    Route("GET", _MESSAGE, get_message, "One message", Right.QUEUE_READ, {200: MessageDetail}),
+    Route("GET", _MESSAGE, get_message, "Get a message", Right.QUEUE_READ, {200: MessageDetail}),
     Route("DELETE", _MESSAGE, delete_message, "Delete a message", Right.QUEUE_ADMIN, {200: MessageDeleted}),
     Route(
         "POST",
         f"{_MESSAGE}/retry",
         retry_message,
-        "Put a dead letter back",
+        "Retry a dead letter",
         Right.QUEUE_ADMIN,
         {200: MessageRetried},
     ),
@@ -322,7 +322,7 @@ ROUTES = [
         "GET",
         "/api/v1/dlq",
         list_dead_letters,
-        "Dead letters",
+        "List dead letters",
         Right.QUEUE_READ,
         {200: DeadLetterList},
         query=DeadLetterQuery,
@@ -331,7 +331,7 @@ ROUTES = [
         "POST",
         "/api/v1/dlq/retry",
         retry_dead_letters,
-        "Put dead letters back",
+        "Retry all dead letters that match",
         Right.QUEUE_ADMIN,
         {200: Counted},
         query=DeadLetterQuery,
@@ -349,7 +349,7 @@ ROUTES = [
         "POST",
         "/api/v1/traces",
         add_trace,
-        "Note something about a message",
+        "Record a trace for a message",
         Right.QUEUE_CONSUME,
         {201: TraceAdded},
         body=TraceRequest,
@@ -359,7 +359,7 @@ ROUTES = [
         "GET",
         "/api/v1/traces/names",
         trace_names,
-        "All trace names",
+        "List trace names",
         Right.QUEUE_READ,
         {200: TraceNames},
         query=OffsetQuery,
@@ -368,7 +368,7 @@ ROUTES = [
         "GET",
         "/api/v1/traces/by-name/:name",
         named_traces,
-        "Traces of a name",
+        "List traces by name",
         Right.QUEUE_READ,
         {200: TracePage},
         query=OffsetQuery,
@@ -377,7 +377,7 @@ ROUTES = [
         "GET",
         "/api/v1/traces/:partitionId/:transactionId",
         message_traces,
-        "Traces of a message",
+        "List traces of a message",
         Right.QUEUE_READ,
         {200: TraceList},
     ),

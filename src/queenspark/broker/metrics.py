@@ -22,22 +22,26 @@ class Metrics:
         self._in_json: list[Collector] = []
         self.pushes = self._counter("pushed_messages", "Messages appended to the log")
         self.push_requests = self._counter("push_requests", "Push requests")
-        self.duplicates = self._counter("duplicate_messages", "Pushed messages that were there already")
-        self.pops = self._counter("popped_messages", "Messages handed out")
-        self.windows_delivered = self._counter("delivered_windows", "Windows handed out")
+        self.duplicates = self._counter("duplicate_messages", "Pushed messages that were duplicates")
+        self.pops = self._counter("popped_messages", "Messages delivered")
+        self.windows_delivered = self._counter(
+            "delivered_windows", "Windows delivered; also counted as messages"
+        )
         self.pop_requests = self._counter("pop_requests", "Pop requests")
         self.acks = Counter("queenspark_acks", "Acks by outcome", ["outcome"], registry=self.registry)
-        self.lease_expiries = self._counter("lease_expiries", "Leases that expired and were handed out again")
+        self.lease_expiries = self._counter(
+            "lease_expiries", "Leases that expired unacked and were redelivered"
+        )
         self.removed = self._counter("swept_messages", "Messages removed by retention")
         self.push_seconds = Histogram(
             "queenspark_push_seconds",
-            "Time of a push request",
+            "Duration of push requests",
             registry=self.registry,
             buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
         )
         self._in_json.append(self.push_seconds)
-        self.parked = self._gauge("parked_polls", "Long polls that wait")
-        self.pool_size = self._gauge("pool_size", "Database connections at most")
+        self.parked = self._gauge("parked_polls", "Waiting long polls")
+        self.pool_size = self._gauge("pool_size", "Maximum number of database connections")
         self.pool_used = self._gauge("pool_used", "Database connections in use")
         self.lag = Gauge(
             "queenspark_lag_messages", "Unacked messages", ["queue", "group"], registry=self.registry
@@ -50,13 +54,15 @@ class Metrics:
             "queenspark_dead_letters", "Dead letters", ["queue", "group"], registry=self.registry
         )
         self.messages = self._gauge("messages", "Messages in the log")
-        self.pending = self._gauge("pending_messages", "Messages that wait to be consumed")
+        self.pending = self._gauge(
+            "pending_messages", "Messages not yet delivered to the slowest group of their queue"
+        )
         self.counts_age = self._gauge("counts_age_seconds", "Age of the counts of messages and lag")
         self.safe_time = self._gauge("safe_time_seconds", "Safe time, as seconds since the epoch")
-        self.safe_time_lag = self._gauge("safe_time_lag_seconds", "How far safe time lies behind the clock")
+        self.safe_time_lag = self._gauge("safe_time_lag_seconds", "Lag of safe time behind the clock")
         self.horizon_held = Gauge(
             "queenspark_horizon_held_seconds",
-            "Age of the oldest transaction in flight, which holds safe time back",
+            "Age of the oldest open write transaction, which holds back the horizon",
             ["pid", "application", "state"],
             registry=self.registry,
         )

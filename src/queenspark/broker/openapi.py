@@ -95,7 +95,7 @@ def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
         elif kind is not None:
             response["content"] = {"application/json": {"schema": schemas.of(kind)}}
     if route.may_send_lines:
-        lines = {"schema": {"type": "string", "description": "A line of JSON for each row, as they come."}}
+        lines = {"schema": {"type": "string", "description": "One JSON line per row, as rows arrive."}}
         responses["200"]["content"][JSON_LINES.decode()] = lines
     error = {"description": "Error", "content": {"application/json": {"schema": schemas.of(Error)}}}
     return {**responses, "4XX": error, "5XX": error}

@@ -305,7 +305,7 @@ ROUTES = [
         "POST",
         "/api/v1/lease/:leaseId/extend",
         extend,
-        "Lengthen a lease",
+        "Extend a lease",
         Right.QUEUE_CONSUME,
         {200: LeaseExtended, 404: LeaseNotFound},
         body=ExtendRequest,

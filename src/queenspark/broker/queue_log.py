@@ -75,7 +75,7 @@ ROUTES = [
         "GET",
         "/api/v1/resources/queues/:queue/log",
         read_log,
-        "The messages of a queue in the order of the log",
+        "Read the messages of a queue in log order",
         Right.QUEUE_READ,
         {200: LogPage},
         query=LogQuery,

@@ -28,7 +28,7 @@ class Family(NamedTuple):
 
 STREAMS = {
     "watermark_seconds": Family(GaugeMetricFamily, "Watermark, as seconds since the epoch", "watermark"),
-    "lag_seconds": Family(GaugeMetricFamily, "Age of the oldest record that was unread", "lag"),
+    "lag_seconds": Family(GaugeMetricFamily, "Age of the oldest record not yet read", "lag"),
     "open_windows": Family(GaugeMetricFamily, "Windows that are not sealed yet", "open_windows"),
     "records": Family(CounterMetricFamily, "Records that were read", "records"),
     "sealed_windows": Family(CounterMetricFamily, "Windows that were sealed", "windows"),
@@ -38,37 +38,43 @@ STREAMS = {
         CounterMetricFamily, "Records and windows that could not be read or computed", "dead"
     ),
     "retention_held_seconds": Family(GaugeMetricFamily, "How long retention has been held back", "held"),
-    "arriving_per_second": Family(GaugeMetricFamily, "Messages that arrive in its sources", "arriving"),
-    "processed_per_second": Family(GaugeMetricFamily, "Records that are processed", "processed"),
-    "sealed_per_second": Family(GaugeMetricFamily, "Windows that are sealed", "sealed"),
+    "arriving_per_second": Family(
+        GaugeMetricFamily, "Messages arriving in the source queues, per second", "arriving"
+    ),
+    "processed_per_second": Family(GaugeMetricFamily, "Records processed per second", "processed"),
+    "sealed_per_second": Family(GaugeMetricFamily, "Windows sealed per second", "sealed"),
     "backpressure_ratio": Family(
-        GaugeMetricFamily, "Arriving over processed; above 1 it falls behind", "backpressure"
+        GaugeMetricFamily,
+        "Arrival rate over processing rate; above 1 the stream falls behind",
+        "backpressure",
     ),
 }
 BUCKETS = {
     "batch_records": Family(GaugeMetricFamily, "Records of the last batch", "batch_records"),
     "batch_seconds": Family(
-        GaugeMetricFamily, "Time that the last batch took before its push", "batch_seconds"
+        GaugeMetricFamily, "Duration of the last batch, without pushing its windows", "batch_seconds"
     ),
     "watermark_seconds": Family(
         GaugeMetricFamily, "Watermark of the stream that is furthest behind", "watermark"
     ),
     "open_windows": Family(GaugeMetricFamily, "Windows that are not sealed yet", "open_windows"),
-    "processed_per_second": Family(GaugeMetricFamily, "Records that are processed", "processed"),
+    "processed_per_second": Family(GaugeMetricFamily, "Records processed per second", "processed"),
     "records": Family(CounterMetricFamily, "Records that were read", "records"),
     "sealed_windows": Family(CounterMetricFamily, "Windows that were sealed", "windows"),
     "late_records": Family(CounterMetricFamily, "Records that arrived after their window was sealed", "late"),
     "dropped_records": Family(CounterMetricFamily, "Late records dropped", "dropped"),
 }
 PIPELINE = {
-    "active": Family(GaugeMetricFamily, "Whether a pipeline process leads", "active"),
-    "input_rows_per_second": Family(GaugeMetricFamily, "Records that arrive", "inputRowsPerSecond"),
+    "active": Family(GaugeMetricFamily, "1 while a pipeline is leading", "active"),
+    "input_rows_per_second": Family(GaugeMetricFamily, "Records arriving per second", "inputRowsPerSecond"),
     "processed_rows_per_second": Family(
-        GaugeMetricFamily, "Records that are processed", "processedRowsPerSecond"
+        GaugeMetricFamily, "Records processed per second", "processedRowsPerSecond"
     ),
-    "batch_seconds": Family(GaugeMetricFamily, "Time of the last batch", "batchSeconds"),
+    "batch_seconds": Family(GaugeMetricFamily, "Duration of the last batch", "batchSeconds"),
     "backpressure_ratio": Family(
-        GaugeMetricFamily, "Input rate over processing rate; above 1 it falls behind", "backpressure"
+        GaugeMetricFamily,
+        "Arrival rate over processing rate; above 1 the pipeline falls behind",
+        "backpressure",
     ),
 }
 
@@ -104,10 +110,10 @@ class StreamMetrics(Collector):
         pipeline = {**{family.column: 0.0 for family in PIPELINE.values()}, **self._pipeline}
         yield from families("pipeline", PIPELINE, (), [((), pipeline)])
         yield _histograms(
-            "pipeline_batch_duration_seconds", "Time of a batch of each query", ["query"], self._queries
+            "pipeline_batch_duration_seconds", "Batch durations by query", ["query"], self._queries
         )
         yield _histograms(
-            "bucket_batch_duration_seconds", "Time of a batch of each bucket", _BUCKET, dict(self._buckets)
+            "bucket_batch_duration_seconds", "Batch durations by bucket", _BUCKET, dict(self._buckets)
         )
 
 

@@ -234,6 +234,6 @@ def _unknown_paths(node: Node, relation: Relation) -> Iterator[Path]:
 def _cast_hint(path: Path, relation: Relation) -> str:
     text = expression_text(path)
     return (
-        f"no recent message of {relation.name} has {text}, so its type is not known:"
-        f" say it, for example CAST({text} AS DOUBLE)"
+        f"no recent message of {relation.name} has {text}, so its type is unknown:"
+        f" specify it, for example CAST({text} AS DOUBLE)"
     )

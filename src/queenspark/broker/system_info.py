@@ -147,7 +147,7 @@ def _settings(broker: Broker) -> list[dict[str, Any]]:
 
 ROUTES = [
     *(
-        Route("GET", path, dashboard, "Sends browsers to the dashboard", Right.PUBLIC, {302: str})
+        Route("GET", path, dashboard, "Redirect browsers to the dashboard", Right.PUBLIC, {302: str})
         for path in ("/", "/streams")
     ),
     Route(

@@ -72,7 +72,7 @@ async def _timeline(broker: Broker, stream: Stream, query: TimelineQuery) -> dic
     until = parse_time("to", query.to) or now + _AHEAD
     since = parse_time("from", query.from_) or min(now, until) - _SPAN
     if since >= until:
-        raise bad_request(f"from ({query.from_}) must lie before to ({query.to})")
+        raise bad_request(f"from ({query.from_}) must be before to ({query.to})")
     opened, standing_shown = await _open(broker, stream)
     keys, total = await _keys(broker, stream, query, [window.key for window in opened])
     names = {id_: key for key, id_ in keys.items() if id_ is not None}

@@ -42,5 +42,5 @@ def parse_time(what: str, text: str | None) -> datetime | None:
     try:
         time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except OverflowError as error:
-        raise bad_request(f"{what} ({text:.100}) lies outside the years 1 to 9999") from error
+        raise bad_request(f"{what} ({text:.100}) is outside the years 1 to 9999") from error
     return time

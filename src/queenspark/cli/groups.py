@@ -19,8 +19,8 @@ COLUMNS = [
     ("queue", "queue"),
     ("partitions", "partitions"),
     ("lag", "lag"),
-    ("behind, s", "lagSeconds"),
-    ("processing", "processing"),
+    ("lag, s", "lagSeconds"),
+    ("in flight", "processing"),
     ("leases", "activeLeases"),
     ("last ack", "lastAckedAt"),
 ]
@@ -28,7 +28,7 @@ COLUMNS = [
 CURSORS = [
     ("queue", "queue"),
     ("partition", "partition"),
-    ("pending", "handedOut"),
+    ("delivered", "handedOut"),
     ("leased", "leased"),
     ("holder", "leaseHolder"),
     ("since", "leasedAt"),

@@ -27,7 +27,7 @@ COLUMNS = [
     ("version", "version"),
     ("records/s", "recordsPerSecond"),
     ("rows/s", "rowsPerSecond"),
-    ("behind, s", "lagSeconds"),
+    ("lag, s", "lagSeconds"),
     ("open", "openWindows"),
     ("late", "late"),
     ("dead", "dead"),

@@ -96,7 +96,7 @@ def _push_all(broker: BrokerApi, items: Iterator[Item], batch_size: int, *, as_j
             if pushed
             else "Nothing was pushed."
         )
-        raise Failure(f"{problem} {before} (Use --text to push plain text.)", Exit.USAGE)
+        raise Failure(f"{problem} {before}", Exit.USAGE)
     return pushed, duplicates
 
 
@@ -125,8 +125,8 @@ def _payload(raw: bytes, where: str, *, text: bool) -> str | msgspec.Raw:
             return raw.decode()
         msgspec.json.decode(raw)
     except UnicodeDecodeError:
-        raise NotJson(f"{where} is not UTF-8.") from None
+        raise NotJson(f"{where} is not valid UTF-8.") from None
     except msgspec.DecodeError as error:
-        raise NotJson(f"{where} is not JSON ({error}).") from None
+        raise NotJson(f"{where} is not valid JSON ({error}); use --text to push plain text.") from None
     # As it was given, so that no number loses digits on the way.
     return msgspec.Raw(raw)

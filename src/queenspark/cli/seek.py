@@ -26,7 +26,7 @@ def seek(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Move a group to the end, the beginning or a time. Its leases are revoked."""
+    """Seek a group to the end, the beginning or a time. Its leases are revoked."""
     if [to_end, to_beginning, to is not None].count(True) != 1:
         raise Failure("Pass exactly one of --to-end, --to-beginning and --to TIME.", Exit.USAGE)
     body: dict[str, Any]
@@ -43,7 +43,7 @@ def seek(
         return print_json(response)
     target = "the end" if to_end else "the beginning" if to_beginning else body["timestamp"]
     return say(
-        f"Moved the group {group} to {target} of {queue}{f', partition {partition}' if partition else ''}."
+        f"The group {group} continues from {target} of {queue}{f', partition {partition}' if partition else ''}."
     )
 
 

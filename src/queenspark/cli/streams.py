@@ -33,7 +33,7 @@ COLUMNS = [
     ("windows", "windowType"),
     ("version", "version"),
     ("watermark", "progress.watermark"),
-    ("behind, s", "progress.lagSeconds"),
+    ("lag, s", "progress.lagSeconds"),
     ("open", "progress.openWindows"),
     ("sealed", "progress.sealedWindows"),
     ("late", "progress.late"),
@@ -44,7 +44,7 @@ COLUMNS = [
 GROUPS = [
     ("group", "name"),
     ("lag", "lag"),
-    ("processing", "processing"),
+    ("in flight", "processing"),
     ("oldest", "oldestUnackedAt"),
     ("last ack", "lastAckedAt"),
 ]
@@ -279,13 +279,13 @@ def seek_stream(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Move a group to the windows that end after a time."""
+    """Seek a group to a time: it receives all windows that end later."""
     body = {"streamName": stream, "consumerGroup": group, "timestamp": timestamp(to), "namespace": namespace}
     with BrokerApi(url) as broker:
         response = broker.post("stream", "seek", body=body)
     if as_json:
         return print_json(response)
-    return say(f"Moved the group {group} to {body['timestamp']} of {stream}.")
+    return say(f"The group {group} continues from {body['timestamp']} of {stream}.")
 
 
 @app.command("delete")

@@ -48,7 +48,7 @@ def _checked(url: str) -> str:
     except httpx2.InvalidURL:
         is_valid = False
     if not is_valid:
-        raise InvalidValue(f"url is {shown(url)!r}: give a URL such as http://127.0.0.1:6632")
+        raise InvalidValue(f"url is {shown(url)!r}: use a URL such as http://127.0.0.1:6632")
     return url.rstrip("/")
 
 

@@ -65,5 +65,5 @@ class Budget:
 def at_least_one(name: str, value: int) -> int:
     """Validate a positive integer; `name` is the argument named in the error."""
     if type(value) is not int or value < 1:
-        raise InvalidValue(f"{name} is {value!r}: give a whole number, at least 1")
+        raise InvalidValue(f"{name} is {value!r}: use a whole number, at least 1")
     return value

@@ -11,12 +11,12 @@ def as_time(name: str, value: datetime | str) -> str:
     """Return a time in its wire format; `name` is the argument named in the error."""
     if isinstance(value, datetime):
         if value.tzinfo is None:
-            raise InvalidValue(f"{name} is {value!r}: give a datetime with a time zone")
+            raise InvalidValue(f"{name} is {value!r}: use a datetime with a time zone")
         return value.isoformat()
     try:
         datetime.fromisoformat(value)
     except (TypeError, ValueError):
         raise InvalidValue(
-            f"{name} is {value!r}: give a datetime, or a time such as 2026-01-31T10:00:00Z"
+            f"{name} is {value!r}: use a datetime, or an ISO 8601 time such as 2026-01-31T10:00:00Z"
         ) from None
     return value

@@ -162,7 +162,7 @@ class EmbeddedPostgres:
                     if time.monotonic() > deadline:
                         raise EmbeddedPostgresError(
                             f"The PostgreSQL of an earlier run (process {lines[0]}) did not stop: "
-                            f"end process {lines[0]}, then start again."
+                            f"stop that process (kill {lines[0]}), then start again."
                         )
                     time.sleep(0.02)
             else:
@@ -197,7 +197,7 @@ class EmbeddedPostgres:
                 return True
             if time.monotonic() > deadline:
                 raise EmbeddedPostgresError(
-                    f"PostgreSQL did not become ready; its log: {self.data_dir.log_file}"
+                    f"PostgreSQL did not become ready; check its log: {self.data_dir.log_file}"
                 )
             time.sleep(0.02)
         said = self.data_dir.log_file.read_bytes()[log_start:].decode(errors="replace")
@@ -240,4 +240,4 @@ def _reason(said: str) -> str:
         for mark in ("FATAL:", "error:", "PANIC:"):
             if mark in line:
                 return line.split(mark, 1)[1].strip()
-    return lines[-1].strip() if lines else "it said nothing"
+    return lines[-1].strip() if lines else "no error message"

@@ -232,7 +232,9 @@ def _primary(cursor: Cursor) -> Node:
     if token.kind is Kind.WORD:
         return _word(cursor)
     if cursor.sees("*"):
-        raise cursor.error("expected an expression, found *; * stands alone in SELECT, or in COUNT(*)")
+        raise cursor.error(
+            "expected an expression, found *; * is only allowed as a column of SELECT and in COUNT(*)"
+        )
     raise cursor.expected("an expression")
 
 

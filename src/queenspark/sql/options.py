@@ -169,7 +169,7 @@ def checked(given: tuple[Option, ...], known: dict[str, Check], what: str) -> tu
         if option.name not in known:
             names = ", ".join(known)
             hint = did_you_mean(option.name, known)
-            raise option.span.error(f"{what} has no option {option.name}{hint or f'; there are: {names}'}")
+            raise option.span.error(f"{what} has no option {option.name}{hint or f'; use one of {names}'}")
         try:
             value = known[option.name](option.value)
         except ValueError as error:

@@ -93,7 +93,10 @@ def _clauses(cursor: Cursor, *, limit: bool, checked: bool) -> dict[str, Any]:
         if word in seen:
             raise cursor.error(f"{name} is given twice; remove one")
         if word == "LIMIT" and not limit:
-            raise cursor.error("LIMIT is only for queries that print their rows; a job runs without end")
+            raise cursor.error(
+                "LIMIT is not supported in a job, which runs until it is dropped; remove it,"
+                " or run the SELECT by itself"
+            )
         seen.add(word)
         found |= parsers[word]()
     _refuse(cursor)

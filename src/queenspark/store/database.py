@@ -37,7 +37,7 @@ def translate(error: psycopg.Error) -> StoreError | None:
                 "this version's functions are not in the database: run `queenspark migrate`"
             )
         case psycopg.errors.QueryCanceled():
-            return DatabaseBusy("the database took too long")
+            return DatabaseBusy("a database statement exceeded its time limit; retry later")
         case psycopg.errors.DataError() | psycopg.errors.ProgramLimitExceeded():
             return Refused(f"a value cannot be stored: {error.diag.message_primary or error}")
         case psycopg.OperationalError() | psycopg.InterfaceError():
@@ -91,7 +91,9 @@ class Database:
             async with self._pool.connection() as connection:
                 yield connection
         except PoolTimeout as error:
-            raise DatabaseBusy("all database connections are busy") from error
+            raise DatabaseBusy(
+                "all database connections of this broker are busy; retry later, or raise QUEENSPARK_POOL_SIZE"
+            ) from error
         except psycopg.Error as error:
             if (translated := translate(error)) is not None:
                 raise translated from error

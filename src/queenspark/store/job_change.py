@@ -21,8 +21,8 @@ from .versions import Connection, Versions
 _SAMPLE_BYTES = 16 * 1024 * 1024  # of messages sampled for types
 _TEMPORARY = "%select"  # namespace of temporary jobs
 _TAKEN = {
-    "queue": "there is a queue {queue} already; choose another name, or delete the queue",
-    "staged": "messages for the queue {queue} are staged; choose another name, or end the push maintenance",
+    "queue": "the queue {queue} already exists; choose another name, or delete the queue",
+    "staged": "messages for the queue {queue} are staged; choose another name, or turn push maintenance off",
     "dead letters": "{queue} is the deadLetterQueue of {by}; choose another name",
 }
 
@@ -119,7 +119,7 @@ class JobChange:
         full_name = job_name(namespace, name)
         rows = await self.connection.execute(query("find_stream"), {"namespace": namespace, "name": name})
         if await rows.fetchone() is not None:
-            raise Refused(f"there is a stream of windows {full_name}; choose another name")
+            raise Refused(f"the windowed stream {full_name} already exists; choose another name")
         queue = full_name if wanted.writes is None else sink_queue(full_name)
         job_id = await self._add(namespace, name, queue, wanted.retention_seconds or 0, None)
         await self._begin(job_id, wanted)

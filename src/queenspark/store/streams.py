@@ -261,11 +261,15 @@ class _Change:
         wanted, versions = self._wanted, self._versions
         namespace, name = wanted.namespace, wanted.name
         if await versions.row("find_job", namespace=namespace, name=name, temporary=False):
-            raise Refused(f"there is a job {job_name(namespace, name)}; choose another name for the stream")
+            raise Refused(
+                f"the job {job_name(namespace, name)} already exists; choose another name for the stream"
+            )
         queue = window_queue(wanted.namespace, wanted.name)
         row = await versions.row("add_window_queue", name=queue, **self._options)
         if row is None:
-            raise Refused(f"there is a queue {queue} that belongs to no stream: delete it first")
+            raise Refused(
+                f"the window queue {queue} already exists, but belongs to no stream: delete it first"
+            )
         (stream_id,) = await versions.row(
             "add_stream", namespace=wanted.namespace, name=wanted.name, queue_id=row[0],
             partitioned=wanted.partitioned, lease_timeout_ms=wanted.lease_timeout_ms,

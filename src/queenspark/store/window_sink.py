@@ -95,9 +95,9 @@ class Bucket(NamedTuple):
         if before is None or before.run != end.run:
             if end.n > 1:
                 raise Refused(
-                    "the checkpoint of the job belongs to another database, or to another number of buckets "
-                    "(QUEENSPARK_SPARK_SHUFFLE_PARTITIONS): set that back, or remove its folder; "
-                    "the job then reads everything again, and pushes only rows that are missing"
+                    "the checkpoint of the job belongs to another database, or QUEENSPARK_SPARK_SHUFFLE_PARTITIONS "
+                    "has changed: restore the old value, or delete the checkpoint; "
+                    "the job then reads its source again from the start, and pushes only missing rows"
                 )
             connection.execute(query("forget_job_stats"), self._key)
             self.note(connection, Progress(run=end.run))
@@ -331,9 +331,9 @@ def _check_checkpoint(bucket: Bucket, before: Progress | None, end: Progress) ->
     """Raise Refused if batches of this run are missing: buckets of the streams query record all of them."""
     if bucket.job is None and before is not None and before.run == end.run and end.n > before.n + 1:
         raise Refused(
-            f"the checkpoint is at batch {end.n}, the database at batch {before.n}: it was restored,"
-            " or a replica was promoted that lacks the newest transactions; stop the pipelines, delete their"
-            " checkpoint and start them again"
+            f"the checkpoint is at batch {end.n}, but the database is at batch {before.n}: the database was"
+            " restored from a backup, or a replica without its newest transactions was promoted; stop all"
+            " pipelines, delete their checkpoint, and start them again"
         )
 
 

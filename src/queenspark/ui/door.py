@@ -33,9 +33,9 @@ RIGHTS = {
 _FREE = ("/login", "/favicon.ico")
 _SOCKET = "/_nicegui_ws"
 _OPEN = (
-    "The dashboard listens on a public address, but its broker has no access control: anyone could do"
-    " anything. Set QUEENSPARK_ACCESS_CONTROL=true for the broker, or start the dashboard with"
-    " --insecure.\n"
+    "The dashboard listens on a public address, but its broker has no access control: everyone who"
+    " can reach it would have full access. Set QUEENSPARK_ACCESS_CONTROL=true for the broker, or start the"
+    " dashboard with --insecure.\n"
 )
 _FOREIGN = (
     "The dashboard listens on loopback only, and this is not one of its names. Open it as localhost; behind a"

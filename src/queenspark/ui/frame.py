@@ -147,12 +147,12 @@ class Frame:
             with box("foot"):
                 ui.html(f"<span>{__version__}</span>", sanitize=False)
                 ui.button(icon="contrast", on_click=self._toggle).props(
-                    'flat round dense size=sm color=grey-6 aria-label="Light or dark"'
+                    'flat round dense size=sm color=grey-6 aria-label="Toggle dark mode"'
                 )
 
     def _user(self, me: dict[str, Any]) -> None:
         with box("qs-user"):
-            with box("name").tooltip(", ".join(me["scopes"] or []) or "every name"):
+            with box("name").tooltip(", ".join(me["scopes"] or []) or "all names"):
                 ui.label(me["name"])
                 with ui.element("small"):
                     ui.label(me["role"] or "scopes")

@@ -79,7 +79,7 @@ async def _log_in(request: Request) -> Response:
     try:
         id_ = await sessions.log_in(credential or "-")
     except RateLimited as error:
-        return page(request.cookies, "Log in", f"The broker refused: {error}", 429, after=after)
+        return page(request.cookies, "Log in", f"The broker rejected the login: {error}", 429, after=after)
     except NotAllowed as error:
         _failures.add(address)
         log.warning("a login from %s failed: %s", address, error)

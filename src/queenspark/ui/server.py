@@ -59,7 +59,9 @@ def run(settings: Settings) -> None:
     app.on_shutdown(session.close)
     scheme = "http" if certificate is None else "https"
     broker = without_userinfo(settings.url)
-    logging.getLogger("queenspark.ui").info("dashboard of %s on %s://%s:%d", broker, scheme, host, port)
+    logging.getLogger("queenspark.ui").info(
+        "dashboard for %s listening on %s://%s:%d", broker, scheme, host, port
+    )
     ui.run(
         host=host,
         port=port,
@@ -92,10 +94,9 @@ def _check_exposure(settings: Settings) -> None:
         return  # no page is shown until the broker has responded
     if not is_closed:
         raise StartError(
-            f"the broker at {without_userinfo(settings.url)} has no access control, so listening on"
-            f" {settings.ui_host} would let anyone who reaches port {settings.ui_port} do anything: set"
-            " QUEENSPARK_ACCESS_CONTROL=true for the broker (docs/security.md has the steps), or pass"
-            " --insecure"
+            f"the broker at {without_userinfo(settings.url)} has no access control: listening on"
+            f" {settings.ui_host} would give everyone who can reach port {settings.ui_port} full access; set"
+            " QUEENSPARK_ACCESS_CONTROL=true for the broker (see docs/security.md), or pass --insecure"
         )
 
 
@@ -106,7 +107,7 @@ def _certificate(settings: Settings) -> Certificate | None:
         return Certificate(settings.ui_tls_certificate, settings.ui_tls_key)
     except OSError as error:
         raise StartError(
-            f"cannot use the certificate {settings.ui_tls_certificate} with the key {settings.ui_tls_key}:"
+            f"the certificate {settings.ui_tls_certificate} with the key {settings.ui_tls_key} cannot be used:"
             f" {error}"
         ) from error
 

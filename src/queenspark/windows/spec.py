@@ -113,12 +113,14 @@ class WindowSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                     raise SpecError(f"{name} is required for {self.kind} windows")
             elif name not in allowed:
                 raise SpecError(f"{name} does not apply to {self.kind} windows; remove it")
-            elif not 1 <= value <= _LONGEST:
+            elif value < 1:
                 raise SpecError(f"{name} is {value}; it must be at least 1")
+            elif value > _LONGEST:
+                raise SpecError(f"{name} is {value}; it must be at most {_LONGEST}")
         if self.kind == "sliding" and self.slide > self.duration:
-            raise SpecError(f"slide_us is {self.slide_us}; it must not be larger than duration_us")
+            raise SpecError(f"slide_us ({self.slide_us}) must not exceed duration_us ({self.duration_us})")
         if self.kind == "count" and self.each > self.rows:
-            raise SpecError(f"step is {self.step}; it must not be larger than size")
+            raise SpecError(f"step ({self.step}) must not exceed size ({self.size})")
 
     @property
     def duration(self) -> int:

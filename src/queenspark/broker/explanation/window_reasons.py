@@ -54,7 +54,7 @@ def _nothing_open(case: Case, *, is_blocked: bool) -> Iterator[Reason]:
         yield Reason("nothing_open", text, fix, standing.output.newest_at)
     elif standing.dead:
         why = "they failed" if case.is_job else "they have no usable event time"
-        text = f"no record was usable, {counted(standing.dead, 'record')} in all: {why}"
+        text = f"every record so far is dead ({counted(standing.dead, 'record')}): {why}"
         yield Reason("dead_records", text, f"list them with {_dead_route(case)}")
     elif outside is not None:
         text = f"no record of {queues} has arrived, or none passes the condition of the statement"
@@ -104,14 +104,15 @@ def _watermark(case: Case, window: NextWindow, spec: WindowSpec) -> Reason:
     assert window.due_us is not None
     needed = window.end_us + spec.grace_us
     text = (
-        f"{_window(window)} waits for the event time of its key: the newest is "
-        f"{shown_time(window.newest_us)}, and {shown_time(needed)} seals it "
-        f"(its end and a grace of {_span(spec.grace_us)}); inactivity seals it at about "
-        f"{shown_time(window.due_us)}"
+        f"{_window(window)} waits for later event times of its key: the newest is "
+        f"{shown_time(window.newest_us)}, and a record at {shown_time(needed)} or later "
+        f"(its end plus the grace of {_span(spec.grace_us)}) seals it; otherwise it is sealed by inactivity "
+        f"at about {shown_time(window.due_us)}"
     )
     if case.opened is not None and not case.opened.is_complete:
         text += (
-            f". Only the first {MOST_READ:,} records since it began were checked, so the key may be further"
+            f". Only the first {MOST_READ:,} records since it began were checked, so its newest event time may"
+            " be later"
         )
     fix = (
         f"push a record of key {window.key} with a later event time, or wait for the idle timeout "
@@ -124,8 +125,11 @@ def of_retention(case: Case) -> Iterator[Reason]:
     """Records that an open window will lack."""
     if case.opened is None or not case.opened.is_first_gone:
         return
-    text = "the first record of the oldest open window was deleted from the log, by retention or by hand"
-    fix = "keep messages longer than windows are open (retentionSeconds); this one is sealed without it"
+    text = "the first record of the oldest open window was deleted from the log, by retention or manually"
+    fix = (
+        "set retentionSeconds to more than the time that windows stay open; this window is sealed without"
+        " the record"
+    )
     yield Reason("retention", text, fix)
 
 

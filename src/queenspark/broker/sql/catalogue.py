@@ -121,7 +121,10 @@ class BrokerCatalogue:
         """Reject a schema over the rows of a job, which has its own columns."""
         for queue in queues:
             if await self._change.find(*split_name(queue)) is not None:
-                raise span.error(f"the queue {queue} is the output queue of a job; read {queue}")
+                raise span.error(
+                    f"the queue {queue} is the output queue of the job {queue}, whose columns are already known;"
+                    f" use {queue} in FROM without declaring it"
+                )
 
     async def messages(self, queues: Sequence[str]) -> Relation:
         """Combine queues into one relation, with types from a sample; raises Refused if there is none.

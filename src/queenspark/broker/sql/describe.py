@@ -68,8 +68,8 @@ def _retention(condition: Condition) -> dict[str, Any]:
     """The retention held for a job, including retention beyond its time."""
     retention = shown_retention(condition)
     if retention["heldSince"] is not None:
-        held = (
-            f"kept beyond their time for {retention['heldSeconds']:.0f} s, because the job has not read them"
-        )
-        return {"retention": f"messages of its sources are {held}"}
+        held = f"held back for {retention['heldSeconds']:.0f} s"
+        return {
+            "retention": f"retention of its sources has been {held}: the job has not read all expired messages"
+        }
     return {"retention": "not held"}

@@ -149,10 +149,12 @@ class Executor:
         if isinstance(inner, CreateSource):
             given = without_secrets({option.name: option.value for option in inner.options})
             options = ", ".join(f"{name} = {value}" for name, value in given.items())
-            return table("explain", [("plan", "string")], [[f"declares a source, {options}; nothing runs"]])
+            return table("explain", [("plan", "string")], [[f"declares a source, {options}; starts no job"]])
         if isinstance(inner, DeclareStream):
             queues = ", ".join(queues_of(inner))
-            return table("explain", [("plan", "string")], [[f"declares columns over {queues}; nothing runs"]])
+            return table(
+                "explain", [("plan", "string")], [[f"declares columns over {queues}; starts no job"]]
+            )
         if isinstance(inner, CreateSink):
             query = await query_of(inner, self.planner.catalogue)
             planned, output = await self.planner.plan(query), written_by(inner)

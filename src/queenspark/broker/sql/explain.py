@@ -45,7 +45,8 @@ def _lines(planned: Planned, query: Select, name: str | None, writes: Outside | 
     yield f"  columns: {_columns(plan)}"
     yield f"  emitted: {_emission(plan)}"
     if writes is not None:
-        yield f"output: {writes.connector} of {_location(writes)}, in a folder of its version"
+        folder = ", in a folder of its version" if "path" in writes.options else ""
+        yield f"output: {writes.connector} of {_location(writes)}{folder}"
     else:
         yield (
             f"output: queue {name}, {_partition(plan)}"
@@ -93,11 +94,11 @@ def _start(plan: Plan) -> str:
 
 def _decoded(plan: Plan) -> str:
     if plan.rows.whole_payload:
-        return "the payload goes through unchanged" + (
+        return "the payload is passed through unchanged" + (
             f"; decoded columns {_fields(plan)}" if plan.records.fields else ""
         )
     if not plan.records.fields:
-        return "nothing of the payload is decoded"
+        return "no payload fields are decoded"
     return f"decoded columns {_fields(plan)}"
 
 
@@ -107,7 +108,7 @@ def _fields(plan: Plan) -> str:
 
 def _key(plan: Plan) -> str:
     names = [name.removeprefix("key:") for name, _ in plan.records.key]
-    return ", ".join(names) if names else "none, so one key has all records"
+    return ", ".join(names) if names else "none: all records have one key"
 
 
 def _windows(plan: Plan, query: Select) -> Iterator[str]:
@@ -174,7 +175,7 @@ def _emission(plan: Plan) -> str:
         return "one per full window"
     late = {
         "drop": "late records are dropped and counted",
-        "warn": "late records are listed and give a revision",
+        "warn": "late records produce a revision and are listed",
     }
     how = late.get(spec.late if spec is not None else "", "late records produce a revision")
     return f"one per key and window when it is sealed; {how}"

@@ -85,4 +85,4 @@ class Removal:
         """A reader for an error; None if the caller may not see it."""
         if not may_on_job(self._caller, reader, "read"):
             return None
-        return f"{'the stream of windows' if reader.is_stream else 'the job'} {reader.full_name}"
+        return f"{'the windowed stream' if reader.is_stream else 'the job'} {reader.full_name}"

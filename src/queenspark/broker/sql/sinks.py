@@ -96,7 +96,7 @@ def _check_folders(names: list[str], plan: Plan, span: Span, *, from_stream: boo
     columns = {name.lower(): (name, kind) for name, kind in plan.columns.items()}
     for name in names:
         if name.lower() not in columns:
-            hint = did_you_mean(name, [*plan.columns, *_FOLDERS]) or f"; there are: {', '.join(plan.columns)}"
+            hint = did_you_mean(name, [*plan.columns, *_FOLDERS]) or f"; use one of {', '.join(plan.columns)}"
             where = "no column of the stream" if from_stream else "not selected"
             raise span.error(f"partition_by names {name!r}, which is {where}{hint}")
         kind = columns[name.lower()][1]
@@ -133,7 +133,7 @@ def _metadata(statement: CreateSink) -> list[str]:
     names = [name.lower() for name in _names(given.value)]
     for name in names:
         if name not in METADATA:
-            hint = did_you_mean(name, METADATA) or f"; there are: {', '.join(METADATA)}"
+            hint = did_you_mean(name, METADATA) or f"; use one of {', '.join(METADATA)}"
             raise given.span.error(f"metadata contains {name!r}, which messages do not have{hint}")
     return names
 

@@ -138,7 +138,7 @@ def _head(state: str, share: float, width: int, dashboard: str = "") -> Renderab
         Text.assemble(
             (f"{dashboard}   ", "bold"),
             (state, "green" if state == "running" else "yellow"),
-            ("   Ctrl-C ends it", "dim"),
+            ("   Ctrl-C to stop", "dim"),
         ),
     )
     bar = ProgressBar(total=1.0, completed=share, width=width, complete_style="green", finished_style="green")
@@ -159,7 +159,7 @@ def _way(ledger: Ledger) -> RenderableType:
     )
     pipeline = f"{opened:,} open, {sealed:,} sealed" if ready else "starting Spark …"
     figures = (
-        (f"{ledger.rate:,.0f} a second", "bold cyan"),
+        (f"{ledger.rate:,.0f} messages/s", "bold cyan"),
         (f"{ledger.total:,} messages", "bold cyan"),
         (pipeline, "bold magenta"),
         (f"{delivered:,} windows", "bold green"),
@@ -173,7 +173,7 @@ def _way(ledger: Ledger) -> RenderableType:
 
 def _streams(ledger: Ledger) -> RenderableType:
     table = Table(box=None, expand=True, pad_edge=False, header_style="dim")
-    titles = ("stream", "group", "windows", "messages", "came again", "open", "watermark", "delay")
+    titles = ("stream", "group", "windows", "messages", "redelivered", "open", "watermark", "delay")
     for title in titles:
         table.add_column(title, justify="left" if title in titles[:2] else "right")
     delay = ledger.median_delay()
@@ -229,7 +229,9 @@ def summary(console: Console, ledger: Ledger) -> None:
     queues = ", ".join(f"{count:,} {queue}" for queue, count in sorted(ledger.pushed.items()))
     facts.add_row("pushed", f"{ledger.total:,} messages" + (f" ({queues})" if queues else ""))
     for (stream, group), count in sorted(ledger.groups.items()):
-        exact = "every message once" if count.messages == ledger.total else "the rest was still in flight"
+        exact = (
+            "each message exactly once" if count.messages == ledger.total else "the rest was still in flight"
+        )
         again = f"; {count.failed} failed and were redelivered" if count.failed else ""
         facts.add_row(
             f"{stream} → {group}", f"{count.windows:,} windows, {count.messages:,} messages: {exact}{again}"

@@ -130,7 +130,7 @@ class Shop:
         time.sleep(0.02)  # as a mail takes
         seen = window.filter(lambda message: message.queue == "clicks").group_by("data.page")
         favourite = max(seen, key=lambda page: len(seen[page]), default="nothing")
-        return f"wrote about {favourite}" + (", at the second try" if again else "")
+        return f"emailed about {favourite}" + (", on the second attempt" if again else "")
 
 
 def _click(chance: random.Random) -> Outgoing:
@@ -151,4 +151,4 @@ def _conversion(window: Window) -> str:
 def _turnover(window: Window) -> str:
     found = window.aggregate(sum="data.amount", avg="data.amount")
     average = found["avg"] or 0
-    return f"{found['sum']:,.2f} € in all, {average:,.2f} € a purchase"
+    return f"{found['sum']:,.2f} € total, {average:,.2f} € per purchase"

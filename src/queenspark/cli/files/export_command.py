@@ -53,7 +53,7 @@ def export(
     ] = False,
     url: Url = None,
 ) -> None:
-    """Export a queue to a file, without affecting consumers. Run again, it appends new messages."""
+    """Export a queue to a file, without affecting consumers. Run it again to append new messages."""
     its = _format(to, kind)
     if its == "parquet" and (follow or to == STDOUT or to.endswith(".gz")):
         raise Failure("Parquet needs an output file: no --follow, stdout or .gz.", Exit.USAGE)

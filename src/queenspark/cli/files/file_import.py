@@ -119,7 +119,7 @@ class FileImport:
             if then != value:
                 began = f"with {option} {then}" if then else f"without {option}"
                 raise Failure(
-                    f"The import of {before.file} was begun {began}: use the same options to continue it,"
+                    f"The import of {before.file} was started {began}: use the same options to continue it,"
                     " or --again to import it from the beginning.",
                     Exit.USAGE,
                 )
@@ -132,7 +132,7 @@ class FileImport:
         if not source.skip(mark.offset, mark.number, mark.digest):
             raise Failure(
                 f"{mark.file} has changed: it does not begin with the {mark.number:,} lines that were"
-                " imported before. --again imports it from the beginning."
+                " imported before. Use --again to import it from the beginning."
             )
 
     def _push(self, source: Source, lanes: Lanes, progress: TransferProgress) -> None:
@@ -210,7 +210,7 @@ class FileImport:
     def _stop(self, bad: BadRecord) -> Failure:
         return Failure(
             f"{self._done.file}, line {bad.line:,}: {bad.reason}. {self._how_to_continue()}"
-            " (--on-error skip leaves such lines out.)"
+            " (Use --on-error skip to skip such lines.)"
         )
 
     def _how_to_continue(self) -> str:
@@ -218,7 +218,7 @@ class FileImport:
             return (
                 "An import from standard input cannot be resumed; messages already pushed stay in the queue."
             )
-        return "The same command continues the import."
+        return "Run the same command again to continue."
 
     def _report(self, bad: BadRecord, progress: TransferProgress) -> None:
         self._reported += 1

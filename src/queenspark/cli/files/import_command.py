@@ -48,7 +48,7 @@ def import_files(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Push the records of files to a queue. Run again, it resumes where it stopped, without duplicates."""
+    """Push the records of files to a queue. Run it again to resume where it stopped, without duplicates."""
     if partition is not None and partition_by is not None:
         raise Failure("--partition and --partition-by cannot be combined: pass one of them.", Exit.USAGE)
     kinds = [format_of(name, kind) for name in files]

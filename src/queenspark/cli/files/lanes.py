@@ -132,7 +132,7 @@ class Lanes:
         except Refused as refused:
             if len(items) == 1:
                 record = items[0].record
-                return 0, [BadRecord(record.line, record.offset, f"refused: {refused}")]
+                return 0, [BadRecord(record.line, record.offset, f"rejected: {refused}")]
             half = len(items) // 2
             first, second = self._push(items[:half]), self._push(items[half:])
             if len(first[1]) + len(second[1]) == len(items) >= MOST_REFUSED:

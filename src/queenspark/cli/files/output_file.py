@@ -142,7 +142,7 @@ class OutputFile:
             raise Failure(f"Cannot read {self._position}: {error}. Use --overwrite to start over.") from None
         if checkpoint.wanted != self._options:
             raise Failure(
-                f"{self._path} was begun with another queue or other options: use the same ones to continue,"
+                f"{self._path} was started with another queue or other options: use the same ones to continue,"
                 " or --overwrite to start over.",
                 Exit.USAGE,
             )

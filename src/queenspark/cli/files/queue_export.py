@@ -76,7 +76,7 @@ class Export:
     def summary(self, to: str) -> str:
         """The summary sentence."""
         count = self._written
-        also = " The same command continues." if self.stopped else ""
+        also = " Run the same command again to continue." if self.stopped else ""
         return f"Exported {count:,} message{'' if count == 1 else 's'} of {self._wanted.queue} to {to}.{also}"
 
     def _page(self, after: str | None) -> "_Page":

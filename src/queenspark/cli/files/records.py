@@ -69,14 +69,14 @@ def _json(number: int, offset: int, line: bytes) -> Record | BadRecord | None:
         # The text stays as it was given, so that no number loses digits.
         return Record(number, offset, msgspec.Raw(raw), msgspec.json.decode(raw))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return BadRecord(number, offset, f"not JSON ({error})")
+        return BadRecord(number, offset, f"not valid JSON ({error})")
 
 
 def _text(number: int, offset: int, line: bytes) -> Record | BadRecord:
     try:
         return Record(number, offset, msgspec.Raw(msgspec.json.encode(line.rstrip(b"\r\n").decode())))
     except UnicodeDecodeError:
-        return BadRecord(number, offset, "not UTF-8")
+        return BadRecord(number, offset, "not valid UTF-8")
 
 
 class CsvRows:
@@ -101,7 +101,7 @@ class CsvRows:
             try:
                 row = next(rows, None)
             except (csv.Error, _Unreadable) as error:
-                yield BadRecord(number, offset, f"not CSV ({error})")
+                yield BadRecord(number, offset, f"not valid CSV ({error})")
                 rows = csv.reader(text, delimiter=self._delimiter, strict=True)
                 continue
             if row is None:
@@ -153,7 +153,7 @@ class _Text:
         try:
             return line.decode("utf-8-sig" if self._lines.number == 1 else "utf-8")
         except UnicodeDecodeError:
-            raise _Unreadable("it is not UTF-8") from None
+            raise _Unreadable("it is not valid UTF-8") from None
 
 
 def _checked_header(row: list[str]) -> list[str]:
@@ -177,4 +177,6 @@ def field(record: Record, path: str) -> str:
         return value
     if isinstance(value, bool | int | float):
         return msgspec.json.encode(value).decode()
-    raise ValueError(f"no {path}" if value is None else f"{path} is neither text nor a number")
+    raise ValueError(
+        f"field {path} is missing" if value is None else f"field {path} must be a string or a number"
+    )

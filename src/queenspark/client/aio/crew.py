@@ -472,7 +472,7 @@ class AsyncCrew(Generic[D]):
     ) -> None:
         if self._listener is None:
             if kind in ("failed", "lost", "unacked"):
-                _log.warning("%s: %s was %s: %s%s", self._name, id_, kind, error, _where(error))
+                _log.warning("%s: %s %s: %s%s", self._name, id_, kind, error, _where(error))
                 _log.debug("traceback", exc_info=error)
             elif kind == "unreachable" and time.monotonic() >= self._next_log:
                 self._next_log = time.monotonic() + _LOG_SECONDS

@@ -49,7 +49,9 @@ class AsyncLease:
         try:
             await self.transport.call("POST", "lease", self.id, "extend", body=body, **how)
         except NotFound:
-            raise LeaseLost(f"lease {self.id} has ended: its messages go to another consumer") from None
+            raise LeaseLost(
+                f"lease {self.id} has ended: it expired, was revoked, or everything under it was acked"
+            ) from None
         self.ends = max(self.ends, now + wanted)
 
 
@@ -119,7 +121,7 @@ class AsyncKeeper:
         except QueenError as failure:
             error = failure
         except Exception as failure:  # noqa: BLE001 - it must not end the renewals
-            _log.exception("unexpected error while renewing lease %s: trying again", lease.id)
+            _log.exception("unexpected error while renewing lease %s; retrying", lease.id)
             error = failure
         async with self._news:
             if lease not in self._held or self._over:

@@ -79,7 +79,7 @@ class Buffer:
             done = self._settled >= wanted
         if refused:
             payloads = [_payload(item) for item, _ in refused]
-            raise NotSent(f"{len(refused)} messages were rejected, first: {refused[0][1]}", payloads)
+            raise NotSent(f"{len(refused)} messages were rejected; first: {refused[0][1]}", payloads)
         if not done:
             why = failure or "the client is closed"
             raise NotSent(f"{left} messages in the buffer could not be sent: {why}", [])

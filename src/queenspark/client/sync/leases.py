@@ -50,7 +50,9 @@ class Lease:
         try:
             self.transport.call("POST", "lease", self.id, "extend", body=body, **how)
         except NotFound:
-            raise LeaseLost(f"lease {self.id} has ended: its messages go to another consumer") from None
+            raise LeaseLost(
+                f"lease {self.id} has ended: it expired, was revoked, or everything under it was acked"
+            ) from None
         self.ends = max(self.ends, now + wanted)
 
 
@@ -120,7 +122,7 @@ class Keeper:
         except QueenError as failure:
             error = failure
         except Exception as failure:  # noqa: BLE001 - it must not end the renewals
-            _log.exception("unexpected error while renewing lease %s: trying again", lease.id)
+            _log.exception("unexpected error while renewing lease %s; retrying", lease.id)
             error = failure
         with self._news:
             if lease not in self._held or self._over:

@@ -30,7 +30,7 @@ class Stream:
     def sources(self, queues: Sequence[str]) -> Self:
         """Set the source queues."""
         if isinstance(queues, str):
-            raise InvalidValue(f"sources is {queues!r}: give a list of queues")
+            raise InvalidValue(f"sources is {queues!r}: pass a list of queue names")
         return self._with(sources=list(queues))
 
     def partitioned(self, on: bool = True) -> Self:

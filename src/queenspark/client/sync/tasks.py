@@ -107,14 +107,14 @@ def call(handler: Callable[..., Any], *arguments: Any) -> Any:
     result = handler(*arguments)
     if inspect.iscoroutine(result):
         result.close()
-        raise TypeError("the handler returned a coroutine, which only AsyncQueen awaits")
+        raise TypeError("the handler returned a coroutine: use a plain function, or AsyncQueen")
     return result
 
 
 def checked(handler: Callable[..., Any]) -> None:
     """Reject coroutine functions: they would count as done without having run."""
     if inspect.iscoroutinefunction(handler):
-        raise InvalidValue(f"handler is {handler!r}: give a plain function, or use AsyncQueen")
+        raise InvalidValue(f"handler is {handler!r}: pass a plain function, or use AsyncQueen")
 
 
 _hooks: dict[Callable[[], object], Callable[[], object]] = {}

@@ -115,9 +115,9 @@ class Window:
     def all_messages(self) -> Messages[Message]:
         """All its messages. For a window polled with `max_messages` or `messages=False`, use `pages`."""
         if self._sealed.messages is None:
-            raise InvalidValue(f"window {self.id} was polled with messages=False: go through pages()")
+            raise InvalidValue(f"window {self.id} was polled with messages=False: iterate over pages()")
         if self._sealed.next_cursor is not None:
-            raise InvalidValue(f"window {self.id} was polled with max_messages: go through pages()")
+            raise InvalidValue(f"window {self.id} was polled with max_messages: iterate over pages()")
         return self.messages
 
     def pages(self) -> Iterator[Messages[Message]]:

@@ -129,7 +129,7 @@ def _text(name: str, values: list[bytes | None], what: str, reasons: dict[int, s
             texts.append(None if value is None else value.decode())
         except UnicodeDecodeError:
             texts.append(None)
-            reasons[number] = f"{what} is not UTF-8; read the topic with format = 'raw'"
+            reasons[number] = f"{what} is not valid UTF-8; read the topic with format = 'raw'"
     return pl.Series(name, texts, dtype=pl.String)
 
 

@@ -37,7 +37,7 @@ def check_schema(schema: StructType) -> None:
         kind = schema[name].dataType
         if name == "data" and not isinstance(kind, StringType | StructType | MapType | ArrayType):
             raise OptionError(
-                f"column data is of type {kind.simpleString()}: give JSON text, a struct, a map or an array"
+                f"column data is of type {kind.simpleString()}: use JSON text, a struct, a map or an array"
             )
         if name == "headers":
             if not (
@@ -46,7 +46,7 @@ def check_schema(schema: StructType) -> None:
                 and isinstance(kind.valueType, StringType)
             ):
                 raise OptionError(
-                    f"column headers is of type {kind.simpleString()}: give a map<string,string>"
+                    f"column headers is of type {kind.simpleString()}: cast it to map<string,string>"
                 )
         elif name != "data" and not isinstance(kind, StringType):
             raise OptionError(f"column {name} is of type {kind.simpleString()}: cast it to string")
@@ -127,5 +127,5 @@ def _checked(value: Any) -> bytes:
         return bytes(_check(value))
     except msgspec.DecodeError as error:
         raise OptionError(
-            f"column data: {value!r:.100} is not JSON ({error}): make it with to_json, or give a struct"
+            f"column data: {value!r:.100} is not valid JSON ({error}): use to_json, or a struct"
         ) from None

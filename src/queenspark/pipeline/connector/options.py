@@ -69,7 +69,7 @@ class WriteOptions:
         settings = Settings.from_env()
         queue = given.get("queue", "")
         if fault := name_fault(queue):
-            raise OptionError(f"option queue {fault}: give the name of the queue to write to")
+            raise OptionError(f"option queue {fault}: set it to the name of the queue to write to")
         if queue.startswith(WINDOW_QUEUES):
             raise OptionError(
                 f"option queue is {queue!r}: names that begin with {WINDOW_QUEUES!r} belong to streams;"
@@ -90,8 +90,8 @@ def _known(options: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]
     for name in options:
         if name.lower() not in by_lower:
             close = get_close_matches(name.lower(), by_lower, 1, cutoff=0.5)
-            hint = f"did you mean {by_lower[close[0]]}?" if close else f"there are {', '.join(names)}"
-            raise OptionError(f"there is no option {name}: {hint}")
+            hint = f"did you mean {by_lower[close[0]]}?" if close else f"use one of {', '.join(names)}"
+            raise OptionError(f"unknown option {name}: {hint}")
     return {name.lower(): value for name, value in options.items()}
 
 
@@ -99,7 +99,7 @@ def _url(given: Mapping[str, str], settings: Settings) -> str:
     url = given.get("url") or settings.database_url
     if not url:
         raise OptionError(
-            f"option url is missing: give the URL of PostgreSQL, or set {variable('database_url')}"
+            f"option url is missing: set it to the URL of PostgreSQL, or set {variable('database_url')}"
         )
     return url
 
@@ -111,7 +111,7 @@ def _key(settings: Settings) -> EncryptionKeys | None:
 def _queues(given: Mapping[str, str]) -> tuple[str, ...]:
     if ("queue" in given) == ("queues" in given):
         problem = "both options queue and queues are given" if "queue" in given else "option queue is missing"
-        raise OptionError(f"{problem}: give queue with one name, or queues with several, separated by commas")
+        raise OptionError(f"{problem}: set queue to one name, or queues to several, separated by commas")
     names = [given["queue"]] if "queue" in given else [name.strip() for name in given["queues"].split(",")]
     for name in names:
         if fault := name_fault(name):
@@ -126,7 +126,7 @@ def _start(text: str) -> str | datetime:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise OptionError(
-            f"option start is {text!r}: give {EARLIEST}, {LATEST} or a time such as 2026-05-01T12:00:00Z"
+            f"option start is {text!r}: use {EARLIEST}, {LATEST} or a time such as 2026-05-01T12:00:00Z"
         ) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
@@ -135,5 +135,5 @@ def _max_rows(text: str | None) -> int | None:
     if text is None:
         return None
     if not text.isdecimal() or int(text) < 1:
-        raise OptionError(f"option maxRowsPerTrigger is {text!r}: give a whole number of at least 1")
+        raise OptionError(f"option maxRowsPerTrigger is {text!r}: use a whole number of at least 1")
     return int(text)

@@ -204,5 +204,5 @@ def _time_sum(operator: str, left: Compiled, right: Compiled, span: Span) -> Com
     if one == INTERVAL == other:
         return Compiled(left.value + sign * right.value, INTERVAL, in_turn([left, right]))
     raise span.error(
-        f"{one} {operator} {other} is not possible; add an INTERVAL to a TIMESTAMP, or use DATEDIFF"
+        f"{one} {operator} {other} is not supported; add an INTERVAL to a TIMESTAMP, or use DATEDIFF"
     )

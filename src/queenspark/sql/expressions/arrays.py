@@ -20,7 +20,7 @@ def element(operand: Compiled, index: Compiled, span: Span) -> Compiled:
     at = index.value.cast(pl.Int64)
     size = operand.value.list.len().cast(pl.Int64)
     inside = (at >= 0) & (at < size)
-    own = fail_where(at.is_not_null() & ~inside, "the index is outside of the array")
+    own = fail_where(at.is_not_null() & ~inside, "the array index is out of bounds")
     value = operand.value.list.get(pl.when(inside).then(at), null_on_oob=True)
     return Compiled(value, kind, in_turn([operand, index], own))
 
@@ -39,7 +39,7 @@ def array_contains(array: Argument, value: Argument) -> Compiled:
     if element_type is None or value.type == NULL:
         raise array.span.error(f"expected an ARRAY and a value, found {array.type} and {value.type}")
     probe = Compiled(pl.lit(None, dtype=element_type.column), element_type)
-    wanted = same_type([probe, value.compiled], value.span, "searching")[1]
+    wanted = same_type([probe, value.compiled], value.span, "the array elements and the value")[1]
     if wanted.type != element_type:
         raise value.span.error(f"the array has elements of {element_type}, found {value.type}; use CAST")
     a = array.compiled

@@ -16,7 +16,7 @@ MOST_ITEMS = 200
 
 def comparison(operator: str, left: Compiled, right: Compiled, span: Span) -> Compiled:
     """Compare two values of one type."""
-    a, b = same_type([left, right], span, f"comparing ({operator})")
+    a, b = same_type([left, right], span, f"the operands of {operator}")
     if a.type.element is not None or a.type == INTERVAL:
         raise span.error(f"{a.type} cannot be compared")
     match operator:
@@ -39,7 +39,7 @@ def comparison(operator: str, left: Compiled, right: Compiled, span: Span) -> Co
 
 def membership(operand: Compiled, items: list[Compiled], span: Span, *, negated: bool) -> Compiled:
     """`x IN (…)`: NULL if there is no match but a NULL among the items."""
-    value, *rest = same_type([operand, *items], span, "comparing (IN)")
+    value, *rest = same_type([operand, *items], span, "the operands of IN")
     if value.type.element is not None or value.type == INTERVAL:
         raise span.error(f"{value.type} cannot be compared")
     constants = _constants(rest)

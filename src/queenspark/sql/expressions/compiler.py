@@ -171,7 +171,9 @@ def _(node: Call, scope: _Scope) -> Compiled:
     function = registry.find(node.name)
     if function is None:
         if node.name == "EXPLODE":
-            raise node.span.error("EXPLODE stands alone in a SELECT: EXPLODE(array) AS name")
+            raise node.span.error(
+                "EXPLODE cannot be part of an expression; select it as a column: EXPLODE(array) AS name"
+            )
         hint = did_you_mean(node.name, [*registry.FUNCTIONS, *registry.ALIASES])
         raise node.span.error(f"there is no function {node.name}{hint or '; SHOW FUNCTIONS lists them'}")
     for wrong, what in (

@@ -17,7 +17,7 @@ from .logic import truth
 def choice(branches: Sequence[tuple[Compiled, Compiled]], otherwise: Compiled | None, span: Span) -> Compiled:
     """The value of the first branch with a true condition."""
     last = otherwise or Compiled(pl.lit(None), NULL)
-    *values, last = same_type([*(value for _, value in branches), last], span, "a result of")
+    *values, last = same_type([*(value for _, value in branches), last], span, "the results")
     value, error = last.value, last.error
     for (condition, _), result in reversed(list(zip(branches, values, strict=True))):
         holds = truth(condition, span, "a condition")
@@ -36,7 +36,7 @@ def choice(branches: Sequence[tuple[Compiled, Compiled]], otherwise: Compiled | 
 
 def coalesced(operands: list[Compiled], span: Span) -> Compiled:
     """The first non-NULL value."""
-    *rest, last = same_type(operands, span, "a result of")
+    *rest, last = same_type(operands, span, "the results")
     value, error = last.value, last.error
     for operand in reversed(rest):
         missing = operand.value.is_null()

@@ -42,5 +42,7 @@ def same_type(operands: list[Compiled], span: Span, what: str) -> list[Compiled]
 def mismatch(one: SqlType, other: SqlType, span: Span, what: str) -> Exception:
     """The error for two incompatible types."""
     if one.is_decimal and other.is_numeric:
-        return span.error(f"{what} {one} and {other} needs more than 38 digits; CAST them to fewer")
-    return span.error(f"{what} {one} and {other} is not possible; CAST one of them")
+        return span.error(
+            f"{what} have types {one} and {other}, which need more than 38 digits; CAST them to fewer digits"
+        )
+    return span.error(f"{what} have incompatible types {one} and {other}; CAST one of them")

@@ -108,7 +108,7 @@ def positive_modulo(left: Argument, right: Argument) -> Compiled:
     for each in (left, right):
         if not each.type.is_integer:
             raise each.span.error(f"PMOD needs whole numbers, found {each.type}; use CAST")
-    a, b = same_type([left.compiled, right.compiled], left.span, "PMOD of")
+    a, b = same_type([left.compiled, right.compiled], left.span, "the arguments of PMOD")
     x, y = a.value.cast(pl.Int128), b.value.cast(pl.Int128)
     rest = x - cut_quotient(x, y) * y
     # Java's sum of INTs or BIGINTs overflows silently.
@@ -130,7 +130,7 @@ def least(*arguments: Argument) -> Compiled:
 
 
 def _extreme(arguments: tuple[Argument, ...], *, most: bool) -> Compiled:
-    operands = same_type([each.compiled for each in arguments], arguments[0].span, "a choice of")
+    operands = same_type([each.compiled for each in arguments], arguments[0].span, "the arguments")
     kind = operands[0].type
     if kind == NULL:
         return widened(operands[0], INT)

@@ -122,15 +122,15 @@ class RegexTranslator:
         parts: list[str] = []
         while (character := self._next()) != "]":
             if character in ("[", "&", "^") or (character == "-" and not parts):
-                raise self._refused(f"{character} inside of […]")
+                raise self._refused(f"{character} inside […]")
             one = self._escape(inside=True) if character == "\\" else _escaped(character)
             if self._peek() == "-":
                 self._at += 1
                 last = self._next()
                 if last in ("]", "[", "\\", "-", "&") or (len(one) > 1 and one[:2] != "\\x"):
-                    raise self._refused("an unusual range inside of […]")
+                    raise self._refused("a range inside […] whose ends are not single plain characters")
                 if character > last:
-                    raise self._refused("a range from high to low inside of […]")
+                    raise self._refused("a reversed range inside […]")
                 one = f"{one}-{_escaped(last)}"
             parts.append(one)
         if not parts:
@@ -157,7 +157,7 @@ class RegexTranslator:
         if found[4] == "+" or self._peek() in ("*", "+", "?", "{"):
             raise self._refused("a possessive or repeated quantifier")
         if found[3] and int(found[3]) < int(found[1]):
-            raise self._refused("a quantifier from high to low")
+            raise self._refused("a quantifier whose minimum exceeds its maximum")
         return found.group()
 
     def _peek(self) -> str:
@@ -166,7 +166,7 @@ class RegexTranslator:
     def _next(self) -> str:
         character = self._peek()
         if not character:
-            raise self._refused("an end where more must follow")
+            raise self._refused("an unfinished […] or escape at its end")
         self._at += 1
         return character
 

@@ -13,7 +13,7 @@ from ..types import DATE, TIMESTAMP, SqlType
 from .compiled import Compiled, fail_where, in_turn
 
 DAY_US = 86_400_000_000
-_OUTSIDE = "the time is outside of the years 1 to 9999"
+_OUTSIDE = "the time is outside the years 1 to 9999"
 _TIME = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?"
     r"(Z|[+-]\d{2}:\d{2})?)?"

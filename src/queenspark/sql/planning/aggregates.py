@@ -111,16 +111,23 @@ _LIST = [
     AggregateFunction("VAR_SAMP", "VAR_SAMP(number)", "The variance of a sample.", 1, 1, _double),
     AggregateFunction("VAR_POP", "VAR_POP(number)", "The variance of a population.", 1, 1, _double),
     AggregateFunction(
-        "MIN_BY", "MIN_BY(value, order)", "The value where the order is smallest.", 2, 2, _same
+        "MIN_BY",
+        "MIN_BY(value, order)",
+        "The value in the record with the smallest order value.",
+        2,
+        2,
+        _same,
     ),
-    AggregateFunction("MAX_BY", "MAX_BY(value, order)", "The value where the order is largest.", 2, 2, _same),
+    AggregateFunction(
+        "MAX_BY", "MAX_BY(value, order)", "The value in the record with the largest order value.", 2, 2, _same
+    ),
     AggregateFunction(
         "MEDIAN", "MEDIAN(number)", "The median; with EMIT FINAL.", 1, 1, _double, where="final"
     ),
     AggregateFunction(
         "PERCENTILE",
-        "PERCENTILE(number, share)",
-        "The value at a percentile, from 0 to 1; with EMIT FINAL.",
+        "PERCENTILE(number, fraction)",
+        "The value at a fraction (0 to 1) of the ordered values; with EMIT FINAL.",
         2,
         2,
         _double,

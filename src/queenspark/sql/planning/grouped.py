@@ -73,7 +73,7 @@ def no_aggregates(clause: str) -> Special:
     def special(node: Node) -> Compiled | None:
         if isinstance(node, Call) and aggregates.find(node.name) is not None:
             hint = "use HAVING" if clause == "WHERE" else "use a second stream"
-            raise node.span.error(f"the aggregate {node.name} is not possible in {clause}; {hint}")
+            raise node.span.error(f"the aggregate {node.name} is not allowed in {clause}; {hint}")
         return None
 
     return special
@@ -153,17 +153,19 @@ def _parameter(call: Call, function: aggregates.AggregateFunction) -> tuple[str 
     if function.name == "PERCENTILE":
         share = call.arguments[1]
         if not isinstance(share, Literal) or share.kind not in ("integer", "decimal", "double"):
-            raise share.span.error("the percentage must be a number from 0 to 1")
+            raise share.span.error("the fraction of PERCENTILE must be a number from 0 to 1")
         if not 0 <= float(share.text) <= 1:
-            raise share.span.error(f"the percentage is {share.text}; it must be from 0 to 1")
+            raise share.span.error(f"the fraction of PERCENTILE is {share.text}; it must be from 0 to 1")
         return share.text, call.arguments[:1]
     if function.name == "LAG":
         offset = call.arguments[1] if len(call.arguments) > 1 else Literal(kind="integer", text="1")
         if not isinstance(offset, Literal) or offset.kind != "integer":
             raise offset.span.error("the offset of LAG must be a whole number")
-        most = 0 if call.over is None else call.over.rows - 1
-        if not 1 <= int(offset.text) <= most:
-            raise call.span.error(f"LAG looks {offset.text} records back; the buffer allows 1 to {most}")
+        rows = 0 if call.over is None else call.over.rows
+        if not 1 <= int(offset.text) < rows:
+            raise call.span.error(
+                f"the offset of LAG ({offset.text}) must be at least 1 and less than its BUFFER ({rows} ROWS)"
+            )
         return offset.text, call.arguments[:1]
     return None, call.arguments
 

@@ -64,9 +64,9 @@ def _json(compiled: Compiled, node: Node, name: str) -> Compiled:
     try:
         msgspec.json.decode(text)
     except msgspec.MsgspecError as error:
-        raise node.start.error(f"the value of {name} is not JSON: {error}") from error
+        raise node.start.error(f"the value of {name} is not valid JSON: {error}") from error
     except RecursionError as error:
-        raise node.start.error(f"the value of {name} is not JSON: it is nested too deeply") from error
+        raise node.start.error(f"the value of {name} is not valid JSON: it is nested too deeply") from error
     return compiled._replace(type=JSON)
 
 

@@ -252,7 +252,7 @@ def _record_rows(shape: Shape, scope: RecordScope, inputs: Inputs) -> Rows:
         return inputs.aggregate(node) if isinstance(node, Call) and node.over is not None else None
 
     program = Program("s")
-    columns: list[OutputColumn] = []
+    columns: dict[str, OutputColumn] = {}
     explode: Compiled | None = None
     whole = False
     for item in shape.query.items:
@@ -265,18 +265,17 @@ def _record_rows(shape: Shape, scope: RecordScope, inputs: Inputs) -> Rows:
                 )
             whole = declared is None
             for name in declared or ():
-                columns.append(_output(name, scope.resolve(Path(steps=(name,), span=item.span)), item.span))
+                _add(columns, name, scope.resolve(Path(steps=(name,), span=item.span)), item.span)
             continue
         node = item.expression
         if isinstance(node, Call) and node.name == "EXPLODE":
             if explode is not None:
-                raise node.span.error("only one EXPLODE is possible in a SELECT; use a second stream")
+                raise node.span.error("only one EXPLODE is allowed in a SELECT; use a second stream")
             explode, compiled = _exploded(node, scope, program)
         else:
             compiled = compile_expression(node, scope.resolve, program, special)
-        columns.append(_output(_name(item), compiled, item.span))
-    _check_names(columns, shape.query)
-    return Rows(None, tuple(columns), program, explode, whole)
+        _add(columns, _name(item), compiled, item.span)
+    return Rows(None, tuple(columns.values()), program, explode, whole)
 
 
 def _exploded(call: Call, scope: RecordScope, program: Program) -> tuple[Compiled, Compiled]:
@@ -293,20 +292,24 @@ def _group_rows(shape: Shape, keys: dict[str, tuple[Node, Compiled]], inputs: In
     query = shape.query
     program = Program("s")
     grouped = GroupedScope(query, keys, inputs, program)
-    items = [item for item in query.items if isinstance(item, Item)]
-    columns = [_output(_name(item), grouped.compile(item.expression), item.span) for item in items]
-    _check_names(columns, query)
+    columns: dict[str, OutputColumn] = {}
+    for item in query.items:
+        if isinstance(item, Item):
+            _add(columns, _name(item), grouped.compile(item.expression), item.span)
     having = None
     if query.having is not None:
         having = truth(grouped.compile(query.having, aliases=True), query.having.start, "HAVING")
-    return Rows(having, tuple(columns), program)
+    return Rows(having, tuple(columns.values()), program)
 
 
-def _output(name: str, compiled: Compiled, span: Span) -> OutputColumn:
+def _add(columns: dict[str, OutputColumn], name: str, compiled: Compiled, span: Span) -> None:
+    """Add a column; names differ by more than case."""
+    if name.lower() in columns:
+        raise span.error(f"two columns are named {name}; rename one with AS")
     if compiled.type == INTERVAL:
         raise span.error("an INTERVAL cannot be a column; add it to a TIMESTAMP")
     kind = STRING if compiled.type == NULL else compiled.type
-    return OutputColumn(name, kind, widened(compiled, kind))
+    columns[name.lower()] = OutputColumn(name, kind, widened(compiled, kind))
 
 
 def _name(item: Item) -> str:
@@ -316,14 +319,6 @@ def _name(item: Item) -> str:
     if isinstance(node, Path) and isinstance(node.steps[-1], str):
         return node.steps[-1]
     return expression_text(node)
-
-
-def _check_names(columns: list[OutputColumn], query: Select) -> None:
-    seen: dict[str, str] = {}
-    for column in columns:
-        if column.name.lower() in seen:
-            raise query.span.error(f"two columns are named {column.name}; rename one with AS")
-        seen[column.name.lower()] = column.name
 
 
 def _check_partition_by(query: Select, rows: Rows) -> None:
@@ -337,5 +332,5 @@ def _check_partition_by(query: Select, rows: Rows) -> None:
         names = [column.name for column in rows.columns]
         for wanted in (name.strip() for name in option.value.split(",")):
             if wanted.lower() not in (name.lower() for name in names):
-                hint = did_you_mean(wanted, names) or f"; there are: {', '.join(names)}"
+                hint = did_you_mean(wanted, names) or f"; use one of {', '.join(names)}"
                 raise option.span.error(f"partition_by names {wanted!r}, which is not selected{hint}")

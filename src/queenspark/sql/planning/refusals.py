@@ -74,7 +74,7 @@ def check_shape(shape: Shape) -> None:
     else:
         for item in query.items:
             if isinstance(item, Star):
-                raise item.span.error("* is not possible with GROUP BY or WINDOW; name the columns")
+                raise item.span.error("* cannot be combined with GROUP BY or WINDOW; name the columns")
     if kind != "stateless":
         _check_explode(query)
         _check_updating(shape)
@@ -93,16 +93,18 @@ def _check_rows(shape: Shape) -> None:
     query = shape.query
     if query.group_by or query.window is not None:
         call = next(call for call in shape.calls if call.over is not None)
-        raise call.span.error("OVER is not possible with GROUP BY or WINDOW; use a second stream")
+        raise call.span.error("OVER cannot be combined with GROUP BY or WINDOW; use a second stream")
     first = None
     for call in shape.calls:
         if call.over is None:
             raise call.span.error(
-                f"{call.name} has no OVER and others do; give all of them one, or use two streams"
+                f"{call.name} has no OVER, but other aggregates do; add OVER to all of them, or use two streams"
             )
         first = first or call.over
         if call.over.partition_by != first.partition_by:
-            raise call.over.span.error("all OVERs of a SELECT need the same PARTITION BY; use two streams")
+            raise call.over.span.error(
+                "all OVER clauses of a SELECT must have the same PARTITION BY; use two streams"
+            )
 
 
 def _check_explode(query: Select) -> None:
@@ -111,7 +113,8 @@ def _check_explode(query: Select) -> None:
             for node in item.expression.walk():
                 if isinstance(node, Call) and node.name == "EXPLODE":
                     raise node.span.error(
-                        "EXPLODE is not possible here; explode in a stream of its own first"
+                        "EXPLODE cannot be combined with aggregates, GROUP BY, WINDOW or OVER;"
+                        " use EXPLODE in a separate stream first"
                     )
 
 
@@ -152,8 +155,8 @@ def _check_window(shape: Shape) -> None:
         )
     if window.kind == "SESSION" and shape.emission == "changes":
         raise shape.query.emit_span.error(
-            "SESSION with EMIT CHANGES is not possible: its cost grows with the square of a session; "
-            "use EMIT FINAL"
+            "EMIT CHANGES is not supported for SESSION windows: the cost grows with the square of the session"
+            " length; use EMIT FINAL"
         )
     if window.step is not None and -(-window.size // window.step) > MOST_WINDOWS:
         count = -(-window.size // window.step)
@@ -171,7 +174,7 @@ def _check_aggregates(shape: Shape) -> None:
             raise call.span.error(f"{call.name} needs OVER (ROWS WINDOW BUFFER n ROWS)")
         if function.where == "final" and (call.over is not None or shape.emission != "final"):
             raise call.span.error(
-                f"{call.name} is only possible with EMIT FINAL: with a WINDOW, or over a source that ends"
+                f"{call.name} requires EMIT FINAL, which needs a WINDOW or a source that ends"
             )
 
 

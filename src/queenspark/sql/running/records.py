@@ -103,9 +103,9 @@ class RecordStage:
         most = pl.col("created_us") + (short_duration(self._ahead) or 0)
         reason = (
             pl.when(pl.col("event_us").is_null())
-            .then(pl.lit("the time of the window is NULL"))
+            .then(pl.lit("the event time is NULL"))
             .when(pl.col("event_us") > most)
-            .then(pl.lit(f"the time of the window lies more than {self._ahead} after the push (max_ahead)"))
+            .then(pl.lit(f"the event time is more than {self._ahead} after the push (max_ahead)"))
         )
         return without(frame, reason, dead)
 

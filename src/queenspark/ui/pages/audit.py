@@ -12,9 +12,9 @@ from ..parts import Listing, field
 from ..words import clock
 
 _COLUMNS: list[dict[str, Any]] = [
-    {"name": "at", "label": "When (UTC)"},
-    {"name": "caller", "label": "Who"},
-    {"name": "action", "label": "Action", "class": "mono wrap"},
+    {"name": "at", "label": "Time (UTC)"},
+    {"name": "caller", "label": "Caller"},
+    {"name": "action", "label": "Operation", "class": "mono wrap"},
     {"name": "subject", "label": "Subject", "class": "wrap"},
     {"name": "address", "label": "Address", "class": "mono"},
     {"name": "status", "label": "Status", "align": "right"},
@@ -27,12 +27,12 @@ def register() -> None:
 
 
 async def _page() -> None:
-    frame = Frame("Audit log", "/audit", "Administrative actions: who, what, when, from where.")
+    frame = Frame("Audit log", "/audit", "Administrative operations with caller, time and address.")
     queen = frame.session.queen
     with frame.body:
-        listing = Listing(_COLUMNS, sort="at", empty_text="No action matches.")
+        listing = Listing(_COLUMNS, sort="at", empty_text="No operation matches.")
     with frame.actions:
-        field("Actions of", on_change=listing.find)
+        field("Caller", on_change=listing.find)
 
     async def fetch(key: tuple[Any, ...]) -> Any:
         _, limit, offset, caller = key

@@ -147,7 +147,9 @@ class _DeadLettersPage:
             return
         what = plural(len(chosen) or self.total, "dead letter")
         text = (
-            "Their groups get them again." if verb == "retry" else "Their groups will never get them again."
+            "They will be redelivered to their groups."
+            if verb == "retry"
+            else "They will not be redelivered."
         )
         if not await confirm(f"{verb.capitalize()} {what}?", text, verb.capitalize(), bad=verb == "delete"):
             return

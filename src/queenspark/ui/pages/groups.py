@@ -27,11 +27,11 @@ from ..words import ago, clock, duration, number, rate
 _MOST_LEASES = 50
 _COLUMNS: list[dict[str, Any]] = [
     {"name": "name", "label": "Group", "sort": True},
-    {"name": "queue", "label": "Reads", "sort": True},
+    {"name": "queue", "label": "Queue or stream", "sort": True},
     {"name": "poppedPerSecond", "label": "Popped/s", "align": "right", "sort": True},
     {"name": "ackedPerSecond", "label": "Acked/s", "align": "right", "sort": True},
     {"name": "lag", "label": "Lag", "align": "right", "sort": True},
-    {"name": "lagSeconds", "label": "Oldest", "align": "right", "sort": True},
+    {"name": "lagSeconds", "label": "Oldest unacked", "align": "right", "sort": True},
     {"name": "processing", "label": "In flight", "align": "right", "sort": True},
     {"name": "leases", "label": "Leases", "align": "right"},
     {"name": "partitions", "label": "Partitions", "align": "right", "sort": True},
@@ -93,7 +93,7 @@ async def _group_page(name: str) -> None:
             return
         where = await ask_position(
             f"Seek {name} on {queue_name(queue)}",
-            "Leases are revoked, and acks of earlier leases are refused.",
+            "Its leases are revoked; acks under them are rejected.",
         )
         if where is not None:
             await act(seek(queen, queue, name, where), f"{name} continues from {where}.")
@@ -111,11 +111,11 @@ async def _group_page(name: str) -> None:
                 on_action=change,
             )
         ui.element("div").style("height: 16px")
-        with panel("Leases", flush=True, about="the ones that end first"):
+        with panel("Leases", flush=True, about="first to expire first"):
             leases = Table(
                 [
                     {"name": "partition", "label": "Partition"},
-                    {"name": "queue", "label": "Of"},
+                    {"name": "queue", "label": "Queue or stream"},
                     {"name": "holder", "label": "Held by"},
                     {"name": "since", "label": "Since", "align": "right"},
                     {"name": "until", "label": "Until", "align": "right"},
@@ -128,9 +128,9 @@ async def _group_page(name: str) -> None:
             places = Table(
                 [
                     {"name": "partition", "label": "Partition"},
-                    {"name": "queue", "label": "Of"},
+                    {"name": "queue", "label": "Queue or stream"},
                     {"name": "state", "label": "State"},
-                    {"name": "handed", "label": "Handed out", "align": "right"},
+                    {"name": "handed", "label": "Delivered", "align": "right"},
                     {"name": "acked", "label": "Last ack", "align": "right"},
                 ],
                 empty="The group has not read a partition yet.",
@@ -206,7 +206,7 @@ def _place(queue: str, place: dict[str, Any]) -> dict[str, Any]:
     elif place["handedOut"]:
         state = badge("will be retried", "warn")
     elif place["availableAt"]:
-        state = badge("has work", "wait")
+        state = badge("ready", "wait")
     else:
         state = badge("idle", "calm")
     return {

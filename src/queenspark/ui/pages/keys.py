@@ -35,7 +35,7 @@ async def _page() -> None:
     queen = frame.session.queen
 
     async def revoke(_: str, id_: str) -> None:
-        text = f"Requests with the key {id_} are refused within five seconds. This cannot be undone."
+        text = f"Brokers reject the key {id_} within five seconds. This cannot be undone."
         if await confirm("Revoke the key?", text, "Revoke"):
             await act(queen.admin.request("DELETE", "keys", id_), "Revoked the key.")
             await live.refresh()

@@ -118,11 +118,11 @@ class MessageDrawer:
                 button("Close", self.close)
 
     async def _retry(self, path: tuple[str, ...]) -> None:
-        if await confirm("Retry this message?", "Its groups get it again.", "Retry", bad=False):
+        if await confirm("Retry this message?", "It will be redelivered to its groups.", "Retry", bad=False):
             await self._change("POST", (*path, "retry"), "Retrying the message.")
 
     async def _remove(self, path: tuple[str, ...]) -> None:
-        if await confirm("Delete this message?", "No group will get it any more.", "Delete"):
+        if await confirm("Delete this message?", "It will no longer be delivered to any group.", "Delete"):
             await self._change("DELETE", path, "Deleted the message.")
 
     async def _change(self, method: str, path: tuple[str, ...], done: str) -> None:

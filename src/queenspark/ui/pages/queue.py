@@ -58,7 +58,7 @@ class _QueuePage:
             button("Delete", self._delete, kind="bad", right="queue:admin")
         with self.frame.body:
             self.tiles = Tiles(
-                ("Messages", "Pending", "Leased", "Pushed", "Popped", "Acked", "Partitions", "Groups")
+                ("Messages", "Pending", "In flight", "Pushed", "Popped", "Acked", "Partitions", "Groups")
             )
             self._messages_panel()
             ui.element("div").style("height: 20px")
@@ -202,7 +202,7 @@ class _QueuePage:
         counts = detail["messages"]
         self.tiles.show("Messages", number(counts["total"]))
         self.tiles.show("Pending", number(counts["pending"]))
-        self.tiles.show("Leased", number(counts["processing"]))
+        self.tiles.show("In flight", number(counts["processing"]))
         for name in ("Pushed", "Popped", "Acked"):
             self.tiles.show(name, rate(detail["rates"][f"{name.lower()}PerSecond"]), "/s")
         self.tiles.show("Partitions", number(detail["partitionCount"]))
@@ -257,7 +257,7 @@ def _build_groups() -> Callable[[dict[str, Any]], None]:
                 {"name": "poppedPerSecond", "label": "Popped/s", "align": "right"},
                 {"name": "ackedPerSecond", "label": "Acked/s", "align": "right"},
                 {"name": "lag", "label": "Lag", "align": "right"},
-                {"name": "processing", "label": "Leased", "align": "right"},
+                {"name": "processing", "label": "In flight", "align": "right"},
                 {"name": "oldest", "label": "Oldest unacked", "align": "right"},
             ],
             empty="No group has read this queue yet: queen.queue(name).group(group).consume(…)",

@@ -15,7 +15,7 @@ _COLUMNS: list[dict[str, Any]] = [
     {"name": "name", "label": "Queue", "sort": True},
     {"name": "messages", "label": "Messages", "align": "right", "sort": True},
     {"name": "pending", "label": "Pending", "align": "right", "sort": True},
-    {"name": "processing", "label": "Leased", "align": "right", "sort": True},
+    {"name": "processing", "label": "In flight", "align": "right", "sort": True},
     {"name": "pushedPerSecond", "label": "Pushed/s", "align": "right", "sort": True},
     {"name": "poppedPerSecond", "label": "Popped/s", "align": "right", "sort": True},
     {"name": "ackedPerSecond", "label": "Acked/s", "align": "right", "sort": True},

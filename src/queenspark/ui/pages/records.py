@@ -77,7 +77,7 @@ def _row(number: int, record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _late(record: dict[str, Any]) -> str:
-    outcome = "dropped" if record["dropped"] else "made a new revision"
+    outcome = "dropped" if record["dropped"] else "produced a new revision"
     return (
         f"{clock(record['time'])}, after windows up to {clock(record['closedUpTo'])} were closed: {outcome}"
     )

@@ -14,8 +14,8 @@ from ...parts import box, button, facts, panel
 from ...words import clock, milliseconds, shape
 
 _LATE = {
-    "process": "make a new revision",
-    "warn": "make a new revision, and are logged",
+    "process": "produce a new revision",
+    "warn": "produce a new revision, and are listed",
     "drop": "are dropped and listed",
 }
 
@@ -42,11 +42,15 @@ def _facts(version: dict[str, Any]) -> list[tuple[str, str]]:
     pairs = [
         ("Windows", shape(version)),
         ("Sources", ", ".join(version["sourceQueues"])),
-        ("Key", ", ".join(version["key"]) or ("the partition" if version["partitioned"] else "one for all")),
+        (
+            "Key",
+            ", ".join(version["key"])
+            or ("the partition" if version["partitioned"] else "none (global windows)"),
+        ),
         ("Grace", milliseconds(version["windowGracePeriodMs"])),
         ("Lease", milliseconds(version["windowLeaseTimeoutMs"])),
         ("Retention", milliseconds(retention) if retention else "forever"),
-        ("Time", version["eventTime"] or "of the push"),
+        ("Time", version["eventTime"] or "push time"),
         ("Late records", _LATE[version["late"]]),
     ]
     pairs += [(name.capitalize(), version[name]) for name in ("where", "having") if version[name]]

@@ -17,8 +17,8 @@ _COLUMNS = [
     {"name": "poppedPerSecond", "label": "Popped/s", "align": "right"},
     {"name": "ackedPerSecond", "label": "Acked/s", "align": "right"},
     {"name": "lag", "label": "Lag", "align": "right"},
-    {"name": "processing", "label": "Leased", "align": "right"},
-    {"name": "oldest", "label": "Oldest", "align": "right"},
+    {"name": "processing", "label": "In flight", "align": "right"},
+    {"name": "oldest", "label": "Oldest unacked", "align": "right"},
     {"name": "acked", "label": "Last ack", "align": "right"},
     {"name": "act", "label": "", "align": "right"},
 ]
@@ -68,14 +68,14 @@ class Groups:
 
     async def _retry_dead(self, group: str) -> None:
         title = f"Retry the dead windows of {group}?"
-        if await confirm(title, "The group gets them again.", "Retry", bad=False):
+        if await confirm(title, "They will be redelivered to the group.", "Retry", bad=False):
             query = {"queue": self._queue, "consumerGroup": group}
             work = self._queen.admin.request("POST", "dlq", "retry", query=query)
             await act(work, lambda response: f"Retrying {plural(response['count'], 'window')}.")
 
     async def _delete_dead(self, group: str) -> None:
         title = f"Delete the dead windows of {group}?"
-        if await confirm(title, "The group will never get them again.", "Delete"):
+        if await confirm(title, "They will not be redelivered.", "Delete"):
             query = {"queue": self._queue, "consumerGroup": group}
             work = self._queen.admin.request("DELETE", "dlq", query=query)
             await act(work, lambda response: f"Deleted {plural(response['count'], 'dead window')}.")

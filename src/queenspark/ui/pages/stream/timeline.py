@@ -30,7 +30,7 @@ _LEGEND = {
     "skipped": "skipped",
 }
 _OF_RECORDS = ("count", "rows")
-_NOT_DRAWN = "only the pipeline knows where a window of a number of records starts"
+_NOT_DRAWN = "only the pipeline knows where a count window starts"
 _WORST_FIRST = ("dead", "retrying", "leased", "waiting", "acked", "skipped")
 
 OnPick = Callable[[dict[str, Any], dict[str, Any] | None, str | None], Awaitable[None]]
@@ -75,7 +75,7 @@ class TimelinePanel:
                 self._groups = Segments({}, None, self._choose_group, "Group")
                 self._group_list = ui.select([], on_change=lambda event: self._choose_group(event.value))
                 self._group_list.props('outlined dense options-dense aria-label="Group"').classes("qs-field")
-                self._spans = Segments(_SPANS, _DEFAULT_SPAN, self._choose_span, "Time shown")
+                self._spans = Segments(_SPANS, _DEFAULT_SPAN, self._choose_span, "Time range")
                 self._following = Segments(
                     {True: "Follow", False: "Freeze"}, True, self._follow, "Follow the clock"
                 )

@@ -128,11 +128,11 @@ class WindowDrawer:
         request = self._queen.admin.request
         if verb == "retry":
             done = await confirm(
-                "Retry this dead window?", f"{group} gets it again.", "Retry", bad=False
+                "Retry this dead window?", f"It will be redelivered to {group}.", "Retry", bad=False
             ) and await act(request("POST", "dlq", "retry", query=query), "Retrying the window.")
         else:
             done = await confirm(
-                "Delete this dead window?", f"{group} will never get it again.", "Delete"
+                "Delete this dead window?", "It will not be redelivered.", "Delete"
             ) and await act(request("DELETE", "dlq", query=query), "Deleted the dead window.")
         if done:
             self.close()
