@@ -78,7 +78,8 @@ class Activity:
     async def rates(self) -> list[Rate]:
         """Return the rates of queues and groups over the last minute that have changed.
 
-        Others are repeated from time to time. When their activity ends, they are returned once more, with zeros.
+        Others are repeated from time to time. When their activity ends, they are returned once more, with
+        zeros.
         """
         await self._end_step()
         latest = self._began

@@ -93,7 +93,8 @@ def _pipeline(stats: dict[str, Any], has_jobs: bool) -> Iterator[Item]:
         yield Item(
             "warning",
             "backpressure",
-            f"The pipeline is falling behind: messages arrive {pressure:.1f} times as fast as they are processed.",
+            f"The pipeline is falling behind: messages arrive {pressure:.1f} times as fast as they are"
+            " processed.",
             "system",
         )
 

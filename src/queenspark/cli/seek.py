@@ -42,9 +42,8 @@ def seek(
     if as_json:
         return print_json(response)
     target = "the end" if to_end else "the beginning" if to_beginning else body["timestamp"]
-    return say(
-        f"The group {group} continues from {target} of {queue}{f', partition {partition}' if partition else ''}."
-    )
+    of = queue if not partition else f"{queue}, partition {partition}"
+    return say(f"The group {group} continues from {target} of {of}.")
 
 
 def timestamp(text: str) -> str:

@@ -95,9 +95,10 @@ class Bucket(NamedTuple):
         if before is None or before.run != end.run:
             if end.n > 1:
                 raise Refused(
-                    "the checkpoint of the job belongs to another database, or QUEENSPARK_SPARK_SHUFFLE_PARTITIONS "
-                    "has changed: restore the old value, or delete the checkpoint; "
-                    "the job then reads its source again from the start, and pushes only missing rows"
+                    "the checkpoint of the job belongs to another database, or "
+                    "QUEENSPARK_SPARK_SHUFFLE_PARTITIONS has changed: restore the old value, or delete the "
+                    "checkpoint; the job then reads its source again from the start and pushes only "
+                    "missing rows"
                 )
             connection.execute(query("forget_job_stats"), self._key)
             self.note(connection, Progress(run=end.run))

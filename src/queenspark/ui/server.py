@@ -107,8 +107,8 @@ def _certificate(settings: Settings) -> Certificate | None:
         return Certificate(settings.ui_tls_certificate, settings.ui_tls_key)
     except OSError as error:
         raise StartError(
-            f"the certificate {settings.ui_tls_certificate} with the key {settings.ui_tls_key} cannot be used:"
-            f" {error}"
+            f"the certificate {settings.ui_tls_certificate} with the key {settings.ui_tls_key} cannot be"
+            f" used: {error}"
         ) from error
 
 

@@ -111,8 +111,8 @@ def _watermark(case: Case, window: NextWindow, spec: WindowSpec) -> Reason:
     )
     if case.opened is not None and not case.opened.is_complete:
         text += (
-            f". Only the first {MOST_READ:,} records since it began were checked, so its newest event time may"
-            " be later"
+            f". Only the first {MOST_READ:,} records since it began were checked, so its newest event time"
+            " may be later"
         )
     fix = (
         f"push a record of key {window.key} with a later event time, or wait for the idle timeout "

@@ -122,8 +122,8 @@ class BrokerCatalogue:
         for queue in queues:
             if await self._change.find(*split_name(queue)) is not None:
                 raise span.error(
-                    f"the queue {queue} is the output queue of the job {queue}, whose columns are already known;"
-                    f" use {queue} in FROM without declaring it"
+                    f"the queue {queue} is the output queue of the job {queue}, whose columns are already"
+                    f" known; use {queue} in FROM without declaring it"
                 )
 
     async def messages(self, queues: Sequence[str]) -> Relation:

@@ -69,7 +69,5 @@ def _retention(condition: Condition) -> dict[str, Any]:
     retention = shown_retention(condition)
     if retention["heldSince"] is not None:
         held = f"held back for {retention['heldSeconds']:.0f} s"
-        return {
-            "retention": f"retention of its sources has been {held}: the job has not read all expired messages"
-        }
+        return {"retention": f"{held}: the job has not read all expired messages of its sources"}
     return {"retention": "not held"}

@@ -142,8 +142,8 @@ class OutputFile:
             raise Failure(f"Cannot read {self._position}: {error}. Use --overwrite to start over.") from None
         if checkpoint.wanted != self._options:
             raise Failure(
-                f"{self._path} was started with another queue or other options: use the same ones to continue,"
-                " or --overwrite to start over.",
+                f"{self._path} was started with another queue or other options: use the same ones to"
+                " continue, or --overwrite to start over.",
                 Exit.USAGE,
             )
         return checkpoint

@@ -98,7 +98,8 @@ def _check_rows(shape: Shape) -> None:
     for call in shape.calls:
         if call.over is None:
             raise call.span.error(
-                f"{call.name} has no OVER, but other aggregates do; add OVER to all of them, or use two streams"
+                f"{call.name} has no OVER, but other aggregates do; add OVER to all of them, or use two"
+                " streams"
             )
         first = first or call.over
         if call.over.partition_by != first.partition_by:
