@@ -322,7 +322,7 @@ class TestQueue:
         assert api.take(queue, "p229", consumerGroup=f"g-{queue}", consumerId="the last worker")
         page = viewer.open(f"/group?name=g-{queue}")
         viewer.sees("the last worker")
-        partitions = page.locator(".qs-panel", has_text="Handed out").locator("tbody td:first-child")
+        partitions = page.locator(".qs-panel", has_text="Delivered").locator("tbody td:first-child")
         eventually(lambda: partitions.all_inner_texts()[:1] == ["p000"])
         page = viewer.open(f"/queue?name={queue}")
         page.get_by_role("tab", name="Partitions").click()

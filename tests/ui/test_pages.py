@@ -64,7 +64,7 @@ def test_pages_fit_a_phone(dashboard: Dashboard, browser: Browser, theme: str) -
 
 def test_light_and_dark_are_switched_and_remembered(viewer: Viewer) -> None:
     page = viewer.open("/")
-    page.get_by_role("button", name="Light or dark").click()
+    page.get_by_role("button", name="Toggle dark mode").click()
     page.wait_for_function("document.body.classList.contains('body--dark')")
     page.wait_for_function("document.cookie.includes('theme=dark')")
     viewer.open("/system")

@@ -137,7 +137,7 @@ class _Expressions:
         having = None if request.having is None else parse("having", request.having)
         query = Select(
             # Columns with an underscore are not aggregates of the window.
-            items=tuple(Item(expression=node, name=name) for name, node in aggregates.items())
+            items=tuple(Item(expression=node, name=name, span=node.span) for name, node in aggregates.items())
             or (Item(expression=Path(steps=("_count",)), name="_count"),),
             source="messages",
             # No payload field has this name, so no path starts with it by accident.
