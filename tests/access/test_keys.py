@@ -68,12 +68,13 @@ def test_a_key_with_a_wrong_secret_is_401(closed: Broker, key: MakeKey) -> None:
 
 def test_invalid_keys_are_400(admin: Api) -> None:
     assert "name is required" in refused(admin.post(KEYS, {}), 400)
-    assert "needs a role, scopes, or both" in refused(admin.post(KEYS, {"name": "x"}), 400)
-    assert "needs a role, scopes, or both" in refused(admin.post(KEYS, {"name": "x", "scopes": []}), 400)
+    neither = "role or scopes is required: pass role (read-only, read-write or admin), scopes, or both"
+    assert neither in refused(admin.post(KEYS, {"name": "x"}), 400)
+    assert neither in refused(admin.post(KEYS, {"name": "x", "scopes": []}), 400)
     assert "role must be" in refused(admin.post(KEYS, {"name": "x", "role": "root"}), 400)
     assert "is invalid: use" in refused(admin.post(KEYS, {"name": "x", "scopes": ["all"]}), 400)
     none = refused(admin.post(KEYS, {"name": "x", "role": "admin", "scopes": []}), 400)
-    assert "leave scopes out" in none
+    assert "omit scopes" in none
     over = {"name": "x", "role": "admin", "expiresAt": "2020-01-01T00:00:00Z"}
     assert "is in the past" in refused(admin.post(KEYS, over), 400)
     assert "does not exist" in refused(admin.delete(f"{KEYS}/nothing"), 404)

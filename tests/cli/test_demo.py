@@ -44,7 +44,7 @@ def test_without_a_terminal_it_prints_lines_and_a_true_summary(folder: Path) -> 
     told = {line.split("  ")[0]: line for line in lines if " → " in line}
     assert set(told) == {"baskets → analytics", "baskets → mailer", "shop → analytics"}
     for line in told.values():
-        assert f" {pushed} messages: every message once" in line
+        assert f" {pushed} messages: each message exactly once" in line
     assert list(folder.iterdir()) == []
 
 

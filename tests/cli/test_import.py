@@ -140,7 +140,7 @@ def test_a_bad_line_stops_and_a_fixed_file_goes_on(
     file = write(path, "1", "2", "three", "4")
     result = queenspark("import", file, "--queue", queue)
     assert result.code == 1
-    assert f"{file}, line 3: not JSON" in result.err
+    assert f"{file}, line 3: not valid JSON" in result.err
     write(path, "1", "2", "3", "4")
     assert queenspark("import", file, "--queue", queue).code == 0
     assert [message["data"] for message in messages()] == [1, 2, 3, 4]
@@ -149,10 +149,10 @@ def test_a_bad_line_stops_and_a_fixed_file_goes_on(
 @pytest.mark.parametrize(
     ("name", "lines", "line", "reason"),
     [
-        ("a.jsonl", ['{"k": "a"}', "{oops", '{"k": "a"}'], 2, "not JSON"),
-        ("a.jsonl", ['{"k": "a"}', '{"x": 1}', '{"k": "a"}'], 2, "no k"),
+        ("a.jsonl", ['{"k": "a"}', "{oops", '{"k": "a"}'], 2, "not valid JSON"),
+        ("a.jsonl", ['{"k": "a"}', '{"x": 1}', '{"k": "a"}'], 2, "field k is missing"),
         ("a.csv", ["k,b", "a,1", "a,1,2", "a,2"], 3, "3 values, but the header has 2 columns"),
-        ("a.csv", ["k,b", "a,1", "a,\udcff", "a,2"], 3, "it is not UTF-8"),
+        ("a.csv", ["k,b", "a,1", "a,\udcff", "a,2"], 3, "it is not valid UTF-8"),
         (
             "a.jsonl",
             ['{"k": "a"}', '{"k": "a", "x": ' + "[" * 70 + "]" * 70 + "}", '{"k": "a"}'],
@@ -219,7 +219,7 @@ def test_an_import_is_continued_with_the_same_options(
     file = write(tmp_path / "a.jsonl", '{"k": "a"}', "oops")
     queenspark("import", file, "--queue", queue, "--partition-by", "k")
     result = queenspark("import", file, "--queue", queue)
-    assert (result.code, "was begun with --partition-by k" in result.err) == (2, True)
+    assert (result.code, "was started with --partition-by k" in result.err) == (2, True)
 
 
 @pytest.mark.parametrize(

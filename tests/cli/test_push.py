@@ -44,14 +44,14 @@ def test_each_line_of_standard_input_is_a_message(queenspark: Command, queue: st
 def test_a_line_that_is_not_json_is_refused_with_its_number(queenspark: Command, queue: str) -> None:
     result = queenspark("push", queue, stdin=b"1\n2\nthree\n4\n")
     assert result.code == 2
-    assert "Line 3 is not JSON" in result.err
+    assert "Line 3 is not valid JSON" in result.err
     assert "The 2 messages before it were pushed" in result.err
     assert popped(queenspark, queue) == [1, 2]
 
 
 def test_a_payload_that_is_not_json_is_refused(queenspark: Command, queue: str) -> None:
     result = queenspark("push", queue, "{oops")
-    assert (result.code, "not JSON" in result.err) == (2, True)
+    assert (result.code, "not valid JSON" in result.err) == (2, True)
     assert queenspark("pop", queue).code == 3
 
 
@@ -62,7 +62,7 @@ def test_text_is_pushed_unchanged(queenspark: Command, queue: str) -> None:
 
 def test_text_that_is_not_utf_8_is_refused_with_its_line(queenspark: Command, queue: str) -> None:
     result = queenspark("push", queue, "--text", stdin=b"ok\n\xff\xfe\n")
-    assert (result.code, "Line 2 is not UTF-8" in result.err) == (2, True)
+    assert (result.code, "Line 2 is not valid UTF-8" in result.err) == (2, True)
 
 
 @pytest.mark.parametrize("options", [[], ["--text"]])

@@ -77,7 +77,7 @@ def test_a_refused_item_harms_no_other(queen: Queen, queue: str, api: Api) -> No
     bad = "x" * 600
     for number in range(40):
         buffered.push(Outgoing(number, transaction_id=bad if number in (7, 30) else None))
-    with pytest.raises(NotSent, match="2 messages were rejected, first: TransactionId is 600") as not_sent:
+    with pytest.raises(NotSent, match="2 messages were rejected; first: TransactionId is 600") as not_sent:
         queen.flush()
     assert not_sent.value.payloads == [7, 30]
     assert stored(api, queue) == [number for number in range(40) if number not in (7, 30)]

@@ -212,7 +212,7 @@ def test_a_window_can_come_without_its_messages(consumer: Consumer, stream: Stre
     sealed(stream, *range(3))
     window = polled(consumer, messages=False)
     assert (len(window), list(window.messages)) == (3, [])
-    with pytest.raises(InvalidValue, match="messages=False: go through pages"):
+    with pytest.raises(InvalidValue, match="messages=False: iterate over pages"):
         window.aggregate(count=True)
     assert [page.values("data") for page in window.pages()] == [[0, 1, 2]]
     window.ack()

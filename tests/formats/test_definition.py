@@ -98,10 +98,10 @@ def test_a_stream_with_expressions_computes(more: dict[str, object]) -> None:
 
 
 def test_errors_of_the_spec_speak_of_the_wire() -> None:
-    reason = "slide_us is 90000000; it must not be larger than duration_us"
+    reason = "slide_us (90000000) must not exceed duration_us (60000000)"
     assert in_words_of_the_wire(reason) == (
-        "window_slide_ms is 90000; it must not be larger than window_duration_ms"
+        "window_slide_ms (90000) must not exceed window_duration_ms (60000)"
     )
-    assert in_words_of_the_wire("step is 5000; it must not be larger than size") == (
-        "window_slide_count is 5000; it must not be larger than window_size_count"
+    assert in_words_of_the_wire("step (5000) must not exceed size (4000)") == (
+        "window_slide_count (5000) must not exceed window_size_count (4000)"
     )

@@ -82,7 +82,10 @@ def test_records_that_cannot_be_read_are_dead_and_say_where_they_are(topics: Top
     assert len(reasons) == 4
     assert 'n is "x", not a BIGINT; it would fit STRING' in reasons[0]
     assert reasons[1].startswith("partition 0, offset 1: not a JSON object")
-    assert reasons[2] == "partition 0, offset 2: the value is not UTF-8; read the topic with format = 'raw'"
+    assert (
+        reasons[2]
+        == "partition 0, offset 2: the value is not valid UTF-8; read the topic with format = 'raw'"
+    )
     assert reasons[3].startswith("partition 0, offset 3: not a JSON object")
 
 

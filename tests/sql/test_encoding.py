@@ -177,12 +177,12 @@ _REST = "null, null, null, 1)"
         (
             "orders values (1, '', 1, null, null, '{', 1)",
             50,
-            "the value of raw is not JSON: Input data was truncated",
+            "the value of raw is not valid JSON: Input data was truncated",
         ),
         (
             f"orders values (1, '', 1, null, null, '{'[' * 100_000}', 1)",
             50,
-            "the value of raw is not JSON: it is nested too deeply",
+            "the value of raw is not valid JSON: it is nested too deeply",
         ),
     ],
 )

@@ -88,7 +88,7 @@ async def test_nothing_of_a_refused_change_stays(desk: Desk) -> None:
             await change.create(wanted("first"))
             await change.create(wanted("q"))
 
-    with pytest.raises(Refused, match="there is a queue q already"):
+    with pytest.raises(Refused, match="the queue q already exists"):
         await both()
     assert (await desk.store.jobs.page(Page()))[0] == []
     assert desk.run("SELECT count(*) FROM queenspark.definitions") == [(0,)]

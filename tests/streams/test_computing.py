@@ -462,7 +462,7 @@ def test_a_pipeline_that_loses_its_checkpoint_gives_no_window_twice(computing: C
 
 REFUSED = [
     ({"where": "data.n >"}, "where: expected an expression"),
-    ({"where": "sum(data.n) > 1"}, "where: the aggregate SUM is not possible in WHERE; use HAVING"),
+    ({"where": "sum(data.n) > 1"}, "where: the aggregate SUM is not allowed in WHERE; use HAVING"),
     ({"where": "data.n"}, "where: "),
     ({"aggregates": {"total": "data.n"}}, "aggregates.total: data.n is neither in GROUP BY"),
     ({"aggregates": {"a": "count(*)", "total": "sum(data.user)"}}, "aggregates.total: "),
@@ -474,9 +474,12 @@ REFUSED = [
     ({"aggregates": {"a": "count(*)", "A": "count(*)"}}, "aggregates.A: two columns are named A"),
     ({"aggregates": {"wait": "interval '5' minute"}}, "aggregates.wait: an INTERVAL cannot be a column"),
     ({"having": "many > 5"}, "having: many is neither in GROUP BY nor in an aggregate"),
-    ({"key": ["data.user", "count(*)"]}, "key[1]: the aggregate COUNT is not possible in GROUP BY"),
+    ({"key": ["data.user", "count(*)"]}, "key[1]: the aggregate COUNT is not allowed in GROUP BY"),
     ({"key": ["data.user"], "partitioned": True}, "partitioned and key cannot be combined"),
-    ({"window_type": "session", "window_gap_ms": 5, "emit": "changes"}, "emit: SESSION with EMIT CHANGES"),
+    (
+        {"window_type": "session", "window_gap_ms": 5, "emit": "changes"},
+        "emit: EMIT CHANGES is not supported for SESSION windows",
+    ),
     ({"window_type": "rows", "window_size_count": 5, "emit": "final"}, "emit must be changes"),
     ({"window_type": "rows"}, "window_size_count is required for rows windows"),
     ({"window_type": "rows", "window_size_count": 10**6}, "window_size_count"),

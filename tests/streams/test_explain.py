@@ -178,7 +178,10 @@ def test_the_event_time_of_a_key_is_behind(stream: Stream) -> None:
     }  # fmt: skip
     reason = response["reasons"][0]
     assert reason["code"] == "watermark"
-    assert "the newest is 2026-01-31T12:00:10.000Z, and 2026-01-31T12:01:30.000Z seals it" in reason["text"]
+    assert (
+        "the newest is 2026-01-31T12:00:10.000Z, and a record at 2026-01-31T12:01:30.000Z or later"
+        " (its end plus the grace of 30s) seals it"
+    ) in reason["text"]
     idle = datetime.fromtimestamp(slow.created_us / 1e6, UTC) + timedelta(hours=1)
     assert abs(at(reason["until"]) - idle) < timedelta(milliseconds=2)
     assert "idle timeout (1h)" in reason["fix"]
@@ -244,7 +247,7 @@ def test_all_records_are_dead(stream: Stream) -> None:
     stream.read()
     reason = stream.first()
     assert (reason["code"], reason["text"]) == (
-        "dead_records", "no record was usable, 1 record in all: they have no usable event time",
+        "dead_records", "every record so far is dead (1 record): they have no usable event time",
     )  # fmt: skip
     assert reason["fix"] == f"list them with GET /api/v1/resources/streams/{stream.name}/dead"
 

@@ -301,7 +301,7 @@ def test_a_job_that_holds_retention_says_so(sql: Sql, orders: str, tag: str) -> 
     )
     described = sql.one(f"DESCRIBE EXTENDED j_{tag}")["details"]["retention"]
     assert re.fullmatch(
-        r"messages of its sources are kept beyond their time for 1\d\d s, because the job has not read them",
+        r"held back for 1\d\d s: the job has not read all expired messages of its sources",
         described,
     )
     assert sql.job(f"j_{tag}")["retention"]["heldSeconds"] > 99
@@ -378,7 +378,7 @@ def test_a_drop_is_refused_while_others_use_the_rows(sql: Sql, orders: str, tag:
     sql.api.pop(a, consumerGroup="g")
     message, line, column = sql.refused(f"SHOW JOBS;\n  DROP STREAM {a}")
     assert message == (
-        f"{a} is used by the job {b}, the stream of windows n.w_{tag}, the consumer group g; "
+        f"{a} is used by the job {b}, the windowed stream n.w_{tag}, the consumer group g; "
         "drop these first, or use CASCADE"
     )
     assert (line, column) == (2, 3)
@@ -524,16 +524,16 @@ def test_a_windowed_job_is_explained(sql: Sql, orders: str, tag: str) -> None:
 READ = "records, in the tasks that read the log:"
 COUNT = "SELECT COUNT(*) AS n FROM {}"
 EXPLAINED = [
-    ("SELECT * FROM {}", f"{READ} the payload goes through unchanged"),
+    ("SELECT * FROM {}", f"{READ} the payload is passed through unchanged"),
     (
         "SELECT * FROM {} WHERE amount > 1",
-        f"{READ} the payload goes through unchanged; decoded columns amount BIGINT",
+        f"{READ} the payload is passed through unchanged; decoded columns amount BIGINT",
     ),
     ("SELECT * FROM {}", "output: the response, partition of the record"),
-    ("SELECT _partition AS p FROM {}", f"{READ} nothing of the payload is decoded"),
+    ("SELECT _partition AS p FROM {}", f"{READ} no payload fields are decoded"),
     ("SELECT amount FROM {} WITH (partition_by = 'amount')", "output: the response, partition by amount"),
     ("SELECT * FROM {} WITH (start = 'latest')", "with types from its newest messages, from now on"),
-    (COUNT, "  key: none, so one key has all records"),
+    (COUNT, "  key: none: all records have one key"),
     (COUNT, "  aggregates since the start, kept without limit"),
     (f"{COUNT} WITH (ttl = '1h')", "  aggregates since the start, kept until the key is idle for 1h"),
     (COUNT, "  emitted: one per record, with the current aggregates"),
@@ -558,7 +558,7 @@ def test_queries_are_explained(sql: Sql, orders: str, query: str, line: str) -> 
 
 def test_a_schema_is_explained(sql: Sql, tag: str) -> None:
     lines = plan(sql, f"CREATE STREAM s_{tag} (a INT) WITH (queues = 'a, b')")
-    assert lines == ["declares columns over a, b; nothing runs"]
+    assert lines == ["declares columns over a, b; starts no job"]
     assert sql.refused(f"EXPLAIN SELECT a FROM s_{tag}")[1:] == (1, 23)
 
 

@@ -106,7 +106,7 @@ def test_after_a_drop_the_name_is_free_for_a_queue(sql: Sql, orders: str, tag: s
     sql.api.push(name, 1)
     message, line, column = sql.refused(f"\n CREATE STREAM {name} AS SELECT country FROM {orders}")
     assert (line, column) == (2, 2)
-    assert message == f"there is a queue {name} already; choose another name, or delete the queue"
+    assert message == f"the queue {name} already exists; choose another name, or delete the queue"
 
 
 def test_a_job_queue_is_listed_as_a_queue_and_its_rows_are_popped(sql: Sql, orders: str, tag: str) -> None:
@@ -128,10 +128,10 @@ def test_a_job_is_no_stream_and_a_stream_no_job(sql: Sql, orders: str, tag: str)
     assert sql.api.get(f"/api/v1/resources/streams/{name}").status_code == 404
     assert sql.api.read("/api/v1/resources/streams", search=name)["total"] == 0
     define = {"name": name, "namespace": "default", "source_queue_names": [orders]}
-    assert f"there is a job {name}" in refused(sql.api.post("/api/v1/stream/define", define), 400)
+    assert f"the job {name} already exists" in refused(sql.api.post("/api/v1/stream/define", define), 400)
     assert sql.api.post("/api/v1/stream/define", {**define, "name": f"w_{tag}"}).status_code == 201
     message, _, _ = sql.refused(f"CREATE STREAM w_{tag} AS SELECT country FROM {orders}")
-    assert message == f"there is a stream of windows w_{tag}; choose another name"
+    assert message == f"the windowed stream w_{tag} already exists; choose another name"
     assert sql.api.get(f"/api/v1/jobs/w_{tag}").status_code == 404
 
 
@@ -309,7 +309,10 @@ def test_a_schema_may_have_the_name_of_its_queue(sql: Sql, orders: str) -> None:
 def test_a_schema_over_the_rows_of_a_job_is_refused(sql: Sql, orders: str, tag: str) -> None:
     sql(f"CREATE STREAM j_{tag} AS SELECT country FROM {orders}")
     message, line, column = sql.refused(f"CREATE STREAM s_{tag} (a INT) WITH (queue = 'j_{tag}')")
-    assert message == f"the queue j_{tag} is the output queue of a job; read j_{tag}"
+    assert message == (
+        f"the queue j_{tag} is the output queue of the job j_{tag}, whose columns are already known;"
+        f" use j_{tag} in FROM without declaring it"
+    )
     assert (line, column) == (1, len(f"CREATE STREAM s_{tag} (a INT) WITH (q"))
 
 

@@ -50,14 +50,14 @@ def test_a_start_is_a_word_or_a_time_in_utc(text: str, expected: str | datetime)
     ("options", "fix"),
     [
         ({"queue": "q"}, "option url is missing: .* QUEENSPARK_DATABASE_URL"),
-        ({"url": "x"}, "option queue is missing: give queue"),
+        ({"url": "x"}, "option queue is missing: set queue to one name"),
         ({"url": "x", "queue": "a", "queues": "b"}, "both options queue and queues"),
         ({"url": "x", "queues": "a,,b"}, "option queues: a name must not be empty"),
-        (READ | {"start": "yesterday"}, "option start is 'yesterday': give earliest, latest or a time"),
-        (READ | {"maxRowsPerTrigger": "0"}, "option maxRowsPerTrigger is '0': give a whole number"),
+        (READ | {"start": "yesterday"}, "option start is 'yesterday': use earliest, latest or a time"),
+        (READ | {"maxRowsPerTrigger": "0"}, "option maxRowsPerTrigger is '0': use a whole number"),
         (READ | {"maxRowsPerTrigger": "many"}, "option maxRowsPerTrigger is 'many'"),
-        (READ | {"maxRows": "5"}, "no option maxRows: did you mean maxRowsPerTrigger"),
-        (READ | {"colour": "red"}, "no option colour: there are url, queue"),
+        (READ | {"maxRows": "5"}, "unknown option maxRows: did you mean maxRowsPerTrigger"),
+        (READ | {"colour": "red"}, "unknown option colour: use one of url, queue"),
     ],
 )
 def test_a_wrong_option_of_a_read_is_named_with_the_fix(options: dict[str, str], fix: str) -> None:
@@ -68,9 +68,9 @@ def test_a_wrong_option_of_a_read_is_named_with_the_fix(options: dict[str, str],
 @pytest.mark.parametrize(
     ("options", "fix"),
     [
-        ({"url": "x"}, "option queue must not be empty: give the name of the queue"),
+        ({"url": "x"}, "option queue must not be empty: set it to the name of the queue"),
         ({"url": "x", "queue": "windows:a/b"}, "belong to streams; choose another name"),
-        ({"url": "x", "queue": "q", "partition": "p"}, "no option partition"),
+        ({"url": "x", "queue": "q", "partition": "p"}, "unknown option partition"),
         ({"queue": "q"}, "option url is missing"),
     ],
 )
@@ -83,7 +83,7 @@ def test_a_wrong_option_of_a_write_is_named_with_the_fix(options: dict[str, str]
     ("schema", "fix"),
     [
         (StructType().add("value", StringType()), r"column data is missing: make one, such as to_json"),
-        (StructType().add("data", IntegerType()), "column data is of type int: give JSON text, a struct"),
+        (StructType().add("data", IntegerType()), "column data is of type int: use JSON text, a struct"),
         (StructType().add("data", StringType()).add("key", StringType()), "unknown column key"),
         (StructType().add("data", StringType()).add("partition", IntegerType()), "cast it to string"),
     ],

@@ -175,7 +175,7 @@ def test_in_push_maintenance_messages_are_staged(spark: SparkSession, queues: Qu
 @pytest.mark.parametrize(
     ("select", "fix"),
     [
-        ("'not json' AS data", "column data: 'not json' is not JSON .*: make it with to_json"),
+        ("'not json' AS data", "column data: 'not json' is not valid JSON .*: use to_json"),
         ("'1' AS data, '' AS partition", "column partition: '' must not be empty"),
         ("'1' AS data, 'a\\tb' AS transaction_id", "must not contain control characters"),
         ("repeat('[', 65) || repeat(']', 65) AS data", "column data: a value is nested deeper than"),
@@ -215,8 +215,8 @@ def test_headers_are_written_and_may_be_left_out(spark: SparkSession, queues: Qu
 @pytest.mark.parametrize(
     ("headers", "error"),
     [
-        ("'tenant=north'", "column headers is of type string: give a map<string,string>"),
-        ("map('n', 1)", "column headers is of type map<string,int>: give a map<string,string>"),
+        ("'tenant=north'", "column headers is of type string: use a map<string,string>"),
+        ("map('n', 1)", "column headers is of type map<string,int>: use a map<string,string>"),
         ("map('_version', '1')", "column headers: a value has the name '_version'; names that begin with _"),
         ("map('n', cast(NULL AS string))", "column headers: a value has null under 'n': remove it"),
     ],

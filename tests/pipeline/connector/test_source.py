@@ -169,12 +169,12 @@ def test_encrypted_messages_without_the_key_are_refused(queues: Queues) -> None:
 
 
 def test_a_missing_queue_is_named_to_the_caller(spark: SparkSession, queues: Queues) -> None:
-    with pytest.raises(AnalysisException, match="there is no queue missing: push to it first"):
+    with pytest.raises(AnalysisException, match="queue missing does not exist: push to it first"):
         queues.frame(spark, ["missing"]).collect()
 
 
 def test_a_wrong_option_is_named_to_the_caller(spark: SparkSession, queues: Queues) -> None:
-    with pytest.raises(AnalysisException, match="option start is 'soon': give earliest"):
+    with pytest.raises(AnalysisException, match="option start is 'soon': use earliest"):
         queues.frame(spark, ["q"], start="soon").collect()
 
 

@@ -46,7 +46,7 @@ def check_schema(schema: StructType) -> None:
                 and isinstance(kind.valueType, StringType)
             ):
                 raise OptionError(
-                    f"column headers is of type {kind.simpleString()}: cast it to map<string,string>"
+                    f"column headers is of type {kind.simpleString()}: use a map<string,string>"
                 )
         elif name != "data" and not isinstance(kind, StringType):
             raise OptionError(f"column {name} is of type {kind.simpleString()}: cast it to string")

@@ -54,7 +54,7 @@ class QueueReader:
         found = self._log.queues(self._options.queues)
         if missing := [name for name in self._options.queues if name not in found]:
             raise OptionError(
-                f"queue {', '.join(missing)} does not exist: push to it first, or correct the option queue"
+                f"queue {', '.join(missing)} does not exist: push to it first, or correct the option"
             )
         return {id_: name for name, id_ in found.items()}
 
