@@ -19,8 +19,8 @@ from rich.table import Table
 from bench.cpu import Cpu
 from bench.machine import free_port, running_machine, start_broker, wait_until_healthy
 from bench.wrk import run_wrk
-from queenspark.store import Store
 from queenspark.store.api_keys import NewKey
+from queenspark.store.store import Store
 
 ROUNDS = 8
 SECONDS = 3.0

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from queenspark.store import Store
 from queenspark.store.api_keys import ApiKey, NewKey
+from queenspark.store.store import Store
 from tests.access.issuer import SECRET, Issuer, public, publishing
 from tests.broker_process import Broker
 from tests.conftest import StartBroker

@@ -14,8 +14,8 @@ from queenspark.broker.access.known_keys import KnownKeys
 from queenspark.broker.errors import ApiError
 from queenspark.broker.http import Call, Right, Route
 from queenspark.settings import Settings
-from queenspark.store import Store
 from queenspark.store.api_keys import ApiKey, hash_of
+from queenspark.store.store import Store
 from tests.access.conftest import make_key
 
 SECRET = "q" * 43

@@ -8,8 +8,8 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from queenspark.broker.queues import QueueOptions, columns
-from queenspark.store import Store
 from queenspark.store.push import Item
+from queenspark.store.store import Store
 from tests.database import connect
 
 KEY = bytes(range(32))

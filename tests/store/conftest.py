@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from queenspark.store import Store
+from queenspark.store.store import Store
 from tests.store.desk import Desk
 
 KEY = bytes(range(32))

@@ -8,10 +8,10 @@ import msgspec
 import psycopg
 
 from queenspark.broker.queues import QueueOptions, columns
-from queenspark.store import Store
 from queenspark.store.catalog import Queue
 from queenspark.store.delivery import Ack, Acked, Batch, WindowPop
 from queenspark.store.push import Item, Pushed
+from queenspark.store.store import Store
 from tests.database import connect
 
 

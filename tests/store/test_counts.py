@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from queenspark.store import Store
 from queenspark.store.dead_letters import Filter
 from queenspark.store.page import Page
+from queenspark.store.store import Store
 from tests.store.desk import Desk
 
 pytestmark = pytest.mark.anyio

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from queenspark.store import Store
 from queenspark.store.page import Page
+from queenspark.store.store import Store
 from tests.store.desk import Desk, names
 
 pytestmark = pytest.mark.anyio

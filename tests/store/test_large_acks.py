@@ -8,9 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from queenspark.store import Store
 from queenspark.store.delivery import Ack
 from queenspark.store.queries import query
+from queenspark.store.store import Store
 from tests.database import connect
 from tests.store.desk import Desk, names
 

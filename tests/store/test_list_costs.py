@@ -7,9 +7,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from queenspark.store import Store
 from queenspark.store.page import Page
 from queenspark.store.queries import query
+from queenspark.store.store import Store
 from tests.database import connect
 from tests.postgres_servers import PostgresServer
 

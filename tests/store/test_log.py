@@ -10,11 +10,12 @@ from itertools import pairwise
 import polars as pl
 import pytest
 
-from queenspark.store import Store, log
+from queenspark.store import log
 from queenspark.store.errors import DatabaseUnavailable
 from queenspark.store.log import LogReader
 from queenspark.store.news import tell
 from queenspark.store.position import BEGIN, Position
+from queenspark.store.store import Store
 from tests.store.desk import Desk, item
 from tests.store.test_late_commit import push_open
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from queenspark.store import Store
 from queenspark.store.push import Pushed
+from queenspark.store.store import Store
 from tests.store.desk import Desk, item, names
 
 pytestmark = pytest.mark.anyio

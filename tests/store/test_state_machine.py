@@ -20,9 +20,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from queenspark.store import Store
 from queenspark.store.dead_letters import Filter
 from queenspark.store.delivery import Ack, Acked, Batch, Message, WindowPop
+from queenspark.store.store import Store
 from tests.store.desk import Desk, names
 
 GROUPS = ("g1", "g2")

@@ -14,13 +14,13 @@ from typing import Any
 from .. import __version__
 from ..settings import Settings, decode_key
 from ..sql import SqlError
-from ..store import Store
 from ..store.definitions import STREAMS_QUERY
 from ..store.delivery import Batch
 from ..store.errors import QueueFull, Refused, StoreError
 from ..store.maintenance import Modes
 from ..store.page import Page
 from ..store.samples import STEP_SECONDS
+from ..store.store import Store
 from .access import Gate
 from .access.denials import Denial, Denials
 from .access.known_keys import REFRESH_SECONDS

@@ -13,7 +13,7 @@ from queenspark.cli.server_extra import require_server
 from queenspark.settings import Settings
 
 if TYPE_CHECKING:
-    from queenspark.store import Store
+    from queenspark.store.store import Store
 
 Json = dict[str, Any]
 
@@ -86,9 +86,9 @@ def _plain(value: Any) -> Json:
 
 
 def _run(work: "Callable[[Store], Awaitable[Json]]") -> Json:
-    from queenspark.store import Store
     from queenspark.store.errors import StoreError
     from queenspark.store.migrate import migrate
+    from queenspark.store.store import Store
 
     url = require_database(Settings.from_env())
 

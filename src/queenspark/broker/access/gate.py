@@ -9,10 +9,10 @@ from hashlib import blake2b
 
 from ...failed_logins import FailedLogins
 from ...settings import Settings
-from ...store import Store
 from ...store.api_keys import PREFIX
 from ...store.definitions import DEFAULT_NAMESPACE
 from ...store.errors import StoreError
+from ...store.store import Store
 from ..errors import ApiError, not_found
 from ..http import NOBODY, Call, Caller, Forbidden, Right, Route
 from .credential import UnknownKey, credential_of, header_of, unauthorized

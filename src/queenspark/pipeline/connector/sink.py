@@ -16,9 +16,9 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from ...store import Store
 from ...store.headers import headers_size
 from ...store.push import Item
+from ...store.store import Store
 from .items import RowIds, check_schema, to_items
 from .options import WriteOptions
 
