@@ -97,6 +97,36 @@ def test_late_records_can_be_dropped(jobs: Jobs) -> None:
     assert (late["dropped"], late["time"]) == (True, "2026-01-31T12:00:02.000Z")
 
 
+FIRSTS = "create stream {firsts} as select total, _revision as r from {t} where _revision = 1"
+
+
+@pytest.mark.parametrize("window", ["tumbling(at, 1m) with (late = 'drop')", "count(1)"])
+def test_rows_that_are_never_revised_are_first_revisions(jobs: Jobs, window: str) -> None:
+    jobs.run(
+        SCHEMA + f"create stream {{t}} as select sum(amount) as total from {{s}} window {window};{FIRSTS};"
+        "create stream {again} as select total from {firsts} where _revision = 1"
+    )
+    jobs.push("orders", [order("a", 1, 1), order("a", 10, 61), order("a", 20, 121)])
+    jobs.drain()
+    rows = jobs.data("t")
+    assert len(rows) >= 2
+    assert jobs.data("firsts") == [row | {"r": 1} for row in rows]
+    assert jobs.data("again") == rows
+
+
+def test_a_reader_of_first_revisions_continues_when_late_records_are_dropped(jobs: Jobs) -> None:
+    windows = "stream {t} as select sum(amount) as total from {s} window tumbling(at, 1m)"
+    jobs.run(f"{SCHEMA}create {windows};{FIRSTS}")
+    jobs.push("orders", [order("a", 1, 1), order("a", 10, 61), order("a", 2, 2)])
+    jobs.drain()
+    (result,) = jobs.run(f"create or replace {windows} with (late = 'drop')")
+    assert result["how"] == "in place"
+    jobs.push("orders", [order("a", 20, 121), order("a", 30, 181)])
+    jobs.drain()
+    assert [row["total"] for row in jobs.data("t")] == [1, 3, 10, 20]
+    assert [row["total"] for row in jobs.data("firsts")] == [1, 10, 20]
+
+
 def test_changes_of_a_window(jobs: Jobs) -> None:
     jobs.run(
         SCHEMA + "create stream {t} as select user, sum(amount) as total, avg(amount) as mean from {s}"

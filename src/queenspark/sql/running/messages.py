@@ -73,7 +73,8 @@ class MessageDecoder:
             if name.startswith(f"{HEADERS}."):
                 found.append(column(name.removeprefix(f"{HEADERS}.")).alias(name))
             elif name == REVISION:
-                found.append(column(name).cast(pl.Int64, strict=False))
+                # Rows that are never revised have no such header.
+                found.append(column(name).fill_null("1").cast(pl.Int64, strict=False))
             elif name == "_event_time":
                 own = column(name).to_frame().select(timestamp_of_iso(pl.col(name)))[name]
                 created = messages.select(from_micros(pl.col("created_us")))["created_us"]
