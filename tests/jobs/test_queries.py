@@ -56,6 +56,18 @@ def test_a_row_for_each_element(jobs: Jobs) -> None:
     assert len({row.id for row in jobs.rows("tags")}) == 3
 
 
+def test_more_than_ten_elements_keep_their_order(jobs: Jobs) -> None:
+    jobs.run(
+        "create stream {s} (id bigint, tags array<bigint>) with (queue = '{q}');"
+        "create stream {tags} as select id, explode(tags) as tag from {s}"
+    )
+    jobs.push("q", [{"id": number, "tags": [*range(120)]} for number in range(3)])
+    jobs.drain()
+    assert [tuple(row.data.values()) for row in jobs.rows("tags")] == [
+        (number, tag) for number in range(3) for tag in range(120)
+    ]
+
+
 def test_totals_of_a_minute(jobs: Jobs) -> None:
     jobs.run(
         SCHEMA + "create stream {totals} as select user, sum(amount) as total, count(*) as n, window_start"
