@@ -139,6 +139,24 @@ def test_a_reader_of_first_revisions_continues_when_late_records_are_dropped(job
     assert [row["total"] for row in jobs.data("firsts")] == [1, 10, 20]
 
 
+def test_a_reader_passes_on_the_revisions_of_a_job_that_became_updating(jobs: Jobs) -> None:
+    windows = "stream {t} as select sum(amount) as total from {s} window tumbling(at, 1m)"
+    jobs.run(
+        f"{SCHEMA}create {windows} with (late = 'drop');"
+        "create stream {f} as select total from {t} where total > 0;"
+        "create stream {firsts} as select count(*) as c from {f} where _revision = 1"
+    )
+    jobs.push("orders", [order("a", 1, 1), order("a", 10, 61), order("a", 2, 2)])
+    jobs.drain()
+    jobs.run(f"create or replace {windows}")
+    jobs.push("orders", [order("a", 20, 121), order("a", 4, 64)])
+    jobs.drain()
+    assert [(row.data["total"], row.headers["_revision"]) for row in jobs.rows("f")] == [
+        (1, "1"), (10, "1"), (14, "2"),
+    ]  # fmt: skip
+    assert jobs.data("firsts") == [{"c": 1}, {"c": 2}]
+
+
 def test_changes_of_a_window(jobs: Jobs) -> None:
     jobs.run(
         SCHEMA + "create stream {t} as select user, sum(amount) as total, avg(amount) as mean from {s}"

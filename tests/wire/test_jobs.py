@@ -195,6 +195,67 @@ def test_a_change_that_breaks_readers_is_refused(sql: Sql, orders: str, tag: str
     assert sql.one(more)["changed"]
 
 
+def test_a_change_that_makes_a_distant_reader_count_twice_is_refused(sql: Sql, orders: str, tag: str) -> None:
+    job, one, two, reader = (f"{name}_{tag}" for name in ("j", "b", "c", "r"))
+    sql(windowed(tag, orders, options="late = 'drop'"))
+    sql(
+        f"CREATE STREAM {one} AS SELECT * FROM {job} WHERE n > 1;"
+        f"CREATE STREAM {two} AS SELECT country, n FROM {one};"
+        f"CREATE STREAM {reader} AS SELECT country, SUM(n) AS s FROM {two} GROUP BY country"
+    )
+    message, line, column = sql.refused("SHOW JOBS;\n " + windowed(tag, orders))
+    assert message == (
+        f"the job {reader} reads {job} through {one}, {two}, and would count its rows twice: {job} would be"
+        f" updating; use late = 'drop', let {reader} read only the first revisions (WHERE _revision = 1),"
+        f" drop {reader} first, or choose another name for this stream"
+    )
+    assert (line, column) == (2, 2)
+    first = f"CREATE OR REPLACE STREAM {reader} AS SELECT country, SUM(n) AS s FROM {two} WHERE _revision = 1"
+    sql(f"{first} GROUP BY country")
+    assert sql.one(windowed(tag, orders))["how"] == "in place"
+
+
+def test_a_change_that_makes_a_computing_stream_count_twice_is_refused(
+    sql: Sql, orders: str, tag: str
+) -> None:
+    job, reader, stream = f"j_{tag}", f"b_{tag}", f"w_{tag}"
+    sql(windowed(tag, orders, options="late = 'drop'"))
+    sql(f"CREATE STREAM {reader} AS SELECT country, n FROM {job}")
+    define = {"name": stream, "namespace": "n", "aggregates": {"c": "count(*)"}}
+    direct = f"reads {job}, and would fail: {job} is updating"
+    distant = f"reads {job} through {reader}, and would count its rows twice"
+    for source, reason in (([job], direct), ([orders, reader], distant)):
+        definition = {**define, "source_queue_names": source}
+        assert sql.api.post("/api/v1/stream/define", definition).status_code in (200, 201)
+        message, line, column = sql.refused(windowed(tag, orders))
+        assert message.startswith(f"the windowed stream n.{stream} {reason}")
+        assert (line, column) == (1, 1)
+    whole = {"name": stream, "namespace": "n", "source_queue_names": [job, reader]}
+    assert sql.api.post("/api/v1/stream/define", whole).status_code in (200, 201)
+    assert sql.one(windowed(tag, orders))["changed"]
+
+
+def test_readers_know_whether_the_rows_of_a_replaced_job_are_updating(
+    sql: Sql, orders: str, tag: str
+) -> None:
+    job, one, two = (f"{name}_{tag}" for name in ("j", "b", "c"))
+    counted = f"CREATE STREAM d_{tag} AS SELECT SUM(n) AS s FROM {two}"
+    sql(windowed(tag, orders, options="late = 'drop'"))
+    sql(
+        f"CREATE STREAM {one} AS SELECT n FROM {job} WHERE n > 1;"
+        f"CREATE STREAM {two} AS SELECT n FROM {one}; PAUSE JOB {two}"
+    )
+    sql(windowed(tag, orders))
+    shown = {row["name"]: row["rows"] for row in sql.table("SHOW STREAMS")}
+    assert [shown[name] for name in (job, one, two)] == ["updating"] * 3
+    assert sql.one(f"DESCRIBE {two}")["details"]["rows"] == "updating"
+    assert sql.refused(counted)[0].startswith(f"{two} is updating")
+    assert (sql.job(two)["version"], sql.job(two)["state"]) == (1, "paused")
+    sql(windowed(tag, orders, options="late = 'drop'"))
+    assert sql.one(f"DESCRIBE {two}")["details"]["rows"] == "append"
+    assert sql.one(counted)["changed"]
+
+
 # State
 
 

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 import msgspec
 
 from ...connectors.checks import Unreachable, check_source
-from ...sql import Relation, SqlError, canonical, parse_one, plan_query, plan_stream, thaw
+from ...sql import canonical, parse_one, thaw
 from ...sql.canonical import shown
 from ...sql.parser import parse_type
-from ...sql.planning.catalogue import OneRelation
 from ...sql.source import Span
-from ...sql.statements import Column, CreateSink, CreateSource, CreateStream, DeclareStream, Select
+from ...sql.statements import Column, CreateSink, CreateSource, CreateStream, DeclareStream
 from ...sql.types import from_name
 from ...store.job import How, Job, WantedJob
 from ...store.job_change import JobChange
 from ..http import Caller, Right
-from .catalogue import job_relation, outside_of, own_name, queues_of
+from .catalogue import outside_of, own_name, queues_of
 from .names import check_new_name, listed, split_name
 from .planner import Planned, Planner, retention_of
+from .readers import Readers
 from .replacement import how_it_changes
 from .rights import may_on_job
 from .sinks import check_columns, check_target, query_of, written_by
@@ -35,6 +35,7 @@ class Creation:
         self._planner = planner
         self._most_alone = most_alone
         self._caller = caller
+        self._readers = Readers(change, caller)
 
     async def create(self, statement: CreateStream) -> Result:
         """Create or redefine a job. Raises SqlError."""
@@ -59,11 +60,12 @@ class Creation:
         if job is None:
             return _created(await self._change.create(wanted), changed=True, warnings=warnings)
         await self._check_cycle(job, statement, planned)
-        await self._check_readers(job, statement, planned)
+        outdated = await self._readers.check(job, planned.plan, statement.span)
         if wanted.retention_seconds is None and retention_of(thaw(job.query)) is not None:
             wanted = msgspec.structs.replace(wanted, retention_seconds=0)
         how = await self._how(job, statement, planned, wanted)
         replaced = await self._change.replace(job, wanted, how)
+        await self._readers.update(outdated)
         return {**_created(replaced, changed=True, warnings=warnings), "how": how}
 
     async def declare(self, statement: DeclareStream) -> Result:
@@ -210,54 +212,6 @@ class Creation:
                 )
             if queue in jobs:
                 ways += [(each.queue, (*way, each.queue)) for each in jobs[queue].definition.sources]
-
-    async def _check_readers(self, job: Job, statement: CreateStream, planned: Planned) -> None:
-        """Reject a change that would alter the input of the jobs reading this one."""
-        before = job_relation(job.full_name, thaw(job.query), {})
-        after = job_relation(job.full_name, planned.plan, {})
-        if before._replace(delay_us=0) == after._replace(delay_us=0):
-            return
-        for reader in await self._change.readers(job.queue_id):
-            if reader.is_stream or reader.expires_at is not None:
-                continue
-            reason = _change_for(reader, after)
-            if reason is not None and self._shown_name(reader) is None:
-                raise statement.span.error(
-                    f"a job that you have no access to reads {job.full_name}, and could not continue; choose"
-                    " another name for this stream"
-                )
-            if reason is not None:
-                raise statement.span.error(
-                    f"the job {reader.full_name} reads {job.full_name}, and {reason}; "
-                    f"drop {reader.full_name} first, or choose another name for this stream"
-                )
-
-
-class _Only(OneRelation):
-    """A catalogue of one relation, by its name."""
-
-    def find(self, name: str) -> Relation | None:
-        """Return the relation if the name matches."""
-        return super().find(name) if own_name(name) in self.names() else None
-
-
-def _change_for(reader: Job, after: Relation) -> str | None:
-    """Return why a reader cannot continue after a change to its source; None if it can."""
-    before = thaw(reader.query)
-    # A sink keeps the columns of the stream at creation: with others it would write different files.
-    statement = parse_one(reader.statement if reader.definition.writes is None else reader.query["select"])
-    assert isinstance(statement, CreateStream | Select)
-    try:
-        again = (
-            plan_stream(statement, _Only(after))
-            if isinstance(statement, CreateStream)
-            else plan_query(statement, _Only(after))
-        )
-    except SqlError as error:
-        return f"would fail: {error.message}"
-    if again.records.fields != before.records.fields:
-        return "its columns would have other types"
-    return None
 
 
 def _created(job: Job, *, changed: bool, warnings: Sequence[str] = ()) -> Result:
