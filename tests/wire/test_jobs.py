@@ -627,12 +627,39 @@ def test_a_job_that_cannot_be_planned_is_shown(sql: Sql, orders: str, tag: str) 
     """A newer version may have made it; the pipeline says so in its error."""
     name = f"odd_{tag}"
     sql(f"CREATE STREAM {name} AS SELECT country FROM {orders}")
-    sql.run(
-        "UPDATE queenspark.definitions"
-        " SET computing = jsonb_set(computing, '{query,select}', '\"SELECT x FROM\"') WHERE stream_id = %s",
-        sql.stream(name)[0],
-    )
+    sql.make_unplannable(name, "SELECT x FROM", statement=False)
     sql.fail(name, "the job cannot be planned")
     job = sql.job(name)
     assert (job["state"], job["lastError"], job["columns"]) == ("failed", "the job cannot be planned", [])
     assert [row["rows"] for row in sql.table("SHOW STREAMS") if row["name"] == name] == ["unknown"]
+
+
+@pytest.mark.parametrize("stored", ["SELECT x FROM", "SELECT gone(country) AS country FROM orders"])
+def test_a_job_that_cannot_be_planned_is_replaced_by_a_new_version(
+    sql: Sql, orders: str, tag: str, stored: str
+) -> None:
+    name, reader = f"odd_{tag}", f"r_{tag}"
+    good = f"CREATE OR REPLACE STREAM {name} AS SELECT country, amount FROM {orders}"
+    sql(f"CREATE STREAM {name} AS SELECT country FROM {orders} WITH (retention = '1h')")
+    sql(f"CREATE STREAM {reader} AS SELECT country FROM {name}")
+    sql.make_unplannable(name, stored)
+    replaced = sql.one(good)
+    assert (replaced["version"], replaced["how"]) == (2, "by position")
+    assert [column["name"] for column in sql.job(name)["columns"]] == ["country", "amount"]
+    sql.make_unplannable(reader, stored)
+    assert sql.one(good.replace("amount", "amount + 1 AS amount"))["version"] == 3
+    # The same statement is planned again.
+    sql.make_unplannable(name, stored, statement=False)
+    again = sql.one(good.replace("amount", "amount + 1 AS amount"))
+    assert (again["changed"], again["version"]) == (True, 4)
+
+
+def test_an_unplannable_job_is_not_replaced_by_one_that_breaks_its_readers(
+    sql: Sql, orders: str, tag: str
+) -> None:
+    name, reader = f"odd_{tag}", f"r_{tag}"
+    sql(f"CREATE STREAM {name} AS SELECT country FROM {orders}")
+    sql(f"CREATE STREAM {reader} AS SELECT country FROM {name}")
+    sql.make_unplannable(name, "SELECT x FROM")
+    other = f"CREATE OR REPLACE STREAM {name} AS SELECT amount FROM {orders}"
+    assert sql.refused(other)[0].startswith(f"the job {reader} reads {name}, and would fail: country")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ...connectors.checks import Unreachable, check_source
-from ...sql import canonical, parse_one, thaw
+from ...sql import SqlError, canonical, parse_one
 from ...sql.canonical import shown
 from ...sql.parser import parse_type
 from ...sql.source import Span
@@ -19,7 +19,7 @@ from ...store.job_change import JobChange
 from ..http import Caller, Right
 from .catalogue import outside_of, own_name, queues_of
 from .names import check_new_name, listed, split_name
-from .planner import Planned, Planner, retention_of
+from .planner import Planned, Planner, stored_plan
 from .readers import Readers
 from .replacement import how_it_changes
 from .rights import may_on_job
@@ -51,7 +51,7 @@ class Creation:
                 f"the job {job.full_name} already exists; use CREATE OR REPLACE STREAM, or DROP it first"
             )
         statement = msgspec.structs.replace(statement, name=own_name(statement.name), replace=False)
-        if job is not None and canonical(statement) == job.statement and not await self._is_cut_off(job):
+        if job is not None and canonical(statement) == job.statement and not await self._is_broken(job):
             return _created(job, changed=False)
         planned = await self._planner.plan(statement)
         wanted = await self._planner.wanted(statement.name, statement.query, planned)
@@ -61,7 +61,7 @@ class Creation:
             return _created(await self._change.create(wanted), changed=True, warnings=warnings)
         await self._check_cycle(job, statement, planned)
         outdated = await self._readers.check(job, planned.plan, statement.span)
-        if wanted.retention_seconds is None and retention_of(thaw(job.query)) is not None:
+        if wanted.retention_seconds is None and _has_retention(job):
             wanted = msgspec.structs.replace(wanted, retention_seconds=0)
         how = await self._how(job, statement, planned, wanted)
         replaced = await self._change.replace(job, wanted, how)
@@ -130,7 +130,7 @@ class Creation:
         statement = msgspec.structs.replace(statement, name=name, replace=False)
         text, writes = shown(statement), written_by(statement)
         is_same = job is not None and text == job.statement and writes == job.definition.writes
-        if job is not None and is_same and not await self._is_cut_off(job):
+        if job is not None and is_same and not await self._is_broken(job):
             return _created(job, changed=False)
         query = await query_of(statement, self._planner.catalogue)
         planned = await self._planner.plan(query)
@@ -179,17 +179,19 @@ class Creation:
         return name
 
     async def _how(self, job: Job, statement: CreateStream, planned: Planned, wanted: WantedJob) -> How:
-        old = parse_one(job.statement)
-        assert isinstance(old, CreateStream)
         names = tuple(source.queue for source in job.definition.sources)
         if job.definition.reads != wanted.reads:
             return "by position"
-        if names != planned.source.queues or await self._is_cut_off(job):
+        if names != planned.source.queues or await self._is_broken(job):
             return "by position"
+        old = parse_one(job.statement)
+        assert isinstance(old, CreateStream)
         return how_it_changes(old, statement, job.query, planned.frozen)
 
-    async def _is_cut_off(self, job: Job) -> bool:
-        """Whether a source queue of a job was deleted, or its external source was redefined."""
+    async def _is_broken(self, job: Job) -> bool:
+        """Whether a job cannot be planned, or its source queue was deleted or external source redefined."""
+        if await asyncio.to_thread(stored_plan, job) is None:
+            return True
         if (reads := job.definition.reads) is not None:
             declared = await self._change.relations.find(reads.name)
             source = None if declared is None else parse_one(declared.statement)
@@ -212,6 +214,16 @@ class Creation:
                 )
             if queue in jobs:
                 ways += [(each.queue, (*way, each.queue)) for each in jobs[queue].definition.sources]
+
+
+def _has_retention(job: Job) -> bool:
+    """Whether the statement of a job sets the retention of its rows."""
+    try:
+        statement = parse_one(job.statement)
+    except SqlError:
+        return False
+    options = statement.query.options if isinstance(statement, CreateStream) else ()
+    return any(option.name == "retention" for option in options)
 
 
 def _created(job: Job, *, changed: bool, warnings: Sequence[str] = ()) -> Result:

@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
-from ...sql import Plan, freeze, thaw
+from ...sql import Plan, SqlError, freeze, thaw
 from ...sql.duration import short_duration
 from ...sql.statements import CreateStream, Select
-from ...store.job import WantedJob
+from ...store.job import Job, WantedJob
 from ...store.job_change import JobChange
+from ...windows import SpecError
 from ..http import Caller
 from .catalogue import BrokerCatalogue, Resolved, outside_of
 from .names import split_name
@@ -60,6 +61,14 @@ class Planner:
             retention_seconds=retention_of(plan),
             reads=None if planned.source.source is None else outside_of(planned.source.source),
         )
+
+
+def stored_plan(job: Job) -> Plan | None:
+    """Return the plan of a job; None if it cannot be planned: a newer release may have created it."""
+    try:
+        return thaw(job.query)
+    except (SqlError, SpecError, msgspec.MsgspecError):
+        return None
 
 
 def _check_retention(query: Select) -> None:

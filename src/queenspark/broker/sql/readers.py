@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...sql import Plan, Relation, SqlError, parse_one, plan_query, plan_stream, thaw
+from ...sql import Plan, Relation, SqlError, parse_one, plan_query, plan_stream
 from ...sql.planning.catalogue import OneRelation
 from ...sql.source import Span
 from ...sql.statements import CreateStream, Select
@@ -13,6 +13,7 @@ from ...store.job_change import JobChange
 from ..http import Caller, Right
 from .catalogue import job_relation, own_name
 from .names import listed
+from .planner import stored_plan
 from .rights import may_on_job
 
 #: Properties of a relation that filters and projections pass on to their readers.
@@ -44,8 +45,8 @@ class Readers:
     async def check(self, job: Job, plan: Plan, span: Span) -> list[Outdated]:
         """Reject a change that a reader cannot follow; return the readers to update. Raises SqlError."""
         found: list[Outdated] = []
-        rows = job_relation(job.full_name, plan, {})
-        is_same = _is_same(job_relation(job.full_name, thaw(job.query), {}), rows)
+        old, rows = stored_plan(job), job_relation(job.full_name, plan, {})
+        is_same = old is not None and _is_same(job_relation(job.full_name, old, {}), rows)
         changed = [] if is_same else [_Changed(job, rows)]
         while changed:
             source = changed.pop()
@@ -53,7 +54,8 @@ class Readers:
                 # A stream without a query only collects messages.
                 if reader.body is None or reader.expires_at is not None:
                     continue
-                before = thaw(reader.query)
+                if (before := stored_plan(reader)) is None:
+                    continue
                 relation = _stream_relation(reader, before, source.rows) if reader.is_stream else source.rows
                 again = self._planned_again(reader, before, relation, source, job, span)
                 if before.relation.updating != relation.updating or (
