@@ -623,6 +623,27 @@ def test_a_schema_is_explained(sql: Sql, tag: str) -> None:
     assert sql.refused(f"EXPLAIN SELECT a FROM s_{tag}")[1:] == (1, 23)
 
 
+def test_the_start_of_a_source_is_explained(sql: Sql, tag: str) -> None:
+    name = f"k_{tag}"
+    source = f"CREATE SOURCE {name} (a INT) WITH (connector = 'kafka', brokers = 'nowhere:9092', topic = 't'"
+    # Declared directly, because CREATE SOURCE connects to Kafka.
+    sql.run(
+        "INSERT INTO queenspark.relations (name, kind, statement) VALUES (%s, 'source', %s)",
+        name, f"{source}, start = 'latest')",
+    )  # fmt: skip
+
+    def shown(more: str = "") -> tuple[str, list[str]]:
+        lines = plan(sql, f"SELECT a FROM {name}{more}")
+        (found,) = (line for line in lines if line.startswith("source: "))
+        return found.rpartition(", ")[2], [line for line in lines if line.startswith("default: start")]
+
+    assert shown() == ("from latest", [])
+    assert shown(" WITH (start = 'earliest')") == ("from earliest", [])
+    sql.run("UPDATE queenspark.relations SET statement = %s WHERE name = %s", f"{source})", name)
+    assert shown() == ("from earliest", ["default: start = 'earliest'"])
+    sql(f"DROP SOURCE {name}")
+
+
 def test_a_job_that_cannot_be_planned_is_shown(sql: Sql, orders: str, tag: str) -> None:
     """A newer version may have made it; the pipeline says so in its error."""
     name = f"odd_{tag}"

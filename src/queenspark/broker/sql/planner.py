@@ -57,7 +57,7 @@ class Planner:
             query=planned.frozen,
             spec={} if plan.window is None else msgspec.json.decode(plan.window.to_json()),
             queues=planned.source.queues,
-            start=_start(query, planned.source),
+            start=job_start(query, planned.source),
             retention_seconds=retention_of(plan),
             reads=None if planned.source.source is None else outside_of(planned.source.source),
         )
@@ -84,7 +84,7 @@ def retention_of(plan: Plan) -> int | None:
     return None if text is None else -(-(short_duration(text) or 0) // 1_000_000)
 
 
-def _start(query: Select, source: Resolved) -> str:
+def job_start(query: Select, source: Resolved) -> str:
     """Where a job starts: from its query, else from its source."""
     given = (*query.options, *(source.source.options if source.source is not None else ()))
     return start_of(msgspec.structs.replace(query, options=given))
