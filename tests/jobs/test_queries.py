@@ -294,6 +294,29 @@ def test_unreadable_records_are_dead(jobs: Jobs) -> None:
     assert len(jobs.data("quiet")) == 2
 
 
+def test_a_payload_that_is_no_object_is_dead_where_columns_are_read(jobs: Jobs) -> None:
+    jobs.run(
+        "create stream {s} (n bigint, at timestamp) with (queue = '{q}');"
+        "create stream {columns} as select n from {s};"
+        "create stream {filter} as select 1 as one from {s} where n is null;"
+        "create stream {sums} as select sum(n) as s from {s};"
+        "create stream {count} as select count(*) as c from {s}"
+    )
+    jobs.push("q", [{"n": 1}, 7, [1], "text", {}])
+    jobs.run("create stream {whole} as select * from {q}")
+    jobs.drain()
+    assert jobs.data("columns") == [{"n": 1}, {"n": None}]
+    assert jobs.data("filter") == [{"one": 1}]
+    assert jobs.data("sums") == [{"s": 1}, {"s": 1}]
+    assert jobs.data("count") == [{"c": number} for number in range(1, 6)]
+    assert jobs.data("whole") == [{"n": 1}, 7, [1], "text", {}]
+    for name in ("columns", "filter", "sums"):
+        assert {each["reason"] for each in jobs.dead(name)} == {
+            f"n cannot be read: the payload is {shown}, not a JSON object" for shown in ("7", "[1]", '"text"')
+        }
+        assert jobs.job(name)["dead"] == 3
+
+
 def test_a_time_that_lies_ahead_is_dead(jobs: Jobs) -> None:
     jobs.run(SCHEMA + "create stream {t} as select count(*) as n from {s} window tumbling(at, 1m)")
     jobs.push("orders", [{**order("a", 1), "at": "9999-01-01T00:00:00Z"}, {**order("a", 1), "at": None}])

@@ -37,7 +37,7 @@ class MessageDecoder:
         """Prepare; without `payloads`, the messages already have the fields."""
         plans = list(plans)
         fields = dict.fromkeys(field for plan in plans for field in plan.records.fields if payloads)
-        self._decoder = PayloadDecoder(list(fields)) if fields else None
+        self._decoder = PayloadDecoder(list(fields), must_be_objects=True) if fields else None
         self._pseudo = dict.fromkeys(name for plan in plans for name in plan.records.pseudo)
         if any(reads_headers(plan) for plan in plans):
             self._pseudo["_event_time"] = None
