@@ -36,8 +36,8 @@ def statement(number: int, name: str, queue: str, idle: str = "10s") -> str:
         f"select user, max(n * {number}) as v, count(*) as c from {source} group by user",
         f"select user, min(n - {number}) as v, count(*) as c from {source} group by user"
         f" window count({_size(number)})",
-        f"select user, sum(n) as v, count(*) as c from {source} where n >= {number % 5} group by user"
-        f" window tumbling(at, {_seconds(number)}s) emit changes",
+        f"select user, sum(n - {number}) as v, count(*) as c from {source} where n >= {number % 7}"
+        f" group by user window tumbling(at, {_seconds(number)}s) emit changes",
     ][number % 5]
     return f"create stream {name} as {select}{silence}"
 
@@ -67,7 +67,7 @@ def expected(number: int, records: list[Click], *, is_sealed: bool) -> Counter[t
 def _windows(number: int, user: str, values: list[int], is_sealed: bool) -> Counter[tuple[Any, ...]]:
     found: Counter[tuple[Any, ...]] = Counter()
     is_final = number % 5 == 1
-    kept = values if is_final else [value for value in values if value >= number % 5]
+    kept = values if is_final else [value for value in values if value >= number % 7]
     windows: dict[int, list[int]] = defaultdict(list)
     for value in kept:
         windows[(BEGIN_MS // 1000 + value) // _seconds(number)].append(value)
@@ -77,7 +77,7 @@ def _windows(number: int, user: str, values: list[int], is_sealed: bool) -> Coun
             found[user, sum(inside) + number * len(inside), len(inside)] += 1
         if not is_final:
             for count in range(1, len(inside) + 1):
-                found[user, sum(inside[:count]), count] += 1
+                found[user, sum(inside[:count]) - number * count, count] += 1
     return found
 
 

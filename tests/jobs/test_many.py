@@ -18,3 +18,7 @@ def test_each_of_many_jobs_gives_its_own_rows(jobs: Jobs) -> None:
         jobs.drain()
     for number in range(JOBS):
         assert values(jobs.data(f"j{number}")) == expected(number, records, is_sealed=False), number
+
+
+def test_all_statements_are_different() -> None:
+    assert len({statement(number, "j", "q") for number in range(1000)}) == 1000

@@ -56,6 +56,18 @@ def test_a_row_for_each_element(jobs: Jobs) -> None:
     assert len({row.id for row in jobs.rows("tags")}) == 3
 
 
+def test_more_than_ten_elements_keep_their_order(jobs: Jobs) -> None:
+    jobs.run(
+        "create stream {s} (id bigint, tags array<bigint>) with (queue = '{q}');"
+        "create stream {tags} as select id, explode(tags) as tag from {s}"
+    )
+    jobs.push("q", [{"id": number, "tags": [*range(120)]} for number in range(3)])
+    jobs.drain()
+    assert [tuple(row.data.values()) for row in jobs.rows("tags")] == [
+        (number, tag) for number in range(3) for tag in range(120)
+    ]
+
+
 def test_totals_of_a_minute(jobs: Jobs) -> None:
     jobs.run(
         SCHEMA + "create stream {totals} as select user, sum(amount) as total, count(*) as n, window_start"
@@ -95,6 +107,54 @@ def test_late_records_can_be_dropped(jobs: Jobs) -> None:
     assert jobs.job("t")["dropped"] == 1
     (late,) = jobs.api.read(f"/api/v1/jobs/{jobs.name('t')}/late")["late"]
     assert (late["dropped"], late["time"]) == (True, "2026-01-31T12:00:02.000Z")
+
+
+FIRSTS = "create stream {firsts} as select total, _revision as r from {t} where _revision = 1"
+
+
+@pytest.mark.parametrize("window", ["tumbling(at, 1m) with (late = 'drop')", "count(1)"])
+def test_rows_that_are_never_revised_are_first_revisions(jobs: Jobs, window: str) -> None:
+    jobs.run(
+        SCHEMA + f"create stream {{t}} as select sum(amount) as total from {{s}} window {window};{FIRSTS};"
+        "create stream {again} as select total from {firsts} where _revision = 1"
+    )
+    jobs.push("orders", [order("a", 1, 1), order("a", 10, 61), order("a", 20, 121)])
+    jobs.drain()
+    rows = jobs.data("t")
+    assert len(rows) >= 2
+    assert jobs.data("firsts") == [row | {"r": 1} for row in rows]
+    assert jobs.data("again") == rows
+
+
+def test_a_reader_of_first_revisions_continues_when_late_records_are_dropped(jobs: Jobs) -> None:
+    windows = "stream {t} as select sum(amount) as total from {s} window tumbling(at, 1m)"
+    jobs.run(f"{SCHEMA}create {windows};{FIRSTS}")
+    jobs.push("orders", [order("a", 1, 1), order("a", 10, 61), order("a", 2, 2)])
+    jobs.drain()
+    (result,) = jobs.run(f"create or replace {windows} with (late = 'drop')")
+    assert result["how"] == "in place"
+    jobs.push("orders", [order("a", 20, 121), order("a", 30, 181)])
+    jobs.drain()
+    assert [row["total"] for row in jobs.data("t")] == [1, 3, 10, 20]
+    assert [row["total"] for row in jobs.data("firsts")] == [1, 10, 20]
+
+
+def test_a_reader_passes_on_the_revisions_of_a_job_that_became_updating(jobs: Jobs) -> None:
+    windows = "stream {t} as select sum(amount) as total from {s} window tumbling(at, 1m)"
+    jobs.run(
+        f"{SCHEMA}create {windows} with (late = 'drop');"
+        "create stream {f} as select total from {t} where total > 0;"
+        "create stream {firsts} as select count(*) as c from {f} where _revision = 1"
+    )
+    jobs.push("orders", [order("a", 1, 1), order("a", 10, 61), order("a", 2, 2)])
+    jobs.drain()
+    jobs.run(f"create or replace {windows}")
+    jobs.push("orders", [order("a", 20, 121), order("a", 4, 64)])
+    jobs.drain()
+    assert [(row.data["total"], row.headers["_revision"]) for row in jobs.rows("f")] == [
+        (1, "1"), (10, "1"), (14, "2"),
+    ]  # fmt: skip
+    assert jobs.data("firsts") == [{"c": 1}, {"c": 2}]
 
 
 def test_changes_of_a_window(jobs: Jobs) -> None:
@@ -232,6 +292,29 @@ def test_unreadable_records_are_dead(jobs: Jobs) -> None:
     assert (jobs.job("t")["dead"], jobs.job("quiet")["dead"]) == (2, 2)
     assert jobs.dead("quiet") == []
     assert len(jobs.data("quiet")) == 2
+
+
+def test_a_payload_that_is_no_object_is_dead_where_columns_are_read(jobs: Jobs) -> None:
+    jobs.run(
+        "create stream {s} (n bigint, at timestamp) with (queue = '{q}');"
+        "create stream {columns} as select n from {s};"
+        "create stream {filter} as select 1 as one from {s} where n is null;"
+        "create stream {sums} as select sum(n) as s from {s};"
+        "create stream {count} as select count(*) as c from {s}"
+    )
+    jobs.push("q", [{"n": 1}, 7, [1], "text", {}])
+    jobs.run("create stream {whole} as select * from {q}")
+    jobs.drain()
+    assert jobs.data("columns") == [{"n": 1}, {"n": None}]
+    assert jobs.data("filter") == [{"one": 1}]
+    assert jobs.data("sums") == [{"s": 1}, {"s": 1}]
+    assert jobs.data("count") == [{"c": number} for number in range(1, 6)]
+    assert jobs.data("whole") == [{"n": 1}, 7, [1], "text", {}]
+    for name in ("columns", "filter", "sums"):
+        assert {each["reason"] for each in jobs.dead(name)} == {
+            f"n cannot be read: the payload is {shown}, not a JSON object" for shown in ("7", "[1]", '"text"')
+        }
+        assert jobs.job(name)["dead"] == 3
 
 
 def test_a_time_that_lies_ahead_is_dead(jobs: Jobs) -> None:

@@ -117,3 +117,19 @@ def test_a_replacement_that_fails_itself_is_replaced_without_a_row_twice(
     jobs.drain()
     assert {(jobs.job(name)["state"], jobs.job(name)["version"]) for name in REPLACED} == {("running", 3)}
     assert {name: rows_of(jobs, name) for name in REPLACED} == expected
+
+
+def test_a_job_that_cannot_be_planned_is_replaced_and_gives_each_row_once(jobs: Jobs) -> None:
+    jobs.run(SCHEMA + "create stream {kept} as select n from {s}")
+    jobs.push("q", records(0, 20))
+    jobs.drain()
+    jobs.sql.make_unplannable(jobs.name("kept"), "SELECT gone(n) AS n FROM s")
+    jobs.run("pause job {kept}; resume job {kept}")  # the pipeline keeps definitions that it has read
+    jobs.push("q", records(20, 20))
+    jobs.drain()
+    assert "cannot be planned" in jobs.job("kept")["lastError"]
+    jobs.run("create or replace stream {kept} as select n, user from {s}")
+    jobs.push("q", records(40, 20))
+    jobs.drain()
+    assert (jobs.job("kept")["state"], jobs.job("kept")["version"]) == ("running", 2)
+    assert Counter(row["n"] for row in jobs.data("kept")) == Counter(row["n"] for row in records(0, 60))

@@ -146,6 +146,26 @@ def test_one_bad_record_harms_no_other_and_no_other_path() -> None:
     assert frame[city.error].null_count() == 7
 
 
+def test_a_payload_that_is_no_object_has_no_columns() -> None:
+    fields = [Field(("n",), BIGINT), Field(("a",), JSON), Field(("a", "b"), STRING), Field((0,), BIGINT)]
+    payloads = ['{"n": 1}', "7", " [5]", '"text"', '{"n": "x", "a": 2}', "null", None, "x" * 100]
+    frame = PayloadDecoder(fields, must_be_objects=True).columns(pl.Series(payloads))
+    for field in fields:
+        alone = PayloadDecoder([field], must_be_objects=True).columns(pl.Series(payloads))
+        assert alone.equals(frame.select(alone.columns), null_equal=True)
+    reasons = [None, "7", "[5]", '"text"', None, None, None, "x" * 80]
+    for field in fields[:3]:
+        expected = [
+            None if each is None else f"{field} cannot be read: the payload is {each}, not a JSON object"
+            for each in reasons
+        ]
+        errors = frame[field.error].to_list()
+        assert [error for number, error in enumerate(errors) if number != 4] == [*expected[:4], *expected[5:]]
+    assert "it would fit STRING" in str(frame[fields[0].error][4])
+    assert frame[fields[3].column].to_list() == [None, None, 5, None, None, None, None, None]
+    assert frame[fields[3].error].null_count() == len(payloads)
+
+
 def test_paths_may_overlap_and_have_indexes_and_unusual_names() -> None:
     fields = [
         Field(("a",), JSON),

@@ -87,6 +87,16 @@ class Sql:
         """Mark a job as failed, as the pipeline does."""
         self.run(FAILURE, bucket, *position, error, self.stream(name)[0])
 
+    def make_unplannable(self, name: str, select: str, *, statement: bool = True) -> None:
+        """Store a query that this release cannot plan, as a newer one may have."""
+        texts = {"select": select, "statement": f"CREATE STREAM {name} AS {select}"}
+        for part in texts if statement else ["select"]:
+            self.run(
+                "UPDATE queenspark.definitions"
+                " SET computing = jsonb_set(computing, %s::text[], to_jsonb(%s::text)) WHERE stream_id = %s",
+                ["query", part], texts[part], self.stream(name)[0],
+            )  # fmt: skip
+
     def emit(self, queue: str, *payloads: str, partition: str = "p") -> None:
         """Push rows into a job's queue, as the pipeline does."""
         with connect(self.database_url) as connection:

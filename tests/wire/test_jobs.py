@@ -195,6 +195,67 @@ def test_a_change_that_breaks_readers_is_refused(sql: Sql, orders: str, tag: str
     assert sql.one(more)["changed"]
 
 
+def test_a_change_that_makes_a_distant_reader_count_twice_is_refused(sql: Sql, orders: str, tag: str) -> None:
+    job, one, two, reader = (f"{name}_{tag}" for name in ("j", "b", "c", "r"))
+    sql(windowed(tag, orders, options="late = 'drop'"))
+    sql(
+        f"CREATE STREAM {one} AS SELECT * FROM {job} WHERE n > 1;"
+        f"CREATE STREAM {two} AS SELECT country, n FROM {one};"
+        f"CREATE STREAM {reader} AS SELECT country, SUM(n) AS s FROM {two} GROUP BY country"
+    )
+    message, line, column = sql.refused("SHOW JOBS;\n " + windowed(tag, orders))
+    assert message == (
+        f"the job {reader} reads {job} through {one}, {two}, and would count its rows twice: {job} would be"
+        f" updating; use late = 'drop', let {reader} read only the first revisions (WHERE _revision = 1),"
+        f" drop {reader} first, or choose another name for this stream"
+    )
+    assert (line, column) == (2, 2)
+    first = f"CREATE OR REPLACE STREAM {reader} AS SELECT country, SUM(n) AS s FROM {two} WHERE _revision = 1"
+    sql(f"{first} GROUP BY country")
+    assert sql.one(windowed(tag, orders))["how"] == "in place"
+
+
+def test_a_change_that_makes_a_computing_stream_count_twice_is_refused(
+    sql: Sql, orders: str, tag: str
+) -> None:
+    job, reader, stream = f"j_{tag}", f"b_{tag}", f"w_{tag}"
+    sql(windowed(tag, orders, options="late = 'drop'"))
+    sql(f"CREATE STREAM {reader} AS SELECT country, n FROM {job}")
+    define = {"name": stream, "namespace": "n", "aggregates": {"c": "count(*)"}}
+    direct = f"reads {job}, and would fail: {job} is updating"
+    distant = f"reads {job} through {reader}, and would count its rows twice"
+    for source, reason in (([job], direct), ([orders, reader], distant)):
+        definition = {**define, "source_queue_names": source}
+        assert sql.api.post("/api/v1/stream/define", definition).status_code in (200, 201)
+        message, line, column = sql.refused(windowed(tag, orders))
+        assert message.startswith(f"the windowed stream n.{stream} {reason}")
+        assert (line, column) == (1, 1)
+    whole = {"name": stream, "namespace": "n", "source_queue_names": [job, reader]}
+    assert sql.api.post("/api/v1/stream/define", whole).status_code in (200, 201)
+    assert sql.one(windowed(tag, orders))["changed"]
+
+
+def test_readers_know_whether_the_rows_of_a_replaced_job_are_updating(
+    sql: Sql, orders: str, tag: str
+) -> None:
+    job, one, two = (f"{name}_{tag}" for name in ("j", "b", "c"))
+    counted = f"CREATE STREAM d_{tag} AS SELECT SUM(n) AS s FROM {two}"
+    sql(windowed(tag, orders, options="late = 'drop'"))
+    sql(
+        f"CREATE STREAM {one} AS SELECT n FROM {job} WHERE n > 1;"
+        f"CREATE STREAM {two} AS SELECT n FROM {one}; PAUSE JOB {two}"
+    )
+    sql(windowed(tag, orders))
+    shown = {row["name"]: row["rows"] for row in sql.table("SHOW STREAMS")}
+    assert [shown[name] for name in (job, one, two)] == ["updating"] * 3
+    assert sql.one(f"DESCRIBE {two}")["details"]["rows"] == "updating"
+    assert sql.refused(counted)[0].startswith(f"{two} is updating")
+    assert (sql.job(two)["version"], sql.job(two)["state"]) == (1, "paused")
+    sql(windowed(tag, orders, options="late = 'drop'"))
+    assert sql.one(f"DESCRIBE {two}")["details"]["rows"] == "append"
+    assert sql.one(counted)["changed"]
+
+
 # State
 
 
@@ -562,16 +623,64 @@ def test_a_schema_is_explained(sql: Sql, tag: str) -> None:
     assert sql.refused(f"EXPLAIN SELECT a FROM s_{tag}")[1:] == (1, 23)
 
 
+def test_the_start_of_a_source_is_explained(sql: Sql, tag: str) -> None:
+    name = f"k_{tag}"
+    source = f"CREATE SOURCE {name} (a INT) WITH (connector = 'kafka', brokers = 'nowhere:9092', topic = 't'"
+    # Declared directly, because CREATE SOURCE connects to Kafka.
+    sql.run(
+        "INSERT INTO queenspark.relations (name, kind, statement) VALUES (%s, 'source', %s)",
+        name, f"{source}, start = 'latest')",
+    )  # fmt: skip
+
+    def shown(more: str = "") -> tuple[str, list[str]]:
+        lines = plan(sql, f"SELECT a FROM {name}{more}")
+        (found,) = (line for line in lines if line.startswith("source: "))
+        return found.rpartition(", ")[2], [line for line in lines if line.startswith("default: start")]
+
+    assert shown() == ("from latest", [])
+    assert shown(" WITH (start = 'earliest')") == ("from earliest", [])
+    sql.run("UPDATE queenspark.relations SET statement = %s WHERE name = %s", f"{source})", name)
+    assert shown() == ("from earliest", ["default: start = 'earliest'"])
+    sql(f"DROP SOURCE {name}")
+
+
 def test_a_job_that_cannot_be_planned_is_shown(sql: Sql, orders: str, tag: str) -> None:
     """A newer version may have made it; the pipeline says so in its error."""
     name = f"odd_{tag}"
     sql(f"CREATE STREAM {name} AS SELECT country FROM {orders}")
-    sql.run(
-        "UPDATE queenspark.definitions"
-        " SET computing = jsonb_set(computing, '{query,select}', '\"SELECT x FROM\"') WHERE stream_id = %s",
-        sql.stream(name)[0],
-    )
+    sql.make_unplannable(name, "SELECT x FROM", statement=False)
     sql.fail(name, "the job cannot be planned")
     job = sql.job(name)
     assert (job["state"], job["lastError"], job["columns"]) == ("failed", "the job cannot be planned", [])
     assert [row["rows"] for row in sql.table("SHOW STREAMS") if row["name"] == name] == ["unknown"]
+
+
+@pytest.mark.parametrize("stored", ["SELECT x FROM", "SELECT gone(country) AS country FROM orders"])
+def test_a_job_that_cannot_be_planned_is_replaced_by_a_new_version(
+    sql: Sql, orders: str, tag: str, stored: str
+) -> None:
+    name, reader = f"odd_{tag}", f"r_{tag}"
+    good = f"CREATE OR REPLACE STREAM {name} AS SELECT country, amount FROM {orders}"
+    sql(f"CREATE STREAM {name} AS SELECT country FROM {orders} WITH (retention = '1h')")
+    sql(f"CREATE STREAM {reader} AS SELECT country FROM {name}")
+    sql.make_unplannable(name, stored)
+    replaced = sql.one(good)
+    assert (replaced["version"], replaced["how"]) == (2, "by position")
+    assert [column["name"] for column in sql.job(name)["columns"]] == ["country", "amount"]
+    sql.make_unplannable(reader, stored)
+    assert sql.one(good.replace("amount", "amount + 1 AS amount"))["version"] == 3
+    # The same statement is planned again.
+    sql.make_unplannable(name, stored, statement=False)
+    again = sql.one(good.replace("amount", "amount + 1 AS amount"))
+    assert (again["changed"], again["version"]) == (True, 4)
+
+
+def test_an_unplannable_job_is_not_replaced_by_one_that_breaks_its_readers(
+    sql: Sql, orders: str, tag: str
+) -> None:
+    name, reader = f"odd_{tag}", f"r_{tag}"
+    sql(f"CREATE STREAM {name} AS SELECT country FROM {orders}")
+    sql(f"CREATE STREAM {reader} AS SELECT country FROM {name}")
+    sql.make_unplannable(name, "SELECT x FROM")
+    other = f"CREATE OR REPLACE STREAM {name} AS SELECT amount FROM {orders}"
+    assert sql.refused(other)[0].startswith(f"the job {reader} reads {name}, and would fail: country")

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from ..sql import SqlError, thaw
 from ..store.errors import Refused
 from ..store.job import Job
 from .broker import Broker
@@ -18,6 +17,7 @@ from .responses.streams import LateRecords
 from .sql import Executor, split_name
 from .sql.catalogue import read_by
 from .sql.condition import shown_job, shown_retention, shown_run
+from .sql.planner import stored_plan
 from .sql.table import kind_of_rows, plan_columns
 from .stream_resources import shown_dead, shown_late
 
@@ -65,11 +65,8 @@ async def _detail(broker: Broker, name: str) -> dict[str, Any]:
     condition = (await broker.store.jobs.conditions([job])).get(job.id)
     if condition is None:
         raise not_found(f"job {name} does not exist")
-    try:
-        plan = thaw(job.query)
-        columns, is_updating = plan_columns(plan), plan.updating
-    except (SqlError, msgspec.MsgspecError):  # created by a newer version: the job has failed and shows why
-        columns, is_updating = [], True
+    plan = stored_plan(job)  # None: the job has failed and shows why
+    columns, is_updating = ([], True) if plan is None else (plan_columns(plan), plan.updating)
     return {
         **shown_job(job, condition),
         "columns": [{"name": column, "type": kind} for column, kind in columns],

@@ -53,7 +53,9 @@ class Field(NamedTuple):
 class PayloadDecoder:
     """Decodes the payloads of a queue for all its readers."""
 
-    def __init__(self, fields: Sequence[Field]) -> None:
+    def __init__(self, fields: Sequence[Field], *, must_be_objects: bool = False) -> None:
+        """Prepare; with `must_be_objects`, a named field of any other payload is an error, not NULL."""
+        self._must_be_objects = must_be_objects
         self._fields = list(dict.fromkeys(fields))
         self._quick = [field for field in self._fields if _is_alone(field, self._fields)]
         tree: dict[str, Any] = {}
@@ -72,17 +74,22 @@ class PayloadDecoder:
         """Return the same, and the indexes of payloads with unexpected types or invalid JSON."""
         texts = payloads.to_list()
         rows, unusual = self._rows(texts)
+        others = _other_than_objects(texts, unusual) if self._must_be_objects else {}
         columns: list[pl.Series] = []
         for field in self._fields:
+            errors: list[str | None] | None
             if field not in self._quick:
-                columns += _column(field, *_from_raw(field, [find(text, field.steps) for text in texts]))
-                continue
-            values, errors = _at(rows, field)
-            if unusual:
-                found, wrong = _from_raw(field, [find(texts[number], field.steps) for number in unusual])
-                errors = errors or [None] * len(texts)
-                for number, value, error in zip(unusual, found, wrong, strict=True):
-                    values[number], errors[number] = value, error
+                values, errors = _from_raw(field, [find(text, field.steps) for text in texts])
+            else:
+                values, errors = _at(rows, field)
+                if unusual:
+                    found, wrong = _from_raw(field, [find(texts[number], field.steps) for number in unusual])
+                    errors = errors or [None] * len(texts)
+                    for number, value, error in zip(unusual, found, wrong, strict=True):
+                        values[number], errors[number] = value, error
+            if errors is not None and isinstance(field.steps[0], str):
+                for number, shown in others.items():
+                    errors[number] = f"{field} cannot be read: the payload is {shown}, not a JSON object"
             columns += _column(field, values, errors)
         return pl.DataFrame(columns), unusual
 
@@ -101,6 +108,12 @@ class PayloadDecoder:
                 rows.append(None)
                 unusual.append(number)
         return rows, unusual
+
+
+def _other_than_objects(texts: list[str | None], unusual: list[int]) -> dict[int, str]:
+    """Return the beginnings of payloads that are no JSON objects, by index; NULL is missing, not wrong."""
+    found = {number: (texts[number] or "").strip() for number in unusual}
+    return {number: text[:_SHOWN] for number, text in found.items() if not text.startswith("{")}
 
 
 def find(text: str | bytes | None, steps: tuple[str | int, ...]) -> bytes | None:

@@ -170,6 +170,11 @@ class JobChange:
         assert found is not None
         return found
 
+    async def set_query(self, job: Job, stored: dict[str, Any]) -> None:
+        """Replace the stored query of a job, or of a computing stream, within its version."""
+        body = msgspec.structs.replace(job.definition, query=stored)
+        await self._versions().add(job.id, job.version, body)
+
     async def pause(self, job: Job) -> bool:
         """Pause a job, keeping its position; return whether it was running."""
         return await self._set_paused(job, paused=True)

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 import msgspec
 
 from ...connectors.checks import Unreachable, check_source
-from ...sql import Relation, SqlError, canonical, parse_one, plan_query, plan_stream, thaw
+from ...sql import SqlError, canonical, parse_one
 from ...sql.canonical import shown
 from ...sql.parser import parse_type
-from ...sql.planning.catalogue import OneRelation
 from ...sql.source import Span
-from ...sql.statements import Column, CreateSink, CreateSource, CreateStream, DeclareStream, Select
+from ...sql.statements import Column, CreateSink, CreateSource, CreateStream, DeclareStream
 from ...sql.types import from_name
 from ...store.job import How, Job, WantedJob
 from ...store.job_change import JobChange
 from ..http import Caller, Right
-from .catalogue import job_relation, outside_of, own_name, queues_of
+from .catalogue import outside_of, own_name, queues_of
 from .names import check_new_name, listed, split_name
-from .planner import Planned, Planner, retention_of
+from .planner import Planned, Planner, stored_plan
+from .readers import Readers
 from .replacement import how_it_changes
 from .rights import may_on_job
 from .sinks import check_columns, check_target, query_of, written_by
@@ -35,6 +35,7 @@ class Creation:
         self._planner = planner
         self._most_alone = most_alone
         self._caller = caller
+        self._readers = Readers(change, caller)
 
     async def create(self, statement: CreateStream) -> Result:
         """Create or redefine a job. Raises SqlError."""
@@ -50,7 +51,7 @@ class Creation:
                 f"the job {job.full_name} already exists; use CREATE OR REPLACE STREAM, or DROP it first"
             )
         statement = msgspec.structs.replace(statement, name=own_name(statement.name), replace=False)
-        if job is not None and canonical(statement) == job.statement and not await self._is_cut_off(job):
+        if job is not None and canonical(statement) == job.statement and not await self._is_broken(job):
             return _created(job, changed=False)
         planned = await self._planner.plan(statement)
         wanted = await self._planner.wanted(statement.name, statement.query, planned)
@@ -59,11 +60,12 @@ class Creation:
         if job is None:
             return _created(await self._change.create(wanted), changed=True, warnings=warnings)
         await self._check_cycle(job, statement, planned)
-        await self._check_readers(job, statement, planned)
-        if wanted.retention_seconds is None and retention_of(thaw(job.query)) is not None:
+        outdated = await self._readers.check(job, planned.plan, statement.span)
+        if wanted.retention_seconds is None and _has_retention(job):
             wanted = msgspec.structs.replace(wanted, retention_seconds=0)
         how = await self._how(job, statement, planned, wanted)
         replaced = await self._change.replace(job, wanted, how)
+        await self._readers.update(outdated)
         return {**_created(replaced, changed=True, warnings=warnings), "how": how}
 
     async def declare(self, statement: DeclareStream) -> Result:
@@ -128,7 +130,7 @@ class Creation:
         statement = msgspec.structs.replace(statement, name=name, replace=False)
         text, writes = shown(statement), written_by(statement)
         is_same = job is not None and text == job.statement and writes == job.definition.writes
-        if job is not None and is_same and not await self._is_cut_off(job):
+        if job is not None and is_same and not await self._is_broken(job):
             return _created(job, changed=False)
         query = await query_of(statement, self._planner.catalogue)
         planned = await self._planner.plan(query)
@@ -177,17 +179,19 @@ class Creation:
         return name
 
     async def _how(self, job: Job, statement: CreateStream, planned: Planned, wanted: WantedJob) -> How:
-        old = parse_one(job.statement)
-        assert isinstance(old, CreateStream)
         names = tuple(source.queue for source in job.definition.sources)
         if job.definition.reads != wanted.reads:
             return "by position"
-        if names != planned.source.queues or await self._is_cut_off(job):
+        if names != planned.source.queues or await self._is_broken(job):
             return "by position"
+        old = parse_one(job.statement)
+        assert isinstance(old, CreateStream)
         return how_it_changes(old, statement, job.query, planned.frozen)
 
-    async def _is_cut_off(self, job: Job) -> bool:
-        """Whether a source queue of a job was deleted, or its external source was redefined."""
+    async def _is_broken(self, job: Job) -> bool:
+        """Whether a job cannot be planned, or its source queue was deleted or external source redefined."""
+        if await asyncio.to_thread(stored_plan, job) is None:
+            return True
         if (reads := job.definition.reads) is not None:
             declared = await self._change.relations.find(reads.name)
             source = None if declared is None else parse_one(declared.statement)
@@ -211,53 +215,15 @@ class Creation:
             if queue in jobs:
                 ways += [(each.queue, (*way, each.queue)) for each in jobs[queue].definition.sources]
 
-    async def _check_readers(self, job: Job, statement: CreateStream, planned: Planned) -> None:
-        """Reject a change that would alter the input of the jobs reading this one."""
-        before = job_relation(job.full_name, thaw(job.query), {})
-        after = job_relation(job.full_name, planned.plan, {})
-        if before._replace(delay_us=0) == after._replace(delay_us=0):
-            return
-        for reader in await self._change.readers(job.queue_id):
-            if reader.is_stream or reader.expires_at is not None:
-                continue
-            reason = _change_for(reader, after)
-            if reason is not None and self._shown_name(reader) is None:
-                raise statement.span.error(
-                    f"a job that you have no access to reads {job.full_name}, and could not continue; choose"
-                    " another name for this stream"
-                )
-            if reason is not None:
-                raise statement.span.error(
-                    f"the job {reader.full_name} reads {job.full_name}, and {reason}; "
-                    f"drop {reader.full_name} first, or choose another name for this stream"
-                )
 
-
-class _Only(OneRelation):
-    """A catalogue of one relation, by its name."""
-
-    def find(self, name: str) -> Relation | None:
-        """Return the relation if the name matches."""
-        return super().find(name) if own_name(name) in self.names() else None
-
-
-def _change_for(reader: Job, after: Relation) -> str | None:
-    """Return why a reader cannot continue after a change to its source; None if it can."""
-    before = thaw(reader.query)
-    # A sink keeps the columns of the stream at creation: with others it would write different files.
-    statement = parse_one(reader.statement if reader.definition.writes is None else reader.query["select"])
-    assert isinstance(statement, CreateStream | Select)
+def _has_retention(job: Job) -> bool:
+    """Whether the statement of a job sets the retention of its rows."""
     try:
-        again = (
-            plan_stream(statement, _Only(after))
-            if isinstance(statement, CreateStream)
-            else plan_query(statement, _Only(after))
-        )
-    except SqlError as error:
-        return f"would fail: {error.message}"
-    if again.records.fields != before.records.fields:
-        return "its columns would have other types"
-    return None
+        statement = parse_one(job.statement)
+    except SqlError:
+        return False
+    options = statement.query.options if isinstance(statement, CreateStream) else ()
+    return any(option.name == "retention" for option in options)
 
 
 def _created(job: Job, *, changed: bool, warnings: Sequence[str] = ()) -> Result:

@@ -11,7 +11,7 @@ from ...sql.statements import CreateSource, Select
 from ...store.definitions import Outside
 from ...windows import WindowSpec
 from .catalogue import outside_of
-from .planner import Planned
+from .planner import Planned, job_start
 
 
 def explained(planned: Planned, query: Select, name: str | None, writes: Outside | None = None) -> list[str]:
@@ -32,7 +32,7 @@ def _lines(planned: Planned, query: Select, name: str | None, writes: Outside | 
         yield f"records, in the tasks that read the log: {_decoded(plan)}"
     else:
         yield f"{what}: in its own Spark query, because it reads an external source"
-        yield f"source: {_outside(source)}, from {plan.options.get('start', 'earliest')}"
+        yield f"source: {_outside(source)}, from {job_start(query, planned.source)}"
         yield f"records, in the tasks that read the source: {_decoded(plan)}"
     if query.where is not None:
         yield f"  condition: {expression_text(query.where)}; only matching records advance clocks and counts"
@@ -54,7 +54,7 @@ def _lines(planned: Planned, query: Select, name: str | None, writes: Outside | 
             else f"output: the response, {_partition(plan)}"
         )
     yield _kind(plan)
-    for default in _defaults(plan):
+    for default in _defaults(plan, source):
         yield f"default: {default}"
     for warning in plan.warnings:
         yield f"warning: {warning}"
@@ -194,8 +194,10 @@ def _kind(plan: Plan) -> str:
     return "kind: append, every row is final"
 
 
-def _defaults(plan: Plan) -> Iterator[str]:
-    spec, given = plan.window, plan.options
+def _defaults(plan: Plan, source: CreateSource | None) -> Iterator[str]:
+    spec, given = plan.window, set(plan.options)
+    if source is not None:
+        given |= {option.name for option in source.options}
     if spec is not None and spec.kind in ("tumbling", "sliding", "session"):
         values = {"grace": _span(spec.grace_us), "late": spec.late, "keep": _span(spec.keep)}
         if spec.clock == "event":

@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
-from ...sql import Plan, freeze, thaw
+from ...sql import Plan, SqlError, freeze, thaw
 from ...sql.duration import short_duration
 from ...sql.statements import CreateStream, Select
-from ...store.job import WantedJob
+from ...store.job import Job, WantedJob
 from ...store.job_change import JobChange
+from ...windows import SpecError
 from ..http import Caller
 from .catalogue import BrokerCatalogue, Resolved, outside_of
 from .names import split_name
@@ -56,10 +57,18 @@ class Planner:
             query=planned.frozen,
             spec={} if plan.window is None else msgspec.json.decode(plan.window.to_json()),
             queues=planned.source.queues,
-            start=_start(query, planned.source),
+            start=job_start(query, planned.source),
             retention_seconds=retention_of(plan),
             reads=None if planned.source.source is None else outside_of(planned.source.source),
         )
+
+
+def stored_plan(job: Job) -> Plan | None:
+    """Return the plan of a job; None if it cannot be planned: a newer release may have created it."""
+    try:
+        return thaw(job.query)
+    except (SqlError, SpecError, msgspec.MsgspecError):
+        return None
 
 
 def _check_retention(query: Select) -> None:
@@ -75,7 +84,7 @@ def retention_of(plan: Plan) -> int | None:
     return None if text is None else -(-(short_duration(text) or 0) // 1_000_000)
 
 
-def _start(query: Select, source: Resolved) -> str:
+def job_start(query: Select, source: Resolved) -> str:
     """Where a job starts: from its query, else from its source."""
     given = (*query.options, *(source.source.options if source.source is not None else ()))
     return start_of(msgspec.structs.replace(query, options=given))

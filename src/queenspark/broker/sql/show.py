@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import msgspec
-
-from ...sql import SqlError, thaw
 from ...sql.canonical import shown
 from ...sql.expressions import FUNCTIONS
 from ...sql.planning.aggregates import AGGREGATES
@@ -20,6 +17,7 @@ from ...store.queues import Queues
 from ..http import Caller, Right
 from .catalogue import outside_of, parsed_schema, parsed_source, queues_of, read_by
 from .condition import shown_condition
+from .planner import stored_plan
 from .table import Result, kind_of_rows, table
 
 _STREAMS = [
@@ -94,10 +92,8 @@ async def _streams(change: JobChange) -> list[list[Any]]:
 
 
 def _kind_of_rows(job: Job) -> str:
-    try:
-        return kind_of_rows(thaw(job.query).updating)
-    except (SqlError, msgspec.MsgspecError):  # a newer release may have created it
-        return "unknown"
+    plan = stored_plan(job)
+    return "unknown" if plan is None else kind_of_rows(plan.updating)
 
 
 async def _sources(change: JobChange) -> list[list[Any]]:

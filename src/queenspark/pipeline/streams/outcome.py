@@ -207,7 +207,9 @@ class Outcome:
         rows = rows.join(self._definitions.output_queues, on="stream", how="inner", maintain_order="left")
         if rows.schema["payload"] != pl.String:
             return rows  # for files, where rows have no position
-        return rows.sort("order", "txid", "id", "stream", "transaction_id")
+        # Ids of one record end with a number; by length first, 10 comes after 9.
+        length = pl.col("transaction_id").str.len_bytes()
+        return rows.sort("order", "txid", "id", "stream", length, "transaction_id")
 
     def _late(self) -> pl.DataFrame:
         """The late log: warned and dropped records."""

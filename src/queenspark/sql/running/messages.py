@@ -37,7 +37,7 @@ class MessageDecoder:
         """Prepare; without `payloads`, the messages already have the fields."""
         plans = list(plans)
         fields = dict.fromkeys(field for plan in plans for field in plan.records.fields if payloads)
-        self._decoder = PayloadDecoder(list(fields)) if fields else None
+        self._decoder = PayloadDecoder(list(fields), must_be_objects=True) if fields else None
         self._pseudo = dict.fromkeys(name for plan in plans for name in plan.records.pseudo)
         if any(reads_headers(plan) for plan in plans):
             self._pseudo["_event_time"] = None
@@ -73,7 +73,8 @@ class MessageDecoder:
             if name.startswith(f"{HEADERS}."):
                 found.append(column(name.removeprefix(f"{HEADERS}.")).alias(name))
             elif name == REVISION:
-                found.append(column(name).cast(pl.Int64, strict=False))
+                # Rows that are never revised have no such header.
+                found.append(column(name).fill_null("1").cast(pl.Int64, strict=False))
             elif name == "_event_time":
                 own = column(name).to_frame().select(timestamp_of_iso(pl.col(name)))[name]
                 created = messages.select(from_micros(pl.col("created_us")))["created_us"]
