@@ -7,6 +7,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from queenspark.formats.window_message import LANE
 from queenspark.store.log import SCANNED, between, branches
 from queenspark.store.position import Position
 from queenspark.store.queries import query, written
@@ -293,9 +294,13 @@ def test_the_timeline_reads_the_windows_that_it_shows(large: Connection) -> None
             "partition_ids": ids, "from": "1970-01-01", "to": "1970-02-01", "limit": 200, "offset": 0,
             "queue_id": queue_id, "recent": 5000,
         }  # fmt: skip
-        for name, most in (("key_windows", 30 * 12), ("stream_keys", 3 * 5000)):
+        of_keys, of_lanes = [*range(30)], [number // 15 for number in range(30)]
+        for name, most, keys, lane in (
+            ("key_windows", 30 * 12, of_keys, None), ("key_windows", 30 * 12, of_lanes, None),
+            ("stream_keys", 3 * 5000, [], None), ("stream_keys", 3 * 5000, [], LANE),
+        ):  # fmt: skip
             before = large.execute(COUNTS).fetchone() or (0, 0)
-            rows = large.execute(query(name), asked).fetchall()
+            rows = large.execute(query(name), {**asked, "keys": keys, "lane": lane}).fetchall()
             after = large.execute(COUNTS).fetchone() or (0, 0)
             assert rows
             assert after[0] == before[0], f"{name} reads no whole table"

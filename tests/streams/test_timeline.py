@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.streams.sealing import MINUTE, minute
-from tests.streams.stream_api import StreamApi
+from tests.streams.stream_api import StreamApi, short
 from tests.wire.api import Json, responded
 
 EPOCH = {"from": "1970-01-01T00:00:00Z"}
@@ -127,6 +127,36 @@ def test_keys_are_paged_the_busiest_first(stream: StreamApi) -> None:
     assert [_minute(window["start"]) for window in page["windows"]] == [1, 2], "the newest two"
     found = stream.resource("keys", search="X")
     assert ([each["key"] for each in found["keys"]], found["total"]) == (["x"], 1)
+
+
+def test_windows_in_any_order_are_those_of_their_key(stream: StreamApi) -> None:
+    stream.define(partitioned=True, ordered=False)
+    stream.seal(*(minute("ann", number, ordered=False) for number in range(40)))
+    stream.seal(*(minute("bob", number, ordered=False) for number in range(3)))
+    assert stream.resource("keys")["keys"] == [{"key": "ann", "windows": 40}, {"key": "bob", "windows": 3}]
+    found = stream.resource("keys", search="NN")
+    assert ([each["key"] for each in found["keys"]], found["total"]) == (["ann"], 1)
+    everything = shown(stream)
+    assert (everything["keys"], everything["totalKeys"], everything["hasMore"]) == (["ann", "bob"], 2, [])
+    assert len(everything["windows"]) == 43
+    page = shown(stream, key="ann", windows=10)
+    assert [_minute(window["start"]) for window in page["windows"]] == [*range(30, 40)], "the newest ten"
+    assert (page["keys"], page["hasMore"]) == (["ann"], ["ann"])
+    held = responded(stream.try_poll(maxWindows=2), 200)["windows"]
+    assert sorted(states(stream, state="leased")) == sorted(short(window) for window in held)
+
+
+def test_windows_of_ordered_and_unordered_versions_share_their_key(stream: StreamApi) -> None:
+    stream.define(partitioned=True)
+    stream.seal(minute("ann", 1), minute("ann#7", 1))
+    stream.define(partitioned=True, ordered=False)
+    stream.seal(minute("ann", 2, version=2, ordered=False), minute("ann", 3, version=2, ordered=False))
+    assert sorted(states(stream, key="ann")) == ["ann1", "ann2", "ann3"]
+    assert sorted(states(stream, key="ann#7")) == ["ann#71"]
+    everything = shown(stream)
+    assert {window["key"] for window in everything["windows"]} <= set(everything["keys"])
+    stream.define(partitioned=True, ordered=True)
+    assert sorted(states(stream, key="ann")) == ["ann1", "ann2", "ann3"]
 
 
 @pytest.mark.parametrize("kind", ["tumbling", "sliding", "session"])

@@ -70,6 +70,17 @@ def test_a_selected_window_stays_selected_when_it_is_sealed(viewer: Viewer, stre
     page.locator(".qs-drawer").get_by_text("Sealed", exact=True).wait_for()
 
 
+def test_windows_in_any_order_are_drawn_in_the_lane_of_their_key(viewer: Viewer, stream: StreamApi) -> None:
+    stream.define(partitioned=True, ordered=False)
+    now = now_us(stream)
+    steps = ((now - (n + 1) * MINUTE_US, now - n * MINUTE_US) for n in range(3))
+    stream.seal(*(Sealed("ann", start, end, ordered=False) for start, end in steps))
+    page = open_page(viewer, stream)
+    viewer.wait_for_states(lambda seen: seen == {"waiting": 3})
+    page.wait_for_function("window.drawn.texts.includes('ann')")
+    page.get_by_text("1 key", exact=True).wait_for()
+
+
 def test_a_group_that_is_deleted_is_no_longer_selected(viewer: Viewer, stream: StreamApi) -> None:
     stream.define(partitioned=True)
     now = now_us(stream)

@@ -74,23 +74,27 @@ async def _timeline(broker: Broker, stream: Stream, query: TimelineQuery) -> dic
     if since >= until:
         raise bad_request(f"from ({query.from_}) must be before to ({query.to})")
     opened, standing_shown = await _open(broker, stream)
-    keys, total = await _keys(broker, stream, query, [window.key for window in opened])
-    names = {id_: key for key, id_ in keys.items() if id_ is not None}
-    sealed = await broker.store.timeline.windows(list(names), since, until, query.windows)
+    has_lanes = await broker.store.streams.has_lanes(stream)
+    keys, total = await _keys(broker, stream, query, [window.key for window in opened], has_lanes)
+    partitions = await broker.store.timeline.partitions(stream.queue_id, keys, has_lanes)
+    sealed = await broker.store.timeline.windows(partitions, since, until, query.windows)
     states = await broker.store.timeline.states(stream.queue_id, sealed, query.consumer_group)
-    counted = Counter(window.partition_id for window in sealed)
     windows = [_window(window, states[window.position]) for window in sealed]
+    # The key of an ordered version may look like a lane.
+    of_keys = set(keys)
+    windows = [window for window in windows if window["key"] in of_keys]
+    counted = Counter(window["key"] for window in windows)
     return {
         "now": iso_time(now),
         **standing_shown,
-        "keys": list(keys),
+        "keys": keys,
         "totalKeys": max(total, len(keys)),
         "windows": [window for window in windows if _is_wanted(window, query.state)],
-        "hasMore": [names[id_] for id_, number in counted.items() if number >= query.windows],
+        "hasMore": [key for key, number in counted.items() if number >= query.windows],
         "open": [
             _open_window(window)
             for window in opened
-            if window.key in keys and query.state in (None, "open") and window.end_us is not None
+            if window.key in of_keys and query.state in (None, "open") and window.end_us is not None
         ],
     }
 
@@ -106,25 +110,21 @@ def _is_wanted(window: dict[str, Any], state: str | None) -> bool:
 
 
 async def _keys(
-    broker: Broker, stream: Stream, query: TimelineQuery, with_open: list[str]
-) -> tuple[dict[str, int | None], int]:
-    """The keys of a page with their ids; None for keys with only open windows."""
+    broker: Broker, stream: Stream, query: TimelineQuery, with_open: list[str], has_lanes: bool
+) -> tuple[list[str], int]:
+    """The keys of a page, including those with only open windows, and the total."""
     if query.key is not None:
-        found = await broker.store.timeline.key_ids(stream.queue_id, [query.key])
-        return {query.key: found.get(query.key)}, 1
+        return [query.key], 1
     page = Page(query.limit, query.offset, search=query.search)
-    rows, total = await broker.store.timeline.keys(stream.queue_id, page)
-    keys: dict[str, int | None] = {row["key"]: row["id"] for row in rows}
+    rows, total = await broker.store.timeline.keys(stream.queue_id, page, has_lanes)
+    keys = dict.fromkeys(row["key"] for row in rows)
     search = (query.search or "").lower()
     for key in dict.fromkeys(with_open):
         if len(keys) >= query.limit or query.offset:
             break
         if search in key.lower():
-            keys.setdefault(key, None)
-    new = [key for key, id_ in keys.items() if id_ is None]
-    if new:
-        keys.update(await broker.store.timeline.key_ids(stream.queue_id, new))
-    return keys, total
+            keys.setdefault(key)
+    return list(keys), total
 
 
 async def _open(broker: Broker, stream: Stream) -> tuple[list[NextWindow], dict[str, Any]]:
@@ -194,7 +194,8 @@ async def keys(broker: Broker, call: Call) -> Response:
     stream = await stream_of(broker, call)
     query: KeysQuery = call.query
     page = Page(query.limit, query.offset, search=query.search)
-    rows, total = await broker.store.timeline.keys(stream.queue_id, page)
+    has_lanes = await broker.store.streams.has_lanes(stream)
+    rows, total = await broker.store.timeline.keys(stream.queue_id, page, has_lanes)
     return json(paged("keys", [{"key": row["key"], "windows": row["windows"]} for row in rows], total, query))
 
 

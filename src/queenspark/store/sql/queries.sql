@@ -1387,7 +1387,7 @@ SELECT g.name AS group, k.key, max(w.window_end) AS window_end, sum(c.total)::bi
 FROM queenspark.groups g JOIN queenspark.partitions t ON t.queue_id = g.queue_id
 JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = t.id
 CROSS JOIN LATERAL (
-    SELECT CASE WHEN %(ordered)s THEN t.name ELSE regexp_replace(t.name, '#\d+$', '') END AS key) k
+    SELECT coalesce(regexp_replace(t.name, %(lane)s::text, ''), t.name) AS key) k
 CROSS JOIN LATERAL (
     SELECT max(x.window_end) AS window_end FROM (
         SELECT m.window_end FROM queenspark.messages m
@@ -1681,29 +1681,36 @@ JOIN queenspark.queues q ON q.id = g.queue_id WHERE p.lease_id = %(lease_id)s LI
 
 -- name: stream_keys
 -- Keys of a stream by their number of newest windows.
-SELECT p.id, p.name AS key, r.windows, count(*) OVER () AS total
+SELECT k.key, sum(r.windows)::bigint AS windows, count(*) OVER () AS total
 FROM (
     SELECT x.partition_id, count(*) AS windows FROM (
         SELECT m.partition_id FROM queenspark.messages m WHERE m.queue_id = %(queue_id)s
         ORDER BY m.txid DESC, m.id DESC LIMIT %(recent)s) x
     GROUP BY x.partition_id
 ) r JOIN queenspark.partitions p ON p.id = r.partition_id
-ORDER BY r.windows DESC, p.name LIMIT %(limit)s OFFSET %(offset)s
+CROSS JOIN LATERAL (SELECT coalesce(regexp_replace(p.name, %(lane)s::text, ''), p.name) AS key) k
+GROUP BY k.key ORDER BY sum(r.windows) DESC, k.key LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: find_stream_keys
 -- Keys of a stream that contain a text, by name.
-SELECT p.id, p.name AS key, 0::bigint AS windows, count(*) OVER () AS total FROM queenspark.partitions p
-WHERE p.queue_id = %(queue_id)s AND position(lower(%(search)s) IN lower(p.name)) > 0
-ORDER BY p.name LIMIT %(limit)s OFFSET %(offset)s
+SELECT k.key, 0::bigint AS windows, count(*) OVER () AS total FROM queenspark.partitions p
+CROSS JOIN LATERAL (SELECT coalesce(regexp_replace(p.name, %(lane)s::text, ''), p.name) AS key) k
+WHERE p.queue_id = %(queue_id)s AND position(lower(%(search)s) IN lower(k.key)) > 0
+GROUP BY k.key ORDER BY k.key LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: key_windows
--- The newest windows of some keys that end between two times.
-SELECT k.id AS partition_id, m.txid, m.id, m.transaction_id, m.created_at, m.payload
-FROM unnest(%(partition_ids)s::bigint[]) AS k(id) CROSS JOIN LATERAL (
-    SELECT m.* FROM queenspark.messages m
-    WHERE m.partition_id = k.id AND m.window_end > %(from)s AND m.window_end <= %(to)s
-    ORDER BY m.window_end DESC LIMIT %(limit)s
-) m ORDER BY k.id, m.window_end, m.txid, m.id
+-- The newest windows of some keys that end between two times. A key is a number and one or more partitions.
+SELECT m.partition_id, m.txid, m.id, m.transaction_id, m.created_at, m.payload
+FROM (
+    SELECT t.key, array_agg(t.id) AS partition_ids
+    FROM unnest(%(keys)s::integer[], %(partition_ids)s::bigint[]) AS t(key, id) GROUP BY t.key
+) k CROSS JOIN LATERAL (
+    SELECT m.* FROM unnest(k.partition_ids) AS t(id) CROSS JOIN LATERAL (
+        SELECT m.* FROM queenspark.messages m
+        WHERE m.partition_id = t.id AND m.window_end > %(from)s AND m.window_end <= %(to)s
+        ORDER BY m.window_end DESC LIMIT %(limit)s
+    ) m ORDER BY m.window_end DESC LIMIT %(limit)s
+) m ORDER BY k.key, m.window_end, m.txid, m.id
 
 -- name: one_window
 SELECT m.partition_id, m.txid, m.id, m.transaction_id, m.created_at, m.payload
