@@ -191,6 +191,8 @@ def test_open_windows_are_those_that_the_log_has_records_for(stream: StreamApi, 
     ]
     assert found == expected[kind]
     assert stream.resource("timeline", state="acked")["open"] == []
+    few = stream.resource("timeline", windows=1)
+    assert (len(few["open"]), few["openComplete"]) == (1, len(expected[kind]) == 1)
 
 
 def test_a_window_is_shown_with_pages_of_its_messages(stream: StreamApi) -> None:
