@@ -9,6 +9,7 @@ from psycopg import sql
 
 from queenspark.formats.window_message import LANE
 from queenspark.store.log import SCANNED, between, branches
+from queenspark.store.messages import CHECKED
 from queenspark.store.position import Position
 from queenspark.store.queries import query, written
 from tests.database import connect
@@ -263,6 +264,38 @@ def test_a_scan_of_the_log_reads_each_message_once(large: Connection) -> None:
     assert len(txids) == 8 * 10_000
     assert read.whole_tables == 0
     assert read.rows <= 10_010
+
+
+BROWSED: dict[str, Any] = dict.fromkeys((
+    "partition", "partition_id", "transaction_id", "namespace", "task", "from", "to", "visible",
+))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("status", "count"),
+    [("pending", 20), ("processing", 2), ("dead_letter", 1), ("completed", 20), (None, 20)],
+)
+def test_messages_of_a_state_are_found_without_reading_the_others(
+    large: Connection, status: str | None, count: int
+) -> None:
+    scanned = 20 if status is None else CHECKED
+    asked = {**BROWSED, "queue_id": 1, "status": status, "limit": 20, "offset": 0, "scanned": scanned}
+    with large.transaction(force_rollback=True):
+        large.execute("SELECT pop(1, 1, 1, ARRAY[gen_random_uuid(), gen_random_uuid()], false)")
+        large.execute(
+            "INSERT INTO queenspark.dead_letters"
+            " (id, group_id, partition_id, txid, created_at, attempts, encrypted, transaction_id, error,"
+            " payload)"
+            " VALUES (777, 1, 778, 7, now(), 1, false, 't777', 'failed', '1')"
+        )
+        before = large.execute(COUNTS).fetchone() or (0, 0)
+        rows = large.execute(query("browse_messages"), asked).fetchall()
+        after = large.execute(COUNTS).fetchone() or (0, 0)
+        statuses = [row[-1] for row in rows if row[1] is not None]
+    assert len(statuses) == count
+    assert status is None or set(statuses) == {status}
+    assert after[0] == before[0], "no whole table is read"
+    assert after[1] - before[1] <= 12 * scanned, "a few rows for each message that is checked"
 
 
 WINDOWS = """
