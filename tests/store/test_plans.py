@@ -314,6 +314,20 @@ WINDOWS = """
 """
 
 
+@pytest.mark.parametrize(("search", "found"), [("p9999", 11), ("P100", 20), ("nowhere", 0)])
+def test_a_search_of_keys_reads_a_bounded_number_of_them(large: Connection, search: str, found: int) -> None:
+    """Those that begin with the text are among them, wherever they are."""
+    asked = {"queue_id": 1, "search": search, "lane": None, "searched": 1000, "limit": 20, "offset": 0}
+    with large.transaction(force_rollback=True):
+        before = large.execute(COUNTS).fetchone() or (0, 0)
+        rows = large.execute(query("find_stream_keys"), asked).fetchall()
+        after = large.execute(COUNTS).fetchone() or (0, 0)
+    assert after[0] == before[0], "no whole table is read"
+    assert after[1] - before[1] <= 2 * 1000 + 10
+    assert len(rows) == found
+    assert all(search.lower() in row[0] for row in rows)
+
+
 @pytest.mark.long
 def test_the_timeline_reads_the_windows_that_it_shows(large: Connection) -> None:
     with large.transaction(force_rollback=True):

@@ -14,6 +14,9 @@ from .position import Position
 RECENT = 5000
 """The busiest keys are those of the newest windows, this many."""
 
+SEARCHED = 100_000
+"""A search reads this many keys by name, and as many from the text on."""
+
 MOST_GROUPS = 20
 """Maximum number of groups shown with each window."""
 
@@ -63,7 +66,7 @@ class Timeline:
         """
         params = {"queue_id": queue_id, "lane": LANE if has_lanes else None}
         if page.search:
-            return await self._database.page("find_stream_keys", page, **params)
+            return await self._database.page("find_stream_keys", page, searched=SEARCHED, **params)
         return await self._database.page("stream_keys", page, recent=RECENT, **params)
 
     async def partitions(self, queue_id: int, keys: Sequence[str], has_lanes: bool) -> list[list[int]]:

@@ -1773,10 +1773,20 @@ CROSS JOIN LATERAL (SELECT coalesce(regexp_replace(p.name, %(lane)s::text, ''), 
 GROUP BY k.key ORDER BY sum(r.windows) DESC, k.key LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: find_stream_keys
--- Keys of a stream that contain a text, by name.
-SELECT k.key, 0::bigint AS windows, count(*) OVER () AS total FROM queenspark.partitions p
+-- Keys of a stream that contain a text, by name: of its first `searched` ones, and of as many from the text on.
+SELECT k.key, 0::bigint AS windows, count(*) OVER () AS total FROM (
+    SELECT p.name FROM (
+        SELECT p.name FROM queenspark.partitions p WHERE p.queue_id = %(queue_id)s
+        ORDER BY p.name LIMIT %(searched)s) p
+    WHERE position(lower(%(search)s) IN lower(p.name)) > 0
+    UNION ALL
+    SELECT p.name FROM (
+        SELECT p.name FROM queenspark.partitions p WHERE p.queue_id = %(queue_id)s AND p.name >= %(search)s
+        ORDER BY p.name LIMIT %(searched)s) p
+    WHERE position(lower(%(search)s) IN lower(p.name)) > 0
+) p
 CROSS JOIN LATERAL (SELECT coalesce(regexp_replace(p.name, %(lane)s::text, ''), p.name) AS key) k
-WHERE p.queue_id = %(queue_id)s AND position(lower(%(search)s) IN lower(k.key)) > 0
+WHERE position(lower(%(search)s) IN lower(k.key)) > 0
 GROUP BY k.key ORDER BY k.key LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: key_windows
