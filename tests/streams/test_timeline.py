@@ -95,6 +95,20 @@ def test_a_group_that_went_to_the_end_has_skipped_windows(stream: StreamApi) -> 
     assert states(stream)["a3"] == "waiting"
 
 
+def test_a_group_that_went_to_a_window_has_skipped_those_before_it(stream: StreamApi) -> None:
+    stream.define(partitioned=True)
+    stream.seal(minute("a", 1), minute("a", 2), minute("a", 3), minute("b", 1))
+    stream.seek(3 * 60, "new")
+    before = {"a1": "skipped", "a2": "skipped", "b1": "skipped"}
+    assert states(stream, "new") == {**before, "a3": "waiting"}
+    stream.seal(minute("c", 2), minute("c", 4), minute("a", 2, revision=2))
+    assert states(stream, "new") == {**before, "a3": "waiting", "c2": "skipped", "c4": "waiting"}
+    assert sorted(stream.drain("new")) == ["a3", "c4"]
+    assert states(stream, "new") == {**before, "a3": "acked", "c2": "skipped", "c4": "acked"}
+    stream.seek(2 * 60, "new")
+    assert states(stream, "new")["a2"] == "waiting"
+
+
 def test_windows_are_chosen_by_time_key_and_state(stream: StreamApi) -> None:
     stream.define(partitioned=True)
     stream.seal(*(minute(key, number) for key in "abc" for number in range(1, 6)))

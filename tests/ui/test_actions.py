@@ -94,7 +94,7 @@ class TestStream:
         drawer.get_by_text('"n": 2').wait_for()
         drawer.get_by_role("button", name="Seek g to this window").click()
         viewer.confirm("Seek")
-        eventually(lambda: states(stream) == ["acked", "acked", "waiting"])
+        eventually(lambda: states(stream) == ["skipped", "skipped", "waiting"])
 
     def test_one_of_many_groups_is_chosen(self, viewer: Viewer, stream: StreamApi) -> None:
         for number in range(8):
@@ -358,7 +358,7 @@ class TestQueue:
         page.get_by_label("Time, such as").fill(ends[0])
         viewer.confirm("To this time")
         viewer.sees("continues from")
-        assert states(stream, group) == ["acked", "waiting", "waiting"]
+        assert states(stream, group) == ["skipped", "waiting", "waiting"]
 
     def test_a_group_that_cannot_be_deleted_is_explained(
         self, viewer: Viewer, dashboard: Dashboard, queue: str

@@ -31,6 +31,8 @@ class SealedWindow(NamedTuple):
     id: int
     transaction_id: str
     sealed_at: datetime
+    #: None for a count window.
+    end: datetime | None
     payload: str
 
     @property
@@ -167,8 +169,18 @@ def _state(
         is_ahead = available is not None and available > cursor["now"]
         state: State = "retrying" if attempt is not None or is_ahead else "waiting"
         return GroupState(name, state, **failures, available_at=available if is_ahead else None)
-    if window.position <= (group["start_txid"], group["start_id"]):
+    if _is_skipped(group, window, cursor):
         return GroupState(name, "skipped")
     if cursor is not None and window.position <= (cursor["end_txid"], cursor["end_id"]):
         return GroupState(name, "acked")
     return GroupState(name, "waiting")
+
+
+def _is_skipped(group: dict[str, Any], window: SealedWindow, cursor: dict[str, Any] | None) -> bool:
+    """Whether a window is before the position where a group started, or before the time of its last seek."""
+    if window.position <= (group["start_txid"], group["start_id"]):
+        return True
+    until = group["skip_until"]
+    if until is None or window.end is None or (cursor is not None and cursor["sought"]):
+        return False
+    return bool(window.end <= until)

@@ -1791,7 +1791,7 @@ GROUP BY k.key ORDER BY k.key LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: key_windows
 -- The newest windows of some keys that end between two times. A key is a number and one or more partitions.
-SELECT m.partition_id, m.txid, m.id, m.transaction_id, m.created_at, m.payload
+SELECT m.partition_id, m.txid, m.id, m.transaction_id, m.created_at, m.window_end, m.payload
 FROM (
     SELECT t.key, array_agg(t.id) AS partition_ids
     FROM unnest(%(keys)s::integer[], %(partition_ids)s::bigint[]) AS t(key, id) GROUP BY t.key
@@ -1804,16 +1804,16 @@ FROM (
 ) m ORDER BY k.key, m.window_end, m.txid, m.id
 
 -- name: one_window
-SELECT m.partition_id, m.txid, m.id, m.transaction_id, m.created_at, m.payload
+SELECT m.partition_id, m.txid, m.id, m.transaction_id, m.created_at, m.window_end, m.payload
 FROM queenspark.messages m
 WHERE m.partition_id = %(partition_id)s AND m.transaction_id = %(transaction_id)s AND m.queue_id = %(queue_id)s
 
 -- name: timeline_groups
-SELECT g.id, g.name, g.start_txid, g.start_id FROM queenspark.groups g
+SELECT g.id, g.name, g.start_txid, g.start_id, g.skip_until FROM queenspark.groups g
 WHERE g.queue_id = %(queue_id)s AND (%(group)s::text IS NULL OR g.name = %(group)s) ORDER BY g.name LIMIT %(most)s
 
 -- name: timeline_places
-SELECT p.group_id, p.partition_id, p.end_txid, p.end_id, p.pending, p.leased, p.lease_expires_at, p.available_at,
+SELECT p.group_id, p.partition_id, p.end_txid, p.end_id, p.pending, p.leased, p.lease_expires_at, p.available_at, p.sought,
        CASE WHEN p.held_lease_id = p.lease_id THEN p.lease_holder END AS lease_holder,
        CASE WHEN p.held_lease_id = p.lease_id THEN p.leased_at END AS leased_at, clock_timestamp() AS now
 FROM queenspark.places p
