@@ -127,6 +127,25 @@ def test_the_lines_of_watermark_and_grace_are_drawn_next_to_now(viewer: Viewer, 
     eventually(has_lines)
 
 
+def test_a_seek_to_a_sliding_window_leaves_out_those_that_overlap_it(
+    viewer: Viewer, stream: StreamApi
+) -> None:
+    stream.define(partitioned=True, window_type="sliding", window_duration_ms=60_000, window_slide_ms=10_000)
+    step = MINUTE_US // 6
+    last = now_us(stream) // step * step
+    stream.seal(*(Sealed("p", last - n * step - MINUTE_US, last - n * step) for n in range(7)))
+    stream.drain()
+    page = open_page(viewer, stream)
+    viewer.wait_for_states(lambda seen: seen == {"acked": 7})
+    page.locator(".qs-timeline canvas").focus()
+    for key in ("]", "[", "Enter"):  # the last one but one
+        page.keyboard.press(key)
+    viewer.click("Seek g to this window")
+    viewer.confirm("Seek")
+    viewer.wait_for_states(lambda seen: seen == {"skipped": 5, "waiting": 2})
+    assert len(stream.drain()) == 2
+
+
 def test_the_busiest_key_has_the_first_lane(viewer: Viewer, stream: StreamApi) -> None:
     stream.define(partitioned=True)
     now = now_us(stream)
