@@ -1434,8 +1434,8 @@ LEFT JOIN (
     -- Only if the order needs it.
     SELECT a.stream_id, CASE %(sort)s WHEN 'openWindows' THEN sum(a.open_windows) WHEN 'sealedWindows' THEN sum(a.windows)
                WHEN 'late' THEN sum(a.late) WHEN 'dropped' THEN sum(a.dropped) WHEN 'dead' THEN sum(a.dead)
-               WHEN 'watermark' THEN min(a.watermark_us) END AS number
-    FROM queenspark.stream_stats a
+               WHEN 'watermark' THEN min(a.watermark_us) FILTER (WHERE a.version = v.version) END AS number
+    FROM queenspark.stream_stats a JOIN queenspark.streams v ON v.id = a.stream_id
     WHERE %(sort)s IN ('openWindows', 'sealedWindows', 'late', 'dropped', 'dead', 'watermark') GROUP BY a.stream_id
 ) t ON t.stream_id = s.id
 LEFT JOIN queenspark.stream_rates r ON r.stream_id = s.id AND %(sort)s = 'rate'
