@@ -247,8 +247,8 @@ SELECT nullif(c.counted_at, '-infinity'), c.seconds, c.complete,
 FROM queenspark.counting c
 
 -- name: totals
--- Totals over everything except window queues of streams and queues of temporary jobs, as of the last round of
--- counting.
+-- Totals as of the last round of counting. Queues and their messages without window queues of streams and queues of
+-- temporary jobs; groups and dead letters of all queues.
 SELECT q.*, g.groups, coalesce(d.dead_letters, 0) AS dead_letters
 FROM (
     SELECT count(*) AS queues, count(DISTINCT nullif(q.namespace, '')) AS namespaces,
