@@ -38,6 +38,7 @@ def test_without_a_terminal_it_prints_lines_and_a_true_summary(folder: Path) -> 
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stdout
     lines = done.stdout.splitlines()
+    assert any(line.startswith("Watch it live in a browser: http://127.0.0.1:") for line in lines)
     assert sum("  window  baskets ada " in line for line in lines) >= 4  # two groups, two windows
     assert any("  window  shop __GLOBAL__ " in line for line in lines)
     (pushed,) = (line.split()[1] for line in lines if line.startswith("pushed "))

@@ -90,7 +90,8 @@ async def test_headers_are_not_encrypted(desk: Desk) -> None:
 
 async def test_browsing_shows_headers(desk: Desk) -> None:
     await desk.store.pusher.push([item("q", "a", headers=HEADERS), item("q", "b")])
-    found = {row["transaction_id"]: row["headers"] for row in await desk.store.messages.browse()}
+    rows, _ = await desk.store.messages.browse()
+    found = {row["transaction_id"]: row["headers"] for row in rows}
     assert {name: from_text(text) for name, text in found.items()} == {"a": HEADERS, "b": None}
 
 

@@ -7,7 +7,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from queenspark.formats.window_message import LANE
 from queenspark.store.log import SCANNED, between, branches
+from queenspark.store.messages import CHECKED
 from queenspark.store.position import Position
 from queenspark.store.queries import query, written
 from tests.database import connect
@@ -264,6 +266,38 @@ def test_a_scan_of_the_log_reads_each_message_once(large: Connection) -> None:
     assert read.rows <= 10_010
 
 
+BROWSED: dict[str, Any] = dict.fromkeys((
+    "partition", "partition_id", "transaction_id", "namespace", "task", "from", "to", "visible",
+))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("status", "count"),
+    [("pending", 20), ("processing", 2), ("dead_letter", 1), ("completed", 20), (None, 20)],
+)
+def test_messages_of_a_state_are_found_without_reading_the_others(
+    large: Connection, status: str | None, count: int
+) -> None:
+    scanned = 20 if status is None else CHECKED
+    asked = {**BROWSED, "queue_id": 1, "status": status, "limit": 20, "offset": 0, "scanned": scanned}
+    with large.transaction(force_rollback=True):
+        large.execute("SELECT pop(1, 1, 1, ARRAY[gen_random_uuid(), gen_random_uuid()], false)")
+        large.execute(
+            "INSERT INTO queenspark.dead_letters"
+            " (id, group_id, partition_id, txid, created_at, attempts, encrypted, transaction_id, error,"
+            " payload)"
+            " VALUES (777, 1, 778, 7, now(), 1, false, 't777', 'failed', '1')"
+        )
+        before = large.execute(COUNTS).fetchone() or (0, 0)
+        rows = large.execute(query("browse_messages"), asked).fetchall()
+        after = large.execute(COUNTS).fetchone() or (0, 0)
+        statuses = [row[-1] for row in rows if row[1] is not None]
+    assert len(statuses) == count
+    assert status is None or set(statuses) == {status}
+    assert after[0] == before[0], "no whole table is read"
+    assert after[1] - before[1] <= 12 * scanned, "a few rows for each message that is checked"
+
+
 WINDOWS = """
     INSERT INTO queenspark.queues (name) VALUES ('windows:n/s');
     INSERT INTO queenspark.partitions (queue_id, name)
@@ -280,6 +314,20 @@ WINDOWS = """
 """
 
 
+@pytest.mark.parametrize(("search", "found"), [("p9999", 11), ("P100", 20), ("nowhere", 0)])
+def test_a_search_of_keys_reads_a_bounded_number_of_them(large: Connection, search: str, found: int) -> None:
+    """Those that begin with the text are among them, wherever they are."""
+    asked = {"queue_id": 1, "search": search, "lane": None, "searched": 1000, "limit": 20, "offset": 0}
+    with large.transaction(force_rollback=True):
+        before = large.execute(COUNTS).fetchone() or (0, 0)
+        rows = large.execute(query("find_stream_keys"), asked).fetchall()
+        after = large.execute(COUNTS).fetchone() or (0, 0)
+    assert after[0] == before[0], "no whole table is read"
+    assert after[1] - before[1] <= 2 * 1000 + 10
+    assert len(rows) == found
+    assert all(search.lower() in row[0] for row in rows)
+
+
 @pytest.mark.long
 def test_the_timeline_reads_the_windows_that_it_shows(large: Connection) -> None:
     with large.transaction(force_rollback=True):
@@ -293,9 +341,13 @@ def test_the_timeline_reads_the_windows_that_it_shows(large: Connection) -> None
             "partition_ids": ids, "from": "1970-01-01", "to": "1970-02-01", "limit": 200, "offset": 0,
             "queue_id": queue_id, "recent": 5000,
         }  # fmt: skip
-        for name, most in (("key_windows", 30 * 12), ("stream_keys", 3 * 5000)):
+        of_keys, of_lanes = [*range(30)], [number // 15 for number in range(30)]
+        for name, most, keys, lane in (
+            ("key_windows", 30 * 12, of_keys, None), ("key_windows", 30 * 12, of_lanes, None),
+            ("stream_keys", 3 * 5000, [], None), ("stream_keys", 3 * 5000, [], LANE),
+        ):  # fmt: skip
             before = large.execute(COUNTS).fetchone() or (0, 0)
-            rows = large.execute(query(name), asked).fetchall()
+            rows = large.execute(query(name), {**asked, "keys": keys, "lane": lane}).fetchall()
             after = large.execute(COUNTS).fetchone() or (0, 0)
             assert rows
             assert after[0] == before[0], f"{name} reads no whole table"

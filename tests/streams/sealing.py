@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from queenspark.formats.window_message import lane_of
 from queenspark.store.progress import to_progress
 from queenspark.store.window_sink import Bucket, Parts, WindowSink
 
@@ -59,6 +60,7 @@ class Sealed:
     replaces: Sequence[str] = ()
     suffix: str = ""
     values: str | None = None
+    ordered: bool = True
 
 
 def minute(key: str, number: int, **more: Any) -> Sealed:
@@ -135,6 +137,12 @@ def frame(stream: int, queue_id: int, windows: Sequence[Sealed]) -> pl.DataFrame
         for window in windows
     ]  # fmt: skip
     found = pl.DataFrame(rows, schema=WINDOWS)
+    if not all(window.ordered for window in windows):
+        partitions = [
+            window.key if window.ordered else lane_of(window.key, window_id(stream, window))
+            for window in windows
+        ]
+        found = found.with_columns(partition=pl.Series(partitions, dtype=pl.String))
     return found if any(window.values is not None for window in windows) else found.drop("values")
 
 

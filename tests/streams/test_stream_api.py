@@ -11,7 +11,7 @@ import pytest
 from queenspark.broker.streams import patience
 from tests.broker_process import Broker
 from tests.conftest import StartBroker
-from tests.streams.sealing import minute
+from tests.streams.sealing import MINUTE, minute
 from tests.streams.stream_api import StreamApi, short
 from tests.wire.api import Api, Json, push_operation, refused, responded
 from tests.wire.deadline import eventually
@@ -459,6 +459,25 @@ def test_a_seek_of_the_queue_forgets_the_time_of_an_earlier_one(stream: StreamAp
     queue = quote(stream.resource()["windowQueue"], safe="")
     api.post(f"/api/v1/consumer-groups/g/queues/{queue}/seek", {"toBeginning": True})
     assert stream.drain() == ["__GLOBAL__1"]
+
+
+def test_streams_are_sorted_by_the_watermark_that_they_show(stream: StreamApi, api: Api) -> None:
+    """That of the current version: an ended one stops at its last window."""
+    other = StreamApi(api, stream.database_url)
+    other.name, other.queue = f"{stream.name}-other", stream.queue
+    try:
+        stream.define(window_duration_ms=60_000)
+        stream.define(window_duration_ms=30_000)
+        other.define()
+        marks = [(stream, 1, 1 * MINUTE), (stream, 2, 3 * MINUTE), (other, 1, 2 * MINUTE)]
+        for each, version, mark in marks:
+            each.seal(stats=[{"stream": each.id, "version": version, "watermark_us": mark}])
+        found = api.read("/api/v1/resources/streams", search=stream.name, sort="watermark")["streams"]
+        shown = [each["progress"]["watermark"] for each in found]
+        assert shown == ["1970-01-01T00:02:00.000Z", "1970-01-01T00:03:00.000Z"]
+        assert [each["name"] for each in found] == [other.name, stream.name]
+    finally:
+        other.close()
 
 
 def test_streams_are_sorted_by_lag(stream: StreamApi, api: Api) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.streams.sealing import MINUTE, minute
-from tests.streams.stream_api import StreamApi
+from tests.streams.stream_api import StreamApi, short
 from tests.wire.api import Json, responded
 
 EPOCH = {"from": "1970-01-01T00:00:00Z"}
@@ -95,6 +95,20 @@ def test_a_group_that_went_to_the_end_has_skipped_windows(stream: StreamApi) -> 
     assert states(stream)["a3"] == "waiting"
 
 
+def test_a_group_that_went_to_a_window_has_skipped_those_before_it(stream: StreamApi) -> None:
+    stream.define(partitioned=True)
+    stream.seal(minute("a", 1), minute("a", 2), minute("a", 3), minute("b", 1))
+    stream.seek(3 * 60, "new")
+    before = {"a1": "skipped", "a2": "skipped", "b1": "skipped"}
+    assert states(stream, "new") == {**before, "a3": "waiting"}
+    stream.seal(minute("c", 2), minute("c", 4), minute("a", 2, revision=2))
+    assert states(stream, "new") == {**before, "a3": "waiting", "c2": "skipped", "c4": "waiting"}
+    assert sorted(stream.drain("new")) == ["a3", "c4"]
+    assert states(stream, "new") == {**before, "a3": "acked", "c2": "skipped", "c4": "acked"}
+    stream.seek(2 * 60, "new")
+    assert states(stream, "new")["a2"] == "waiting"
+
+
 def test_windows_are_chosen_by_time_key_and_state(stream: StreamApi) -> None:
     stream.define(partitioned=True)
     stream.seal(*(minute(key, number) for key in "abc" for number in range(1, 6)))
@@ -129,6 +143,36 @@ def test_keys_are_paged_the_busiest_first(stream: StreamApi) -> None:
     assert ([each["key"] for each in found["keys"]], found["total"]) == (["x"], 1)
 
 
+def test_windows_in_any_order_are_those_of_their_key(stream: StreamApi) -> None:
+    stream.define(partitioned=True, ordered=False)
+    stream.seal(*(minute("ann", number, ordered=False) for number in range(40)))
+    stream.seal(*(minute("bob", number, ordered=False) for number in range(3)))
+    assert stream.resource("keys")["keys"] == [{"key": "ann", "windows": 40}, {"key": "bob", "windows": 3}]
+    found = stream.resource("keys", search="NN")
+    assert ([each["key"] for each in found["keys"]], found["total"]) == (["ann"], 1)
+    everything = shown(stream)
+    assert (everything["keys"], everything["totalKeys"], everything["hasMore"]) == (["ann", "bob"], 2, [])
+    assert len(everything["windows"]) == 43
+    page = shown(stream, key="ann", windows=10)
+    assert [_minute(window["start"]) for window in page["windows"]] == [*range(30, 40)], "the newest ten"
+    assert (page["keys"], page["hasMore"]) == (["ann"], ["ann"])
+    held = responded(stream.try_poll(maxWindows=2), 200)["windows"]
+    assert sorted(states(stream, state="leased")) == sorted(short(window) for window in held)
+
+
+def test_windows_of_ordered_and_unordered_versions_share_their_key(stream: StreamApi) -> None:
+    stream.define(partitioned=True)
+    stream.seal(minute("ann", 1), minute("ann#7", 1))
+    stream.define(partitioned=True, ordered=False)
+    stream.seal(minute("ann", 2, version=2, ordered=False), minute("ann", 3, version=2, ordered=False))
+    assert sorted(states(stream, key="ann")) == ["ann1", "ann2", "ann3"]
+    assert sorted(states(stream, key="ann#7")) == ["ann#71"]
+    everything = shown(stream)
+    assert {window["key"] for window in everything["windows"]} <= set(everything["keys"])
+    stream.define(partitioned=True, ordered=True)
+    assert sorted(states(stream, key="ann")) == ["ann1", "ann2", "ann3"]
+
+
 @pytest.mark.parametrize("kind", ["tumbling", "sliding", "session"])
 def test_open_windows_are_those_that_the_log_has_records_for(stream: StreamApi, kind: str) -> None:
     sizes: dict[str, Json] = {
@@ -161,6 +205,8 @@ def test_open_windows_are_those_that_the_log_has_records_for(stream: StreamApi, 
     ]
     assert found == expected[kind]
     assert stream.resource("timeline", state="acked")["open"] == []
+    few = stream.resource("timeline", windows=1)
+    assert (len(few["open"]), few["openComplete"]) == (1, len(expected[kind]) == 1)
 
 
 def test_a_window_is_shown_with_pages_of_its_messages(stream: StreamApi) -> None:

@@ -1,6 +1,7 @@
-"""`make screenshots`: every page in light and dark, on a desk and on a phone, as docs/images/*.png.
+"""`make screenshots`: the pictures of README and docs, as docs/images/*.png.
 
-It runs the shop of the tests, which needs no Spark. With `ARGS=FOLDER` the pictures go elsewhere.
+With `ARGS=FOLDER` it takes every page in light and dark, on a desk and on a phone, into that folder. It runs
+the shop of the tests, which needs no Spark.
 """
 
 import sys

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from queenspark.ui.words import clock
 from tests.streams.sealing import Sealed
 from tests.streams.stream_api import StreamApi
 from tests.ui.conftest import Dashboard, Viewer
@@ -94,7 +95,7 @@ class TestStream:
         drawer.get_by_text('"n": 2').wait_for()
         drawer.get_by_role("button", name="Seek g to this window").click()
         viewer.confirm("Seek")
-        eventually(lambda: states(stream) == ["acked", "acked", "waiting"])
+        eventually(lambda: states(stream) == ["skipped", "skipped", "waiting"])
 
     def test_one_of_many_groups_is_chosen(self, viewer: Viewer, stream: StreamApi) -> None:
         for number in range(8):
@@ -119,6 +120,22 @@ class TestStream:
         page.locator(".qs-drawer").get_by_text("Revision").wait_for()
         page.keyboard.press("Escape")
         page.locator(".qs-drawer").wait_for(state="hidden")
+
+    def test_a_leased_window_shows_by_whom_and_until_when(self, viewer: Viewer, stream: StreamApi) -> None:
+        stream.poll(consumerId="the worker")
+        page = viewer.open(url_of(stream))
+        viewer.wait_for_states(lambda seen: seen.get("leased") == 1)
+        (lease,) = [
+            window["groups"][0]
+            for window in stream.resource("timeline", namespace=stream.namespace)["windows"]
+            if window["groups"][0]["state"] == "leased"
+        ]
+        page.locator(".qs-timeline canvas").focus()
+        for key in ("]", "[", "[", "Enter"):
+            page.keyboard.press(key)
+        drawer = page.locator(".qs-drawer")
+        drawer.get_by_text("Leased by").wait_for()
+        drawer.get_by_text(f"the worker until {clock(lease['leaseExpiresAt'])}").wait_for()
 
     def test_a_dead_window_is_retried_in_its_drawer(self, viewer: Viewer, stream: StreamApi) -> None:
         window = bury(stream)
@@ -358,7 +375,7 @@ class TestQueue:
         page.get_by_label("Time, such as").fill(ends[0])
         viewer.confirm("To this time")
         viewer.sees("continues from")
-        assert states(stream, group) == ["acked", "waiting", "waiting"]
+        assert states(stream, group) == ["skipped", "waiting", "waiting"]
 
     def test_a_group_that_cannot_be_deleted_is_explained(
         self, viewer: Viewer, dashboard: Dashboard, queue: str
@@ -404,6 +421,24 @@ class TestQueue:
         assert left == {*numbers, *range(100, 150)} - set(chosen)
         # Other tests expect theirs on the first page.
         assert dashboard.api.http.delete("/api/v1/dlq", params={"queue": queue}).status_code == 200
+
+    def test_all_dead_letters_that_match_are_retried(
+        self, viewer: Viewer, dashboard: Dashboard, queue: str
+    ) -> None:
+        others = f"{queue}-others"
+        bury_messages(dashboard, queue, range(3))
+        bury_messages(dashboard, others, [7])
+        viewer.open(f"/dead-letters?queue={queue}")
+        viewer.click("Retry all 3")
+        viewer.confirm("Cancel")
+        assert len(dashboard.api.dead_letters(queue)) == 3
+        viewer.click("Retry all 3")
+        viewer.confirm("Retry")
+        eventually(lambda: dashboard.api.dead_letters(queue) == [])
+        assert len(dashboard.api.dead_letters(others)) == 1
+        again = dashboard.api.take(queue, consumerGroup="g", batch=10)
+        assert sorted(message["data"] for message in again) == [0, 1, 2]
+        assert dashboard.api.http.delete("/api/v1/dlq", params={"queue": others}).status_code == 200
 
     def test_dead_letters_are_retried_and_deleted_one_by_one_and_by_filter(
         self, viewer: Viewer, dashboard: Dashboard, queue: str

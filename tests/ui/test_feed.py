@@ -40,6 +40,31 @@ def test_many_viewers_share_one_query_and_none_is_sent_without_viewers() -> None
     run(view)
 
 
+def test_the_page_that_wants_a_feed_most_often_sets_its_interval() -> None:
+    asked = []
+
+    async def fetch() -> int:
+        asked.append(time.monotonic())
+        return len(asked)
+
+    async def view() -> None:
+        feeds = Feeds()
+        feeds.get("question", fetch, every=0.2)
+        feeds.get("question", fetch, every=600.0)
+        feed = feeds.get("question", fetch, every=0.1)
+        await feed.first()
+        for _ in range(200):
+            feed.watch()
+            await asyncio.sleep(0.01)
+            if len(asked) > 2:
+                break
+        assert feed.every == 0.1
+        assert len(asked) > 2
+        feeds.close()
+
+    run(view)
+
+
 def test_a_feed_keeps_its_response_while_the_broker_is_away() -> None:
     responses: list[int | QueenError] = [1, Unreachable("gone", maybe_done=False), 2]
 

@@ -70,6 +70,17 @@ def test_a_selected_window_stays_selected_when_it_is_sealed(viewer: Viewer, stre
     page.locator(".qs-drawer").get_by_text("Sealed", exact=True).wait_for()
 
 
+def test_windows_in_any_order_are_drawn_in_the_lane_of_their_key(viewer: Viewer, stream: StreamApi) -> None:
+    stream.define(partitioned=True, ordered=False)
+    now = now_us(stream)
+    steps = ((now - (n + 1) * MINUTE_US, now - n * MINUTE_US) for n in range(3))
+    stream.seal(*(Sealed("ann", start, end, ordered=False) for start, end in steps))
+    page = open_page(viewer, stream)
+    viewer.wait_for_states(lambda seen: seen == {"waiting": 3})
+    page.wait_for_function("window.drawn.texts.includes('ann')")
+    page.get_by_text("1 key", exact=True).wait_for()
+
+
 def test_a_group_that_is_deleted_is_no_longer_selected(viewer: Viewer, stream: StreamApi) -> None:
     stream.define(partitioned=True)
     now = now_us(stream)
@@ -114,6 +125,25 @@ def test_the_lines_of_watermark_and_grace_are_drawn_next_to_now(viewer: Viewer, 
         return {"5,3", "2,3"} <= set(drawn["dashes"]) and not {"watermark", "grace"} & set(drawn["texts"])
 
     eventually(has_lines)
+
+
+def test_a_seek_to_a_sliding_window_leaves_out_those_that_overlap_it(
+    viewer: Viewer, stream: StreamApi
+) -> None:
+    stream.define(partitioned=True, window_type="sliding", window_duration_ms=60_000, window_slide_ms=10_000)
+    step = MINUTE_US // 6
+    last = now_us(stream) // step * step
+    stream.seal(*(Sealed("p", last - n * step - MINUTE_US, last - n * step) for n in range(7)))
+    stream.drain()
+    page = open_page(viewer, stream)
+    viewer.wait_for_states(lambda seen: seen == {"acked": 7})
+    page.locator(".qs-timeline canvas").focus()
+    for key in ("]", "[", "Enter"):  # the last one but one
+        page.keyboard.press(key)
+    viewer.click("Seek g to this window")
+    viewer.confirm("Seek")
+    viewer.wait_for_states(lambda seen: seen == {"skipped": 5, "waiting": 2})
+    assert len(stream.drain()) == 2
 
 
 def test_the_busiest_key_has_the_first_lane(viewer: Viewer, stream: StreamApi) -> None:

@@ -80,14 +80,14 @@ async def browse(broker: Broker, call: Call) -> Response:
     query: BrowseQuery = call.query
     queue = await broker.store.catalog.queue(query.queue) if query.queue else None
     if query.queue and (queue is None or not call.may(query.queue)):
-        return json(MessageList([], query.limit, query.offset))
-    rows = await broker.store.messages.browse(
+        return json(MessageList([], query.limit, query.offset, True))
+    rows, is_complete = await broker.store.messages.browse(
         query.limit, query.offset, queue_id=queue.id if queue else None, partition=query.partition,
         namespace=query.ns or query.namespace, task=query.task, status=query.status,
         visible=call.visible(),
         **{"from": parse_time("from", query.since), "to": parse_time("to", query.until)},
     )  # fmt: skip
-    return json(MessageList([_message(row) for row in rows], query.limit, query.offset))
+    return json(MessageList([_message(row) for row in rows], query.limit, query.offset, is_complete))
 
 
 async def _path(broker: Broker, call: Call) -> tuple[int, str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
+import polars as pl
 from msgspec import Meta
 
 from ..formats.definition import shown
@@ -18,6 +21,7 @@ from ..store.errors import Refused
 from ..store.page import Page
 from ..store.streams import Stream
 from ..store.timeline import GroupState, SealedWindow
+from ..windows import WindowSpec
 from .broker import Broker
 from .errors import bad_request, not_found
 from .explanation.explain import sealing
@@ -74,24 +78,30 @@ async def _timeline(broker: Broker, stream: Stream, query: TimelineQuery) -> dic
     if since >= until:
         raise bad_request(f"from ({query.from_}) must be before to ({query.to})")
     opened, standing_shown = await _open(broker, stream)
-    keys, total = await _keys(broker, stream, query, [window.key for window in opened])
-    names = {id_: key for key, id_ in keys.items() if id_ is not None}
-    sealed = await broker.store.timeline.windows(list(names), since, until, query.windows)
+    with_open = [] if opened is None else [window.key for window in await opened.windows(most=1)]
+    has_lanes = await broker.store.streams.has_lanes(stream)
+    keys, total = await _keys(broker, stream, query, with_open, has_lanes)
+    partitions = await broker.store.timeline.partitions(stream.queue_id, keys, has_lanes)
+    sealed = await broker.store.timeline.windows(partitions, since, until, query.windows)
     states = await broker.store.timeline.states(stream.queue_id, sealed, query.consumer_group)
-    counted = Counter(window.partition_id for window in sealed)
     windows = [_window(window, states[window.position]) for window in sealed]
+    # The key of an ordered version may look like a lane.
+    of_keys = set(keys)
+    windows = [window for window in windows if window["key"] in of_keys]
+    counted = Counter(window["key"] for window in windows)
+    still_open: list[NextWindow] = []
+    if opened is not None and query.state in (None, "open"):
+        still_open = await opened.windows(most=query.windows + 1, keys=of_keys)
+    drawn = list(_first(still_open, query.windows))
+    standing_shown["openComplete"] &= len(drawn) == len(still_open)
     return {
         "now": iso_time(now),
         **standing_shown,
-        "keys": list(keys),
+        "keys": keys,
         "totalKeys": max(total, len(keys)),
         "windows": [window for window in windows if _is_wanted(window, query.state)],
-        "hasMore": [names[id_] for id_, number in counted.items() if number >= query.windows],
-        "open": [
-            _open_window(window)
-            for window in opened
-            if window.key in keys and query.state in (None, "open") and window.end_us is not None
-        ],
+        "hasMore": [key for key, number in counted.items() if number >= query.windows],
+        "open": [_open_window(window) for window in drawn],
     }
 
 
@@ -106,41 +116,63 @@ def _is_wanted(window: dict[str, Any], state: str | None) -> bool:
 
 
 async def _keys(
-    broker: Broker, stream: Stream, query: TimelineQuery, with_open: list[str]
-) -> tuple[dict[str, int | None], int]:
-    """The keys of a page with their ids; None for keys with only open windows."""
+    broker: Broker, stream: Stream, query: TimelineQuery, with_open: list[str], has_lanes: bool
+) -> tuple[list[str], int]:
+    """The keys of a page, including those with only open windows, and the total."""
     if query.key is not None:
-        found = await broker.store.timeline.key_ids(stream.queue_id, [query.key])
-        return {query.key: found.get(query.key)}, 1
+        return [query.key], 1
     page = Page(query.limit, query.offset, search=query.search)
-    rows, total = await broker.store.timeline.keys(stream.queue_id, page)
-    keys: dict[str, int | None] = {row["key"]: row["id"] for row in rows}
+    rows, total = await broker.store.timeline.keys(stream.queue_id, page, has_lanes)
+    keys = dict.fromkeys(row["key"] for row in rows)
     search = (query.search or "").lower()
     for key in dict.fromkeys(with_open):
         if len(keys) >= query.limit or query.offset:
             break
         if search in key.lower():
-            keys.setdefault(key, None)
-    new = [key for key, id_ in keys.items() if id_ is None]
-    if new:
-        keys.update(await broker.store.timeline.key_ids(stream.queue_id, new))
-    return keys, total
+            keys.setdefault(key)
+    return list(keys), total
 
 
-async def _open(broker: Broker, stream: Stream) -> tuple[list[NextWindow], dict[str, Any]]:
+class _Opened(NamedTuple):
+    """The records of open windows, and what determines their windows."""
+
+    body: Body
+    spec: WindowSpec
+    records: pl.DataFrame
+    tick: int
+
+    async def windows(self, most: int, keys: Collection[str] | None = None) -> list[NextWindow]:
+        """The open windows of each key (or of each of these) that end first, at most this many."""
+
+        def found() -> list[NextWindow]:
+            return list(open_windows(self.body, self.spec, self.records, self.tick, most=most, keys=keys))
+
+        return await asyncio.to_thread(found)  # thousands of keys take a while
+
+
+def _first(windows: list[NextWindow], most: int) -> Iterator[NextWindow]:
+    """At most this many windows of each key."""
+    seen: Counter[str] = Counter()
+    for window in windows:
+        seen[window.key] += 1
+        if seen[window.key] <= most:
+            yield window
+
+
+async def _open(broker: Broker, stream: Stream) -> tuple[_Opened | None, dict[str, Any]]:
     """The open windows according to the log, and the progress of the stream."""
     standing = await broker.store.standings.of(stream.id)
     if standing is None:
         raise not_found("Stream not found")
     body = standing.definition.body
     spec = sealing(body)
-    found: list[NextWindow] = []
+    found: _Opened | None = None
     is_complete = not standing.open_windows
     if spec is not None and standing.read_point is not None:
         try:
             records = await open_records(broker, standing, _MOST_READ)
             if records is not None:
-                found = list(open_windows(body, spec, records.frame, standing.read_point[2]))
+                found = _Opened(body, spec, records.frame, standing.read_point[2])
                 is_complete = records.is_complete and not records.is_first_gone
         except (Refused, SqlError) as error:  # no key, or an older version than the statement
             log.warning("cannot read the open windows of stream %d: %s", stream.id, error)
@@ -194,7 +226,8 @@ async def keys(broker: Broker, call: Call) -> Response:
     stream = await stream_of(broker, call)
     query: KeysQuery = call.query
     page = Page(query.limit, query.offset, search=query.search)
-    rows, total = await broker.store.timeline.keys(stream.queue_id, page)
+    has_lanes = await broker.store.streams.has_lanes(stream)
+    rows, total = await broker.store.timeline.keys(stream.queue_id, page, has_lanes)
     return json(paged("keys", [{"key": row["key"], "windows": row["windows"]} for row in rows], total, query))
 
 

@@ -30,6 +30,18 @@ def lane_of(key: str, window_id: str) -> str:
     return f"{key}#{crc32(window_id.encode()) % LANES}"
 
 
+LANE = f"#({'|'.join(map(str, range(LANES)))})$"
+"""A regular expression for the part of a lane's name after the key, for PostgreSQL."""
+
+
+def lanes_of(key: str) -> list[str]:
+    """Return the partitions that may hold windows of a key, if versions of its stream are unordered.
+
+    The first one holds those of ordered versions.
+    """
+    return [key, *(f"{key}#{number}" for number in range(LANES))]
+
+
 class Range(NamedTuple):
     """A range of positions in a source queue, both ends inclusive."""
 

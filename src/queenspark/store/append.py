@@ -1,4 +1,6 @@
-"""Appending to the log: the only write path for pushes.
+"""Appending to the log: the write path of pushes by clients and by Spark's sink `queen`.
+
+Windows and rows of jobs are copied by the window sink (`log_writer.py`), dead letters by SQL functions.
 
 A push is checked against the size limit of its queue, staged while push maintenance is on, encrypted if its
 queue requires it, inserted, and announced to waiting readers. Brokers, Spark's sink and transactions differ

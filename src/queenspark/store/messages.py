@@ -9,6 +9,9 @@ from .database import Database
 from .encryption import Cipher
 from .position import Position
 
+CHECKED = 5000
+"""If a status is wanted, about this many messages are checked."""
+
 _FILTERS = (
     "queue_id",
     "partition",
@@ -30,13 +33,26 @@ class Messages:
         self._database = database
         self._cipher = cipher
 
-    async def browse(self, limit: int = 100, offset: int = 0, **chosen: Any) -> list[dict[str, Any]]:
-        """Return messages with their status, newest first."""
+    async def browse(
+        self, limit: int = 100, offset: int = 0, **chosen: Any
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """Return messages with their status, newest first, and whether all that match were found.
+
+        Not all are if a status is wanted that is rare among the messages that match otherwise.
+        """
         params = {name: chosen.get(name) for name in _FILTERS}
-        records = await self._database.records(
-            "browse_messages", {**params, "limit": limit, "offset": offset}
+        if params["queue_id"] is not None and params["partition"] is not None:
+            wanted = {"queue_ids": [params["queue_id"]], "names": [params["partition"]]}
+            found = await self._database.row("find_partitions", wanted)
+            if found is None:
+                return [], True
+            params |= {"partition": None, "partition_id": found[2]}
+        checked = limit + offset if params["status"] is None else CHECKED
+        rows = await self._database.records(
+            "browse_messages", {**params, "limit": limit, "offset": offset, "scanned": checked}
         )
-        return self._decrypted(records)
+        is_complete = params["status"] is None or rows[0]["checked"] < checked
+        return self._decrypted([row for row in rows if row["id"] is not None]), is_complete
 
     async def after(
         self, queue_id: int, position: Position, limit: int, most_bytes: int
@@ -61,7 +77,7 @@ class Messages:
 
     async def get(self, partition_id: int, transaction_id: str) -> dict[str, Any] | None:
         """One message."""
-        found = await self.browse(1, partition_id=partition_id, transaction_id=transaction_id)
+        found, _ = await self.browse(1, partition_id=partition_id, transaction_id=transaction_id)
         return found[0] if found else None
 
     async def delete(self, partition_id: int, transaction_id: str) -> bool:

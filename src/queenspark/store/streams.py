@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from ..formats.definition import shape
+from ..formats.window_message import LANE
 from ..windows.membership import OVER, aligned
 from .catalog import Catalog
 from .database import Database
@@ -79,6 +80,7 @@ class Streams:
         self._catalog = catalog
         self._by_name: dict[str, list[Stream]] = {}
         self._bodies: dict[tuple[int, int], Body] = {}
+        self._lanes: dict[tuple[int, int], bool] = {}
         self._reading = asyncio.Lock()
 
     async def define(self, wanted: Wanted) -> Stream:
@@ -145,6 +147,14 @@ class Streams:
         rows = await self._database.rows("stream_versions", {"stream_id": stream.id})
         return [(version, msgspec.convert(body, Body), at) for version, body, at in rows if body is not None]
 
+    async def has_lanes(self, stream: Stream) -> bool:
+        """Whether any version of a stream is unordered, so that a key may have several partitions."""
+        known = self._lanes.get((stream.id, stream.version))
+        if known is None:
+            known = any(not body.ordered for _, body, _ in await self.versions(stream))
+            self._lanes[stream.id, stream.version] = known
+        return known
+
     async def page(self, page: Page, namespace: str | None = None) -> tuple[list[Stream], int]:
         """Return a page of the streams (of a namespace), and the total."""
         rows, total = await self._database.page("list_streams", page, namespace=namespace)
@@ -164,9 +174,8 @@ class Streams:
 
     async def consumers(self, stream: Stream, page: Page) -> list[dict[str, Any]]:
         """Return the keys of each group of a stream, with the last acked window; counts up to 10,000."""
-        body = await self.body(stream.id, stream.version)
-        ordered = body is None or body.ordered
-        params = {"queue_id": stream.queue_id, "ordered": ordered, "most": _MOST_COUNTED, **page.params()}
+        lane = LANE if await self.has_lanes(stream) else None
+        params = {"queue_id": stream.queue_id, "lane": lane, "most": _MOST_COUNTED, **page.params()}
         return await self._database.records("stream_consumers", params)
 
     async def active_windows(
@@ -236,6 +245,7 @@ class Streams:
         if queue is None or queue.startswith(WINDOW_QUEUES):
             self._by_name.clear()
             self._bodies.clear()
+            self._lanes.clear()
 
     async def _locked(self, connection: Connection, namespace: str, name: str) -> Stream | None:
         rows = await connection.execute(query("find_stream"), {"namespace": namespace, "name": name})

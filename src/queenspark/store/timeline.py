@@ -6,12 +6,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from ..formats.window_message import LANE, lanes_of
 from .database import Database
 from .page import Page, Rows
 from .position import Position
 
 RECENT = 5000
 """The busiest keys are those of the newest windows, this many."""
+
+SEARCHED = 100_000
+"""A search reads this many keys by name, and as many from the text on."""
 
 MOST_GROUPS = 20
 """Maximum number of groups shown with each window."""
@@ -27,6 +31,8 @@ class SealedWindow(NamedTuple):
     id: int
     transaction_id: str
     sealed_at: datetime
+    #: None for a count window.
+    end: datetime | None
     payload: str
 
     @property
@@ -55,25 +61,34 @@ class Timeline:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def keys(self, queue_id: int, page: Page) -> Rows:
+    async def keys(self, queue_id: int, page: Page, has_lanes: bool) -> Rows:
         """Return a page of the keys of a window queue: busiest first, or by name those that match a search.
 
         Without a search only keys of its newest windows are returned.
         """
+        params = {"queue_id": queue_id, "lane": LANE if has_lanes else None}
         if page.search:
-            return await self._database.page("find_stream_keys", page, queue_id=queue_id)
-        return await self._database.page("stream_keys", page, queue_id=queue_id, recent=RECENT)
+            return await self._database.page("find_stream_keys", page, searched=SEARCHED, **params)
+        return await self._database.page("stream_keys", page, recent=RECENT, **params)
 
-    async def key_ids(self, queue_id: int, names: Sequence[str]) -> dict[str, int]:
-        """Return the ids of keys by name."""
-        params = {"queue_ids": [queue_id] * len(names), "names": list(names)}
-        return {name: id_ for _, name, id_ in await self._database.rows("find_partitions", params)}
+    async def partitions(self, queue_id: int, keys: Sequence[str], has_lanes: bool) -> list[list[int]]:
+        """Return the ids of the partitions of each key."""
+        names = [lanes_of(key) if has_lanes else [key] for key in keys]
+        wanted = [name for own in names for name in own]
+        params = {"queue_ids": [queue_id] * len(wanted), "names": wanted}
+        found = {name: id_ for _, name, id_ in await self._database.rows("find_partitions", params)}
+        return [[found[name] for name in own if name in found] for own in names]
 
     async def windows(
-        self, partition_ids: Sequence[int], since: datetime, until: datetime, limit: int
+        self, partitions: Sequence[Sequence[int]], since: datetime, until: datetime, limit: int
     ) -> list[SealedWindow]:
-        """Return the newest windows of each key that end after `since` and not after `until`."""
-        params = {"partition_ids": list(partition_ids), "from": since, "to": until, "limit": limit}
+        """Return the newest windows of each key that end after `since` and not after `until`.
+
+        `partitions` has those of each key. Up to `limit` windows of each partition are read.
+        """
+        keys = [number for number, own in enumerate(partitions) for _ in own]
+        ids = [id_ for own in partitions for id_ in own]
+        params = {"keys": keys, "partition_ids": ids, "from": since, "to": until, "limit": limit}
         return [SealedWindow(*row) for row in await self._database.rows("key_windows", params)]
 
     async def window(self, queue_id: int, partition_id: int, transaction_id: str) -> SealedWindow | None:
@@ -154,8 +169,18 @@ def _state(
         is_ahead = available is not None and available > cursor["now"]
         state: State = "retrying" if attempt is not None or is_ahead else "waiting"
         return GroupState(name, state, **failures, available_at=available if is_ahead else None)
-    if window.position <= (group["start_txid"], group["start_id"]):
+    if _is_skipped(group, window, cursor):
         return GroupState(name, "skipped")
     if cursor is not None and window.position <= (cursor["end_txid"], cursor["end_id"]):
         return GroupState(name, "acked")
     return GroupState(name, "waiting")
+
+
+def _is_skipped(group: dict[str, Any], window: SealedWindow, cursor: dict[str, Any] | None) -> bool:
+    """Whether a window is before the position where a group started, or before the time of its last seek."""
+    if window.position <= (group["start_txid"], group["start_id"]):
+        return True
+    until = group["skip_until"]
+    if until is None or window.end is None or (cursor is not None and cursor["sought"]):
+        return False
+    return bool(window.end <= until)

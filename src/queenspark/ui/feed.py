@@ -37,7 +37,8 @@ class Feed:
     def __init__(self, fetch: Fetch, every: float, on_error: OnError = lambda _: None) -> None:
         self._on_error = on_error
         self._fetch = fetch
-        self._every = every
+        #: Seconds between two requests.
+        self.every = every
         self._watched_at = time.monotonic()
         self._task: asyncio.Task[None] | None = None
         self._first = asyncio.Event()
@@ -108,7 +109,7 @@ class Feed:
             took = time.monotonic() - begun
             # Expensive requests are sent less often; a broker that was away is asked again soon.
             rest = 0.0 if self.gone_since is not None else min(2 * took, _LONGEST_REST_SECONDS)
-            await asyncio.sleep(max(self._every - took, rest, 0.1))
+            await asyncio.sleep(max(self.every - took, rest, 0.1))
 
 
 class Feeds:
@@ -119,12 +120,16 @@ class Feeds:
         self._feeds: dict[Hashable, Feed] = {}
 
     def get(self, key: Hashable, fetch: Fetch, every: float = EVERY_SECONDS) -> Feed:
-        """Return the feed with this key, made with `fetch` if there is none."""
+        """Return the feed with this key, made with `fetch` if there is none.
+
+        It is polled as often as the page with the shortest interval wants.
+        """
         feed = self._feeds.get(key)
         if feed is None:
             for name in [name for name, each in self._feeds.items() if each.is_forgotten]:
                 self._feeds.pop(name).close()
             feed = self._feeds[key] = Feed(fetch, every, self._on_error)
+        feed.every = min(feed.every, every)
         return feed
 
     def close(self) -> None:

@@ -145,6 +145,46 @@ def test_messages_are_browsed_by_queue_partition_and_status(api: Api, queue: str
     assert payloads_of(completed) == [3]
 
 
+def test_each_state_of_messages_is_found_over_several_groups(api: Api, queue: str) -> None:
+    """Expected: the page of a state is what the whole list says about it."""
+    for number in range(12):
+        api.push(queue, number, partition=f"p{number % 3}")
+    for group in ("g", "h"):
+        for _ in range(2):
+            api.complete(api.take(queue, "p0", consumerGroup=group), group)
+    (first, *_) = api.take(queue, "p1", consumerGroup="g")
+    api.ack(first, "dlq", consumerGroup="g", error="broken")
+    api.take(queue, "p1", consumerGroup="g")
+    (failed, *_) = api.take(queue, "p2", consumerGroup="h")
+    api.ack(failed, "failed", consumerGroup="h", error="not yet")
+    everything = api.read("/api/v1/messages", queue=queue)["messages"]
+    for status in ("pending", "processing", "completed", "dead_letter"):
+        expected = [message["data"] for message in everything if message["status"] == status]
+        assert expected, status
+        for chosen in ({"queue": queue}, {"queue": queue, "from": "2020-01-01T00:00:00Z"}):
+            found = api.read("/api/v1/messages", status=status, **chosen)
+            assert (payloads_of(found["messages"]), found["complete"]) == (expected, True), status
+        later = api.read("/api/v1/messages", status=status, queue=queue, limit=1, offset=1)
+        assert payloads_of(later["messages"]) == expected[1:2]
+        in_p1 = [
+            each["data"] for each in everything if each["status"] == status and each["partition"] == "p1"
+        ]
+        found = api.read("/api/v1/messages", status=status, queue=queue, partition="p1")
+        assert payloads_of(found["messages"]) == in_p1
+
+
+def test_a_rare_state_among_many_messages_is_incomplete(api: Api, queue: str) -> None:
+    api.push(queue, "oldest", partition="first")
+    api.complete(api.take(queue, "first", consumerGroup="g"), "g")
+    for _ in range(6):
+        api.push(queue, *range(1000))
+    found = api.read("/api/v1/messages", queue=queue, status="completed")
+    assert (found["messages"], found["complete"]) == ([], False)
+    found = api.read("/api/v1/messages", queue=queue, status="completed", partition="first")
+    assert (payloads_of(found["messages"]), found["complete"]) == (["oldest"], True)
+    assert api.read("/api/v1/messages", queue=queue)["complete"] is True
+
+
 def test_messages_are_browsed_by_namespace_and_task(api: Api, queue: str) -> None:
     api.configure(queue, namespace=f"ns-{queue}", task=f"task-{queue}")
     api.push(queue, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -28,7 +29,9 @@ async def explain(broker: Broker, standing: Standing) -> dict[str, Any]:
     opened = None if spec is None or reads_outside else await _opened(broker, standing)
     found = None
     if spec is not None and opened is not None and standing.read_point is not None:
-        found = next_window(standing.definition.body, spec, opened.frame, standing.read_point[2])
+        found = await asyncio.to_thread(
+            next_window, standing.definition.body, spec, opened.frame, standing.read_point[2]
+        )
     case = Case(standing, spec, opened, found, await broker.store.clock.holder())
     return {
         "version": standing.definition.version,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import polars as pl
@@ -28,15 +30,18 @@ class NextWindow(NamedTuple):
 
 
 class _Key(NamedTuple):
-    """The records of one key, in log order."""
+    """The records of one key."""
 
     name: str
+    #: The time of the first record in the log.
+    first_us: int
+    #: Sorted.
     times: list[int]
     pushed_us: int
 
     @property
     def newest_us(self) -> int:
-        return max(self.times)
+        return self.times[-1]
 
 
 def next_window(body: Body, spec: WindowSpec, records: pl.DataFrame, tick: int) -> NextWindow | None:
@@ -48,31 +53,55 @@ def next_window(body: Body, spec: WindowSpec, records: pl.DataFrame, tick: int) 
         first = next(keys)  # the first record starts the oldest open window
         records_of_window = min(len(first.times), spec.rows)
         return NextWindow(
-            first.name, first.times[0], None, records_of_window, first.newest_us, first.pushed_us, None
+            first.name, first.first_us, None, records_of_window, first.newest_us, first.pushed_us, None
         )
     found = (_earliest(body, spec, key, _closed(spec, key, tick)) for key in keys)
     return min((window for window in found if window is not None), key=_end, default=None)
 
 
-def open_windows(body: Body, spec: WindowSpec, records: pl.DataFrame, tick: int) -> Iterator[NextWindow]:
-    """Return all open time windows with records, key by key; no count windows."""
+def open_windows(
+    body: Body,
+    spec: WindowSpec,
+    records: pl.DataFrame,
+    tick: int,
+    *,
+    most: int,
+    keys: Collection[str] | None = None,
+) -> Iterator[NextWindow]:
+    """Return open time windows with records, key by key; no count windows.
+
+    Of each key (or of each of `keys`) those that end first, at most this many: records that slide by a second
+    may be in thousands of windows.
+    """
+    if keys is not None:
+        records = records.filter(pl.col("key").is_in(list(keys)))
     if records.is_empty() or spec.kind in ("count", "rows", "group"):
         return
     for key in _keys(records):
         closed = _closed(spec, key, tick)
-        spans = _sessions(spec, key.times) if spec.kind == "session" else _every_on_grid(spec, key.times)
-        for start, end in sorted(set(spans)):
-            if end > closed and _is_given_out(body, start):
-                yield _window(spec, key, start, end)
+        if spec.kind == "session":
+            spans = _sessions(spec, key.times)
+        else:
+            spans = _every_on_grid(body, spec, key.times, closed)
+        given_out = (span for span in spans if span[1] > closed and _is_given_out(body, span[0]))
+        for start, end in islice(given_out, most):
+            yield _window(spec, key, start, end)
 
 
-def _every_on_grid(spec: WindowSpec, times: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """All windows that contain one of these times."""
-    for step in {time // spec.slide for time in times}:
-        for back in range(-(-spec.duration // spec.slide)):
-            start = (step - back) * spec.slide
-            if any(start <= time < start + spec.duration for time in times):
-                yield start, start + spec.duration
+def _every_on_grid(
+    body: Body, spec: WindowSpec, times: Sequence[int], closed: int
+) -> Iterator[tuple[int, int]]:
+    """The unsealed windows that contain one of these sorted times, in order."""
+    after = closed - spec.duration if body.from_us is None else max(closed - spec.duration, body.from_us - 1)
+    start = (after // spec.slide + 1) * spec.slide
+    while (index := bisect_left(times, start)) < len(times) and (
+        body.until_us is None or start < body.until_us
+    ):
+        if times[index] < start + spec.duration:
+            yield start, start + spec.duration
+            start += spec.slide
+        else:  # no records until then
+            start = ((times[index] - spec.duration) // spec.slide + 1) * spec.slide
 
 
 def _end(window: NextWindow) -> int:
@@ -84,7 +113,8 @@ def _keys(records: pl.DataFrame) -> Iterator[_Key]:
     """Ordered by first record."""
     for (name,), rows in records.partition_by("key", as_dict=True, maintain_order=True).items():
         pushed: list[int] = rows["created_us"].to_list()
-        yield _Key(str(name), rows["time_us"].to_list(), max(pushed))
+        times: list[int] = rows["time_us"].to_list()
+        yield _Key(str(name), times[0], sorted(times), max(pushed))
 
 
 def _closed(spec: WindowSpec, key: _Key, tick: int) -> int:
@@ -115,7 +145,7 @@ def _window(spec: WindowSpec, key: _Key, start: int, end: int) -> NextWindow:
     due = end + spec.grace_us
     if spec.clock == "event":
         due = max(due, key.pushed_us + spec.idle)
-    inside = sum(start <= time < end for time in key.times)
+    inside = bisect_left(key.times, end) - bisect_left(key.times, start)
     return NextWindow(key.name, start, end, inside, key.newest_us, key.pushed_us, due)
 
 
@@ -135,8 +165,9 @@ def _on_grid(spec: WindowSpec, times: Iterable[int], closed: int) -> Iterator[tu
 
 
 def _sessions(spec: WindowSpec, times: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """The sessions of sorted times, in order."""
     start = end = None
-    for time in sorted(times):
+    for time in times:
         if start is None or end is None or time >= end:
             if start is not None and end is not None:
                 yield start, end

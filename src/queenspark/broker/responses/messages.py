@@ -30,11 +30,15 @@ class Message(msgspec.Struct, rename="camel"):
 
 
 class MessageList(msgspec.Struct):
-    """A page of messages."""
+    """A page of messages.
+
+    `complete` is false if more messages may have the status: not all of them were checked.
+    """
 
     messages: list[Message]
     limit: int
     offset: int
+    complete: bool
 
 
 class LoggedMessage(msgspec.Struct, rename="camel", gc=False):

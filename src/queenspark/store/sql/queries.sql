@@ -247,8 +247,8 @@ SELECT nullif(c.counted_at, '-infinity'), c.seconds, c.complete,
 FROM queenspark.counting c
 
 -- name: totals
--- Totals over everything except window queues of streams and queues of temporary jobs, as of the last round of
--- counting.
+-- Totals as of the last round of counting. Queues and their messages without window queues of streams and queues of
+-- temporary jobs; groups and dead letters of all queues.
 SELECT q.*, g.groups, coalesce(d.dead_letters, 0) AS dead_letters
 FROM (
     SELECT count(*) AS queues, count(DISTINCT nullif(q.namespace, '')) AS namespaces,
@@ -369,42 +369,123 @@ WHERE d.group_id = c.group_id AND d.id = c.id AND (%(visible)s::text[] IS NULL O
 RETURNING d.id
 
 -- name: browse_messages
--- A message's status is the worst over the queue's groups: dead_letter, processing, pending, completed.
-SELECT x.* FROM (
-    SELECT m.id, m.txid, m.transaction_id, m.trace_id, m.partition_id, t.name AS partition, q.name AS queue,
-           q.namespace, q.task, m.payload, m.headers, m.encrypted, m.created_at,
-           CASE
-               WHEN EXISTS (SELECT 1 FROM queenspark.dead_letters d
-                            WHERE d.partition_id = m.partition_id AND d.transaction_id = m.transaction_id)
-                   THEN 'dead_letter'
-               WHEN EXISTS (SELECT 1 FROM queenspark.places p
-                            WHERE p.partition_id = m.partition_id AND m.id = ANY (p.leased)
-                              AND p.lease_expires_at > clock_timestamp())
-                   THEN 'processing'
-               WHEN NOT EXISTS (SELECT 1 FROM queenspark.groups g WHERE g.queue_id = m.queue_id)
-                   OR EXISTS (
-                       SELECT 1 FROM queenspark.groups g
-                       LEFT JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = m.partition_id
-                       WHERE g.queue_id = m.queue_id
-                         AND (m.id = ANY (p.pending) OR (m.txid, m.id) > (
-                             coalesce(p.end_txid, g.start_txid), coalesce(p.end_id, g.start_id))))
-                   THEN 'pending'
-               ELSE 'completed'
-           END AS status
-    FROM queenspark.messages m
-    JOIN queenspark.partitions t ON t.id = m.partition_id JOIN queenspark.queues q ON q.id = t.queue_id
-    WHERE (%(queue_id)s::integer IS NULL OR m.queue_id = %(queue_id)s)
-      AND (%(partition)s::text IS NULL OR t.name = %(partition)s)
-      AND (%(partition_id)s::bigint IS NULL OR m.partition_id = %(partition_id)s)
+-- A page of messages, newest first, each with the number of messages that were checked for the page; one row without
+-- a message if none matches. A message's status is the worst over the queue's groups: dead_letter, processing,
+-- pending, completed. With a status, only the newest `scanned` messages are checked: pending ones from the first
+-- cursor on, and those of the partitions that have waited longest; messages in flight are found by lease, dead ones
+-- by dead letter.
+WITH places AS (
+    -- Partitions of the queue with unacked messages that its groups have discovered.
+    SELECT p.* FROM queenspark.groups g CROSS JOIN LATERAL (
+        SELECT p.* FROM queenspark.places p WHERE p.group_id = g.id AND p.available_at IS NOT NULL
+          -- A live lease ends in the future.
+          AND p.available_at > CASE WHEN %(status)s::text = 'processing' THEN now() ELSE '-infinity'::timestamptz END
+          AND (%(partition_id)s::bigint IS NULL OR p.partition_id = %(partition_id)s)
+        ORDER BY p.available_at LIMIT %(scanned)s) p
+    WHERE %(status)s::text IN ('pending', 'processing') AND (%(queue_id)s::integer IS NULL OR g.queue_id = %(queue_id)s)
+    LIMIT %(scanned)s
+), begin AS (
+    -- Everything up to here is acked by all groups.
+    SELECT min(b.position) AS position FROM (
+        SELECT ARRAY[p.cursor_txid, p.cursor_id] AS position FROM places p
+        UNION ALL
+        SELECT ARRAY[g.seen_txid, g.seen_id] FROM queenspark.groups g WHERE g.queue_id = %(queue_id)s
+    ) b
+    WHERE %(status)s::text = 'pending' AND %(queue_id)s::integer IS NOT NULL
+      AND (SELECT count(*) FROM places) < %(scanned)s
+), found AS (
+    (SELECT m.queue_id, m.partition_id, m.txid, m.id, m.transaction_id FROM queenspark.messages m
+     WHERE (%(status)s::text IS NULL OR %(status)s IN ('pending', 'completed'))
+       AND (m.txid, m.id) > (coalesce((SELECT b.position[1] FROM begin b), 0), coalesce((SELECT b.position[2] FROM begin b), 0))
+       AND (%(queue_id)s::integer IS NULL OR m.queue_id = %(queue_id)s)
+       AND (%(partition_id)s::bigint IS NULL OR m.partition_id = %(partition_id)s)
+       AND (%(transaction_id)s::text IS NULL OR m.transaction_id = %(transaction_id)s)
+       AND (%(from)s::timestamptz IS NULL OR m.created_at >= %(from)s)
+       AND (%(to)s::timestamptz IS NULL OR m.created_at < %(to)s)
+       AND (%(partition)s::text IS NULL OR m.partition_id = ANY (ARRAY(
+           SELECT t.id FROM queenspark.partitions t WHERE t.name = %(partition)s)))
+       AND (num_nonnulls(%(namespace)s::text, %(task)s::text, %(visible)s::text[]) = 0
+            AND num_nonnulls(%(queue_id)s::integer, %(partition_id)s::bigint) > 0 OR m.queue_id = ANY (ARRAY(
+           SELECT q.id FROM queenspark.queues q
+           WHERE (%(namespace)s::text IS NULL OR q.namespace = %(namespace)s)
+             AND (%(task)s::text IS NULL OR q.task = %(task)s)
+             AND (%(visible)s::text[] IS NULL OR scoped_name(q.name) LIKE ANY (%(visible)s)))))
+     ORDER BY m.txid DESC, m.id DESC LIMIT %(scanned)s)
+    UNION
+    SELECT m.queue_id, m.partition_id, m.txid, m.id, m.transaction_id FROM (
+        (SELECT m.* FROM places p CROSS JOIN LATERAL (
+             SELECT m.* FROM queenspark.messages m
+             WHERE m.partition_id = p.partition_id AND m.id = ANY (p.leased)
+               AND (m.txid, m.id) > (p.cursor_txid, p.cursor_id) AND (m.txid, m.id) <= (p.end_txid, p.end_id)
+             ORDER BY m.txid DESC, m.id DESC LIMIT %(scanned)s) m
+         WHERE %(status)s::text = 'processing' AND p.leased <> '{}' AND p.lease_expires_at > clock_timestamp()
+         LIMIT %(scanned)s)
+        UNION ALL
+        (SELECT m.* FROM (SELECT p.* FROM places p ORDER BY p.available_at LIMIT 50) p CROSS JOIN LATERAL (
+             SELECT m.* FROM queenspark.messages m
+             WHERE m.partition_id = p.partition_id AND (m.txid, m.id) > (p.cursor_txid, p.cursor_id)
+             ORDER BY m.txid DESC, m.id DESC LIMIT 100) m
+         WHERE %(status)s::text = 'pending')
+        UNION ALL
+        (SELECT m.* FROM queenspark.groups g CROSS JOIN LATERAL (
+             SELECT d.partition_id, d.transaction_id FROM queenspark.dead_letters d
+             WHERE d.group_id = g.id AND (%(partition_id)s::bigint IS NULL OR d.partition_id = %(partition_id)s)
+               AND (%(from)s::timestamptz IS NULL OR d.created_at >= %(from)s)
+               AND (%(to)s::timestamptz IS NULL OR d.created_at < %(to)s)
+             ORDER BY d.id DESC LIMIT %(scanned)s) d
+         CROSS JOIN LATERAL (
+             SELECT m.* FROM queenspark.messages m
+             WHERE m.partition_id = d.partition_id AND m.transaction_id = d.transaction_id LIMIT 1) m
+         WHERE %(status)s::text = 'dead_letter' AND (%(queue_id)s::integer IS NULL OR g.queue_id = %(queue_id)s)
+         LIMIT %(scanned)s)
+    ) m
+    WHERE (%(partition_id)s::bigint IS NULL OR m.partition_id = %(partition_id)s)
       AND (%(transaction_id)s::text IS NULL OR m.transaction_id = %(transaction_id)s)
-      AND (%(namespace)s::text IS NULL OR q.namespace = %(namespace)s)
-      AND (%(task)s::text IS NULL OR q.task = %(task)s)
       AND (%(from)s::timestamptz IS NULL OR m.created_at >= %(from)s)
       AND (%(to)s::timestamptz IS NULL OR m.created_at < %(to)s)
-      AND (%(visible)s::text[] IS NULL OR scoped_name(q.name) LIKE ANY (%(visible)s))
-) x
-WHERE %(status)s::text IS NULL OR x.status = %(status)s
-ORDER BY x.txid DESC, x.id DESC LIMIT %(limit)s OFFSET %(offset)s
+), page AS (
+    SELECT x.* FROM (
+        SELECT m.*,
+               CASE
+                   WHEN EXISTS (SELECT 1 FROM queenspark.dead_letters d
+                                WHERE d.partition_id = m.partition_id AND d.transaction_id = m.transaction_id)
+                       THEN 'dead_letter'
+                   WHEN EXISTS (SELECT 1 FROM queenspark.places p
+                                WHERE p.partition_id = m.partition_id AND m.id = ANY (p.leased)
+                                  AND p.lease_expires_at > clock_timestamp())
+                       THEN 'processing'
+                   WHEN NOT EXISTS (SELECT 1 FROM queenspark.groups g WHERE g.queue_id = m.queue_id)
+                       OR EXISTS (
+                           SELECT 1 FROM queenspark.groups g
+                           LEFT JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = m.partition_id
+                           WHERE g.queue_id = m.queue_id
+                             AND (m.id = ANY (p.pending) OR (m.txid, m.id) > (
+                                 coalesce(p.end_txid, g.start_txid), coalesce(p.end_id, g.start_id))))
+                       THEN 'pending'
+                   ELSE 'completed'
+               END AS status
+        FROM found m
+        WHERE (%(partition)s::text IS NULL OR EXISTS (
+                SELECT 1 FROM queenspark.partitions t WHERE t.id = m.partition_id AND t.name = %(partition)s))
+          AND (num_nonnulls(%(namespace)s::text, %(task)s::text, %(visible)s::text[]) = 0 OR EXISTS (
+                SELECT 1 FROM queenspark.queues q
+                WHERE q.id = m.queue_id AND (%(namespace)s::text IS NULL OR q.namespace = %(namespace)s)
+                  AND (%(task)s::text IS NULL OR q.task = %(task)s)
+                  AND (%(visible)s::text[] IS NULL OR scoped_name(q.name) LIKE ANY (%(visible)s))))
+    ) x
+    WHERE %(status)s::text IS NULL OR x.status = %(status)s
+    ORDER BY x.txid DESC, x.id DESC LIMIT %(limit)s OFFSET %(offset)s
+)
+SELECT c.checked, m.* FROM (SELECT count(*) AS checked FROM found) c LEFT JOIN (
+    SELECT m.id, m.txid, m.transaction_id, m.trace_id, m.partition_id, t.name AS partition, q.name AS queue, q.namespace,
+           q.task, m.payload, m.headers, m.encrypted, m.created_at, x.status
+    FROM page x CROSS JOIN LATERAL (
+        SELECT m.* FROM queenspark.messages m
+        WHERE m.partition_id = x.partition_id AND m.txid = x.txid AND m.id = x.id LIMIT 1) m
+    CROSS JOIN LATERAL (SELECT t.name, t.queue_id FROM queenspark.partitions t WHERE t.id = m.partition_id LIMIT 1) t
+    JOIN queenspark.queues q ON q.id = t.queue_id
+) m ON true
+ORDER BY m.txid DESC, m.id DESC
 
 -- name: log_page
 -- The next final messages of a queue in log order: at most `limit`, of about `bytes` in total, and at least one.
@@ -1353,8 +1434,8 @@ LEFT JOIN (
     -- Only if the order needs it.
     SELECT a.stream_id, CASE %(sort)s WHEN 'openWindows' THEN sum(a.open_windows) WHEN 'sealedWindows' THEN sum(a.windows)
                WHEN 'late' THEN sum(a.late) WHEN 'dropped' THEN sum(a.dropped) WHEN 'dead' THEN sum(a.dead)
-               WHEN 'watermark' THEN min(a.watermark_us) END AS number
-    FROM queenspark.stream_stats a
+               WHEN 'watermark' THEN min(a.watermark_us) FILTER (WHERE a.version = v.version) END AS number
+    FROM queenspark.stream_stats a JOIN queenspark.streams v ON v.id = a.stream_id
     WHERE %(sort)s IN ('openWindows', 'sealedWindows', 'late', 'dropped', 'dead', 'watermark') GROUP BY a.stream_id
 ) t ON t.stream_id = s.id
 LEFT JOIN queenspark.stream_rates r ON r.stream_id = s.id AND %(sort)s = 'rate'
@@ -1387,7 +1468,7 @@ SELECT g.name AS group, k.key, max(w.window_end) AS window_end, sum(c.total)::bi
 FROM queenspark.groups g JOIN queenspark.partitions t ON t.queue_id = g.queue_id
 JOIN queenspark.places p ON p.group_id = g.id AND p.partition_id = t.id
 CROSS JOIN LATERAL (
-    SELECT CASE WHEN %(ordered)s THEN t.name ELSE regexp_replace(t.name, '#\d+$', '') END AS key) k
+    SELECT coalesce(regexp_replace(t.name, %(lane)s::text, ''), t.name) AS key) k
 CROSS JOIN LATERAL (
     SELECT max(x.window_end) AS window_end FROM (
         SELECT m.window_end FROM queenspark.messages m
@@ -1681,41 +1762,58 @@ JOIN queenspark.queues q ON q.id = g.queue_id WHERE p.lease_id = %(lease_id)s LI
 
 -- name: stream_keys
 -- Keys of a stream by their number of newest windows.
-SELECT p.id, p.name AS key, r.windows, count(*) OVER () AS total
+SELECT k.key, sum(r.windows)::bigint AS windows, count(*) OVER () AS total
 FROM (
     SELECT x.partition_id, count(*) AS windows FROM (
         SELECT m.partition_id FROM queenspark.messages m WHERE m.queue_id = %(queue_id)s
         ORDER BY m.txid DESC, m.id DESC LIMIT %(recent)s) x
     GROUP BY x.partition_id
 ) r JOIN queenspark.partitions p ON p.id = r.partition_id
-ORDER BY r.windows DESC, p.name LIMIT %(limit)s OFFSET %(offset)s
+CROSS JOIN LATERAL (SELECT coalesce(regexp_replace(p.name, %(lane)s::text, ''), p.name) AS key) k
+GROUP BY k.key ORDER BY sum(r.windows) DESC, k.key LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: find_stream_keys
--- Keys of a stream that contain a text, by name.
-SELECT p.id, p.name AS key, 0::bigint AS windows, count(*) OVER () AS total FROM queenspark.partitions p
-WHERE p.queue_id = %(queue_id)s AND position(lower(%(search)s) IN lower(p.name)) > 0
-ORDER BY p.name LIMIT %(limit)s OFFSET %(offset)s
+-- Keys of a stream that contain a text, by name: of its first `searched` ones, and of as many from the text on.
+SELECT k.key, 0::bigint AS windows, count(*) OVER () AS total FROM (
+    SELECT p.name FROM (
+        SELECT p.name FROM queenspark.partitions p WHERE p.queue_id = %(queue_id)s
+        ORDER BY p.name LIMIT %(searched)s) p
+    WHERE position(lower(%(search)s) IN lower(p.name)) > 0
+    UNION ALL
+    SELECT p.name FROM (
+        SELECT p.name FROM queenspark.partitions p WHERE p.queue_id = %(queue_id)s AND p.name >= %(search)s
+        ORDER BY p.name LIMIT %(searched)s) p
+    WHERE position(lower(%(search)s) IN lower(p.name)) > 0
+) p
+CROSS JOIN LATERAL (SELECT coalesce(regexp_replace(p.name, %(lane)s::text, ''), p.name) AS key) k
+WHERE position(lower(%(search)s) IN lower(k.key)) > 0
+GROUP BY k.key ORDER BY k.key LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: key_windows
--- The newest windows of some keys that end between two times.
-SELECT k.id AS partition_id, m.txid, m.id, m.transaction_id, m.created_at, m.payload
-FROM unnest(%(partition_ids)s::bigint[]) AS k(id) CROSS JOIN LATERAL (
-    SELECT m.* FROM queenspark.messages m
-    WHERE m.partition_id = k.id AND m.window_end > %(from)s AND m.window_end <= %(to)s
-    ORDER BY m.window_end DESC LIMIT %(limit)s
-) m ORDER BY k.id, m.window_end, m.txid, m.id
+-- The newest windows of some keys that end between two times. A key is a number and one or more partitions.
+SELECT m.partition_id, m.txid, m.id, m.transaction_id, m.created_at, m.window_end, m.payload
+FROM (
+    SELECT t.key, array_agg(t.id) AS partition_ids
+    FROM unnest(%(keys)s::integer[], %(partition_ids)s::bigint[]) AS t(key, id) GROUP BY t.key
+) k CROSS JOIN LATERAL (
+    SELECT m.* FROM unnest(k.partition_ids) AS t(id) CROSS JOIN LATERAL (
+        SELECT m.* FROM queenspark.messages m
+        WHERE m.partition_id = t.id AND m.window_end > %(from)s AND m.window_end <= %(to)s
+        ORDER BY m.window_end DESC LIMIT %(limit)s
+    ) m ORDER BY m.window_end DESC LIMIT %(limit)s
+) m ORDER BY k.key, m.window_end, m.txid, m.id
 
 -- name: one_window
-SELECT m.partition_id, m.txid, m.id, m.transaction_id, m.created_at, m.payload
+SELECT m.partition_id, m.txid, m.id, m.transaction_id, m.created_at, m.window_end, m.payload
 FROM queenspark.messages m
 WHERE m.partition_id = %(partition_id)s AND m.transaction_id = %(transaction_id)s AND m.queue_id = %(queue_id)s
 
 -- name: timeline_groups
-SELECT g.id, g.name, g.start_txid, g.start_id FROM queenspark.groups g
+SELECT g.id, g.name, g.start_txid, g.start_id, g.skip_until FROM queenspark.groups g
 WHERE g.queue_id = %(queue_id)s AND (%(group)s::text IS NULL OR g.name = %(group)s) ORDER BY g.name LIMIT %(most)s
 
 -- name: timeline_places
-SELECT p.group_id, p.partition_id, p.end_txid, p.end_id, p.pending, p.leased, p.lease_expires_at, p.available_at,
+SELECT p.group_id, p.partition_id, p.end_txid, p.end_id, p.pending, p.leased, p.lease_expires_at, p.available_at, p.sought,
        CASE WHEN p.held_lease_id = p.lease_id THEN p.lease_holder END AS lease_holder,
        CASE WHEN p.held_lease_id = p.lease_id THEN p.leased_at END AS leased_at, clock_timestamp() AS now
 FROM queenspark.places p

@@ -22,6 +22,7 @@ _STATES = {
     "completed": "Done",
     "dead_letter": "Dead",
 }
+_PARTIAL = "Older messages may match: choose a partition to find them."
 _ROWS = 25
 _SHORT = 90  # characters of a payload in a row
 
@@ -134,6 +135,8 @@ class _QueuePage:
             )
             with box("qs-pager"):
                 self.where = ui.label()
+                self.partial = ui.label(_PARTIAL)
+                self.partial.set_visibility(False)
                 button("‹ Newer", lambda: self._turn(-1))
                 button("Older ›", lambda: self._turn(1))
 
@@ -160,6 +163,7 @@ class _QueuePage:
         self.where.text = (
             f"{number(self.offset + 1)}–{number(self.offset + min(_ROWS, len(found)))}, newest first"
         )
+        self.partial.set_visibility(not answer["complete"] and not self.has_more)
         self.table.show(
             [
                 {

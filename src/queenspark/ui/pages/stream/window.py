@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -139,9 +139,14 @@ class WindowDrawer:
             await self._after()
 
     async def _seek(self, window: dict[str, Any], group: str) -> None:
-        text = "The group gets this window and all later ones again, for every key. Leases are revoked."
-        if await confirm(f"Seek {group} to {clock(window['start'])}?", text, "Seek", bad=False) and await act(
-            self._stream.seek(group, window["start"]), f"{group} continues from {clock(window['start'])}."
+        text = "The group gets all windows that end with this one or later, of every key. Leases are revoked."
+        end = clock(window["end"])
+        # A seek takes the windows that end after a time.
+        time = datetime.fromisoformat(window["end"]) - timedelta(microseconds=1)
+        if await confirm(
+            f"Seek {group} to the window that ends at {end}?", text, "Seek", bad=False
+        ) and await act(
+            self._stream.seek(group, time), f"{group} continues with the windows that end at {end}."
         ):
             self.close()
             await self._after()
