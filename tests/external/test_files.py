@@ -21,7 +21,8 @@ from queenspark.pipeline.errors import JobFailed
 from queenspark.pipeline.external import job_source
 from queenspark.pipeline.external.job_query import JobQuery
 from queenspark.store.errors import Refused
-from queenspark.store.pipeline import PipelineStore
+from queenspark.store.pipeline import JobNews, PipelineStore
+from queenspark.store.progress import Stream
 from queenspark.windows import merging
 from queenspark.windows.parts import MOST_VALUES
 from tests.conftest import StartBroker
@@ -268,6 +269,40 @@ def test_silence_closes_windows_and_a_backlog_does_not(files: Files, monkeypatch
     assert 60_000_000 <= query.offset["tick"] - began < 110_000_000
     query.close()
     assert minutes(files.data("t")) == expected(90)
+
+
+def test_records_after_a_long_pause_are_not_ahead_of_their_time(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job's clock stands still while the job is down; `max_ahead` is judged by the wall clock."""
+    ahead, day = timedelta(), timedelta(days=1)
+
+    def at(later: timedelta) -> list[dict[str, object]]:
+        now = datetime.now(UTC) + later
+        return [{"k": "k", "n": n, "at": (now + timedelta(seconds=n)).isoformat()} for n in range(3)]
+
+    def job_news(store: PipelineStore, job: Stream, run: str) -> JobNews:
+        news = real(store, job, run)
+        return news._replace(now=news.now + int(ahead.total_seconds() * 1e6))
+
+    real = PipelineStore.job_news
+    monkeypatch.setattr(PipelineStore, "job_news", job_news)
+    files.write("a.json", *at(ahead))
+    create(files, mode="stream", query=MINUTES.replace("1m", "1h"))
+    with closing(files.query("t")) as query:
+        query.drain()
+        query.offset.pop("now", None)  # as in checkpoints of earlier versions
+        began = query.offset["tick"]
+        ahead = 25 * day
+        files.write("b.json", *at(ahead - day / 2), *at(ahead + day / 2), *at(ahead + 2 * day))
+        query.restart()
+        while query.offset["position"] != [2, 0]:
+            query.batch(fails_after=1)
+        assert query.offset["tick"] - began < 60_000_000
+    assert files.job("t")["run"]["records"] == 9
+    assert [dead["reason"] for dead in files.dead("t")] == [
+        "the event time is more than 1d after the push (max_ahead)"
+    ] * 3
 
 
 def test_bad_lines_are_dead_records_with_their_position(files: Files) -> None:

@@ -1,7 +1,8 @@
 """The Spark source of a job's query: external records, packed by bucket, and ticks.
 
 The source of the streams query reads the log for all streams; this one uses the reader of a connector. The
-job's clock stops while there is a backlog and then resumes, so the read rate does not affect the windows.
+job's clock stops while there is a backlog or the query is down, and then resumes, so the read rate does not
+affect the windows. It falls behind the wall clock, so offsets have both.
 """
 
 from __future__ import annotations
@@ -82,6 +83,7 @@ class JobSplit(InputPartition):
     split: Any
     seq: int
     tick: int
+    read_us: int
     end: str | None  # the batch, in the task that sends it to every bucket
     single: bool
 
@@ -163,7 +165,7 @@ class JobReader(DataSourceStreamReader):
     def _after(self, start: JobOffset, news: JobNews, tick: int, **changes: Any) -> JobOffset:
         single = start.single or news.has_late
         return msgspec.structs.replace(
-            start, n=start.n + 1, tick=tick, seq=news.seq, single=single, **changes
+            start, n=start.n + 1, tick=tick, now=news.now, seq=news.seq, single=single, **changes
         )
 
     def _idle_us(self) -> int:
@@ -180,7 +182,10 @@ class JobReader(DataSourceStreamReader):
         parts: Sequence[Any] = []
         if before.position != after.position:
             parts = self._reader.splits(before.position, after.position)
-        splits = [JobSplit(part, after.seq, after.tick, None, after.single) for part in parts or [None]]
+        splits = [
+            JobSplit(part, after.seq, after.tick, after.read_us, None, after.single)
+            for part in parts or [None]
+        ]
         splits[0].end = msgspec.json.encode(JobBatch(before, after)).decode()
         return splits
 
@@ -193,7 +198,8 @@ class JobReader(DataSourceStreamReader):
             return
         task = _task_of(msgspec.json.encode(options), partition.seq)
         for read in task.reader.read(partition.split):
-            for bucket, packed in task.packed(read, partition.tick, single=partition.single):
+            times = (partition.tick, partition.read_us)
+            for bucket, packed in task.packed(read, *times, single=partition.single):
                 yield one_row(bucket, None, packed)
 
     def stop(self) -> None:
@@ -217,7 +223,7 @@ class _Task:
         self.open_reader = partial(reader_of, options.source, plan.records.fields, plan.records.pseudo)
         self.reader = self.open_reader()
 
-    def packed(self, read: Read, tick: int, *, single: bool) -> Iterator[tuple[int, bytes]]:
+    def packed(self, read: Read, tick: int, read_us: int, *, single: bool) -> Iterator[tuple[int, bytes]]:
         """Yield the result of a part of a split, packed by bucket; with `single`, without merging records."""
         parcels = Parcels(self._buckets)
         if not read.records.is_empty():
@@ -226,6 +232,8 @@ class _Task:
                 "queue": pl.lit(self._name),
                 "created_us": pl.lit(tick, dtype=pl.Int64),
             }
+            if "created_us" not in read.records.columns:
+                defaults["read_us"] = pl.lit(read_us, dtype=pl.Int64)
             if self._needs_id:
                 defaults["transaction_id"] = pl.format("{}-{}", "txid", "id")
             records = read.records.with_columns(
@@ -266,7 +274,7 @@ def single_records(options: JobOptions, batch: JobBatch, bucket: int) -> list[pl
             parcel
             for split in reader.splits(batch.start.position, batch.end.position)
             for read in reader.read(split)
-            for number, parcel in task.packed(read, batch.end.tick, single=True)
+            for number, parcel in task.packed(read, batch.end.tick, batch.end.read_us, single=True)
             if number == bucket
         ]
     return unpack(packed).records
