@@ -514,6 +514,49 @@ def test_start_skips_existing_files(files: Files) -> None:
     assert [row["n"] for row in files.data("t")] == list(range(10, 20))
 
 
+def test_a_lost_checkpoint_does_not_move_the_start(files: Files) -> None:
+    """`latest` is evaluated once: files that came since the first start are read again, not skipped."""
+    files.write("a.json", *clicks(10))
+    create(files, mode="stream", query="select n from {s} with (start = 'latest')")
+    with closing(files.query("t", max_rows=100)) as query:
+        query.drain()
+        assert files.data("t") == []
+        files.write("b.json", *clicks(200, 10))
+        while len(files.data("t")) == 0:
+            query.batch()
+        assert len(files.data("t")) < 200
+        query.begin_again()
+        query.drain()
+        assert [row["n"] for row in files.data("t")] == list(range(10, 210))
+        files.write("c.json", *clicks(10, 210))
+        query.begin_again()
+        while len(files.data("t")) < 210:
+            query.drain()
+    assert [row["n"] for row in files.data("t")] == list(range(10, 220))
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_start_by_time_skips_only_files_listed_first(files: Files, is_known: bool) -> None:
+    """A file that arrives later is read whatever its modification time, also after a lost checkpoint."""
+    for name, first in (("a", 0), ("b", 10)):
+        files.write(f"{name}.json", *clicks(10, first))
+    os.utime(files.folder / "a.json", (10**9, 10**9))
+    create(files, mode="stream", query="select n from {s} with (start = '2020-01-01')")
+    with closing(files.query("t")) as query:
+        query.drain()
+        files.write("c.json", *clicks(10, 20))
+        os.utime(files.folder / "c.json", (10**9, 10**9))
+        while len(files.data("t")) < 20:
+            query.drain()
+        with connect(files.database_url) as connection:
+            if not is_known:  # as in databases of earlier versions
+                connection.execute("DELETE FROM queenspark.job_runs")
+            connection.execute("DELETE FROM queenspark.messages")
+        query.begin_again()
+        query.drain()
+    assert sorted(row["n"] for row in files.data("t")) == list(range(10, 30))
+
+
 def test_a_job_is_controlled_like_others(files: Files) -> None:
     files.write("a.json", *clicks(10))
     create(files, mode="stream", query="select n from {s}")

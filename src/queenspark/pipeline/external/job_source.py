@@ -114,8 +114,14 @@ class JobReader(DataSourceStreamReader):
         return JobReader, (self._options,)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return the first offset of a new checkpoint."""
-        return JobOffset(run=uuid4().hex[:12], position=self._reader.start()).to_json()
+        """Return the first offset of a new checkpoint.
+
+        `latest` and times are evaluated once for a job, so that a lost checkpoint does not skip records.
+        """
+        start = self._reader.start
+        is_fixed = self._options.source.start == "earliest"
+        position = start() if is_fixed else self._store.job_start(self._options.job, start)
+        return JobOffset(run=uuid4().hex[:12], position=position).to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Return the end of the next batch, or `start` if there is still nothing to do after the wait."""
