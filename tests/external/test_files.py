@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from queenspark.connectors.files import lines as file_lines
 from queenspark.connectors.reader import ReadFailed
 from queenspark.pipeline.errors import JobFailed
 from queenspark.pipeline.external import job_source
@@ -418,6 +419,30 @@ def test_a_file_that_was_changed_stops_the_job(files: Files) -> None:
     with pytest.raises(ReadFailed, match="was deleted before it was read"):
         query.drain()
     query.close()
+
+
+def test_a_line_that_is_too_long_fails_the_job(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_lines, "LONGEST", 100_000)
+    path = files.write("a.json", clicks(1)[0], "x" * 300_000, clicks(1)[0])
+    create(files, query="select n from {s}")
+    with (
+        closing(files.query("t", max_bytes=100_000)) as query,
+        pytest.raises(ReadFailed, match=rf"{path}: the line .* is longer than 100000 bytes; is the format"),
+    ):
+        query.drain()
+
+
+def test_another_grace_changes_a_stream_in_place_and_starts_a_sink_again(files: Files) -> None:
+    files.write("a.json", *clicks(10))
+    create(files, mode="stream")
+    to = f"connector = 'files', path = '{files.folder}_out'"
+    files.run(f"create sink {{u}} as {MINUTES} with ({to})")
+    (stream, sink) = files.run(
+        f"create or replace stream {{t}} as {MINUTES} with (grace = '10s');"
+        f"create or replace sink {{u}} as {MINUTES} with (grace = '10s', {to})"
+    )
+    assert (stream["version"], stream["how"]) == (1, "in place")
+    assert (sink["version"], sink["how"]) == (2, "by position")
 
 
 def test_a_schema_that_changes(files: Files) -> None:
