@@ -306,6 +306,44 @@ def test_records_after_a_long_pause_are_not_ahead_of_their_time(
     ] * 3
 
 
+def test_silence_closes_windows_of_today_after_a_long_pause(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job's clock measures silence; whether a window has ended is judged by the wall clock."""
+    ahead, idle = timedelta(), 0.0
+
+    def job_news(store: PipelineStore, job: Stream, run: str) -> JobNews:
+        news = real(store, job, run)
+        return news._replace(now=news.now + int((ahead.total_seconds() + idle) * 1e6))
+
+    def click(k: str) -> dict[str, object]:
+        return {"k": k, "n": 1, "at": (datetime.now(UTC) + ahead).isoformat()}
+
+    real = PipelineStore.job_news
+    monkeypatch.setattr(PipelineStore, "job_news", job_news)
+    monkeypatch.setattr(job_source, "monotonic", lambda: monotonic() + idle)
+    files.write("a.json", click("a"))
+    windows = MINUTES.replace("1m", "10s")
+    create(files, mode="stream", query=windows + " with (idle_timeout = '30s')")
+    with closing(files.query("t")) as query:
+        query.drain()
+        ahead = timedelta(hours=25)
+        files.write("b.json", click("b"))
+        query.restart()
+        while query.offset["position"] != [2, 0]:
+            query.batch(fails_after=1)
+        query.drain()
+        assert files.data("t") == []  # the pause is no silence: more of the same window could follow
+        idle = 20.0
+        query.drain()
+        assert files.data("t") == []
+        idle = 50.0
+        query.drain()
+        assert sorted(str(row["k"]) for row in files.data("t")) == ["a", "b"]
+        assert query.drain() == 0
+    assert (files.job("t")["dead"], files.job("t")["late"]) == (0, 0)
+
+
 def test_bad_lines_are_dead_records_with_their_position(files: Files) -> None:
     path = files.write(
         "a.json", clicks(1)[0], "{not json", "", "[1]", {"k": "a", "n": "x", "at": 0}, clicks(1)[0]

@@ -68,6 +68,8 @@ class Reader(Protocol):
 
     #: Whether the source is finite. After its last position, all open windows are emitted.
     is_bounded: bool
+    #: Whether positions have a time of their own, `Next.tick`.
+    has_clock: bool
 
     def start(self) -> Position:
         """Return the position before the job's first record. Called in the driver.

@@ -49,6 +49,8 @@ class _Split(msgspec.Struct, frozen=True):
 class FilesReader:
     """The files of one version of a job."""
 
+    has_clock = False
+
     def __init__(self, source: Source, fields: Sequence[Field]) -> None:
         self._source = source
         self._fields = list(fields)

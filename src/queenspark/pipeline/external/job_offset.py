@@ -15,14 +15,17 @@ class JobOffset(Offset, frozen=True, kw_only=True):
     """The end of a batch: the position in the source, and whether the source has ended.
 
     `now` is the database's clock when the batch was planned; unlike `tick`, it does not stand still. Offsets
-    of earlier versions do not have it. With `single`, records are not merged, because the job has had late
-    records (see windows/merging.py).
+    of earlier versions do not have it. `lag` is how far `tick` is behind the wall clock, approximately: the
+    engine adds it to both the tick and the times in its state, so that silence is that of `tick` and windows
+    end by the wall clock. With `single`, records are not merged, because the job has had late records (see
+    windows/merging.py).
     """
 
     position: Any = None
     ended: bool = False
     single: bool = False
     now: int = NEVER
+    lag: int = 0
 
     @property
     def read_us(self) -> int:

@@ -34,6 +34,7 @@ from ...store.pipeline import JobNews, PipelineStore
 from ...store.progress import Stream
 from ...windows.layout import NEVER
 from ...windows.merging import Merging
+from ...windows.spec import COUNTED
 from ..spark.secrets import reveal
 from ..streams.bucket_rows import BucketSource, announced, one_row
 from ..streams.definitions import Definitions
@@ -49,6 +50,7 @@ WAIT_SECONDS = 1.0
 _POLL_SECONDS = 0.05  # initial poll interval without data; it doubles up to the longest
 _LONGEST_POLL_SECONDS = 0.5
 _TELL_SECONDS = 1.0
+_LAG_US = 10_000_000  # a change of the lag rewrites the times of all keys, so it is not followed exactly
 
 
 class JobOptions(msgspec.Struct, frozen=True):
@@ -147,18 +149,29 @@ class JobReader(DataSourceStreamReader):
         if job not in self._definitions(news.seq).plans:
             return None  # the job was dropped; its query will be stopped
         tick = news.now if start.tick == NEVER else start.tick + self._idle_us()
+        lag = self._lag(start, news, tick)
         found = self._reader.next(start.position, Limits(self._options.max_rows, self._options.max_bytes))
         if found is not None:
             self._idle_since = None
             tick = tick if found.tick is None else max(start.tick, found.tick)
-            return self._after(start, news, tick, position=found.position)
+            return self._after(start, news, tick, lag=lag, position=found.position)
         if self._reader.is_bounded:
             return self._after(start, news, tick, ended=True)
-        is_due = news.next_close is not None and tick >= news.next_close
+        is_due = news.next_close is not None and tick + lag >= news.next_close
         has_news = is_due or news.seq != start.seq
         if has_news or self._idle_since is None:
             self._idle_since = monotonic()  # the tick covers the time before it
-        return self._after(start, news, tick) if has_news else None
+        return self._after(start, news, tick, lag=lag) if has_news else None
+
+    def _lag(self, start: JobOffset, news: JobNews, tick: int) -> int:
+        """Return how far the job's clock is behind the wall clock; 0 if no window depends on both."""
+        spec = self._definitions(news.seq).specs.get(self._options.job)
+        if spec is None or spec.clock != "event" or spec.kind in COUNTED:
+            return 0
+        if self._reader.is_bounded or self._reader.has_clock:
+            return 0
+        found = news.now - tick
+        return found if found >= start.lag + _LAG_US else start.lag
 
     def _tell(self, start: JobOffset) -> None:
         """Report progress to the brokers. All rows up to `start` are pushed, or Spark would not poll."""
