@@ -1,7 +1,8 @@
 """`python -m bench.files`: SQL over files compared with hand-written queries of plain Spark, in one run.
 
-Run by `make bench`. Both read the same Parquet files and write Parquet; their results are compared. Rates are
-those after the first batch: before its end, either side starts processes and compiles for seconds.
+Run by `make bench`. Both read the same Parquet files and write Parquet; all rows are compared with those that
+polars computes (see file_results.py). Rates are those after the first batch: before its end, either side
+starts processes and compiles for seconds.
 """
 
 import json
@@ -12,8 +13,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import httpx2
 import polars as pl
@@ -21,6 +23,8 @@ import typer
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from bench import file_results
+from bench.file_results import changes, check_plain, check_rows, rolling, sessions, time_windows
 from bench.machine import Machine, running_machine
 from bench.running import Run, watch
 from bench.sheet import Sheet
@@ -33,20 +37,23 @@ RECORDS = 4_000_000
 WARM_UP = 200_000
 FILE_ROWS = 1_000_000
 BATCH_ROWS = 1_000_000
-_CHECKED = ("c", "s")
 
 FIVE = "COUNT(*) AS c, SUM(value) AS s, MIN(value) AS lo, MAX(value) AS hi, AVG(value) AS mean"
 Plain = Callable[[DataFrame], DataFrame]
 
 
 class Work(NamedTuple):
-    """A workload: the keys of its records, our query, plain Spark's, and the target in million records/s."""
+    """A workload: the keys of its records, our query, plain Spark's, and the target in million records/s.
+
+    `wanted` computes the rows from the records.
+    """
 
     name: str
     keys: int
     query: str
     plain: Plain | None
     target: str
+    wanted: Callable[[pl.DataFrame], pl.DataFrame]
 
 
 def _five() -> list[Column]:
@@ -71,27 +78,36 @@ def _sessions(records: DataFrame) -> DataFrame:
 
 _SLIDING, _SESSION = "SLIDING(at, 60s, 10s)", "SESSION(at, 5s)"
 _MINUTES = f"SELECT key, {FIVE}, window_start AS start FROM {{source}} GROUP BY key WINDOW TUMBLING(at, 1m)"
+_in_minutes = partial(time_windows, seconds=60, slide=60)
 WORKS = [
-    Work("W1 tumbling 1 min, final", 5_000, _MINUTES, _windows("1 minute"), "1.1"),
-    Work("W1 tumbling 1 min, final", 200_000, _MINUTES, _windows("1 minute"), "1.1"),
-    Work("W2 tumbling 1 min, changes", 5_000, f"{_MINUTES} EMIT CHANGES", None, "0.5"),
+    Work("W1 tumbling 1 min, final", 5_000, _MINUTES, _windows("1 minute"), "1.1", _in_minutes),
+    Work("W1 tumbling 1 min, final", 200_000, _MINUTES, _windows("1 minute"), "1.1", _in_minutes),
     Work(
-        "W3 sliding 60 s by 10 s, final", 5_000, _MINUTES.replace("TUMBLING(at, 1m)", _SLIDING),
-        _windows("60 seconds", "10 seconds"), "0.5",
+        "W2 tumbling 1 min, changes", 5_000, f"{_MINUTES} EMIT CHANGES", None, "0.5",
+        partial(changes, seconds=60),
     ),
     Work(
-        "W4 session 5 s, final", 200_000, _MINUTES.replace("TUMBLING(at, 1m)", _SESSION), _sessions, "0.5"
+        "W3 sliding 60 s by 10 s, final", 5_000, _MINUTES.replace("TUMBLING(at, 1m)", _SLIDING),
+        _windows("60 seconds", "10 seconds"), "0.5", partial(time_windows, seconds=60, slide=10),
+    ),
+    Work(
+        "W4 session 5 s, final", 200_000, _MINUTES.replace("TUMBLING(at, 1m)", _SESSION), _sessions, "0.5",
+        partial(sessions, gap=5),
     ),
     Work(
         "W5 rows buffer of 100, average", 5_000,
         "SELECT key, 1 AS c, value AS s,"
         " AVG(value) OVER (ROWS WINDOW BUFFER 100 ROWS PARTITION BY key) AS mean FROM {source}", None, "0.3",
+        partial(rolling, size=100),
     ),
 ]  # fmt: skip
 
 
 def write(folder: Path, records: int, keys: int) -> None:
-    """Files of records, a millisecond apart; values are quarters, so that sums are exact in any order."""
+    """Files of records, a millisecond apart.
+
+    Values are quarters, so that sums are exact in any order, and differ within a key: 1009 is prime.
+    """
     folder.mkdir(parents=True)
     for number, first in enumerate(range(0, records, FILE_ROWS)):
         seq = pl.int_range(first, min(first + FILE_ROWS, records), eager=True)
@@ -99,7 +115,7 @@ def write(folder: Path, records: int, keys: int) -> None:
             "seq",
             pl.format("k{}", pl.col("seq") * 7919 % keys).alias("key"),
             pl.from_epoch(pl.col("seq") + 1_769_860_800_000, "ms").dt.replace_time_zone("UTC").alias("at"),
-            (pl.col("seq") % 1000 * 0.25).alias("value"),
+            (pl.col("seq") % 1009 * 0.25).alias("value"),
         )
         path = folder / f"{number:04}.parquet"
         frame.write_parquet(path, row_group_size=250_000)
@@ -141,29 +157,6 @@ def plain_spark(number: int, phases: list[tuple[Path, Path]]) -> Run:
     return Run(**json.loads(found.stdout.splitlines()[-1]))
 
 
-def result(folder: Path) -> tuple[Any, ...]:
-    """Number of rows, and the sums of their counts and totals."""
-    found = pl.scan_parquet(f"{folder}/**/*.parquet").select(pl.len(), pl.col(*_CHECKED).sum()).collect()
-    return tuple(found.row(0))
-
-
-def compare(ours_in: Path, plain_in: Path) -> int:
-    """Number of rows of plain Spark; each must be one of ours. It never emits its last windows."""
-    plain = pl.read_parquet(f"{plain_in}/*.parquet")
-    window = pl.col(next(name for name in plain.columns if name.endswith("window")))
-    columns = ["key", "start", "c", "s", "lo", "hi", "mean"]
-    plain = plain.with_columns(window.struct.field("start")).select(columns)
-    missing = plain.join(pl.read_parquet(f"{ours_in}/**/*.parquet").select(columns), on=columns, how="anti")
-    assert missing.is_empty(), f"{missing.height} rows are not ours: {missing.head(3)}"
-    return plain.height
-
-
-def expected(folder: Path) -> tuple[Any, ...]:
-    """Number of records and sum of their values, which windows that do not overlap must add up to."""
-    sums = pl.scan_parquet(f"{folder}/*.parquet").select(pl.len(), pl.col("value").sum()).collect()
-    return tuple(sums.row(0))
-
-
 def _rates(records: int, run: Run) -> str:
     """Million records/s after the first batch and over the whole run, and processor seconds per million."""
     first = min(FILE_ROWS, records)
@@ -203,14 +196,15 @@ def main(
                 data = own / phase / "data"
                 write(data, size, work.keys)
                 run = ours(machine, spark, work, data, own / phase / "ours", epoch)
-            rows, counted, total = result(own / "full" / "ours")
-            if work.name.startswith(("W1", "W4", "W5")):
-                assert (counted, total) == expected(own / "full" / "data"), f"{work.name}: {counted} {total}"
+            found, given = file_results.rows(own / "full" / "ours"), file_results.records(data)
+            wanted, last, rows = work.wanted(given), given["at"].max(), found.height
+            check_rows(found, wanted)
+            del found, given  # millions of rows
             comparison = "plain Spark cannot"
             if work.plain is not None:
                 phases = [(own / phase / "data", own / phase / "plain") for phase in ("warm", "full")]
                 plain = plain_spark(number, phases)
-                plain_rows = compare(own / "full" / "ours", own / "full" / "plain")
+                plain_rows = check_plain(own / "full" / "plain", wanted, last)
                 comparison = f"plain Spark {_rates(records, plain)}, {plain_rows:,} rows"
             sheet.row(
                 f"{work.name}, {work.keys:,} keys, {rows:,} rows",

@@ -16,12 +16,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from queenspark.connectors.files import lines as file_lines
 from queenspark.connectors.reader import ReadFailed
 from queenspark.pipeline.errors import JobFailed
 from queenspark.pipeline.external import job_source
 from queenspark.pipeline.external.job_query import JobQuery
 from queenspark.store.errors import Refused
-from queenspark.store.pipeline import PipelineStore
+from queenspark.store.pipeline import JobNews, PipelineStore
+from queenspark.store.progress import Stream
 from queenspark.windows import merging
 from queenspark.windows.parts import MOST_VALUES
 from tests.conftest import StartBroker
@@ -270,6 +272,78 @@ def test_silence_closes_windows_and_a_backlog_does_not(files: Files, monkeypatch
     assert minutes(files.data("t")) == expected(90)
 
 
+def test_records_after_a_long_pause_are_not_ahead_of_their_time(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job's clock stands still while the job is down; `max_ahead` is judged by the wall clock."""
+    ahead, day = timedelta(), timedelta(days=1)
+
+    def at(later: timedelta) -> list[dict[str, object]]:
+        now = datetime.now(UTC) + later
+        return [{"k": "k", "n": n, "at": (now + timedelta(seconds=n)).isoformat()} for n in range(3)]
+
+    def job_news(store: PipelineStore, job: Stream, run: str) -> JobNews:
+        news = real(store, job, run)
+        return news._replace(now=news.now + int(ahead.total_seconds() * 1e6))
+
+    real = PipelineStore.job_news
+    monkeypatch.setattr(PipelineStore, "job_news", job_news)
+    files.write("a.json", *at(ahead))
+    create(files, mode="stream", query=MINUTES.replace("1m", "1h"))
+    with closing(files.query("t")) as query:
+        query.drain()
+        query.offset.pop("now", None)  # as in checkpoints of earlier versions
+        began = query.offset["tick"]
+        ahead = 25 * day
+        files.write("b.json", *at(ahead - day / 2), *at(ahead + day / 2), *at(ahead + 2 * day))
+        query.restart()
+        while query.offset["position"] != [2, 0]:
+            query.batch(fails_after=1)
+        assert query.offset["tick"] - began < 60_000_000
+    assert files.job("t")["run"]["records"] == 9
+    assert [dead["reason"] for dead in files.dead("t")] == [
+        "the event time is more than 1d after the push (max_ahead)"
+    ] * 3
+
+
+def test_silence_closes_windows_of_today_after_a_long_pause(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job's clock measures silence; whether a window has ended is judged by the wall clock."""
+    ahead, idle = timedelta(), 0.0
+
+    def job_news(store: PipelineStore, job: Stream, run: str) -> JobNews:
+        news = real(store, job, run)
+        return news._replace(now=news.now + int((ahead.total_seconds() + idle) * 1e6))
+
+    def click(k: str) -> dict[str, object]:
+        return {"k": k, "n": 1, "at": (datetime.now(UTC) + ahead).isoformat()}
+
+    real = PipelineStore.job_news
+    monkeypatch.setattr(PipelineStore, "job_news", job_news)
+    monkeypatch.setattr(job_source, "monotonic", lambda: monotonic() + idle)
+    files.write("a.json", click("a"))
+    windows = MINUTES.replace("1m", "10s")
+    create(files, mode="stream", query=windows + " with (idle_timeout = '30s')")
+    with closing(files.query("t")) as query:
+        query.drain()
+        ahead = timedelta(hours=25)
+        files.write("b.json", click("b"))
+        query.restart()
+        while query.offset["position"] != [2, 0]:
+            query.batch(fails_after=1)
+        query.drain()
+        assert files.data("t") == []  # the pause is no silence: more of the same window could follow
+        idle = 20.0
+        query.drain()
+        assert files.data("t") == []
+        idle = 50.0
+        query.drain()
+        assert sorted(str(row["k"]) for row in files.data("t")) == ["a", "b"]
+        assert query.drain() == 0
+    assert (files.job("t")["dead"], files.job("t")["late"]) == (0, 0)
+
+
 def test_bad_lines_are_dead_records_with_their_position(files: Files) -> None:
     path = files.write(
         "a.json", clicks(1)[0], "{not json", "", "[1]", {"k": "a", "n": "x", "at": 0}, clicks(1)[0]
@@ -385,6 +459,30 @@ def test_a_file_that_was_changed_stops_the_job(files: Files) -> None:
     query.close()
 
 
+def test_a_line_that_is_too_long_fails_the_job(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_lines, "LONGEST", 100_000)
+    path = files.write("a.json", clicks(1)[0], "x" * 300_000, clicks(1)[0])
+    create(files, query="select n from {s}")
+    with (
+        closing(files.query("t", max_bytes=100_000)) as query,
+        pytest.raises(ReadFailed, match=rf"{path}: the line .* is longer than 100000 bytes; is the format"),
+    ):
+        query.drain()
+
+
+def test_another_grace_changes_a_stream_in_place_and_starts_a_sink_again(files: Files) -> None:
+    files.write("a.json", *clicks(10))
+    create(files, mode="stream")
+    to = f"connector = 'files', path = '{files.folder}_out'"
+    files.run(f"create sink {{u}} as {MINUTES} with ({to})")
+    (stream, sink) = files.run(
+        f"create or replace stream {{t}} as {MINUTES} with (grace = '10s');"
+        f"create or replace sink {{u}} as {MINUTES} with (grace = '10s', {to})"
+    )
+    assert (stream["version"], stream["how"]) == (1, "in place")
+    assert (sink["version"], sink["how"]) == (2, "by position")
+
+
 def test_a_schema_that_changes(files: Files) -> None:
     frame(10).write_parquet(files.folder / "a.parquet")
     frame(10, 10).drop("n").write_parquet(files.folder / "b.parquet")
@@ -477,6 +575,49 @@ def test_start_skips_existing_files(files: Files) -> None:
     create(files, query="select n from {s} with (start = '2020-01-01')")
     files.run_job("t")
     assert [row["n"] for row in files.data("t")] == list(range(10, 20))
+
+
+def test_a_lost_checkpoint_does_not_move_the_start(files: Files) -> None:
+    """`latest` is evaluated once: files that came since the first start are read again, not skipped."""
+    files.write("a.json", *clicks(10))
+    create(files, mode="stream", query="select n from {s} with (start = 'latest')")
+    with closing(files.query("t", max_rows=100)) as query:
+        query.drain()
+        assert files.data("t") == []
+        files.write("b.json", *clicks(200, 10))
+        while len(files.data("t")) == 0:
+            query.batch()
+        assert len(files.data("t")) < 200
+        query.begin_again()
+        query.drain()
+        assert [row["n"] for row in files.data("t")] == list(range(10, 210))
+        files.write("c.json", *clicks(10, 210))
+        query.begin_again()
+        while len(files.data("t")) < 210:
+            query.drain()
+    assert [row["n"] for row in files.data("t")] == list(range(10, 220))
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_start_by_time_skips_only_files_listed_first(files: Files, is_known: bool) -> None:
+    """A file that arrives later is read whatever its modification time, also after a lost checkpoint."""
+    for name, first in (("a", 0), ("b", 10)):
+        files.write(f"{name}.json", *clicks(10, first))
+    os.utime(files.folder / "a.json", (10**9, 10**9))
+    create(files, mode="stream", query="select n from {s} with (start = '2020-01-01')")
+    with closing(files.query("t")) as query:
+        query.drain()
+        files.write("c.json", *clicks(10, 20))
+        os.utime(files.folder / "c.json", (10**9, 10**9))
+        while len(files.data("t")) < 20:
+            query.drain()
+        with connect(files.database_url) as connection:
+            if not is_known:  # as in databases of earlier versions
+                connection.execute("DELETE FROM queenspark.job_runs")
+            connection.execute("DELETE FROM queenspark.messages")
+        query.begin_again()
+        query.drain()
+    assert sorted(row["n"] for row in files.data("t")) == list(range(10, 30))
 
 
 def test_a_job_is_controlled_like_others(files: Files) -> None:

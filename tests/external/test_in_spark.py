@@ -3,7 +3,8 @@
 import json
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import polars as pl
 import pytest
 
 from tests.broker_process import Broker
-from tests.external.test_files import COLUMNS, clicks, expected, minutes
+from tests.external.test_files import BEGIN, COLUMNS, Totals, clicks, expected, minutes
 from tests.postgres_servers import PostgresServer
 from tests.system.load import wait_until
 from tests.system.pipeline_process import PipelineProcess
@@ -25,8 +26,8 @@ def victim(system_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFac
     """A system whose pipeline reads in small batches, and is there to be killed."""
     folder = tmp_path_factory.mktemp("victim")
     with system_postgres.database() as url:
-        broker = Broker(url, folder / "broker.log")
-        pipeline = PipelineProcess(url, folder / "pipeline", spark_max_rows=1000)
+        broker = Broker(url, folder / "broker.log", external_jobs=6)
+        pipeline = PipelineProcess(url, folder / "pipeline", spark_max_rows=1000, external_jobs=6)
         pipeline.start()
         with Api(broker.url, url) as api:
             yield System(api, url, pipeline)
@@ -44,10 +45,11 @@ def rows(system: System, name: str) -> list[dict[str, Any]]:
     return [json.loads(payload) for (payload,) in found]
 
 
-def write(path: Path, records: list[dict[str, object]]) -> None:
+def write(path: Path, records: Sequence[dict[str, object] | str]) -> None:
     """A file that appears at once."""
     part = path.with_name(f".{path.name}")
-    part.write_text("".join(json.dumps(record) + "\n" for record in records))
+    lines = [record if isinstance(record, str) else json.dumps(record) for record in records]
+    part.write_text("".join(line + "\n" for line in lines))
     part.rename(path)
 
 
@@ -82,6 +84,43 @@ def test_a_query_over_files_goes_straight_to_files(system: System, tmp_path: Pat
     sql.api.http.close()
 
 
+def stamp(seconds: int) -> str:
+    """A time of clicks as the rows have it."""
+    return (BEGIN + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def sliding(count: int) -> Totals:
+    """The totals of clicks in windows of 60 s, by 20 s."""
+    totals: dict[tuple[object, object], list[int]] = {}
+    for n in range(count):
+        for start in range(n // 20 * 20 - 40, n + 1, 20):
+            totals.setdefault((f"k{n % 3}", stamp(start)), []).append(n)
+    return {key: (len(values), sum(values)) for key, values in totals.items()}
+
+
+def sessions(count: int) -> Totals:
+    """The totals of the first 50 of each 100 clicks, in sessions with a gap of 20 s."""
+    totals: dict[tuple[object, object], list[int]] = {}
+    for n in range(count):
+        if n % 100 < 50:
+            begin = n // 100 * 100
+            first = begin + (n - begin) % 3
+            totals.setdefault((f"k{n % 3}", stamp(first)), []).append(n)
+    return {key: (len(values), sum(values)) for key, values in totals.items()}
+
+
+def changes(count: int) -> list[tuple[str, str, int, int]]:
+    """The running totals of clicks in their minutes."""
+    found: list[tuple[str, str, int, int]] = []
+    totals: dict[tuple[str, str], tuple[int, int]] = {}
+    for n in range(count):
+        window = (f"k{n % 3}", stamp(n // 60 * 60))
+        c, s = totals.get(window, (0, 0))
+        totals[window] = (c + 1, s + n)
+        found.append((*window, *totals[window]))
+    return found
+
+
 @pytest.mark.long  # test_files.py has a small version
 @pytest.mark.crash
 @pytest.mark.timeout(900)
@@ -93,38 +132,53 @@ def test_every_row_once_after_any_kill(victim: System, tmp_path: Path, full_size
         (tmp_path / folder).mkdir()
         for number in range(3):
             write(tmp_path / folder / f"{number}.json", clicks(count // 3, number * count // 3))
+    bad = [f"{{bad {number}" for number in range(20)]
+    write(tmp_path / "once" / "3.json", [*bad[:10], *clicks(3000, count), *bad[10:]])
+    count += 3000
     sql = Sql(victim.api)
+    totals = "select k, count(*) as c, sum(n) as s, window_start as at from clicks"
     sql(
         f"create source clicks ({COLUMNS}) with ({at}/once', mode = 'once');"
         f"create source watched ({COLUMNS}) with ({at}/watched');"
-        "create stream per_minute as select k, count(*) as c, sum(n) as s, window_start as at from clicks"
-        " group by k window tumbling(at, 1m);"
+        f"create stream per_minute as {totals} group by k window tumbling(at, 1m);"
+        f"create stream sliding as {totals} group by k window sliding(at, 60s, 20s);"
+        f"create stream visits as {totals} where n % 100 < 50 group by k window session(at, 20s);"
+        f"create stream changing as {totals} group by k window tumbling(at, 1m) emit changes;"
         "create stream running as select k, n, sum(n) over (rows window buffer 10 rows partition by k) as s"
         " from clicks;"
         "create stream odd as select n from watched where n % 2 = 1 with (partition_by = 'n')"
     )
-    for _ in range(kills):
+    for number in range(kills):
+        if number == kills // 2:
+            write(tmp_path / "watched" / "between.json", [*bad, *clicks(100, 100_000)])
         victim.pipeline.wait_until_leading()
         before = len(rows(victim, "odd"))
         wait_until(lambda before=before: len(rows(victim, "odd")) > before, within=60)  # type: ignore[misc]
         time.sleep(chance.uniform(0, 2))
         victim.pipeline.kill()
         victim.pipeline.start()
-    write(tmp_path / "watched" / "later.json", clicks(100, count))
-    wanted = [n for n in range(count + 100) if n % 2]
+    write(tmp_path / "watched" / "later.json", clicks(100, 200_000))
+    watched = [*range(count - 3000), *range(100_000, 100_100), *range(200_000, 200_100)]
+    wanted = [n for n in watched if n % 2]
+    finite = ("per_minute", "sliding", "visits", "changing", "running")
 
     def is_done() -> bool:
-        states = [sql.job(name)["state"] for name in ("per_minute", "running")]
-        return states == ["finished", "finished"] and len(rows(victim, "odd")) >= len(wanted)
+        states = {sql.job(name)["state"] for name in finite}
+        return states == {"finished"} and len(rows(victim, "odd")) >= len(wanted)
 
     assert wait_until(is_done, within=300, every=0.5), victim.pipeline.log()
-    found = rows(victim, "per_minute")
-    assert minutes(found) == expected(count)
-    assert len(found) == len(expected(count))
+    for name, windows in (("per_minute", expected), ("sliding", sliding), ("visits", sessions)):
+        found = rows(victim, name)
+        assert minutes(found) == windows(count), name
+        assert len(found) == len(windows(count)), name
+    found = rows(victim, "changing")
+    assert sorted((row["k"], row["at"], row["c"], row["s"]) for row in found) == sorted(changes(count))
     assert sorted(row["n"] for row in rows(victim, "odd")) == wanted
     assert sorted((row["n"], row["s"]) for row in rows(victim, "running")) == [
         (n, sum(range(n, max(-1, n - 30), -3))) for n in range(count)
     ]
+    for name in (*finite, "odd"):
+        assert sql.job(name)["dead"] == len(bad), name
     job = sql.job("per_minute")
-    assert (job["run"]["files"], job["run"]["records"], job["dead"]) == (3, count, 0)
+    assert (job["run"]["files"], job["run"]["records"]) == (4, count)
     assert sql.job("odd")["state"] == "running"

@@ -1,6 +1,7 @@
 """Jobs over Kafka topics, without Spark: columns, order, transactions, and changes of a topic."""
 
 import random
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -162,6 +163,23 @@ def test_a_job_goes_on_where_it_was_and_begins_where_it_says(topics: Topics) -> 
     numbers = {name: [row["n"] for row in topics.data(name)] for name in "alm"}
     some = [3, 4, 5] if topics.kafka.is_real else [5]
     assert numbers == {"a": [0, 1, 2, 3, 4, 5], "l": [5], "m": some}
+
+
+def test_a_lost_checkpoint_does_not_move_the_start(topics: Topics) -> None:
+    """`latest` is evaluated once: records that came since the first start are not skipped."""
+    topics.create(partitions=2)
+    topics.produce("t", [Record({"n": n}, n % 2, DAY + n) for n in range(5)])
+    topics.run(topics.source("n bigint") + "create stream {o} as select n from {s} with (start = 'latest')")
+    with closing(topics.query("o", max_rows=10)) as query:
+        query.drain()
+        topics.produce("t", [Record({"n": n}, n % 2, DAY + n) for n in range(5, 50)])
+        query.begin_again()
+        query.drain()
+        assert sorted(row["n"] for row in topics.data("o")) == list(range(5, 50))
+        topics.produce("t", [Record({"n": n}, n % 2, DAY + n) for n in range(50, 60)])
+        query.begin_again()
+        query.drain()
+    assert sorted(row["n"] for row in topics.data("o")) == list(range(5, 60))
 
 
 def test_a_run_that_begins_again_adds_nothing(topics: Topics) -> None:

@@ -68,9 +68,14 @@ class Reader(Protocol):
 
     #: Whether the source is finite. After its last position, all open windows are emitted.
     is_bounded: bool
+    #: Whether positions have a time of their own, `Next.tick`.
+    has_clock: bool
 
     def start(self) -> Position:
-        """Return the position before the job's first record. Called in the driver, once per checkpoint."""
+        """Return the position before the job's first record. Called in the driver.
+
+        Called once per job, or for `earliest` once per checkpoint.
+        """
 
     def next(self, position: Position, limits: Limits) -> Next | None:
         """Return the end of the next batch, or None without new data. Runs in the driver; does not block."""

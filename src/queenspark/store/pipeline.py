@@ -119,6 +119,17 @@ class PipelineStore(LogReader):
         params = {"stream_id": job[0], "version": job[1], "report": report, "finished": finished}
         self._do(query("set_job_run"), params)
 
+    def job_start(self, job: Stream, found: Callable[[], Any]) -> Any:
+        """Return where a job first started; if it has not, record the position that `found` returns."""
+        params: dict[str, Any] = {"stream_id": job[0], "version": job[1]}
+        known = self._rows(query("job_start"), params)
+        if known:
+            return known[0][0]
+        start = found()
+        params["start"] = msgspec.json.encode(start).decode()
+        kept = self._rows(query("keep_job_start"), params)
+        return kept[0][0] if kept else start  # the job was dropped
+
     def forget_failures(self, job: Stream) -> None:
         """Clear the failures of a job, so that it continues."""
         self._do(query("forget_failures"), {"stream_id": job[0], "version": job[1]})

@@ -1,8 +1,9 @@
 """The window sink: writes sealed windows to their window queues, exactly once for each batch of the pipeline.
 
-Synchronous: it runs in the tasks of the pipeline. A batch of a bucket is one transaction with the windows,
-the late and dead records, the stats and the bucket's progress; so pushing a batch again has no effect, and a
-process that lost leadership cannot write.
+Synchronous: it runs in the tasks of the pipeline. A large batch of a bucket is written in transactions of
+bounded size (`_chunks`), each with the number of windows and rows pushed so far. The last one, for most
+batches the only one, also has the late and dead records, the stats and the bucket's progress. So pushing a
+batch again writes only the missing part, and a process that lost leadership cannot write.
 """
 
 from __future__ import annotations

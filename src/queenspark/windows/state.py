@@ -141,6 +141,21 @@ class State:
         state._overview = self._overview
         return state
 
+    def later(self, microseconds: int) -> State:
+        """Return the state as if the newest record of each key with an event clock had been created later."""
+        tables = {
+            spec: {
+                name: table.with_columns(pl.col("l") + microseconds)
+                if name == "clock" and "l" in table.columns
+                else table
+                for name, table in of_spec.items()
+            }
+            for spec, of_spec in self.tables.items()
+        }
+        state = State(tables)
+        state.settled_for = self.settled_for
+        return state
+
     def size(self) -> int:
         """Bytes in memory."""
         return self.overview.size

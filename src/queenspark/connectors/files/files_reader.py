@@ -49,6 +49,8 @@ class _Split(msgspec.Struct, frozen=True):
 class FilesReader:
     """The files of one version of a job."""
 
+    has_clock = False
+
     def __init__(self, source: Source, fields: Sequence[Field]) -> None:
         self._source = source
         self._fields = list(fields)
@@ -75,7 +77,9 @@ class FilesReader:
         if start == "latest":
             return [len(self._files), 0]
         from_us = int(datetime.fromisoformat(start).astimezone(UTC).timestamp() * 1e6)
-        return [sum(file.modified_us < from_us for file in self._files), 0]
+        # Files of the first listing are sorted by time; older ones further on were found later.
+        newer = (file.number for file in self._files if file.modified_us >= from_us)
+        return [next(newer, len(self._files)), 0]
 
     def next(self, position: Position, limits: Limits) -> Next | None:
         """Return the end of the next batch, which may span files, within the limits."""

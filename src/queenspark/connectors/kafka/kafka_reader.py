@@ -34,6 +34,7 @@ class KafkaReader:
     """Reads one topic for one version of a job."""
 
     is_bounded = False
+    has_clock = True
 
     def __init__(self, source: Source, fields: Sequence[Field], pseudo: Sequence[str]) -> None:
         self._source = source

@@ -46,6 +46,7 @@ class QueueReader:
     """Reads messages and decodes their payloads."""
 
     is_bounded = False
+    has_clock = False
 
     def __init__(self, url: str, options: QueueOptions, fields: Sequence[Field]) -> None:
         self._url = url

@@ -55,13 +55,18 @@ class JobProcessor(WindowProcessor):
         """Advance the engine by a batch; at the end of the source, emit all open windows."""
         assert isinstance(batch, JobBatch)
         is_over = batch.end.ended
+        lag, moved = batch.end.lag, batch.end.lag - batch.start.lag
+        if lag:
+            safe, was = ({stream: tick + lag for stream, tick in ticks.items()} for ticks in (safe, was))
+        if moved and state is not None:
+            state = state.later(moved)
         if is_over:
             safe = self._closing(batch.end.seq, safe)
         try:
-            result = engine.advance(state, records, safe, was)
+            result = engine.advance(state, _later(records, lag), safe, was)
         except RecordsNeeded:
             single = single_records(self._options(batch.end.seq), batch, bucket)
-            result = engine.advance(state, single, safe, was)
+            result = engine.advance(state, _later(single, lag), safe, was)
         return result._replace(rows=[*result.rows, *engine.finish(result.state)]) if is_over else result
 
     def _options(self, seq: int) -> JobOptions:
@@ -97,3 +102,10 @@ class JobProcessor(WindowProcessor):
             yield pd.DataFrame(
                 {"bucket": [bucket], **{name: [0] for name in FIGURES}, "rows": [packed_rows(part)]}
             )
+
+
+def _later(records: list[pl.DataFrame], microseconds: int) -> list[pl.DataFrame]:
+    """Return records as if they had been created later."""
+    if not microseconds:
+        return records
+    return [frame.with_columns(pl.col("created_us") + microseconds) for frame in records]

@@ -1,7 +1,8 @@
 """The Spark source of a job's query: external records, packed by bucket, and ticks.
 
 The source of the streams query reads the log for all streams; this one uses the reader of a connector. The
-job's clock stops while there is a backlog and then resumes, so the read rate does not affect the windows.
+job's clock stops while there is a backlog or the query is down, and then resumes, so the read rate does not
+affect the windows. It falls behind the wall clock, so offsets have both.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from ...store.pipeline import JobNews, PipelineStore
 from ...store.progress import Stream
 from ...windows.layout import NEVER
 from ...windows.merging import Merging
+from ...windows.spec import COUNTED
 from ..spark.secrets import reveal
 from ..spark.worker_gc import exclude_modules_from_gc
 from ..streams.bucket_rows import BucketSource, announced, one_row
@@ -49,6 +51,7 @@ WAIT_SECONDS = 1.0
 _POLL_SECONDS = 0.05  # initial poll interval without data; it doubles up to the longest
 _LONGEST_POLL_SECONDS = 0.5
 _TELL_SECONDS = 1.0
+_LAG_US = 10_000_000  # a change of the lag rewrites the times of all keys, so it is not followed exactly
 
 
 class JobOptions(msgspec.Struct, frozen=True):
@@ -83,6 +86,7 @@ class JobSplit(InputPartition):
     split: Any
     seq: int
     tick: int
+    read_us: int
     end: str | None  # the batch, in the task that sends it to every bucket
     single: bool
 
@@ -113,8 +117,14 @@ class JobReader(DataSourceStreamReader):
         return JobReader, (self._options,)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return the first offset of a new checkpoint."""
-        return JobOffset(run=uuid4().hex[:12], position=self._reader.start()).to_json()
+        """Return the first offset of a new checkpoint.
+
+        `latest` and times are evaluated once for a job, so that a lost checkpoint does not skip records.
+        """
+        start = self._reader.start
+        is_fixed = self._options.source.start == "earliest"
+        position = start() if is_fixed else self._store.job_start(self._options.job, start)
+        return JobOffset(run=uuid4().hex[:12], position=position).to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Return the end of the next batch, or `start` if there is still nothing to do after the wait."""
@@ -140,18 +150,29 @@ class JobReader(DataSourceStreamReader):
         if job not in self._definitions(news.seq).plans:
             return None  # the job was dropped; its query will be stopped
         tick = news.now if start.tick == NEVER else start.tick + self._idle_us()
+        lag = self._lag(start, news, tick)
         found = self._reader.next(start.position, Limits(self._options.max_rows, self._options.max_bytes))
         if found is not None:
             self._idle_since = None
             tick = tick if found.tick is None else max(start.tick, found.tick)
-            return self._after(start, news, tick, position=found.position)
+            return self._after(start, news, tick, lag=lag, position=found.position)
         if self._reader.is_bounded:
             return self._after(start, news, tick, ended=True)
-        is_due = news.next_close is not None and tick >= news.next_close
+        is_due = news.next_close is not None and tick + lag >= news.next_close
         has_news = is_due or news.seq != start.seq
         if has_news or self._idle_since is None:
             self._idle_since = monotonic()  # the tick covers the time before it
-        return self._after(start, news, tick) if has_news else None
+        return self._after(start, news, tick, lag=lag) if has_news else None
+
+    def _lag(self, start: JobOffset, news: JobNews, tick: int) -> int:
+        """Return how far the job's clock is behind the wall clock; 0 if no window depends on both."""
+        spec = self._definitions(news.seq).specs.get(self._options.job)
+        if spec is None or spec.clock != "event" or spec.kind in COUNTED:
+            return 0
+        if self._reader.is_bounded or self._reader.has_clock:
+            return 0
+        found = news.now - tick
+        return found if found >= start.lag + _LAG_US else start.lag
 
     def _tell(self, start: JobOffset) -> None:
         """Report progress to the brokers. All rows up to `start` are pushed, or Spark would not poll."""
@@ -164,7 +185,7 @@ class JobReader(DataSourceStreamReader):
     def _after(self, start: JobOffset, news: JobNews, tick: int, **changes: Any) -> JobOffset:
         single = start.single or news.has_late
         return msgspec.structs.replace(
-            start, n=start.n + 1, tick=tick, seq=news.seq, single=single, **changes
+            start, n=start.n + 1, tick=tick, now=news.now, seq=news.seq, single=single, **changes
         )
 
     def _idle_us(self) -> int:
@@ -181,7 +202,10 @@ class JobReader(DataSourceStreamReader):
         parts: Sequence[Any] = []
         if before.position != after.position:
             parts = self._reader.splits(before.position, after.position)
-        splits = [JobSplit(part, after.seq, after.tick, None, after.single) for part in parts or [None]]
+        splits = [
+            JobSplit(part, after.seq, after.tick, after.read_us, None, after.single)
+            for part in parts or [None]
+        ]
         splits[0].end = msgspec.json.encode(JobBatch(before, after)).decode()
         return splits
 
@@ -195,7 +219,8 @@ class JobReader(DataSourceStreamReader):
             return
         task = _task_of(msgspec.json.encode(options), partition.seq)
         for read in task.reader.read(partition.split):
-            for bucket, packed in task.packed(read, partition.tick, single=partition.single):
+            times = (partition.tick, partition.read_us)
+            for bucket, packed in task.packed(read, *times, single=partition.single):
                 yield one_row(bucket, None, packed)
 
     def stop(self) -> None:
@@ -219,7 +244,7 @@ class _Task:
         self.open_reader = partial(reader_of, options.source, plan.records.fields, plan.records.pseudo)
         self.reader = self.open_reader()
 
-    def packed(self, read: Read, tick: int, *, single: bool) -> Iterator[tuple[int, bytes]]:
+    def packed(self, read: Read, tick: int, read_us: int, *, single: bool) -> Iterator[tuple[int, bytes]]:
         """Yield the result of a part of a split, packed by bucket; with `single`, without merging records."""
         parcels = Parcels(self._buckets)
         if not read.records.is_empty():
@@ -228,6 +253,8 @@ class _Task:
                 "queue": pl.lit(self._name),
                 "created_us": pl.lit(tick, dtype=pl.Int64),
             }
+            if "created_us" not in read.records.columns:
+                defaults["read_us"] = pl.lit(read_us, dtype=pl.Int64)
             if self._needs_id:
                 defaults["transaction_id"] = pl.format("{}-{}", "txid", "id")
             records = read.records.with_columns(
@@ -268,7 +295,7 @@ def single_records(options: JobOptions, batch: JobBatch, bucket: int) -> list[pl
             parcel
             for split in reader.splits(batch.start.position, batch.end.position)
             for read in reader.read(split)
-            for number, parcel in task.packed(read, batch.end.tick, single=True)
+            for number, parcel in task.packed(read, batch.end.tick, batch.end.read_us, single=True)
             if number == bucket
         ]
     return unpack(packed).records

@@ -94,13 +94,18 @@ class RecordStage:
         return [*fields, *plan.records.pseudo]
 
     def _timed(self, frame: pl.DataFrame, dead: list[pl.DataFrame]) -> pl.DataFrame:
-        """Add `event_us` to records; those without a time or too far ahead of their push are dead."""
+        """Add `event_us` to records; those without a time or too far ahead of their push are dead.
+
+        Records of sources that do not know when they were pushed have `read_us`, a wall clock: their
+        `created_us` is a clock that stands still while nothing is read.
+        """
         if not self._has_time:
             return frame.with_columns(event_us=pl.lit(None, dtype=pl.Int64))
         time = self._plan.records.time
         value = pl.col("_event_time") if time is None else time.value
         frame = frame.with_columns(event_us=value.dt.epoch("us"))
-        most = pl.col("created_us") + (short_duration(self._ahead) or 0)
+        pushed = pl.col("read_us" if "read_us" in frame.columns else "created_us")
+        most = pushed + (short_duration(self._ahead) or 0)
         reason = (
             pl.when(pl.col("event_us").is_null())
             .then(pl.lit("the event time is NULL"))

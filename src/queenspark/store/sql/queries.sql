@@ -957,6 +957,18 @@ ON CONFLICT (stream_id, version) DO UPDATE SET report = excluded.report,
     finished_at = coalesce(queenspark.job_runs.finished_at, excluded.finished_at), updated_at = clock_timestamp()
 RETURNING finished_at
 
+-- name: job_start
+SELECT r.start FROM queenspark.job_runs r
+WHERE r.stream_id = %(stream_id)s AND r.version = %(version)s AND r.start IS NOT NULL
+
+-- name: keep_job_start
+-- The first one stays.
+INSERT INTO queenspark.job_runs (stream_id, version, start)
+SELECT %(stream_id)s, %(version)s, %(start)s::json
+WHERE EXISTS (SELECT 1 FROM queenspark.streams s WHERE s.id = %(stream_id)s)
+ON CONFLICT (stream_id, version) DO UPDATE SET start = coalesce(queenspark.job_runs.start, excluded.start)
+RETURNING start
+
 -- name: job_runs
 -- The read progress of the newest version of each job, and when it finished.
 SELECT s.id, r.report, r.finished_at FROM queenspark.streams s

@@ -433,13 +433,15 @@ CREATE TABLE queenspark.job_progress (
     PRIMARY KEY (stream_id, version, bucket)
 ) WITH (fillfactor = 50);
 
--- The pipeline's report on a version of such a job: its read progress, and when it finished a finite source.
+-- The pipeline's report on a version of such a job: its read progress, when it finished a finite source, and the position
+-- at which it first started, unless `start` is `earliest`.
 CREATE TABLE queenspark.job_runs (
     stream_id integer NOT NULL,
     version integer NOT NULL,
     report jsonb NOT NULL DEFAULT '{}',
     finished_at timestamptz,
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    start json,
     PRIMARY KEY (stream_id, version)
 ) WITH (fillfactor = 50);
 
