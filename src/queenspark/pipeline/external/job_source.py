@@ -36,7 +36,7 @@ from ...windows.layout import NEVER
 from ...windows.merging import Merging
 from ...windows.spec import COUNTED
 from ..spark.secrets import reveal
-from ..spark.worker_gc import exclude_modules_from_gc
+from ..spark.worker import prepare_worker
 from ..streams.bucket_rows import BucketSource, announced, one_row
 from ..streams.definitions import Definitions
 from ..streams.job_stage import JobStage
@@ -212,7 +212,7 @@ class JobReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one split; runs in a task."""
         assert isinstance(partition, JobSplit)
-        exclude_modules_from_gc()
+        prepare_worker()
         options = self._options
         yield from announced(options.buckets, partition.end)
         if partition.split is None:

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from ...connectors.kafka.kafka_writer import KafkaRow, KafkaWriter
 from ...store.definitions import Outside
-from ..spark.worker_gc import exclude_modules_from_gc
+from ..spark.worker import prepare_worker
 from .packed_rows import unpacked_rows
 
 _headers = msgspec.json.Decoder(dict[str, str]).decode
@@ -35,7 +35,7 @@ class KafkaSink:
 
 def _write(options: dict[str, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write packed rows, for `mapInArrow`; all are acknowledged before the batch ends. Raises WriteFailed."""
-    exclude_modules_from_gc()
+    prepare_worker()
     writer = KafkaWriter(options)
     for batch in batches:
         for rows in unpacked_rows(batch.column("rows")):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 import pyarrow as pa
 
-from ..spark.worker_gc import exclude_modules_from_gc
+from ..spark.worker import prepare_worker
 
 OUTPUT = "rows binary"
 """The column of packed rows, next to the figures of a bucket."""
@@ -33,7 +33,7 @@ def unpacked_rows(packed: pa.Array) -> Iterator[pl.DataFrame]:
 
 def to_columns(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Unpack only the columns of rows, for `mapInArrow`."""
-    exclude_modules_from_gc()
+    prepare_worker()
     for batch in batches:
         for rows in unpacked_rows(batch.column("rows")):
             table = rows.select(pl.col("payload").struct.unnest()).to_arrow(

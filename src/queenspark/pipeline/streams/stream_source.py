@@ -27,7 +27,7 @@ from ...store.steps import Steps
 from ...windows.layout import NEVER
 from ..kept import Kept
 from ..spark.secrets import reveal
-from ..spark.worker_gc import exclude_modules_from_gc
+from ..spark.worker import prepare_worker
 from .bucket_rows import BucketSource, announced, one_row
 from .care import Care
 from .definitions import Definitions
@@ -293,7 +293,7 @@ class StreamsReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one part; runs in a task."""
         assert isinstance(partition, Split)
-        exclude_modules_from_gc()
+        prepare_worker()
         options = self._options
         yield from announced(options.buckets, partition.end)
         if partition.read is None:

@@ -26,7 +26,7 @@ from ...windows.membership import is_counted_from
 from ...windows.record_columns import records_in
 from ..kept import Kept
 from ..spark.secrets import reveal
-from ..spark.worker_gc import exclude_modules_from_gc
+from ..spark.worker import prepare_worker
 from .bucket_state import BucketState
 from .care import Care
 from .definitions import Definitions
@@ -68,7 +68,7 @@ class WindowProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Advance the engine, push its output, save its state."""
         began = time.perf_counter()
-        exclude_modules_from_gc()
+        prepare_worker()
         bucket = int(key[0])
         ends, packed = [], []
         for frame in rows:
