@@ -10,6 +10,7 @@ from queenspark import Consumer, Event, InvalidValue, LeaseLost, Queen, Window
 from tests.client.conftest import SOON, lease, sealed
 from tests.streams.sealing import minute
 from tests.streams.stream_api import StreamApi
+from tests.wire.deadline import eventually
 
 
 def polled(consumer: Consumer, **more: Any) -> Window:
@@ -34,6 +35,11 @@ def test_a_window_has_all_that_the_broker_knows(consumer: Consumer, stream: Stre
     assert window.to_arrow().num_rows == window.to_polars().height == len(window.to_pandas()) == 2
     assert bool(window)
     assert "room" in repr(window)
+
+
+def wait_until_no_pipeline_leads(stream: StreamApi) -> None:
+    """An earlier test may have led, and the broker reads the leader only every few seconds."""
+    eventually(lambda: stream.try_poll("another").headers.get("Queenspark-Pipeline") == "none")
 
 
 def test_without_a_window_a_poll_is_none_in_time(consumer: Consumer, stream: StreamApi) -> None:
@@ -278,6 +284,7 @@ def test_a_consumer_that_waits_without_a_pipeline_says_so(
     consumer: Consumer, stream: StreamApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Instead of ending silently: this broker has none."""
+    wait_until_no_pipeline_leads(stream)
     consumer.process(print, idle=0)
     consumer.process(print, idle=0)
     (said,) = [record.getMessage() for record in caplog.records if record.name == "queenspark.client"]
@@ -291,6 +298,7 @@ def test_a_poll_without_a_pipeline_says_so_too(
     consumer: Consumer, stream: StreamApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Once for a loop of polls, and not while windows arrive."""
+    wait_until_no_pipeline_leads(stream)
     sealed(stream, 1)
     polled(consumer).ack()
     assert caplog.records == []

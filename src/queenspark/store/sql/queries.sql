@@ -1455,6 +1455,9 @@ SELECT p.holder, p.epoch, coalesce(p.expires_at > clock_timestamp(), false) AS a
        coalesce((SELECT jsonb_object_agg(x.key, x.value) FROM queenspark.pipeline_stats x), '{}') AS stats
 FROM queenspark.pipeline p
 
+-- name: is_led
+SELECT coalesce(p.expires_at > clock_timestamp(), false) FROM queenspark.pipeline p
+
 -- name: standing
 -- The leader of the pipeline, its position for a version of a stream ("id:version"), and the inputs of its clock.
 SELECT clock_timestamp() AS now, h.horizon,
