@@ -301,7 +301,7 @@ class Broker:
         return found
 
     async def _fall_back(self) -> None:
-        """Wake parked polls whose notification was lost; read the modes, and whether a pipeline is leading."""
+        """Wake parked polls whose notification was lost; read the modes and the leader again."""
         changed = await self.store.clock.changed_queues(self.parking.queues())
         for queue in changed:
             self.parking.wake(queue)
