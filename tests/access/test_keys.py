@@ -1,12 +1,17 @@
 """API keys: made, shown once, used, limited, expired and revoked."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import psycopg
+import pytest
 
+from queenspark.broker.access.known_keys import KnownKeys
+from queenspark.store import Store
 from tests.access.conftest import As, make_key
 from tests.broker_process import Broker
 from tests.conftest import StartBroker
@@ -145,6 +150,35 @@ def test_a_key_expires(as_: As, key: MakeKey) -> None:
     soon = key("soon", role="read-only", expires_at=datetime.now(UTC) + timedelta(seconds=1))
     as_(soon).read(ME)
     eventually(lambda: as_(soon).get(ME).status_code == 401)
+
+
+@pytest.mark.parametrize("ahead", [3600, -3600])
+def test_a_key_expires_by_the_clock_of_the_database(
+    closed: Broker, monkeypatch: pytest.MonkeyPatch, ahead: float
+) -> None:
+    """Whatever the clock of the broker's machine: a valid key is cached, an expired one is not."""
+    clock = SimpleNamespace(time=lambda: time.time() + ahead, monotonic=time.monotonic)
+    monkeypatch.setattr("queenspark.broker.access.known_keys.time", clock)
+    now = datetime.now(UTC)
+    _, hour = make_key(closed.database_url, "hour", role="admin", expires_at=now + timedelta(minutes=59))
+    soon = now + timedelta(seconds=3)
+    _, seconds = make_key(closed.database_url, "seconds", role="admin", expires_at=soon)
+
+    async def check() -> None:
+        store = Store(closed.database_url, pool_size=2)
+        await store.open()
+        try:
+            keys = KnownKeys(store.api_keys)
+            known, brief = await keys.check(hour), await keys.check(seconds)
+            assert (known.is_good(), brief.is_good()) == (True, True)
+            await asyncio.sleep(max(0, (soon - datetime.now(UTC)).total_seconds()))
+            assert not brief.is_good()
+            await keys.refresh()
+            assert known.is_good()
+        finally:
+            await store.close()
+
+    asyncio.run(check())
 
 
 def test_the_last_use_is_noted_later(admin: Api, as_: As, key: MakeKey) -> None:

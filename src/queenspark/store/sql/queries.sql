@@ -1645,7 +1645,8 @@ RETURNING *
 
 -- name: find_api_keys
 -- Valid keys: neither revoked nor expired.
-SELECT * FROM queenspark.api_keys k
+SELECT k.*, extract(epoch FROM k.expires_at - clock_timestamp())::float8 AS seconds_left
+FROM queenspark.api_keys k
 WHERE k.id = ANY (%(ids)s) AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())
 
 -- name: list_api_keys
