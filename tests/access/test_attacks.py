@@ -160,7 +160,7 @@ def test_trailers_without_an_end_are_refused(hasty: Broker, api: Api) -> None:
         assert sent < 20_000_000, "all of it was taken"
 
 
-def test_a_trailer_is_no_header(module_broker: StartBroker) -> None:
+def test_trailers_are_not_headers(module_broker: StartBroker) -> None:
     closed = module_broker(access_control="true")
     _, key = make_key(closed.database_url, role="admin")
     body = b"0\r\nX-API-Key: %s\r\n\r\n" % key.encode()
@@ -216,7 +216,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
     "arrays": lambda: b"[" * 1_000_000,
     "nested payload": lambda: b'{"items":[{"queue":"q","payload":' + b"[" * 200_000 + b"]" * 200_000 + b"}]}",
     "nested objects": lambda: b'{"a":' * 200_000 + b"1" + b"}" * 200_000,
-    "a million items": lambda: json.dumps({"items": [{"queue": "q"}] * 20_000}).encode(),
+    "a million items": lambda: b'{"items":[' + b'{"queue":"q"},' * 999_999 + b'{"queue":"q"}]}',
     "a huge number": lambda: b'{"items":[{"queue":"q","transactionId":' + b"9" * 1_000_000 + b"}]}",
     "a huge exponent": lambda: b'{"items":[{"queue":' + b"1e999999999" + b"}]}",
     "many keys": lambda: json.dumps({f"k{number}": 1 for number in range(200_000)}).encode(),

@@ -41,6 +41,20 @@ def test_serve_refuses_to_be_open_to_the_network(
     assert "--insecure" in refused.err
 
 
+def test_up_refuses_to_be_open_to_the_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before it starts anything: the folder stays empty."""
+    monkeypatch.delenv("QUEENSPARK_DATABASE_URL", raising=False)
+    folder = tmp_path / "data"
+    command = commands(monkeypatch, capsys)
+    port = str(free_port())
+    refused = command("up", "--host", "0.0.0.0", "--port", port, "--data-dir", str(folder), "--no-ui")
+    assert refused.code == 2
+    assert "--insecure" in refused.err
+    assert not folder.exists()
+
+
 def test_without_access_control_every_caller_is_anonymous_with_all_rights(shared_broker: object) -> None:
     with Api(shared_broker.url) as api:  # type: ignore[attr-defined]
         me = api.read("/api/v1/me")
