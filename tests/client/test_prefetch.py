@@ -158,6 +158,28 @@ def test_windows_that_wait_for_their_turn_keep_their_leases(queen: Queen, stream
 
 
 @pytest.mark.parametrize("each", [False, True], ids=["batches", "each"])
+def test_messages_that_wait_for_their_turn_keep_their_leases(queen: Queen, queue: str, each: bool) -> None:
+    """Two workers with slow handlers, and more messages at hand: no lease expires, nothing comes twice."""
+    queen.queue(queue).create(lease_time=1)
+    for partition in "abcd":
+        queen.queue(queue).partition(partition).push([1, 2])
+    events: list[Event] = []
+    seen: list[tuple[str, Any]] = []
+
+    def handler(delivered: Any) -> None:
+        time.sleep(1.5)  # the work: longer than the lease
+        seen.extend((message.partition, message.data) for message in ([delivered] if each else delivered))
+
+    chosen = queen.queue(queue).group("g").batch(2).concurrency(2)
+    (chosen.each() if each else chosen).limit(8).consume(handler, on_event=events.append)
+    kinds = Counter(event.kind for event in events)
+    assert sorted(seen) == [(partition, n) for partition in "abcd" for n in (1, 2)]
+    assert kinds["lost"] == 0
+    assert kinds["renewed"] > 0
+    assert len(queen.queue(queue).group("g").batch(8).pop()) == 0
+
+
+@pytest.mark.parametrize("each", [False, True], ids=["batches", "each"])
 def test_a_failure_far_ahead_keeps_the_order_of_its_partition(queen: Queen, queue: str, each: bool) -> None:
     queen.queue(queue).create(retry_delay=0, retry_limit=1)
     queen.queue(queue).push(list(range(200)))
