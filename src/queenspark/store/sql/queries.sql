@@ -1800,7 +1800,7 @@ ON CONFLICT (queue_id, group_id, broker) DO UPDATE
 SET pushed = excluded.pushed, popped = excluded.popped, acked = excluded.acked, at = clock_timestamp()
 
 -- name: forget_queue_rates
--- Without waiting for a broker that reports just now: two such waits could be a deadlock.
+-- Without waiting for a broker that reports just now: two brokers waiting for each other would deadlock.
 DELETE FROM queenspark.queue_rates r USING (
     SELECT x.queue_id, x.group_id, x.broker FROM queenspark.queue_rates x
     WHERE x.at < clock_timestamp() - interval '1 minute' FOR UPDATE SKIP LOCKED
