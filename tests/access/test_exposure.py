@@ -25,7 +25,7 @@ def test_loopback_is_open(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org", "127.evil.example", ""])
-def test_elsewhere_access_control_is_needed_or_an_express_wish(host: str) -> None:
+def test_other_addresses_need_access_control_or_insecure(host: str) -> None:
     with pytest.raises(StartError, match="without access control"):
         check_exposure(Settings(host=host))
     check_exposure(Settings(host=host, access_control=True))

@@ -85,7 +85,7 @@ def test_invalid_keys_are_400(admin: Api) -> None:
     assert "does not exist" in refused(admin.delete(f"{KEYS}/nothing"), 404)
 
 
-def test_a_revoked_key_ends_at_once_on_every_broker(
+def test_a_revoked_key_is_rejected_at_once_on_every_broker(
     admin: Api, closed: Broker, module_broker: StartBroker
 ) -> None:
     other = module_broker(access_control="true")
@@ -121,7 +121,7 @@ def test_a_poll_that_waits_gets_nothing_after_its_key_was_revoked(
         assert behind.status() == 200
 
 
-def test_polls_of_others_with_less_rights_stand_in_nobodys_way(
+def test_parked_polls_with_fewer_rights_do_not_block_others(
     admin: Api, as_: As, key: MakeKey, closed: Broker, queue: str
 ) -> None:
     admin.configure(queue, namespace=f"n {queue}")
@@ -136,7 +136,7 @@ def test_polls_of_others_with_less_rights_stand_in_nobodys_way(
         assert second.status() == 200
 
 
-def test_a_key_that_is_revoked_in_silence_ends_too(closed: Broker, as_: As) -> None:
+def test_a_key_revoked_without_a_notification_is_rejected_too(closed: Broker, as_: As) -> None:
     made, text = make_key(closed.database_url, "silent", role="read-only")
     as_(text).read(ME)
     with psycopg.connect(closed.database_url, autocommit=True) as connection:
@@ -181,7 +181,7 @@ def test_a_key_expires_by_the_clock_of_the_database(
     asyncio.run(check())
 
 
-def test_the_last_use_is_noted_later(admin: Api, as_: As, key: MakeKey) -> None:
+def test_the_last_use_is_recorded(admin: Api, as_: As, key: MakeKey) -> None:
     used = key("used", role="read-only")
     key("unused", role="read-only")
     as_(used).read(ME)
@@ -189,7 +189,7 @@ def test_the_last_use_is_noted_later(admin: Api, as_: As, key: MakeKey) -> None:
     assert admin.get(KEYS, search="unused").json()["keys"][0]["lastUsedAt"] is None
 
 
-def test_only_administrators_of_everything_see_keys(as_: As, key: MakeKey) -> None:
+def test_only_administrators_without_scopes_see_keys(as_: As, key: MakeKey) -> None:
     for options in (
         {"role": "read-write"},
         {"role": "admin", "scopes": ["queues:*"]},

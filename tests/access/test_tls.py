@@ -66,7 +66,7 @@ def test_both_clients_speak_tls(server: TlsBroker, authority: Authority, secret:
     asyncio.run(push())
 
 
-def test_a_broker_of_another_authority_is_not_believed(
+def test_a_broker_with_a_certificate_of_another_ca_is_rejected(
     server: TlsBroker, secret: str, tmp_path: Path
 ) -> None:
     other = Authority(tmp_path)

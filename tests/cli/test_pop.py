@@ -70,7 +70,7 @@ def test_a_partition_can_be_chosen(queenspark: Command, queue: str) -> None:
     assert message["data"] == "b"
 
 
-def test_a_wait_ends_when_its_time_is_over(queenspark: Command, queue: str) -> None:
+def test_a_wait_times_out(queenspark: Command, queue: str) -> None:
     assert queenspark("pop", queue, "--wait", "0.2").code == 3
 
 

@@ -212,7 +212,7 @@ def test_a_handler_that_nacks_by_itself_keeps_those_behind_waiting(queen: Queen,
     assert seen == [*range(60), 60, *range(60, 100)]
 
 
-def test_a_lost_lease_is_told_and_nothing_is_lost(queen: Queen, stream: StreamApi) -> None:
+def test_a_lost_lease_is_reported_and_its_window_redelivered(queen: Queen, stream: StreamApi) -> None:
     warmed_up(stream, 20)
     events: list[Event] = []
     stolen: list[str] = []
@@ -228,7 +228,7 @@ def test_a_lost_lease_is_told_and_nothing_is_lost(queen: Queen, stream: StreamAp
     assert kinds["delivered"] == kinds["done"] + kinds["lost"]
 
 
-def test_messages_that_stop_leaves_are_there_for_others(queen: Queen, queue: str) -> None:
+def test_stop_releases_unhandled_messages(queen: Queen, queue: str) -> None:
     queen.queue(queue).push(list(range(200)))
     seen: list[int] = []
 

@@ -217,7 +217,7 @@ def test_administrators_make_and_revoke_keys_and_see_who_did_it(closed: Closed, 
     page.locator("tr", has_text="DELETE /api/v1/keys").filter(has_text="from the page").first.wait_for()
 
 
-def test_the_audit_log_names_the_browser_of_an_act(closed: Closed, enter: Enter) -> None:
+def test_the_audit_log_has_the_address_of_the_browser(closed: Closed, enter: Enter) -> None:
     page = enter(closed.root, "/queues")
     page.context.set_extra_http_headers({"X-Forwarded-For": "203.0.113.7"})  # as a proxy adds it
     page.goto(f"{closed.url}/keys")
@@ -235,7 +235,7 @@ def test_the_audit_log_names_the_browser_of_an_act(closed: Closed, enter: Enter)
     assert act["address"] == "127.0.0.1 for 203.0.113.7, 127.0.0.1"
 
 
-def test_nothing_is_shown_without_a_log_in(closed: Closed) -> None:
+def test_pages_require_a_login(closed: Closed) -> None:
     with httpx2.Client(base_url=closed.url, timeout=20) as client:
         for path in ("/", "/queues", "/queue?name=orders", "/system", "/keys", "/nothing"):
             response = client.get(path)
