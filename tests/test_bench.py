@@ -21,7 +21,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return []
 
     monkeypatch.setattr("bench.wrk.shutil.which", lambda _: None)
-    monkeypatch.setattr(bench.subprocess, "run", run)
+    monkeypatch.setattr("bench.__main__.subprocess.run", run)
     monkeypatch.setattr(bench, "_measure_queue", measure_queue)
     return ran
 

@@ -168,7 +168,7 @@ def careful(authority: Authority, module_database: str) -> Iterator[CarefulBroke
 def test_both_clients_present_a_certificate(
     careful: CarefulBroker, authority: Authority, secret: str, queue: str
 ) -> None:
-    identity = {"api_key": secret, "ca": authority.file}
+    identity: dict[str, Any] = {"api_key": secret, "ca": authority.file}
     own = authority.issue("own")
     with Queen(careful.url, **identity, certificate=own) as queen:
         queen.queue(queue).push(1)
