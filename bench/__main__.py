@@ -16,7 +16,7 @@ from bench.latency import measure_latency
 from bench.machine import Machine, running_machine
 from bench.push import measure_push
 from bench.report import save, show
-from bench.wrk import WrkError, require_wrk
+from bench.wrk import NO_WRK, WrkError, has_wrk
 
 SECONDS = 10.0
 QUICK_SECONDS = 2.0
@@ -42,6 +42,7 @@ FILES = "files"
 CLIENT = "client"
 """Windows and messages through the Python client: with it and the broker in processes of their own."""
 NAMES = [*MEASUREMENTS, CLIENT, WINDOWS, STREAMS, JOBS, FILES]
+NEED_WRK = {"push-1", "push-100", "push-1000", "pop-ack", STREAMS}
 
 
 def bench(
@@ -61,6 +62,12 @@ def bench(
     unknown = set(chosen) - set(NAMES)
     if unknown:
         console.print(f"There is no measurement {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}.")
+        raise typer.Exit(CANNOT_MEASURE)
+    skipped = [] if has_wrk() else [name for name in chosen if name in NEED_WRK]
+    chosen = [name for name in chosen if name not in skipped]
+    if skipped:
+        console.print(f"{NO_WRK}. Skipped: {', '.join(skipped)}.")
+    if not chosen:
         raise typer.Exit(CANNOT_MEASURE)
     queue = [name for name in chosen if name in MEASUREMENTS]
     if queue:
@@ -88,7 +95,6 @@ def bench(
 def _measure_queue(names: list[str], seconds: float, console: Console) -> list[Figure]:
     figures: list[Figure] = []
     try:
-        require_wrk()
         with running_machine() as machine:
             for name in names:
                 with console.status(f"measuring {name}"):

@@ -15,10 +15,12 @@ class WrkError(RuntimeError):
     """wrk is missing, or failed."""
 
 
-def require_wrk() -> None:
-    """Raise if wrk is not installed; the error says how to install it."""
-    if shutil.which("wrk") is None:
-        raise WrkError("wrk, the load generator, is not installed; on Debian: apt-get install wrk")
+NO_WRK = "wrk, the load generator, is not installed; on Debian: apt-get install wrk"
+
+
+def has_wrk() -> bool:
+    """Whether wrk is installed."""
+    return shutil.which("wrk") is not None
 
 
 def run_wrk(

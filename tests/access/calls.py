@@ -1,7 +1,7 @@
 """A request to every route, made from the table of routes; a route that is missing here fails the tests."""
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import httpx2
@@ -10,18 +10,19 @@ from queenspark.broker.app import routes
 from queenspark.broker.http import Right, Route
 
 ROUTES = [route for route in routes() if route.right is not Right.PUBLIC]
-LEASE = str(UUID(int=7))
+
+#: Replaced by those of a request.
+LEASE, PARTITION, TRANSACTION = "LEASE", "PARTITION", "TRANSACTION"
 
 _PARAMETER = re.compile(r":(\w+)")
-_FIXED = {
-    "group": "g", "partition": "Default", "partitionId": "999999", "transactionId": "t", "leaseId": LEASE,
-    "id": "none",
-}  # fmt: skip
+_FIXED = {"group": "g", "partition": "Default", "id": "none"}
+_IDS = {"leaseId": LEASE, "partitionId": PARTITION, "transactionId": TRANSACTION}
 
 #: Bodies and queries; `NAME` is the name of a queue, stream or job.
 NAME = "NAME"
 _EPOCH = "2026-01-01T00:00:00Z"
-_ACK = {"transactionId": "t", "partitionId": "999999", "consumerGroup": "g"}
+_OF_A_MESSAGE = {"transactionId": TRANSACTION, "partitionId": PARTITION}
+_ACK = {**_OF_A_MESSAGE, "consumerGroup": "g"}
 BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/v1/push"): {"items": [{"queue": NAME, "payload": 1}]},
     ("POST", "/api/v1/lease/:leaseId/extend"): {},
@@ -34,7 +35,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/v1/consumer-groups/:group/subscription"): {"subscriptionTimestamp": _EPOCH},
     ("POST", "/api/v1/consumer-groups/:group/queues/:queue/seek"): {"toEnd": True},
     ("POST", "/api/v1/consumer-groups/:group/queues/:queue/partitions/:partition/seek"): {"toEnd": True},
-    ("POST", "/api/v1/traces"): {"transactionId": "t", "partitionId": "999999", "data": {}},
+    ("POST", "/api/v1/traces"): {**_OF_A_MESSAGE, "data": {}},
     ("POST", "/api/v1/stream/define"): {
         "name": NAME, "namespace": NAME, "source_queue_names": [NAME], "window_type": "tumbling",
         "window_duration_ms": 1000,
@@ -53,34 +54,56 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/v1/keys"): {"name": "from the matrix", "scopes": ["queue:none:read"]},
 }  # fmt: skip
 QUERIES: dict[tuple[str, str], dict[str, str]] = {
-    ("GET", "/api/v1/pop"): {"namespace": "nowhere"},
+    ("GET", "/api/v1/pop"): {"namespace": NAME},
+    ("GET", "/api/v1/consumer-groups/lagging"): {"minLagSeconds": "0"},
     ("POST", "/api/v1/dlq/retry"): {"queue": NAME},
     ("DELETE", "/api/v1/dlq"): {"queue": NAME},
 }
 
 
-def _named(value: Any, name: str) -> Any:
+class Ids(NamedTuple):
+    """The ids in a request."""
+
+    lease: str = str(UUID(int=7))
+    partition: str = "999999"
+    transaction: str = "t"
+
+
+UNKNOWN = Ids()
+"""Ids of nothing that exists."""
+
+
+def _filled(value: Any, name: str, ids: Ids) -> Any:
     if isinstance(value, dict):
-        return {key: _named(each, name) for key, each in value.items()}
+        return {key: _filled(each, name, ids) for key, each in value.items()}
     if isinstance(value, list):
-        return [_named(each, name) for each in value]
-    return name if value == NAME else value
+        return [_filled(each, name, ids) for each in value]
+    return {NAME: name, LEASE: ids.lease, PARTITION: ids.partition, TRANSACTION: ids.transaction}.get(
+        value, value
+    )
 
 
-def path_of(route: Route, name: str) -> str:
+def path_of(route: Route, name: str, ids: Ids) -> str:
     """The path of a route, with everything that it names."""
-    return _PARAMETER.sub(lambda match: _FIXED.get(match[1], name), route.path)
+
+    def fill(match: re.Match[str]) -> str:
+        parameter = match[1]
+        return str(_filled(_IDS.get(parameter) or _FIXED.get(parameter) or NAME, name, ids))
+
+    return _PARAMETER.sub(fill, route.path)
 
 
-def call(client: httpx2.Client, route: Route, name: str, credential: str | None) -> httpx2.Response:
+def call(
+    client: httpx2.Client, route: Route, name: str, credential: str | None, ids: Ids = UNKNOWN
+) -> httpx2.Response:
     """A valid request, except perhaps for its caller."""
     which = (route.method, route.path)
     assert route.body is None or which in BODIES, f"tests/access/calls.py has no body for {which}"
     return client.request(
         route.method,
-        path_of(route, name),
-        params=_named(QUERIES.get(which, {}), name),
-        json=_named(BODIES[which], name) if which in BODIES else None,
+        path_of(route, name, ids),
+        params=_filled(QUERIES.get(which, {}), name, ids),
+        json=_filled(BODIES[which], name, ids) if which in BODIES else None,
         headers={} if credential is None else {"Authorization": f"Bearer {credential}"},
     )
 

@@ -1,5 +1,6 @@
 """A certificate authority for tests, and certificates of it."""
 
+import shutil
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -44,6 +45,13 @@ class Authority:
         secret.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
         certificate.write_bytes(builder.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM))
         return certificate, secret
+
+
+def replace(source: Path, target: Path) -> None:
+    """Replace a file atomically, as a renewal does."""
+    copied = target.with_suffix(".new")
+    shutil.copy(source, copied)
+    copied.replace(target)
 
 
 def _name(text: str) -> x509.Name:

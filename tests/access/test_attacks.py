@@ -66,14 +66,14 @@ def connect(broker: Broker) -> socket.socket:
         b"POST /api/v1/push HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
     ],
 )
-def test_a_request_that_does_not_end_is_ended(hasty: Broker, api: Api, begun: bytes) -> None:
+def test_an_incomplete_request_times_out(hasty: Broker, api: Api, begun: bytes) -> None:
     with connect(hasty) as slow:
         slow.sendall(begun)
         response = ends_with(slow)
     assert response == b"" or response.startswith((b"HTTP/1.1 408", b"HTTP/1.1 400")), response
 
 
-def test_a_head_byte_by_byte_is_ended_all_the_same(hasty: Broker, api: Api) -> None:
+def test_a_head_sent_byte_by_byte_times_out(hasty: Broker, api: Api) -> None:
     with connect(hasty) as slow:
         slow.settimeout(0.2)
         slow.sendall(b"GET /health HTTP/1.1\r\nX-Slow: ")
@@ -91,12 +91,12 @@ def test_a_head_byte_by_byte_is_ended_all_the_same(hasty: Broker, api: Api) -> N
     assert received[:12] in (b"HTTP/1.1 408", b"")
 
 
-def test_a_connection_that_says_nothing_is_closed(hasty: Broker, api: Api) -> None:
+def test_a_silent_connection_is_closed(hasty: Broker, api: Api) -> None:
     with connect(hasty) as silent:
         assert ends_with(silent)[:12] in (b"HTTP/1.1 408", b"")
 
 
-def test_a_head_without_an_end_is_431(hasty: Broker, api: Api) -> None:
+def test_an_endless_head_is_431(hasty: Broker, api: Api) -> None:
     with connect(hasty) as endless:
         try:
             endless.sendall(b"GET /health HTTP/1.1\r\n")
@@ -145,7 +145,7 @@ def open_sockets(pid: int) -> int:
 CHUNKED = b"POST /api/v1/push HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n%s\r\n"
 
 
-def test_trailers_without_an_end_are_refused(hasty: Broker, api: Api) -> None:
+def test_endless_trailers_are_refused(hasty: Broker, api: Api) -> None:
     for size in (4_000, 5):  # of one header: in long lines, and in many short ones
         with connect(hasty) as endless:
             sent = 0
@@ -160,7 +160,7 @@ def test_trailers_without_an_end_are_refused(hasty: Broker, api: Api) -> None:
         assert sent < 20_000_000, "all of it was taken"
 
 
-def test_a_trailer_is_no_header(module_broker: StartBroker) -> None:
+def test_trailers_are_not_headers(module_broker: StartBroker) -> None:
     closed = module_broker(access_control="true")
     _, key = make_key(closed.database_url, role="admin")
     body = b"0\r\nX-API-Key: %s\r\n\r\n" % key.encode()
@@ -194,7 +194,7 @@ SMUGGLED = {
 
 
 @pytest.mark.parametrize("trick", SMUGGLED)
-def test_a_request_with_two_meanings_is_400_and_the_last_one(hasty: Broker, api: Api, trick: str) -> None:
+def test_an_ambiguous_request_hides_no_second_request(hasty: Broker, api: Api, trick: str) -> None:
     following = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with connect(hasty) as connection:
         connection.sendall(b"POST /api/v1/push HTTP/1.1\r\nHost: localhost\r\n" + SMUGGLED[trick] + following)
@@ -216,7 +216,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
     "arrays": lambda: b"[" * 1_000_000,
     "nested payload": lambda: b'{"items":[{"queue":"q","payload":' + b"[" * 200_000 + b"]" * 200_000 + b"}]}",
     "nested objects": lambda: b'{"a":' * 200_000 + b"1" + b"}" * 200_000,
-    "a million items": lambda: json.dumps({"items": [{"queue": "q"}] * 20_000}).encode(),
+    "a million items": lambda: b'{"items":[' + b'{"queue":"q"},' * 999_999 + b'{"queue":"q"}]}',
     "a huge number": lambda: b'{"items":[{"queue":"q","transactionId":' + b"9" * 1_000_000 + b"}]}",
     "a huge exponent": lambda: b'{"items":[{"queue":' + b"1e999999999" + b"}]}",
     "many keys": lambda: json.dumps({f"k{number}": 1 for number in range(200_000)}).encode(),

@@ -25,7 +25,7 @@ def test_loopback_is_open(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org", "127.evil.example", ""])
-def test_elsewhere_access_control_is_needed_or_an_express_wish(host: str) -> None:
+def test_other_addresses_need_access_control_or_insecure(host: str) -> None:
     with pytest.raises(StartError, match="without access control"):
         check_exposure(Settings(host=host))
     check_exposure(Settings(host=host, access_control=True))
@@ -39,6 +39,20 @@ def test_serve_refuses_to_be_open_to_the_network(
     refused = commands(monkeypatch, capsys)("serve", "--host", "0.0.0.0")
     assert refused.code == 2
     assert "--insecure" in refused.err
+
+
+def test_up_refuses_to_be_open_to_the_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before it starts anything: the folder stays empty."""
+    monkeypatch.delenv("QUEENSPARK_DATABASE_URL", raising=False)
+    folder = tmp_path / "data"
+    command = commands(monkeypatch, capsys)
+    port = str(free_port())
+    refused = command("up", "--host", "0.0.0.0", "--port", port, "--data-dir", str(folder), "--no-ui")
+    assert refused.code == 2
+    assert "--insecure" in refused.err
+    assert not folder.exists()
 
 
 def test_without_access_control_every_caller_is_anonymous_with_all_rights(shared_broker: object) -> None:

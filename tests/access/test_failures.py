@@ -16,7 +16,7 @@ from tests.conftest import StartBroker
 from tests.wire.api import Api, refused
 
 
-def test_a_guesser_is_slowed_down_and_a_known_caller_is_not(broker: StartBroker) -> None:
+def test_failed_logins_delay_guessers_but_not_known_callers(broker: StartBroker) -> None:
     closed = broker(access_control="true")
     _, good = make_key(closed.database_url, role="read-only")
     with Api(closed.url) as api:

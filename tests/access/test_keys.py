@@ -1,12 +1,17 @@
 """API keys: made, shown once, used, limited, expired and revoked."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import psycopg
+import pytest
 
+from queenspark.broker.access.known_keys import KnownKeys
+from queenspark.store import Store
 from tests.access.conftest import As, make_key
 from tests.broker_process import Broker
 from tests.conftest import StartBroker
@@ -80,7 +85,7 @@ def test_invalid_keys_are_400(admin: Api) -> None:
     assert "does not exist" in refused(admin.delete(f"{KEYS}/nothing"), 404)
 
 
-def test_a_revoked_key_ends_at_once_on_every_broker(
+def test_a_revoked_key_is_rejected_at_once_on_every_broker(
     admin: Api, closed: Broker, module_broker: StartBroker
 ) -> None:
     other = module_broker(access_control="true")
@@ -116,7 +121,7 @@ def test_a_poll_that_waits_gets_nothing_after_its_key_was_revoked(
         assert behind.status() == 200
 
 
-def test_polls_of_others_with_less_rights_stand_in_nobodys_way(
+def test_parked_polls_with_fewer_rights_do_not_block_others(
     admin: Api, as_: As, key: MakeKey, closed: Broker, queue: str
 ) -> None:
     admin.configure(queue, namespace=f"n {queue}")
@@ -131,7 +136,7 @@ def test_polls_of_others_with_less_rights_stand_in_nobodys_way(
         assert second.status() == 200
 
 
-def test_a_key_that_is_revoked_in_silence_ends_too(closed: Broker, as_: As) -> None:
+def test_a_key_revoked_without_a_notification_is_rejected_too(closed: Broker, as_: As) -> None:
     made, text = make_key(closed.database_url, "silent", role="read-only")
     as_(text).read(ME)
     with psycopg.connect(closed.database_url, autocommit=True) as connection:
@@ -147,7 +152,36 @@ def test_a_key_expires(as_: As, key: MakeKey) -> None:
     eventually(lambda: as_(soon).get(ME).status_code == 401)
 
 
-def test_the_last_use_is_noted_later(admin: Api, as_: As, key: MakeKey) -> None:
+@pytest.mark.parametrize("ahead", [3600, -3600])
+def test_a_key_expires_by_the_clock_of_the_database(
+    closed: Broker, monkeypatch: pytest.MonkeyPatch, ahead: float
+) -> None:
+    """Whatever the clock of the broker's machine: a valid key is cached, an expired one is not."""
+    clock = SimpleNamespace(time=lambda: time.time() + ahead, monotonic=time.monotonic)
+    monkeypatch.setattr("queenspark.broker.access.known_keys.time", clock)
+    now = datetime.now(UTC)
+    _, hour = make_key(closed.database_url, "hour", role="admin", expires_at=now + timedelta(minutes=59))
+    soon = now + timedelta(seconds=3)
+    _, seconds = make_key(closed.database_url, "seconds", role="admin", expires_at=soon)
+
+    async def check() -> None:
+        store = Store(closed.database_url, pool_size=2)
+        await store.open()
+        try:
+            keys = KnownKeys(store.api_keys)
+            known, brief = await keys.check(hour), await keys.check(seconds)
+            assert (known.is_good(), brief.is_good()) == (True, True)
+            await asyncio.sleep(max(0, (soon - datetime.now(UTC)).total_seconds()))
+            assert not brief.is_good()
+            await keys.refresh()
+            assert known.is_good()
+        finally:
+            await store.close()
+
+    asyncio.run(check())
+
+
+def test_the_last_use_is_recorded(admin: Api, as_: As, key: MakeKey) -> None:
     used = key("used", role="read-only")
     key("unused", role="read-only")
     as_(used).read(ME)
@@ -155,7 +189,7 @@ def test_the_last_use_is_noted_later(admin: Api, as_: As, key: MakeKey) -> None:
     assert admin.get(KEYS, search="unused").json()["keys"][0]["lastUsedAt"] is None
 
 
-def test_only_administrators_of_everything_see_keys(as_: As, key: MakeKey) -> None:
+def test_only_administrators_without_scopes_see_keys(as_: As, key: MakeKey) -> None:
     for options in (
         {"role": "read-write"},
         {"role": "admin", "scopes": ["queues:*"]},

@@ -79,7 +79,7 @@ def test_lists_hide_names_outside_the_scopes(scoped: Api, both: tuple[str, str])
     assert scoped.read("/api/v1/messages", queue=theirs)["messages"] == []
 
 
-def test_the_queue_of_others_is_404(scoped: Api, admin: Api, both: tuple[str, str]) -> None:
+def test_a_queue_of_others_is_404(scoped: Api, admin: Api, both: tuple[str, str]) -> None:
     _, theirs = both
     hidden = f"queue {theirs} does not exist"
     assert refused(scoped.get(f"/api/v1/resources/queues/{theirs}"), 404) == hidden
@@ -145,7 +145,7 @@ def test_a_message_of_others_is_404(scoped: Api, admin: Api, both: tuple[str, st
         assert scoped.delete(path).status_code == status
 
 
-def test_dead_letters_of_others_stay(scoped: Api, admin: Api, both: tuple[str, str]) -> None:
+def test_dead_letters_of_others_are_unaffected(scoped: Api, admin: Api, both: tuple[str, str]) -> None:
     mine, theirs = both
     group = {"consumerGroup": f"g {mine}"}
     assert responded(scoped.http.post("/api/v1/dlq/retry", params=group), 200)["count"] == 1

@@ -1,10 +1,8 @@
 """TLS: for brokers, both clients and the command line; and certificates that are renewed."""
 
 import asyncio
-import os
-import shutil
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import pytest
 
 from queenspark import AsyncQueen, Queen
 from queenspark.client.errors import InvalidValue, NotAllowed, Unreachable
-from tests.access.certificates import Authority
+from tests.access.certificates import Authority, replace
 from tests.access.conftest import make_key
 from tests.broker_process import Broker
 from tests.command import Command, commands
@@ -68,7 +66,7 @@ def test_both_clients_speak_tls(server: TlsBroker, authority: Authority, secret:
     asyncio.run(push())
 
 
-def test_a_broker_of_another_authority_is_not_believed(
+def test_a_broker_with_a_certificate_of_another_ca_is_rejected(
     server: TlsBroker, secret: str, tmp_path: Path
 ) -> None:
     other = Authority(tmp_path)
@@ -144,24 +142,18 @@ def test_a_renewed_certificate_is_used_without_a_restart(
     eventually(lambda: shown() == used.read_text().strip())
 
 
-def replace(source: Path, target: Path) -> None:
-    """Replace the file, as a renewal does."""
-    copied = target.with_suffix(".new")
-    shutil.copy(source, copied)
-    os.replace(copied, target)
+class CarefulBroker(TlsBroker):
+    """A broker that requires certificates of its clients."""
+
+    def healthy(self) -> bool:
+        self.url = f"https://127.0.0.1:{self.port}"
+        return "listening on https" in self.log()
 
 
-def test_a_client_needs_a_certificate_where_the_broker_says_so(
-    authority: Authority, module_database: str, secret: str, queue: str
-) -> None:
+@pytest.fixture(scope="module")
+def careful(authority: Authority, module_database: str) -> Iterator[CarefulBroker]:
     certificate, key = authority.issue("careful")
-    own = authority.issue("own")
-
-    class Careful(TlsBroker):
-        def healthy(self) -> bool:
-            return "listening on https" in self.log()
-
-    broker = Careful(
+    broker = CarefulBroker(
         module_database,
         certificate.with_suffix(".log"),
         tls_certificate=certificate,
@@ -169,14 +161,54 @@ def test_a_client_needs_a_certificate_where_the_broker_says_so(
         tls_client_ca=authority.file,
         access_control="true",
     )
-    try:
-        url = f"https://127.0.0.1:{broker.port}"
-        with Queen(url, api_key=secret, ca=authority.file, certificate=own) as queen:
-            queen.queue(queue).push(1)
-        with Queen(url, api_key=secret, ca=authority.file, retries=0) as queen, pytest.raises(Unreachable):
-            queen.queue(queue).push(1)
-    finally:
-        broker.stop()
+    yield broker
+    broker.stop()
+
+
+def test_both_clients_present_a_certificate(
+    careful: CarefulBroker, authority: Authority, secret: str, queue: str
+) -> None:
+    identity: dict[str, Any] = {"api_key": secret, "ca": authority.file}
+    own = authority.issue("own")
+    with Queen(careful.url, **identity, certificate=own) as queen:
+        queen.queue(queue).push(1)
+    with Queen(careful.url, **identity, retries=0) as queen, pytest.raises(Unreachable):
+        queen.queue(queue).push(1)
+
+    async def push(**more: Any) -> None:
+        async with AsyncQueen(careful.url, **identity, retries=0, **more) as queen:
+            await queen.queue(queue).push(2)
+
+    asyncio.run(push(certificate=own))
+    with pytest.raises(Unreachable):
+        asyncio.run(push())
+
+
+def test_the_environment_has_a_certificate_for_clients_and_commands(
+    careful: CarefulBroker,
+    authority: Authority,
+    secret: str,
+    queue: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command: Command = commands(monkeypatch, capsys)
+    certificate, key = authority.issue("environment")
+    monkeypatch.setenv("QUEENSPARK_URL", careful.url)
+    monkeypatch.setenv("QUEENSPARK_CA", str(authority.file))
+    monkeypatch.setenv("QUEENSPARK_API_KEY", secret)
+    assert command("push", queue, "1").code == 4
+    monkeypatch.setenv("QUEENSPARK_CLIENT_CERTIFICATE", str(certificate))
+    monkeypatch.setenv("QUEENSPARK_CLIENT_KEY", str(key))
+    assert command("push", queue, "1").code == 0
+    with Queen(careful.url) as queen:
+        queen.queue(queue).push(2)
+    # One file may have both.
+    both = certificate.with_name("both.pem")
+    both.write_text(certificate.read_text() + key.read_text())
+    monkeypatch.setenv("QUEENSPARK_CLIENT_CERTIFICATE", str(both))
+    monkeypatch.delenv("QUEENSPARK_CLIENT_KEY")
+    assert command("push", queue, "1").code == 0
 
 
 def test_an_unusable_certificate_is_reported_in_one_sentence(broker: StartBroker, tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ FORGED: dict[str, Callable[[], str]] = {
 
 
 @pytest.mark.parametrize("trick", FORGED)
-def test_a_token_that_is_not_right_is_401(closed: Broker, trick: str) -> None:
+def test_an_invalid_token_is_401(closed: Broker, trick: str) -> None:
     name, secret = "HS512", KEYS["HS256"]
     KEYS[name] = secret
     try:
@@ -130,7 +130,7 @@ def test_a_token_that_is_not_right_is_401(closed: Broker, trick: str) -> None:
     assert response.headers["www-authenticate"].startswith("Bearer")
 
 
-def test_issuer_and_audience_must_be_right(broker: StartBroker) -> None:
+def test_issuer_and_audience_must_match(broker: StartBroker) -> None:
     closed = broker(
         jwt_enabled="true", jwt_secret=SECRET, jwt_issuer="us", jwt_audience="queues", jwt_clock_skew=5
     )
@@ -192,7 +192,7 @@ def test_tokens_of_a_new_key_wait_for_the_read_in_flight(monkeypatch: pytest.Mon
     asyncio.run(run())
 
 
-def test_a_key_that_may_be_too_new_is_no_failed_login(broker: StartBroker, issuer: Issuer) -> None:
+def test_a_token_with_an_unknown_key_is_not_a_failed_login(broker: StartBroker, issuer: Issuer) -> None:
     closed = broker(jwt_enabled="true", jwt_jwks_url=issuer.url)
     with Api(closed.url) as api:
         eventually(lambda: api.http.get(ME, headers=bearer(token("RS256"))).status_code == 200)
@@ -229,7 +229,7 @@ def test_keys_stay_in_use_while_the_jwks_is_unreachable(
     assert "status 500; those read 0 s ago stay in use" in caplog.text
 
 
-def test_a_secret_in_a_jwks_is_no_key() -> None:
+def test_secrets_in_a_jwks_are_ignored() -> None:
     entries = [
         dict(KEYS["HS256"].as_dict()),
         {**public("RS256"), "use": "enc"},
@@ -271,7 +271,7 @@ def test_settings_that_let_others_forge_tokens_are_refused(env: dict[str, str], 
         ({"jwt_public_key": short_key()}, "2048 bits"),
     ],
 )
-def test_keys_that_cannot_be_are_refused(settings: dict[str, str], problem: str) -> None:
+def test_invalid_token_keys_are_refused(settings: dict[str, str], problem: str) -> None:
     with pytest.raises(SettingsError, match=problem):
         static_keys(Settings(jwt_enabled=True, **settings))  # type: ignore[arg-type]
 

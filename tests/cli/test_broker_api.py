@@ -42,7 +42,7 @@ def test_without_a_broker_one_sentence_names_the_url_and_the_fix(
     assert "Traceback" not in result.err
 
 
-def test_a_url_that_is_none_is_a_usage_error(command: Command) -> None:
+def test_an_invalid_url_is_a_usage_error(command: Command) -> None:
     result = command("queues", "--url", "localhost:6632")
     assert (result.code, "QUEENSPARK_URL" in result.err) == (2, True)
 

@@ -18,6 +18,18 @@ def test_an_empty_queue_is_exit_code_3(queenspark: Command, queue: str) -> None:
     assert queue in result.err
 
 
+def test_a_queue_that_does_not_exist_is_named_with_the_nearest_one(queenspark: Command, queue: str) -> None:
+    missing = queenspark("pop", queue)
+    assert missing.code == 3
+    assert f"The queue {queue} does not exist" in missing.err
+    queenspark("push", queue, "1")
+    typo = queenspark("pop", f"{queue}x")
+    assert typo.code == 3
+    assert f"The queue {queue}x does not exist; did you mean {queue}?" in typo.err
+    assert queenspark("pop", queue).code == 0
+    assert f"No message available in {queue};" in queenspark("pop", queue).err
+
+
 def test_a_batch_comes_in_order(queenspark: Command, queue: str) -> None:
     queenspark("push", queue, stdin=b"1\n2\n3\n")
     assert [
@@ -58,7 +70,7 @@ def test_a_partition_can_be_chosen(queenspark: Command, queue: str) -> None:
     assert message["data"] == "b"
 
 
-def test_a_wait_ends_when_its_time_is_over(queenspark: Command, queue: str) -> None:
+def test_a_wait_times_out(queenspark: Command, queue: str) -> None:
     assert queenspark("pop", queue, "--wait", "0.2").code == 3
 
 

@@ -41,7 +41,7 @@ def test_18_a_lease_is_renewed_at_a_third_of_its_time(queen: Queen, stream: Stre
     assert 0.45 < times[0] < 1.5
 
 
-def test_18_a_slow_renewal_is_not_the_end_of_other_leases(proxy: Proxy, stream: StreamApi) -> None:
+def test_18_a_slow_renewal_does_not_delay_those_of_other_leases(proxy: Proxy, stream: StreamApi) -> None:
     lease(stream, 3000)
     for key in "ab":
         sealed(stream, 1, key=key)
@@ -98,7 +98,9 @@ def test_19_a_network_error_in_the_ack_is_never_followed_by_a_nack(
     assert stream.empty()
 
 
-def test_19_neither_when_the_handler_acks_by_itself(far: Queen, proxy: Proxy, stream: StreamApi) -> None:
+def test_19_a_network_error_in_a_manual_ack_is_never_followed_by_a_nack(
+    far: Queen, proxy: Proxy, stream: StreamApi
+) -> None:
     """No broker can be reached: the handler's ack raises, and the window is left to its lease."""
     sealed(stream, 1)
     proxy.fail("/ack", *[CUT_BEFORE] * 4)
@@ -116,7 +118,9 @@ def test_19_neither_when_the_handler_acks_by_itself(far: Queen, proxy: Proxy, st
     assert stream.poll()["retryCount"] == 0
 
 
-def test_19_nor_a_message(far: Queen, proxy: Proxy, queue: str, api: Api) -> None:
+def test_19_a_network_error_in_the_ack_of_a_message_is_never_followed_by_a_nack(
+    far: Queen, proxy: Proxy, queue: str, api: Api
+) -> None:
     far.queue(queue).create(retry_limit=0)
     far.queue(queue).push([1, 2])
     proxy.fail("/ack", *[CUT_BEFORE] * 4)

@@ -158,6 +158,28 @@ def test_windows_that_wait_for_their_turn_keep_their_leases(queen: Queen, stream
 
 
 @pytest.mark.parametrize("each", [False, True], ids=["batches", "each"])
+def test_messages_that_wait_for_their_turn_keep_their_leases(queen: Queen, queue: str, each: bool) -> None:
+    """Two workers with slow handlers, and more messages at hand: no lease expires, nothing comes twice."""
+    queen.queue(queue).create(lease_time=1)
+    for partition in "abcd":
+        queen.queue(queue).partition(partition).push([1, 2])
+    events: list[Event] = []
+    seen: list[tuple[str, Any]] = []
+
+    def handler(delivered: Any) -> None:
+        time.sleep(1.5)  # the work: longer than the lease
+        seen.extend((message.partition, message.data) for message in ([delivered] if each else delivered))
+
+    chosen = queen.queue(queue).group("g").batch(2).concurrency(2)
+    (chosen.each() if each else chosen).limit(8).consume(handler, on_event=events.append)
+    kinds = Counter(event.kind for event in events)
+    assert sorted(seen) == [(partition, n) for partition in "abcd" for n in (1, 2)]
+    assert kinds["lost"] == 0
+    assert kinds["renewed"] > 0
+    assert len(queen.queue(queue).group("g").batch(8).pop()) == 0
+
+
+@pytest.mark.parametrize("each", [False, True], ids=["batches", "each"])
 def test_a_failure_far_ahead_keeps_the_order_of_its_partition(queen: Queen, queue: str, each: bool) -> None:
     queen.queue(queue).create(retry_delay=0, retry_limit=1)
     queen.queue(queue).push(list(range(200)))
@@ -190,7 +212,7 @@ def test_a_handler_that_nacks_by_itself_keeps_those_behind_waiting(queen: Queen,
     assert seen == [*range(60), 60, *range(60, 100)]
 
 
-def test_a_lost_lease_is_told_and_nothing_is_lost(queen: Queen, stream: StreamApi) -> None:
+def test_a_lost_lease_is_reported_and_its_window_redelivered(queen: Queen, stream: StreamApi) -> None:
     warmed_up(stream, 20)
     events: list[Event] = []
     stolen: list[str] = []
@@ -206,7 +228,7 @@ def test_a_lost_lease_is_told_and_nothing_is_lost(queen: Queen, stream: StreamAp
     assert kinds["delivered"] == kinds["done"] + kinds["lost"]
 
 
-def test_messages_that_stop_leaves_are_there_for_others(queen: Queen, queue: str) -> None:
+def test_stop_releases_unhandled_messages(queen: Queen, queue: str) -> None:
     queen.queue(queue).push(list(range(200)))
     seen: list[int] = []
 

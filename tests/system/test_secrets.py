@@ -1,11 +1,13 @@
-"""Secrets are nowhere to be seen: in no event log, plan, log, error, metric or process list."""
+"""Secrets are nowhere to be seen: in no event log, plan, log, error, metric, page or process list."""
 
 import base64
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import psycopg
 import pytest
 
@@ -16,6 +18,7 @@ from tests.broker_process import Broker
 from tests.postgres_servers import PostgresServer
 from tests.processes import descendants
 from tests.system.pipeline_process import PipelineProcess
+from tests.ui.conftest import Dashboard
 from tests.wire.api import Api
 from tests.wire.deadline import eventually
 from tests.wire.sql import Sql
@@ -54,19 +57,28 @@ def seen(system_postgres: PostgresServer, tmp_path: Path) -> Iterator[dict[str, 
         try:
             pipeline.wait_until_leading()
             _, api_key = make_key(plain, role="admin")
-            found["secrets"] = api_key.split("_", 2)[2]
-            with Api(broker.url, plain) as api:
+            found["API key"] = api_key.split("_", 2)[2]
+            found["token"] = bearer = token(seconds=600)
+            with Api(broker.url, plain) as api, ExitStack() as running:
                 api.http.headers["Authorization"] = f"Bearer {api_key}"
                 found |= use(api)
-            found |= processes([broker.pid, pipeline.process.pid])
+                dashboard = Dashboard(broker, api, tmp_path / "ui.log", api_key=api_key)
+                running.callback(dashboard.stop)
+                found |= pages(dashboard.url, api_key)
+                found |= pages(dashboard.url, bearer)
+                found |= processes([broker.pid, pipeline.process.pid, dashboard.process.pid])
             with Api(broker.url) as api:
-                bearer = token()
                 api.http.headers["Authorization"] = f"Bearer {bearer}"
                 found["me"] = api.get("/api/v1/me").text
         finally:
             pipeline.stop()
             broker.stop()
-        files = [broker.log_file, *events.rglob("*"), *(tmp_path / "pipeline").rglob("*")]
+        files = [
+            broker.log_file,
+            tmp_path / "ui.log",
+            *events.rglob("*"),
+            *(tmp_path / "pipeline").rglob("*"),
+        ]
         for path in files:
             if path.is_file():
                 found[str(path)] = path.read_bytes().decode("latin-1")
@@ -84,14 +96,29 @@ def use(api: Api) -> dict[str, str]:
     )
     eventually(lambda: api.read("/api/v1/messages", queue="seen")["messages"], within=120)
     paths = (
-        "/health", "/metrics", "/metrics/prometheus", "/api/v1/status", "/api/v1/keys", "/api/v1/audit",
-        "/api/v1/jobs",
+        "/health", "/metrics", "/metrics/prometheus", "/api/v1/status", "/api/v1/system", "/api/v1/keys",
+        "/api/v1/audit", "/api/v1/attention", "/api/v1/series", "/api/v1/jobs",
         "/api/v1/jobs/fails", "/api/v1/resources/streams/stats", "/openapi.json", "/no/such/path",
         "/api/v1/jobs/none",
     )  # fmt: skip
     responses = {path: api.get(path).text for path in paths}
     responses["an error"] = api.post("/api/v1/sql", {"sql": "SELECT FROM"}).text
     return responses
+
+
+def pages(url: str, credential: str) -> dict[str, str]:
+    """The dashboard's pages as the owner of a credential gets them, with the responses to a login."""
+    with httpx2.Client(base_url=url, timeout=20) as client:
+        login = client.post("/login", data={"credential": credential}, headers={"Origin": url})
+        assert login.status_code == 303, login.text
+        shown = {"login page": client.get("/login"), "login": login}
+        for path in ("/", "/queues", "/streams", "/jobs", "/groups", "/system", "/keys", "/audit"):
+            shown[path] = client.get(path)
+            assert shown[path].status_code == 200, path
+    return {
+        f"dashboard {path} of {credential[:4]}": f"{page.headers}\n{page.text}"
+        for path, page in shown.items()
+    }
 
 
 def processes(pids: list[int]) -> dict[str, str]:
@@ -110,7 +137,9 @@ def processes(pids: list[int]) -> dict[str, str]:
 
 @pytest.mark.long
 def test_secrets_are_shown_nowhere(seen: dict[str, str]) -> None:
-    secrets = [PASSWORD, KEY, "a planted key of thirty-two byte", JWT_SECRET, seen.pop("secrets")]
+    secrets = [PASSWORD, KEY, "a planted key of thirty-two byte", JWT_SECRET]
+    secrets += [seen.pop("API key"), seen.pop("token")]
+    assert "settings" in seen["/api/v1/system"]
     leaks = [(where, secret) for where, text in seen.items() for secret in secrets if secret in text]
     assert leaks == []
     assert '"anna"' in seen["me"]

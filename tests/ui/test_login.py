@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx2
 import pytest
@@ -16,12 +16,13 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from queenspark.store.migrate import migrate
 from queenspark.ui.login import FREE_FAILURES
-from tests.access.certificates import Authority
+from tests.access.certificates import Authority, replace
 from tests.access.conftest import make_key
 from tests.broker_process import Broker, clean_environment, free_port
 from tests.postgres_servers import temporary_postgres
 from tests.ui.conftest import NO_BROWSER, Dashboard, Viewer, chromium
 from tests.wire.api import Api, responded
+from tests.wire.deadline import eventually
 
 SESSION = "queenspark_session"
 
@@ -216,7 +217,7 @@ def test_administrators_make_and_revoke_keys_and_see_who_did_it(closed: Closed, 
     page.locator("tr", has_text="DELETE /api/v1/keys").filter(has_text="from the page").first.wait_for()
 
 
-def test_the_audit_log_names_the_browser_of_an_act(closed: Closed, enter: Enter) -> None:
+def test_the_audit_log_has_the_address_of_the_browser(closed: Closed, enter: Enter) -> None:
     page = enter(closed.root, "/queues")
     page.context.set_extra_http_headers({"X-Forwarded-For": "203.0.113.7"})  # as a proxy adds it
     page.goto(f"{closed.url}/keys")
@@ -234,7 +235,7 @@ def test_the_audit_log_names_the_browser_of_an_act(closed: Closed, enter: Enter)
     assert act["address"] == "127.0.0.1 for 203.0.113.7, 127.0.0.1"
 
 
-def test_nothing_is_shown_without_a_log_in(closed: Closed) -> None:
+def test_pages_require_a_login(closed: Closed) -> None:
     with httpx2.Client(base_url=closed.url, timeout=20) as client:
         for path in ("/", "/queues", "/queue?name=orders", "/system", "/keys", "/nothing"):
             response = client.get(path)
@@ -340,28 +341,59 @@ class _TlsBroker(Broker):
         return super().healthy()
 
 
-def test_the_dashboard_speaks_tls_and_checks_the_broker(closed: Closed, tmp_path: Path) -> None:
-    authority = Authority(tmp_path)
+class TlsDashboard(NamedTuple):
+    """A dashboard and its broker that speak HTTPS."""
+
+    dashboard: Dashboard
+    authority: Authority
+    certificate: Path
+    key: Path
+
+
+@pytest.fixture(scope="module")
+def tls(closed: Closed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsDashboard]:
+    folder = tmp_path_factory.mktemp("tls")
+    authority = Authority(folder)
     certificate, key = authority.issue("broker")
     ui_certificate, ui_key = authority.issue("dashboard")
     with ExitStack() as running:
         broker = _TlsBroker(
-            closed.broker.database_url, tmp_path / "broker.log", access_control="true",
+            closed.broker.database_url, folder / "broker.log", access_control="true",
             tls_certificate=certificate, tls_key=key,
         )  # fmt: skip
         running.callback(broker.stop)
         dashboard = Dashboard(
-            broker, closed.api, tmp_path / "ui.log", ui_tls_certificate=ui_certificate,
+            broker, closed.api, folder / "ui.log", ui_tls_certificate=ui_certificate,
             ui_tls_key=ui_key, ca=authority.file, ui_host="0.0.0.0",
         )  # fmt: skip
         running.callback(dashboard.stop)
-        context = ssl.create_default_context(cafile=authority.file)
-        with httpx2.Client(base_url=dashboard.url, verify=context, timeout=20) as client:
-            data = {"credential": closed.root}
-            response = client.post("/login", data=data, headers={"Origin": dashboard.url})
-            assert response.status_code == 303, response.text
-            cookie = response.headers["set-cookie"]
-            assert cookie.startswith("__Host-queenspark_session=")
-            assert "secure" in cookie.lower().split("; ")
-            pages = client.get("/queues", headers={"Cookie": cookie.partition(";")[0]})
-            assert pages.status_code == 200
+        yield TlsDashboard(dashboard, authority, ui_certificate, ui_key)
+
+
+def test_the_dashboard_speaks_tls_and_checks_the_broker(closed: Closed, tls: TlsDashboard) -> None:
+    context = ssl.create_default_context(cafile=tls.authority.file)
+    url = tls.dashboard.url
+    with httpx2.Client(base_url=url, verify=context, timeout=20) as client:
+        response = client.post("/login", data={"credential": closed.root}, headers={"Origin": url})
+        assert response.status_code == 303, response.text
+        cookie = response.headers["set-cookie"]
+        assert cookie.startswith("__Host-queenspark_session=")
+        assert "secure" in cookie.lower().split("; ")
+        pages = client.get("/queues", headers={"Cookie": cookie.partition(";")[0]})
+        assert pages.status_code == 200
+
+
+def test_the_dashboard_uses_a_renewed_certificate_without_a_restart(tls: TlsDashboard) -> None:
+    port = httpx2.URL(tls.dashboard.url).port
+    assert port is not None
+
+    def shown() -> str:
+        return ssl.get_server_certificate(("127.0.0.1", port)).strip()
+
+    before = shown()
+    assert before == tls.certificate.read_text().strip()
+    certificate, key = tls.authority.issue("renewed dashboard")
+    replace(key, tls.key)
+    replace(certificate, tls.certificate)
+    eventually(lambda: shown() != before)
+    assert shown() == certificate.read_text().strip()

@@ -30,6 +30,7 @@ from .errors import ApiError
 from .followers import Followers
 from .gather import Gatherer
 from .http import Call, Forbidden, Route
+from .http.response import Pairs
 from .leases import Leases
 from .metrics import Metrics
 from .parking import Parking
@@ -93,6 +94,8 @@ class Broker:
             self.bus.on_keys = self.gate.keys.forget
         self._denials = Denials()
         self.modes = Modes(push=False, pop=False)
+        #: Whether a pipeline is leading, read every few seconds; None before the first read.
+        self.is_led: bool | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping = False
 
@@ -298,12 +301,19 @@ class Broker:
         return found
 
     async def _fall_back(self) -> None:
-        """Wake parked polls whose notification was lost."""
+        """Wake parked polls whose notification was lost; read the modes and the leader again."""
         changed = await self.store.clock.changed_queues(self.parking.queues())
         for queue in changed:
             self.parking.wake(queue)
         self.parking.wake_scopes()
         self.modes = await self.store.maintenance.modes()
+        self.is_led = await self.store.streams.is_led()
+
+    def pipeline_header(self) -> Pairs:
+        """The response header for clients that wait for the pipeline: whether one is leading."""
+        if self.is_led is None:
+            return ()
+        return ((b"queenspark-pipeline", b"leading" if self.is_led else b"none"),)
 
     async def measure(self) -> None:
         """Refresh the gauges that need a query."""

@@ -88,7 +88,8 @@ async def _select(broker: Broker, call: Call, statement: Select, timeout_ms: flo
         await executor.creation.check_alone(wanted, statement.span)
         job = await change.create_temporary(wanted, LEASE_SECONDS)
     seconds = None if timeout_ms is None else timeout_ms / 1000
-    return Lines(rows_of(broker, job, planned.plan, statement.limit, seconds, call.watch()))
+    rows = rows_of(broker, job, planned.plan, statement.limit, seconds, call.watch())
+    return Lines(rows, broker.pipeline_header())
 
 
 ROUTES = [

@@ -106,7 +106,7 @@ async def poll(broker: Broker, call: Call) -> Response:
             with suppress(StoreError):  # deliver the windows found so far
                 batches += await take(most - 1)
     if not batches:
-        return NOTHING
+        return NOTHING._replace(headers=broker.pipeline_header())
     return await _delivered(broker, call, stream, group, batches)
 
 

@@ -10,7 +10,15 @@ import msgspec
 from queenspark.cli.exits import Exit, Failure
 from queenspark.client.brokers import Brokers
 from queenspark.client.credentials import credentials
-from queenspark.client.errors import NotAllowed, QueenError, Refused, SqlError, Unavailable, Unreachable
+from queenspark.client.errors import (
+    NotAllowed,
+    NotFound,
+    QueenError,
+    Refused,
+    SqlError,
+    Unavailable,
+    Unreachable,
+)
 from queenspark.client.sync.lines import Lines
 from queenspark.client.sync.transport import Transport
 from queenspark.settings import Settings
@@ -38,6 +46,10 @@ class BrokerApi:
     def get(self, *path: str, query: Query | None = None, patience: float = 0.0, kind: Any = Any) -> Any:
         """Send a GET; None for 204. `patience` is the time the broker may wait on purpose."""
         return self._call("GET", *path, query=query, patience=patience, kind=kind)
+
+    def exists(self, *path: str) -> bool:
+        """Whether a GET does not return 404."""
+        return not isinstance(self._call("GET", *path, but=NotFound), NotFound)
 
     def post(self, *path: str, body: Any = None, query: Query | None = None) -> Any:
         """Send a POST."""

@@ -1,5 +1,7 @@
 """`queenspark pop`: consume messages of a queue."""
 
+from contextlib import suppress
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 import msgspec
@@ -10,6 +12,7 @@ from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.options import AsJson, Group, Partition, QueueName, Url, duration
 from queenspark.cli.output import print_json_line, print_table, say
 
+_MOST_NAMES = 1000  # to find the nearest one
 COLUMNS = [
     ("partition", "partition"),
     ("transaction id", "transactionId"),
@@ -43,15 +46,23 @@ def pop(
         response = broker.get(*path, query=query, patience=wait)
         messages: list[dict[str, Any]] = response["messages"] if response else []
         if not messages:
-            raise Failure(
-                f"No message available in {queue}; `queenspark queues` lists the queues with their counts.",
-                Exit.NOTHING,
-            )
+            raise Failure(_nothing(broker, queue), Exit.NOTHING)
         print_messages(messages, as_json=as_json)
         if ack:
             _acknowledge(broker, messages, group)
         elif not as_json:
             say(f"Not acknowledged; lease {messages[0].get('leaseId')}.")
+
+
+def _nothing(broker: BrokerApi, queue: str) -> str:
+    """The reason for an empty pop: the queue is empty, or its name is misspelled."""
+    listed = "`queenspark queues` lists the queues with their counts."
+    with suppress(Failure):  # the caller may lack the right to read queues
+        if not broker.exists("resources", "queues", queue):
+            page = broker.get("resources", "queues", query={"limit": _MOST_NAMES})
+            close = get_close_matches(queue, [each["name"] for each in page["queues"]], 1)
+            return f"The queue {queue} does not exist; {f'did you mean {close[0]}?' if close else listed}"
+    return f"No message available in {queue}; {listed}"
 
 
 def print_messages(messages: list[dict[str, Any]], *, as_json: bool) -> None:

@@ -8,10 +8,12 @@ import typer
 from rich.panel import Panel
 from rich.table import Table
 
+from queenspark.cli.exits import Exit, Failure
 from queenspark.cli.local_system import LocalSystem, stopped_by_signals
 from queenspark.cli.output import out, say
 from queenspark.cli.serve import Host, Insecure, Port
 from queenspark.cli.server_extra import require_server
+from queenspark.loopback import is_loopback
 from queenspark.settings import Settings
 
 CHECK_SECONDS = 0.2
@@ -45,6 +47,8 @@ def up(
     settings = Settings.from_env(
         data_dir=data_dir, host=host, port=port, ui_port=ui_port, insecure=insecure or None
     )
+    if not is_loopback(settings.host):
+        _refuse_exposure(settings)
     with stopped_by_signals() as stopping:
         try:
             with LocalSystem(settings, with_pipeline=with_pipeline, with_ui=with_ui) as system:
@@ -63,6 +67,16 @@ def up(
         except KeyboardInterrupt:
             pass  # before anything was started
         say("Stopped.")
+
+
+def _refuse_exposure(settings: Settings) -> None:
+    """As the broker does, but before PostgreSQL is started."""
+    from queenspark.broker import server
+
+    try:
+        server.check_exposure(settings)
+    except server.StartError as error:
+        raise Failure(str(error), Exit.USAGE) from None
 
 
 def _show(system: LocalSystem) -> None:

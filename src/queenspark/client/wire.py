@@ -9,6 +9,9 @@ import msgspec
 
 from .messages import Message
 
+PIPELINE_HEADER = "Queenspark-Pipeline"
+"""Whether a pipeline is leading, in empty responses to polls and in those to SELECTs: `leading` or `none`."""
+
 
 class PoppedMessage(Message, kw_only=True, rename="camel"):
     """A popped message."""

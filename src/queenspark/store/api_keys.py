@@ -33,6 +33,8 @@ class ApiKey(msgspec.Struct, frozen=True):
     expires_at: datetime | None
     last_used_at: datetime | None
     revoked_at: datetime | None
+    #: Seconds until it expires by the database's clock, as of a `find`; None if it never expires.
+    seconds_left: float | None = None
 
     def is_of(self, secret: str) -> bool:
         """Compare with the key's secret, in constant time."""

@@ -217,6 +217,12 @@ class Streams:
             queries.setdefault(STREAMS_QUERY, former)
         return {**found, "queries": queries}
 
+    async def is_led(self) -> bool:
+        """Whether a pipeline is leading."""
+        row = await self._database.row("is_led")
+        assert row is not None
+        return bool(row[0])
+
     async def _records(self, name: str, stream: Stream, limit: int, offset: int) -> list[dict[str, Any]]:
         body = await self.body(stream.id, stream.version)
         queue_ids = [source.queue_id for source in body.sources] if body is not None else []

@@ -1,4 +1,4 @@
-"""Middleware: checks who may open which page, and adds security headers to every response."""
+"""Middleware: checks the rights of the user for each page, and adds security headers to every response."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .login_page import page, waiting_page
 from .session import Session, id_of, sessions
 
-#: The right that each page requires; pages without one are for everyone who has logged in.
+#: The right that each page requires; pages without one are for every logged-in user.
 RIGHTS = {
     "/streams": "stream:read",
     "/stream": "stream:read",

@@ -238,8 +238,8 @@ class Frame:
         async def fetch(key: tuple[Any, ...]) -> Any:
             return await queen.admin.request("GET", *path, query=dict(key[1:]))
 
-        def show(answer: dict[str, Any]) -> None:
-            listing.show([row(entry) for entry in answer[name]], answer["total"])
+        def show(response: dict[str, Any]) -> None:
+            listing.show([row(entry) for entry in response[name]], response["total"])
 
         live = await self.live(lambda: (name, *listing.query().items()), fetch, show, every)
         listing.on_change = live.refresh

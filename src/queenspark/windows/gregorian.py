@@ -16,7 +16,7 @@ def days_of(year: pl.Expr, month: pl.Expr, day: pl.Expr) -> pl.Expr:
 
 
 def is_date(year: pl.Expr, month: pl.Expr, day: pl.Expr) -> pl.Expr:
-    """Whether there is such a day, from the year 1."""
+    """Whether this day exists, from the year 1."""
     leap = ((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0)
     last = (
         pl.when(month == 2)
@@ -27,7 +27,7 @@ def is_date(year: pl.Expr, month: pl.Expr, day: pl.Expr) -> pl.Expr:
 
 
 def is_time(hour: pl.Expr, minute: pl.Expr, second: pl.Expr) -> pl.Expr:
-    """Whether there is such a time of day; leap seconds are not supported."""
+    """Whether this time of day exists; leap seconds are not supported."""
     return (hour <= 23) & (minute <= 59) & (second <= 59)
 
 

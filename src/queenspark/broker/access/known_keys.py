@@ -27,25 +27,25 @@ _UNKNOWN = "the API key is not valid: it may be mistyped, revoked or expired"
 class KnownKey:
     """A cached key, its caller, and the expiry of the cache entry."""
 
-    def __init__(self, key: ApiKey) -> None:
+    def __init__(self, key: ApiKey, read_at: float) -> None:
         self.key = key
         self.meter = KeyMeter(key.requests_per_second, key.messages_per_second)
         self.caller = _caller(key, self.meter)
         self.until = 0.0
         #: Whether it was used since its last use was written to the database.
         self.used = False
-        self.trust()
+        self.trust(read_at)
 
     def is_good(self) -> bool:
         """Whether it is still valid."""
         return self.until > time.monotonic()
 
-    def trust(self) -> None:
-        """Extend the expiry: the key was just read from the database."""
+    def trust(self, read_at: float) -> None:
+        """Extend the expiry: the key was just read from the database, not before `read_at`."""
         self.until = time.monotonic() + TRUSTED_SECONDS
-        if self.key.expires_at is not None:
-            left = self.key.expires_at.timestamp() - time.time()
-            self.until = min(self.until, time.monotonic() + left)
+        if self.key.seconds_left is not None:
+            # The clock of this machine may differ from that of the database, which decides.
+            self.until = min(self.until, read_at + self.key.seconds_left)
 
 
 def _caller(key: ApiKey, meter: KeyMeter) -> Caller:
@@ -71,12 +71,12 @@ class KnownKeys:
         id_, secret = parts
         known = self._known.get(id_)
         if known is None or not known.is_good():
-            version = self.version
+            version, read_at = self.version, time.monotonic()
             found = (await self._keys.find([id_])).get(id_)
             if found is None:
                 self._known.pop(id_, None)
                 raise unauthorized(_UNKNOWN)
-            known = self._renewed(known, found)
+            known = self._renewed(known, found, read_at)
             if version == self.version:  # otherwise it may have been revoked since it was read
                 if len(self._known) >= _MOST:
                     self._known.clear()
@@ -104,23 +104,23 @@ class KnownKeys:
         recent = list(self._known)
         if not recent:
             return
-        version = self.version
+        version, read_at = self.version, time.monotonic()
         found = await self._keys.find(recent)
         if version != self.version:
             return
         for id_ in recent:
             kept = self._known.get(id_)
             if kept is not None and id_ in found:
-                self._known[id_] = self._renewed(kept, found[id_])
+                self._known[id_] = self._renewed(kept, found[id_], read_at)
             elif kept is not None:
                 kept.until = 0.0
                 del self._known[id_]
 
     @staticmethod
-    def _renewed(known: KnownKey | None, found: ApiKey) -> KnownKey:
+    def _renewed(known: KnownKey | None, found: ApiKey, read_at: float) -> KnownKey:
         """Return the cache entry of a key, keeping its meter."""
         if known is None:
-            return KnownKey(found)
+            return KnownKey(found, read_at)
         known.key = found
-        known.trust()
+        known.trust(read_at)
         return known

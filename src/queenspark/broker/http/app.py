@@ -113,7 +113,7 @@ class App:
         lines = response.lines
         try:
             line = await anext(lines, b"")
-            headers = [(b"content-type", JSON_LINES)]
+            headers = [(b"content-type", JSON_LINES), *response.headers]
             if self._cors.open:
                 headers += self._cors.permission(call.headers)
             await send({"type": "http.response.start", "status": 200, "headers": headers})

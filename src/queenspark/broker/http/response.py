@@ -30,6 +30,7 @@ class Lines(NamedTuple):
     """A response of status 200 that streams JSON lines."""
 
     lines: AsyncGenerator[bytes]
+    headers: Pairs = ()
 
 
 class Error(msgspec.Struct, rename="camel"):

@@ -210,7 +210,7 @@ class FileImport:
     def _stop(self, bad: BadRecord) -> Failure:
         return Failure(
             f"{self._done.file}, line {bad.line:,}: {bad.reason}. {self._how_to_continue()}"
-            " (Use --on-error skip to skip such lines.)"
+            " (Use --on-error skip to skip invalid lines.)"
         )
 
     def _how_to_continue(self) -> str:

@@ -90,7 +90,7 @@ def _print_live(lines: Lines, url: str) -> None:
     count = 0
     try:
         say("Rows are printed as they arrive; press Ctrl-C to stop.")
-        with _hint_after(_PATIENCE, url) as hint:
+        with _hint_after(_PATIENCE, url, lines) as hint:
             found = first[1:]
             while found or (found := lines.more()):
                 hint.cancel()
@@ -101,7 +101,7 @@ def _print_live(lines: Lines, url: str) -> None:
                 _check(found[-1])
                 found = []
             if not count and not hint.finished.is_set():
-                say(no_rows_hint(url))
+                say(no_rows_hint(url, lines))
     except KeyboardInterrupt:
         if sys.stderr.isatty():  # which has shown ^C
             say("")
@@ -117,9 +117,9 @@ def _check(line: bytes) -> None:
 
 
 @contextmanager
-def _hint_after(seconds: float, url: str) -> Iterator[threading.Timer]:
+def _hint_after(seconds: float, url: str, lines: Lines) -> Iterator[threading.Timer]:
     """Print a hint after some time without rows."""
-    hint = threading.Timer(seconds, lambda: say(no_rows_hint(url)))
+    hint = threading.Timer(seconds, lambda: say(no_rows_hint(url, lines)))
     hint.daemon = True
     if sys.stderr.isatty():
         hint.start()

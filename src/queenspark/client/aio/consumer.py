@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from time import monotonic
@@ -12,10 +11,10 @@ from typing import Any
 
 from ..budget import at_least_one
 from ..duration import Duration, seconds
-from ..errors import PASSING, InDoubt, InvalidValue, LeaseLost, QueenError, Refused, TransactionRefused
+from ..errors import PASSING, InDoubt, InvalidValue, LeaseLost, Refused, TransactionRefused
 from ..events import Listener
 from ..times import as_time
-from ..wire import Polled, PolledWindows
+from ..wire import PIPELINE_HEADER, Polled, PolledWindows
 from .acks import retry_under
 from .crew import AsyncCrew, Give, Verdict, Wish, attempt, reason_of
 from .session import AsyncSession
@@ -24,8 +23,7 @@ from .transaction import AsyncTransaction
 from .window import AsyncWindow
 
 _MOST_AHEAD = 100  # windows per poll
-_CHECK_SECONDS = 30.0  # between checks for a leading pipeline while no window arrives
-_CHECK_TIMEOUT = 2.0  # of such a check, which delays the result of a poll
+_WARNING_SECONDS = 30.0  # between warnings that no pipeline is leading
 _log = logging.getLogger("queenspark.client")
 
 
@@ -41,7 +39,7 @@ class AsyncConsumer:
         self._namespace = namespace
         self._on_event = on_event
         self._crews: list[AsyncCrew[AsyncWindow]] = []
-        self._next_check = 0.0
+        self._next_warning = 0.0
 
     async def poll(
         self, *, wait: Duration = 30, max_messages: int | None = None, messages: bool = True
@@ -148,10 +146,15 @@ class AsyncConsumer:
     ) -> AsyncWindow | None:
         body = {**self._request(wait), "maxMessages": max_messages, "messages": messages}
         polled: Polled | None = await self._session.call(
-            "POST", "stream", "poll", body=body, patience=wait, kind=Polled
+            "POST",
+            "stream",
+            "poll",
+            body=body,
+            patience=wait,
+            kind=Polled,
+            on_nothing=self._check_pipeline,
         )
         if polled is None:
-            await self._check_pipeline()
             return None
         return AsyncWindow(self._session.transport, polled.window)
 
@@ -159,28 +162,27 @@ class AsyncConsumer:
         """Lease several windows of different keys; each is a run of its own."""
         body = {**self._request(wish.wait), "maxWindows": min(wish.units, _MOST_AHEAD), "messages": messages}
         polled: PolledWindows | None = await self._session.call(
-            "POST", "stream", "poll", body=body, patience=wish.wait, kind=PolledWindows
+            "POST",
+            "stream",
+            "poll",
+            body=body,
+            patience=wish.wait,
+            kind=PolledWindows,
+            on_nothing=self._check_pipeline,
         )
         if polled is None:
-            await self._check_pipeline()
             return []
         return [[AsyncWindow(self._session.transport, window)] for window in polled.windows]
 
-    async def _check_pipeline(self) -> None:
+    def _check_pipeline(self, headers: Mapping[str, str]) -> None:
         """Log a warning when no pipeline is leading: no window will arrive until one is."""
-        if monotonic() < self._next_check:
+        if headers.get(PIPELINE_HEADER) != "none" or monotonic() < self._next_warning:
             return
-        self._next_check = monotonic() + _CHECK_SECONDS
-        with suppress(QueenError):  # a consumer may lack the right to read the status
-            stats = await self._session.call(
-                "GET", "resources", "streams", "stats", within=_CHECK_TIMEOUT, retries=0
-            )
-            if not stats["pipeline"]["active"]:
-                _log.warning(
-                    "%s: waiting for windows, but no pipeline is leading: start one with"
-                    " `queenspark pipeline`",
-                    self._stream,
-                )
+        self._next_warning = monotonic() + _WARNING_SECONDS
+        _log.warning(
+            "%s: waiting for windows, but no pipeline is leading: start one with `queenspark pipeline`",
+            self._stream,
+        )
 
     def _request(self, wait: float) -> dict[str, Any]:
         return {

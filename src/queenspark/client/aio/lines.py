@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx2
 
 from ..errors import QueenError, Unreachable
+from ..wire import PIPELINE_HEADER
 
 
 class AsyncLines:
@@ -14,6 +15,8 @@ class AsyncLines:
     """
 
     def __init__(self, response: httpx2.Response, url: str) -> None:
+        #: Whether a pipeline was leading when the response began; None if the broker does not know.
+        self.is_led = {"leading": True, "none": False}.get(response.headers.get(PIPELINE_HEADER, ""))
         self._response = response
         self._url = url
         self._chunks = response.aiter_bytes()

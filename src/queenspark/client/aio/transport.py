@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -67,12 +67,13 @@ class AsyncTransport:
         repeatable: bool = True,
         retries: int | None = None,
         may_be_lines: bool = False,
+        on_nothing: Callable[[Mapping[str, str]], None] | None = None,
     ) -> Any:
         """Return the broker's response as `kind`, None for 204. Transient errors are retried.
 
         `within` replaces the client's timeout; `patience` is added for long polls. Unless `repeatable`, a
         request is retried only when it certainly was not carried out. With `may_be_lines`, a response of JSON
-        lines is returned as `AsyncLines`, which the caller closes.
+        lines is returned as `AsyncLines`, which the caller closes. `on_nothing` gets the headers of a 204.
         """
         if self._http.is_closed:
             raise QueenError("the client is closed")
@@ -106,7 +107,10 @@ class AsyncTransport:
                         request.extensions["timeout"]["read"] = SILENCE_SECONDS
                         return AsyncLines(response, shown(url))
                     await response.aread()
-                return _read(response, shown(url), kind)
+                found = _read(response, shown(url), kind)
+                if on_nothing is not None and response.status_code == httpx2.codes.NO_CONTENT:
+                    on_nothing(response.headers)
+                return found
             except httpx2.InvalidURL as error:
                 raise InvalidValue(f"url is {shown(url)!r}: {error}") from None
             except TokenFailed as error:

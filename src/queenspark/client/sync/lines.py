@@ -6,6 +6,7 @@ from __future__ import annotations
 import httpx2
 
 from ..errors import QueenError, Unreachable
+from ..wire import PIPELINE_HEADER
 
 
 class Lines:
@@ -15,6 +16,8 @@ class Lines:
     """
 
     def __init__(self, response: httpx2.Response, url: str) -> None:
+        #: Whether a pipeline was leading when the response began; None if the broker does not know.
+        self.is_led = {"leading": True, "none": False}.get(response.headers.get(PIPELINE_HEADER, ""))
         self._response = response
         self._url = url
         self._chunks = response.iter_bytes()

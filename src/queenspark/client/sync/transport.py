@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -68,12 +68,13 @@ class Transport:
         repeatable: bool = True,
         retries: int | None = None,
         may_be_lines: bool = False,
+        on_nothing: Callable[[Mapping[str, str]], None] | None = None,
     ) -> Any:
         """Return the broker's response as `kind`, None for 204. Transient errors are retried.
 
         `within` replaces the client's timeout; `patience` is added for long polls. Unless `repeatable`, a
         request is retried only when it certainly was not carried out. With `may_be_lines`, a response of JSON
-        lines is returned as `Lines`, which the caller closes.
+        lines is returned as `Lines`, which the caller closes. `on_nothing` gets the headers of a 204.
         """
         if self._http.is_closed:
             raise QueenError("the client is closed")
@@ -107,7 +108,10 @@ class Transport:
                         request.extensions["timeout"]["read"] = SILENCE_SECONDS
                         return Lines(response, shown(url))
                     response.read()
-                return _read(response, shown(url), kind)
+                found = _read(response, shown(url), kind)
+                if on_nothing is not None and response.status_code == httpx2.codes.NO_CONTENT:
+                    on_nothing(response.headers)
+                return found
             except httpx2.InvalidURL as error:
                 raise InvalidValue(f"url is {shown(url)!r}: {error}") from None
             except TokenFailed as error:

@@ -1,4 +1,4 @@
-"""The rows that a Spark source sends to the buckets of a query, and the head of such a source."""
+"""The rows that a Spark source sends to the buckets of a query, and the head of that source."""
 
 from __future__ import annotations
 

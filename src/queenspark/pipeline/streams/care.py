@@ -1,7 +1,7 @@
 """Finds the job that kills Spark's workers, and disables it, so that the others can continue.
 
 An error of a job is caught, and only that job fails. A worker that dies (out of memory, a crash in native
-code) takes the whole query down, and again when the batch is rerun. After the first such death workers note
+code) takes the whole query down, and again when the batch is rerun. After the first death workers note
 which job they compute; normally none does. A job that was noted when two workers died is marked as failed.
 """
 
@@ -31,7 +31,7 @@ class Care(msgspec.Struct, frozen=True):
 
     #: Workers note which job they compute until this time, in seconds since 1970.
     until: float = 0.0
-    #: Disabled jobs, by "id:version": the seq as of which they are disabled, and why.
+    #: Disabled jobs, by "id:version": the seq from which they are disabled, and why.
     disabled: dict[str, tuple[int, str]] = {}
 
     @property

@@ -1548,6 +1548,9 @@ SELECT p.holder, p.epoch, coalesce(p.expires_at > clock_timestamp(), false) AS a
        coalesce((SELECT jsonb_object_agg(x.key, x.value) FROM queenspark.pipeline_stats x), '{}') AS stats
 FROM queenspark.pipeline p
 
+-- name: is_led
+SELECT coalesce(p.expires_at > clock_timestamp(), false) FROM queenspark.pipeline p
+
 -- name: standing
 -- The leader of the pipeline, its position for a version of a stream ("id:version"), and the inputs of its clock.
 SELECT clock_timestamp() AS now, h.horizon,
@@ -1735,7 +1738,8 @@ RETURNING *
 
 -- name: find_api_keys
 -- Valid keys: neither revoked nor expired.
-SELECT * FROM queenspark.api_keys k
+SELECT k.*, extract(epoch FROM k.expires_at - clock_timestamp())::float8 AS seconds_left
+FROM queenspark.api_keys k
 WHERE k.id = ANY (%(ids)s) AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())
 
 -- name: list_api_keys
@@ -1906,7 +1910,7 @@ ON CONFLICT (queue_id, group_id, broker) DO UPDATE
 SET pushed = excluded.pushed, popped = excluded.popped, acked = excluded.acked, at = clock_timestamp()
 
 -- name: forget_queue_rates
--- Without waiting for a broker that reports just now: two such waits could be a deadlock.
+-- Without waiting for a broker that reports just now: two brokers waiting for each other would deadlock.
 DELETE FROM queenspark.queue_rates r USING (
     SELECT x.queue_id, x.group_id, x.broker FROM queenspark.queue_rates x
     WHERE x.at < clock_timestamp() - interval '1 minute' FOR UPDATE SKIP LOCKED

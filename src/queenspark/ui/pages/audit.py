@@ -39,8 +39,8 @@ async def _page() -> None:
         query = {"limit": limit, "offset": offset, "caller": caller or None}
         return await queen.admin.request("GET", "audit", query=query)
 
-    def show(answer: dict[str, Any]) -> None:
-        listing.show([_row(act) for act in answer["acts"]], answer["total"])
+    def show(response: dict[str, Any]) -> None:
+        listing.show([_row(act) for act in response["acts"]], response["total"])
 
     live = await frame.live(
         lambda: ("audit", listing.limit, listing.offset, listing.search), fetch, show, 2.0

@@ -82,8 +82,8 @@ class _DeadLettersPage:
         query = {name: value or None if value != 0 else 0 for name, value in key[1:]}
         return await self.queen.admin.request("GET", "dlq", query=query)
 
-    def _show(self, answer: dict[str, Any]) -> None:
-        self.total = answer["total"]
+    def _show(self, response: dict[str, Any]) -> None:
+        self.total = response["total"]
         self._label_buttons()
         self.pager.set_visibility(self.total > _ROWS or self.offset > 0)
         self.text.text = plural(self.total, "dead letter") + (" match" if self._is_filtered else "")
@@ -99,7 +99,7 @@ class _DeadLettersPage:
                     "failed": ago(letter["failedAt"]),
                     "data": {"text": _short(letter["data"]), "mono": True},
                 }
-                for letter in answer["messages"]
+                for letter in response["messages"]
             ]
         )
 

@@ -141,9 +141,9 @@ async def _group_page(name: str) -> None:
 
             pager = Pager(turned, by_name=True)
 
-    def show(answer: dict[str, Any]) -> None:
-        queues = answer["queues"]
-        tiles.show("Lag", number(answer["lag"]))
+    def show(response: dict[str, Any]) -> None:
+        queues = response["queues"]
+        tiles.show("Lag", number(response["lag"]))
         for name in ("Popped", "Acked"):
             each_rate = [each["rates"][f"{name.lower()}PerSecond"] for each in queues]
             tiles.show(name, rate(sum(each_rate)), "/s")
@@ -167,11 +167,11 @@ async def _group_page(name: str) -> None:
     def read(**query: Any) -> Any:
         return queen.admin.request("GET", "consumer-groups", name, query=query)
 
-    def show_leases(answer: dict[str, Any]) -> None:
-        leases.show([_lease(queue, place) for queue, place in _places(answer)])
+    def show_leases(response: dict[str, Any]) -> None:
+        leases.show([_lease(queue, place) for queue, place in _places(response)])
 
-    def show_places(answer: dict[str, Any]) -> None:
-        found = _places(answer)
+    def show_places(response: dict[str, Any]) -> None:
+        found = _places(response)
         pager.show(len(found))
         places.show([_place(queue, place) for queue, place in found[:PAGE_ROWS]])
 
@@ -184,8 +184,8 @@ async def _group_page(name: str) -> None:
     )
 
 
-def _places(answer: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    return [(each["queue"], place) for each in answer["queues"] for place in each["places"]]
+def _places(response: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [(each["queue"], place) for each in response["queues"] for place in each["places"]]
 
 
 def _lease(queue: str, place: dict[str, Any]) -> dict[str, Any]:

@@ -156,8 +156,8 @@ class _QueuePage:
         }
         return await self.queen.admin.request("GET", "messages", query=query)
 
-    def _show_messages(self, answer: dict[str, Any]) -> None:
-        found = answer["messages"]
+    def _show_messages(self, response: dict[str, Any]) -> None:
+        found = response["messages"]
         self.messages = {_id(message): message for message in found}
         self.has_more = len(found) > _ROWS
         self.where.text = (
