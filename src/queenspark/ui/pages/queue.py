@@ -163,7 +163,7 @@ class _QueuePage:
         self.where.text = (
             f"{number(self.offset + 1)}–{number(self.offset + min(_ROWS, len(found)))}, newest first"
         )
-        self.partial.set_visibility(not answer["complete"] and not self.has_more)
+        self.partial.set_visibility(not response["complete"] and not self.has_more)
         self.table.show(
             [
                 {
