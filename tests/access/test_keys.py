@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from queenspark.broker.access.known_keys import KnownKeys
-from queenspark.store import Store
+from queenspark.store.store import Store
 from tests.access.conftest import As, make_key
 from tests.broker_process import Broker
 from tests.conftest import StartBroker
