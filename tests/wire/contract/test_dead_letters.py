@@ -122,7 +122,7 @@ def test_a_deleted_message_is_never_delivered(api: Api, queue: str) -> None:
     [
         "/api/v1/messages/nowhere/t",
         "/api/v1/messages/0b5a7e43-41a6-4f57-9b0a-5c1c3a0d9f01/t",
-        "/api/v1/messages/7/t",
+        "/api/v1/messages/999999999/t",
     ],
 )
 def test_a_message_that_is_not_there_is_404(api: Api, path: str) -> None:
