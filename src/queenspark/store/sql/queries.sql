@@ -1784,7 +1784,9 @@ FROM (
         SELECT m.partition_id FROM queenspark.messages m WHERE m.queue_id = %(queue_id)s
         ORDER BY m.txid DESC, m.id DESC LIMIT %(recent)s) x
     GROUP BY x.partition_id
-) r JOIN queenspark.partitions p ON p.id = r.partition_id
+) r
+-- LIMIT: one look-up by index for each, never a scan of all partitions.
+CROSS JOIN LATERAL (SELECT p.name FROM queenspark.partitions p WHERE p.id = r.partition_id LIMIT 1) p
 CROSS JOIN LATERAL (SELECT coalesce(regexp_replace(p.name, %(lane)s::text, ''), p.name) AS key) k
 GROUP BY k.key ORDER BY sum(r.windows) DESC, k.key LIMIT %(limit)s OFFSET %(offset)s
 
