@@ -35,6 +35,8 @@ WARM_UP = 24.0
 """Seconds of warm-up per compared minute; for ten minutes, retention has started to delete by then."""
 BATCH = 100
 KEYS = 200
+TURN_SECONDS = 5.0
+"""One half of the keys is active for this long, then the other: sessions end."""
 GRACE_MS = 500
 PAUSE_SECONDS = 0.05
 """Between polls of an empty queue, and after a failed request."""
@@ -129,9 +131,11 @@ class Load:
         for number in count(0, BATCH):
             if self._stop.is_set():
                 return
+            turn = int(time.monotonic() / TURN_SECONDS) % 2
             items = [
-                {"queue": queue, "partition": f"k{n % KEYS}", "payload": {"n": n, "user": f"u{n % KEYS}"}}
+                {"queue": queue, "partition": f"k{key}", "payload": {"n": n, "user": f"u{key}"}}
                 for n in range(number, number + BATCH)
+                for key in [n * 2 % KEYS + turn]
             ]
             began = time.monotonic()
             client.post("/api/v1/push", json={"items": items}).raise_for_status()
