@@ -311,7 +311,11 @@ class TestQueue:
         api.complete(api.take(queue, "a", consumerGroup="g"), "g")
         page = viewer.open(f"/queue?name={queue}")
         rows = page.locator(".qs-table").first.locator("tbody tr td:first-child")
-        for state, expected in (("Done", ['"one"']), ("Pending", ['"two"']), ("All", ['"two"', '"one"'])):
+        for state, expected in (
+            ("Completed", ['"one"']),
+            ("Pending", ['"two"']),
+            ("All", ['"two"', '"one"']),
+        ):
             viewer.click(state)
             eventually(lambda expected=expected: rows.all_inner_texts() == expected)  # type: ignore[misc]
         page.get_by_label("Partition", exact=True).fill("a")
@@ -339,7 +343,7 @@ class TestQueue:
         assert api.take(queue, "p229", consumerGroup=f"g-{queue}", consumerId="the last worker")
         page = viewer.open(f"/group?name=g-{queue}")
         viewer.sees("the last worker")
-        partitions = page.locator(".qs-panel", has_text="Delivered").locator("tbody td:first-child")
+        partitions = page.locator(".qs-panel").last.locator("tbody td:first-child")
         eventually(lambda: partitions.all_inner_texts()[:1] == ["p000"])
         page = viewer.open(f"/queue?name={queue}")
         page.get_by_role("tab", name="Partitions").click()

@@ -28,7 +28,7 @@ COLUMNS = [
 CURSORS = [
     ("queue", "queue"),
     ("partition", "partition"),
-    ("delivered", "handedOut"),
+    ("in flight", "handedOut"),
     ("leased", "leased"),
     ("holder", "leaseHolder"),
     ("since", "leasedAt"),

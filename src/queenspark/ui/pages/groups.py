@@ -130,7 +130,7 @@ async def _group_page(name: str) -> None:
                     {"name": "partition", "label": "Partition"},
                     {"name": "queue", "label": "Queue or stream"},
                     {"name": "state", "label": "State"},
-                    {"name": "handed", "label": "Delivered", "align": "right"},
+                    {"name": "handed", "label": "In flight", "align": "right"},
                     {"name": "acked", "label": "Last ack", "align": "right"},
                 ],
                 empty="The group has not read a partition yet.",

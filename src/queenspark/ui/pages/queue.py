@@ -18,8 +18,8 @@ from .message import MessageDrawer, shown_json
 _STATES = {
     None: "All",
     "pending": "Pending",
-    "processing": "Leased",
-    "completed": "Done",
+    "processing": "In flight",
+    "completed": "Completed",
     "dead_letter": "Dead",
 }
 _PARTIAL = "Older messages may match: choose a partition to find them."
