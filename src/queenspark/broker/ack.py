@@ -171,6 +171,7 @@ async def settle(broker: Broker, acks: Sequence[Ack], results: Sequence[Acked]) 
     for outcome, count in outcomes.items():
         broker.metrics.acks.labels(outcome).inc(count)
     broker.activity.acked(acks, results)
+    broker.leases.forget(ack.lease_id for ack in acks)
     if not more:
         return
     try:

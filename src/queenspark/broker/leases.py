@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
+from uuid import UUID
 
 _MOST = 100_000
 
@@ -31,3 +33,12 @@ class Leases:
     def take(self, lease_id: str) -> Lease | None:
         """Remove and return a lease; a repeated ack is left to the database."""
         return self._leases.pop(lease_id, None)
+
+    def forget(self, lease_ids: Iterable[UUID | None]) -> None:
+        """Remove leases whose windows were acked as messages."""
+        if self._leases:
+            for lease_id in set(lease_ids):
+                self._leases.pop(str(lease_id), None)
+
+    def __len__(self) -> int:
+        return len(self._leases)
