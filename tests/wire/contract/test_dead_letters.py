@@ -146,7 +146,7 @@ def test_messages_are_browsed_by_queue_partition_and_status(api: Api, queue: str
 
 
 def test_each_state_of_messages_is_found_over_several_groups(api: Api, queue: str) -> None:
-    """Expected: the page of a state is what the whole list says about it."""
+    """Expected: a page filtered by state has the same messages as the whole list."""
     for number in range(12):
         api.push(queue, number, partition=f"p{number % 3}")
     for group in ("g", "h"):
