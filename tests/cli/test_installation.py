@@ -15,7 +15,7 @@ from tests.streams.stream_api import StreamApi
 from tests.wire.api import Api
 
 ROOT = Path(__file__).parents[2]
-LARGEST = 25_000_000
+LARGEST = 20_000_000
 SERVER_COMMANDS = ["up", "demo", "serve", "pipeline", "ui", "migrate"]
 SERVER_PACKAGES = (
     "adbc_driver_manager", "adbc_driver_postgresql", "confluent_kafka", "cryptography", "fastapi", "google",
