@@ -30,11 +30,12 @@ from bench.running import Run, watch
 from bench.sheet import Sheet
 from queenspark.pipeline import start_session
 from queenspark.pipeline.external.job_query import JobQuery
+from queenspark.pipeline.spark.local_checkpoints import speed_up_local_checkpoints
 from queenspark.settings import Settings
 from queenspark.store.pipeline import PipelineStore
 
 RECORDS = 4_000_000
-WARM_UP = 200_000
+WARM_UP = 1_000_000
 FILE_ROWS = 1_000_000
 BATCH_ROWS = 1_000_000
 
@@ -188,6 +189,7 @@ def main(
     ):
         base = Path(name)
         spark = start_session(Settings(data_dir=base / "spark", spark_driver_memory="3g"))
+        speed_up_local_checkpoints(spark, str(base))  # as the pipeline does
         for number, work in enumerate(WORKS):
             if not work.name.startswith(only):
                 continue
