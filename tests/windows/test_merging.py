@@ -133,6 +133,14 @@ def test_records_of_a_pane_become_one_row() -> None:
     assert [frame.height for frame in found] == [3]
 
 
+def test_records_of_different_keys_and_panes_stay_apart_however_far_their_times_are() -> None:
+    times = (-(10**16), -1, 0, 10**16)  # centuries before and after 1970, in panes of 10 microseconds
+    rows = [(key, time) for time in times for key in ("a", "b", "a")]
+    (found,) = Merging(WindowSpec(**SPECS["tumbling"])).merged(chunk(*rows))
+    counts = found.sort("event_us", "key").select("key", "event_us", "count").rows()
+    assert counts == [(key, time, count) for time in times for key, count in (("a", 2), ("b", 1))]
+
+
 def test_keys_that_go_back_to_an_earlier_pane_stay_single() -> None:
     parts, single = Merging(WindowSpec(**SPECS["tumbling"])).merged(
         chunk(("a", 1), ("b", 2), ("a", 12), ("b", 4), ("a", 3))

@@ -45,13 +45,11 @@ class Merging:
         codes = records["key"].cast(pl.Categorical(pl.Categories.random())).to_physical()
         rows = self._layout.parted(records).with_columns(codes.alias("k"))
         is_sorted = not self._pane or records["event_us"].is_sorted()
-        by = ["k"]
-        if self._pane:
-            rows = rows.with_columns(pane=pl.col("event_us") // self._pane)
-            by.append("pane")
+        cell = codes if not self._pane else _cells(codes, records["event_us"] // self._pane)
+        rows = rows.with_columns(cell.alias("cell"))
         once = ("stream", "version", "key", "txid", "id")
         found = self._layout.merge(
-            rows, by, *(pl.col(name).first() for name in (*once, "source")),
+            rows, ["cell"], *(pl.col(name).first() for name in (*once, "source", "k")),
             pl.col("created_us").max(), pl.col("event_us").max(),
         )  # fmt: skip
         if found.height * LEAST_SHARE > height:
@@ -63,6 +61,20 @@ class Merging:
         single = records.filter(codes.is_in(mixed.implode()))
         parts = found.filter(~pl.col("k").is_in(mixed.implode())).select(columns)
         return [frame for frame in (parts, single) if not frame.is_empty()]
+
+
+def _cells(codes: pl.Series, panes: pl.Series) -> pl.Series:
+    """Number the pairs of key and pane: grouping by one small integer is twice as fast as by two columns."""
+    numbers = panes - panes.min()
+    if (_most(codes) + 1) * (_most(numbers) + 1) >= 2**32:  # times that are far apart
+        numbers = panes.rank("dense").cast(pl.Int64)
+    width = _most(numbers) + 1
+    dtype = pl.UInt32 if (_most(codes) + 1) * width < 2**32 else pl.Int64
+    return codes.cast(dtype) * width + numbers.cast(dtype)
+
+
+def _most(numbers: pl.Series) -> int:
+    return int(numbers.max())  # type: ignore[arg-type]  # they are not empty
 
 
 def _keys(records: pl.DataFrame) -> int:
