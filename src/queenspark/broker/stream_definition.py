@@ -124,6 +124,7 @@ ROUTES = [
             "ordered": "ordered must be true or false",
             "late": "late must be process, warn or drop",
             "emit": "emit must be final or changes",
+            "columns": "columns must be an object of expressions by name",
             "key": 'key must be an array of expressions, such as ["data.userId"]',
             "where": "where must be a condition, such as data.amount > 0",
             "aggregates": "aggregates must be an object of expressions by name",
