@@ -130,7 +130,9 @@ class Expressions:
         if self.kind in COUNTED:
             return []
         given = [self.duration("grace", "window_grace_period_ms")]
-        if request.event_time is not None and request.idle_timeout_ms is not None:
+        if request.idle_timeout_ms is not None and (
+            request.event_time is not None or request.output == "rows"
+        ):
             given.append(self.duration("idle_timeout", "idle_timeout_ms"))
         given.append(Option(name="late", value=request.late, span=self._fields.span("late")))
         if request.emit_empty:

@@ -5,7 +5,8 @@ elsewhere: in the engine's spec, in API responses, in the client and on the comm
 line here; all users find the field by its name.
 
 `columns`, `key`, `where`, `aggregates` and `having` are SQL expressions over a message (docs/sql.md). A
-stream with one of them, with `emit` or with rows windows computes: see `StreamDefinition.computes`.
+stream with one of them, with `emit` or with rows windows computes: see `StreamDefinition.computes`. With the
+output `rows` it is a job.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ class StreamDefinition(msgspec.Struct):
     aggregates: Annotated[dict[str, str], Names(storage="body", is_shape=True)] = {}
     having: Annotated[str | None, Names(storage="body", is_shape=True)] = None
     emit: Annotated[Literal["final", "changes"] | None, Names(kept="emission", is_shape=True)] = None
+    output: Annotated[Literal["windows", "rows"], Names(storage="request", shown=None)] = "windows"
     start: Annotated[str | None, Names(storage="request", shown=None)] = None
     reset: Annotated[bool, Names(storage="request", shown=None)] = False
 
