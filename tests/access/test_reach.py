@@ -193,6 +193,38 @@ def test_streams_of_others_do_not_exist(scoped: Api, admin: Api, both: tuple[str
     assert "stream:read" not in scoped.read("/api/v1/me")["scopes"]
 
 
+def test_rows_of_a_stream_need_the_rights_of_their_job(
+    scoped: Api, as_: As, key: MakeKey, admin: Api, both: tuple[str, str], us: str
+) -> None:
+    mine, theirs = both
+
+    def rows(api: Api, name: str, **more: Any) -> Any:
+        body = {"name": name, "namespace": us, "source_queue_names": [mine], "output": "rows", **more}
+        return api.post("/api/v1/stream/define", body)
+
+    assert responded(rows(scoped, "totals"), 201)["queue"] == f"{us}.totals"
+    without = as_(key("defines", scopes=[f"queue:{us}*:*", f"stream:{us}/*:*"]))
+    responded(define(without, us, "windows", mine), 201)
+    assert "job:admin" in refused(rows(without, "others"), 403)
+    elsewhere = as_(key("elsewhere", scopes=[f"queue:{us}*:*", f"stream:{us}/*:*", "job:other*:*"]))
+    assert refused(rows(elsewhere, "others"), 400) == (
+        f"name: there is no job {us}.others, or you have no right to it"
+    )
+    for name in (theirs, "no such queue"):
+        error = refused(rows(scoped, "spy", source_queue_names=[name]), 400)
+        assert error.startswith(f"source_queue_names: there is no stream, source or queue {name}")
+    jobs_only = as_(key("jobs", scopes=[f"queue:{us}*:*", f"job:{us}*:*"]))
+    assert "stream:admin" in refused(rows(jobs_only, "others"), 403)
+    poll = {"streamName": "totals", "namespace": us, "consumerGroup": "g", "timeout": 0}
+    assert f"the queue {us}.totals" in refused(scoped.post("/api/v1/stream/poll", poll), 404)
+    stranger = as_(key("stranger", scopes=[f"stream:{us}/*:*", "queue:other*:*"]))
+    assert refused(stranger.post("/api/v1/stream/poll", poll), 404) == "Stream not found"
+    names = [job["queue"] for job in admin.read("/api/v1/jobs", namespace=us)["jobs"]]
+    assert names == [f"{us}.totals"]
+    done = [(act["action"], act["subject"]) for act in acts(admin, caller=us)]
+    assert ("POST /api/v1/stream/define", f"CreateStream {us}.totals") in done
+
+
 def test_window_queues_need_rights_on_their_stream(
     as_: As, key: MakeKey, admin: Api, both: tuple[str, str], us: str
 ) -> None:

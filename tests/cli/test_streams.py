@@ -97,6 +97,26 @@ def test_a_stream_that_computes_is_defined(queenspark: Command, stream: StreamAp
     assert "emit must be changes" in result.err
 
 
+def test_columns_and_rows_are_defined(queenspark: Command, stream: StreamApi) -> None:
+    stream.push({"user": "ann", "amount": 5})
+    name = f"{stream.name}-4"
+    options = ["--source", stream.queue, "--namespace", "tests", "--column", "net=data.amount * 2"]
+    given = [*options, "--column", "who=upper(data.user)", "--key", "who", "--aggregate", "total=sum(net)"]
+    result = queenspark("streams", "define", name, *given)
+    assert result.err.strip() == f"Defined the stream {name}, version 1."
+    shown = queenspark("streams", "show", name, "--json").json()
+    assert shown["columns"] == {"net": "data.amount * 2", "who": "UPPER(data.user)"}
+    result = queenspark("streams", "define", name, *options, "--column", "who")
+    assert (result.code, "--column 'who' is invalid" in result.err) == (2, True)
+    result = queenspark("streams", "define", f"{name}-rows", *given, "--output", "rows")
+    assert result.err.strip() == (
+        f"Defined the stream {name}-rows, version 1; its rows are in the queue tests.{name}-rows."
+    )
+    shown = queenspark("jobs", "show", f"tests.{name}-rows", "--json").json()
+    assert "SUM(data.amount * 2) AS total" in shown["statement"]
+    assert queenspark("jobs", "drop", f"tests.{name}-rows", "--yes").code == 0
+
+
 def test_aggregates_are_printed(queenspark: Command, stream: StreamApi) -> None:
     stream.seal(minute("c", 3, values='{"total": 5, "mean": 2.5}'))
     result = queenspark("windows", stream.name, "--from-beginning", "--key", "c", "--count", "1")

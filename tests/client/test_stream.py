@@ -59,6 +59,9 @@ def test_a_stream_has_the_defaults_of_the_broker(plain: Stream, queue: str) -> N
         (lambda s: s.aggregate(n="count(*)").aggregate(last="last(data.kind)"),
          {"aggregates": {"n": "COUNT(*)", "last": "LAST(data.kind)"}}),
         (lambda s: s.aggregate(n="count(*)").having("n > 1"), {"having": "n > 1"}),
+        (lambda s: s.columns(net="data.n").columns(who="upper(data.user)").key("who").aggregate(n="max(net)"),
+         {"columns": {"net": "data.n", "who": "UPPER(data.user)"}, "key": ["who"]}),
+        (lambda s: s.output("windows"), {"windowType": "tumbling"}),
         (lambda s: s.emit("changes"), {"emit": "changes"}),
         (lambda s: s.tumbling_time(5).rows(10),
          {"windowType": "rows", "windowSizeCount": 10, "windowDurationMs": None, "emit": "changes"}),
@@ -100,6 +103,22 @@ def test_invalid_options_are_named_and_nothing_is_sent(
     with pytest.raises(InvalidValue, match="sources is missing"):
         far.stream("s").define()
     assert proxy.requests == []
+
+
+def test_a_stream_of_rows_is_the_job_of_its_queue(queen: Queen, plain: Stream, queue: str) -> None:
+    queen.queue(queue).push({"user": "ann", "n": 5})
+    rows = plain.columns(who="upper(data.user)").key("who").aggregate(n="sum(data.n)").count(2).output("rows")
+    rows.define()
+    (described,) = queen.sql(f"DESCRIBE tests.`{plain.name}`").results
+    assert described.statement == (
+        f"CREATE STREAM tests.`{plain.name}` AS SELECT UPPER(data.user) AS who, SUM(data.n) AS n,"
+        f" window_start, window_end FROM `{queue}` GROUP BY UPPER(data.user) WINDOW COUNT(2)"
+    )
+    with pytest.raises(
+        NotFound, match=f"emits rows, not windows: pop them from the queue tests.{plain.name}"
+    ):
+        rows.describe()
+    queen.sql(f"DROP STREAM tests.`{plain.name}`")
 
 
 def test_a_rejection_has_the_brokers_message(plain: Stream, queue: str) -> None:

@@ -60,8 +60,8 @@ def test_a_definition_is_shown_as_requested() -> None:
         "windowSlideMs": 1500,
         "windowGapMs": None, "windowSizeCount": None, "windowSlideCount": None, "windowGracePeriodMs": 30_000,
         "windowLeaseTimeoutMs": 60_000, "windowRetentionMs": 5000, "eventTime": None, "late": "drop",
-        "idleTimeoutMs": None, "emitEmpty": False, "key": (), "where": None, "aggregates": {}, "having": None,
-        "emit": "final",
+        "idleTimeoutMs": None, "emitEmpty": False, "columns": {}, "key": (), "where": None, "aggregates": {},
+        "having": None, "emit": "final",
     }  # fmt: skip
 
 
@@ -81,14 +81,17 @@ def test_a_version_is_made_by_its_shape() -> None:
     assert before != shape({"kind": "tumbling", "duration_us": 5}, body(partitioned=False))
     assert before != shape({"kind": "tumbling", "duration_us": 5}, body(event_time="at"))
     assert before != shape({"kind": "tumbling", "duration_us": 5, "emission": "changes"}, body())
-    for computed in ({"key": ["a"]}, {"where": "a"}, {"aggregates": {"n": "COUNT(*)"}}, {"having": "n > 1"}):
+    for computed in (
+        {"columns": {"a": "b"}}, {"key": ["a"]}, {"where": "a"}, {"aggregates": {"n": "COUNT(*)"}},
+        {"having": "n > 1"},
+    ):  # fmt: skip
         assert before != shape({"kind": "tumbling", "duration_us": 5}, body(**computed))
 
 
 @pytest.mark.parametrize(
     "more",
-    [{"key": ["a"]}, {"where": "a"}, {"aggregates": {"n": "COUNT(*)"}}, {"having": "n > 1"},
-     {"emit": "changes"}, {"window_type": "rows"}],
+    [{"columns": {"a": "b"}}, {"key": ["a"]}, {"where": "a"}, {"aggregates": {"n": "COUNT(*)"}},
+     {"having": "n > 1"}, {"emit": "changes"}, {"window_type": "rows"}],
     ids=lambda more: next(iter(more)),
 )  # fmt: skip
 def test_a_stream_with_expressions_computes(more: dict[str, object]) -> None:

@@ -45,7 +45,7 @@ class Jobs:
     def forget(self) -> None:
         """Delete all jobs, which the pipeline would go on running with every batch."""
         while jobs := self.api.read("/api/v1/jobs")["jobs"]:
-            responded(self.api.delete(f"/api/v1/jobs/{jobs[0]['name']}", cascade=True), 200)
+            responded(self.api.delete(f"/api/v1/jobs/{jobs[0]['queue']}", cascade=True), 200)
 
     def name(self, name: str) -> str:
         """A name with the tag of the test."""

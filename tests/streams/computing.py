@@ -23,7 +23,7 @@ def at(second: float, **more: Any) -> Json:
 class Computing:
     """One broker with a pipeline in this process; `begin` gives the stream and its queue a new name."""
 
-    def __init__(self, url: str, database_url: str, key: bytes) -> None:
+    def __init__(self, url: str, database_url: str, key: bytes | None = None) -> None:
         stream_source.WAIT_SECONDS = 0.02
         self.api = Api(url, database_url)
         self.api.http.event_hooks = {"response": [Document(self.api.read("/openapi.json")).check]}

@@ -223,6 +223,8 @@ def jobs(api: Api) -> None:
     with sql.select("SELECT country FROM orders", timeout=1) as lines:
         assert len(list(lines)) == 1
     sql.refused("SELECT")
+    rows = {"name": "defined", "namespace": "default", "source_queue_names": ["orders"], "output": "rows"}
+    responded(api.post("/api/v1/stream/define", rows), 201)
     sql.run(
         "INSERT INTO queenspark.stream_dead (stream_id, version, key, txid, id, reason, start_us, end_us)"
         " VALUES (%s, 1, 'k', 1, 1, 'why', 0, 1)",

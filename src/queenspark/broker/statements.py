@@ -20,6 +20,7 @@ from .responses.jobs import SqlResponse
 from .sql import Executor
 from .sql.executor import READ_ONLY
 from .sql.rows import LEASE_SECONDS, rows_of
+from .sql.table import Result
 
 _MOST_STATEMENTS = 1000
 _PAUSES = (0.0,) * 4  # retries when a queue is reconfigured during an insert
@@ -52,16 +53,24 @@ async def run(broker: Broker, call: Call) -> Response | Lines:
     first = statements[0]
     if isinstance(first, Select) and not request.dry_run:
         return await _select(broker, call, first, request.timeout)
-    once = partial(_results, broker, call, statements, dry_run=request.dry_run)
-    return json({"results": await repeat(once, (ChangedMeanwhile,), _PAUSES)})
+    results = await apply_statements(broker, call, statements, dry_run=request.dry_run)
+    return json({"results": results})
 
 
-async def _results(broker: Broker, call: Call, statements: list[Statement], *, dry_run: bool) -> list[object]:
+async def apply_statements(
+    broker: Broker, call: Call, statements: list[Statement], *, dry_run: bool = False
+) -> list[Result]:
+    """Apply all statements, or none; return their results. Raises SqlError."""
+    once = partial(_results, broker, call, statements, dry_run=dry_run)
+    return await repeat(once, (ChangedMeanwhile,), _PAUSES)
+
+
+async def _results(broker: Broker, call: Call, statements: list[Statement], *, dry_run: bool) -> list[Result]:
     jobs = broker.store.jobs
     only_reads = all(isinstance(statement, READ_ONLY) for statement in statements)
     async with jobs.reading() if only_reads else jobs.change(dry_run=dry_run) as change:
         executor = Executor(broker, change, call)
-        results: list[object] = [await executor.run(statement) for statement in statements]
+        results = [await executor.run(statement) for statement in statements]
     if not (only_reads or dry_run):
         call.acted_on = acts(statements)
     if not dry_run:

@@ -27,6 +27,7 @@ from .limits import check_lease, check_name
 from .reach import stream_name
 from .responses.streams import StreamDefined
 from .stream_query import computed
+from .stream_rows import define_rows
 from .times import parse_time
 
 
@@ -49,10 +50,20 @@ async def define(broker: Broker, call: Call) -> Response:
                 f"source_queue_names: {queue} is a window queue and cannot be a source;"
                 " push results to a regular queue and use that as the source"
             )
+    request.event_time = _path(request.event_time)
+    spec, start = _spec(request), _start(request.start)
+    names = {"success": True, "name": request.name, "namespace": request.namespace, "output": request.output}
+    if request.output == "rows":
+        return json({**names, **await define_rows(broker, call, start)}, 201)
+    return json({**names, **await _define_windows(broker, call, spec, start)}, 201)
+
+
+async def _define_windows(
+    broker: Broker, call: Call, spec: dict[str, Any], start: str | None
+) -> dict[str, Any]:
+    request: StreamDefinition = call.body
     hidden = {name for name in request.source_queue_names if not call.may(name, Right.QUEUE_READ)}
     check_sources(request.source_queue_names, set(request.source_queue_names) - hidden)
-    request.event_time = _path(request.event_time)
-    spec = _spec(request)
     computing = await computed(broker, request, call.caller) if request.computes else None
     stream = await broker.store.streams.define(
         Wanted(
@@ -65,14 +76,13 @@ async def define(broker: Broker, call: Call) -> Response:
             event_time=request.event_time,
             lease_timeout_ms=request.window_lease_timeout_ms,
             window_retention_ms=request.window_retention_ms,
-            start=_start(request.start),
+            start=start,
             reset=request.reset,
             **({} if computing is None else computing._asdict()),
         )
     )
     broker.bus.forget(stream.queue)
-    body = {"success": True, "stream_id": str(stream.id), "name": stream.name, "namespace": stream.namespace}
-    return json({**body, "version": stream.version}, 201)
+    return {"stream_id": str(stream.id), "version": stream.version}
 
 
 def _spec(request: StreamDefinition) -> dict[str, Any]:
@@ -124,6 +134,8 @@ ROUTES = [
             "ordered": "ordered must be true or false",
             "late": "late must be process, warn or drop",
             "emit": "emit must be final or changes",
+            "columns": "columns must be an object of expressions by name",
+            "output": "output must be windows or rows",
             "key": 'key must be an array of expressions, such as ["data.userId"]',
             "where": "where must be a condition, such as data.amount > 0",
             "aggregates": "aggregates must be an object of expressions by name",

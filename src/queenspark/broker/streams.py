@@ -24,7 +24,7 @@ from ..store.hydration import Leased
 from ..store.streams import Stream
 from .ack import settle
 from .broker import Broker
-from .errors import bad_request, not_found
+from .errors import ApiError, bad_request, not_found
 from .http import NOTHING, Call, Response, Right, Route, json
 from .leases import Lease
 from .limits import check_lease, check_name
@@ -37,6 +37,7 @@ from .window import page_of, parse_cursor, shown_window
 _MARGIN_SECONDS = 1.0  # a poll ends this long before the client's own timeout
 _MOST_WINDOWS = 1000
 _PAGE = 1000
+_SEES_ROWS = (Right.QUEUE_CONSUME, Right.QUEUE_READ, Right.JOB_READ)
 
 
 async def find_stream(broker: Broker, call: Call, name: str, namespace: str | None) -> Stream:
@@ -46,11 +47,22 @@ async def find_stream(broker: Broker, call: Call, name: str, namespace: str | No
     if namespace is not None:
         found = [stream for stream in found if stream.namespace == namespace]
     if not found:
-        raise not_found("Stream not found")
+        raise await _no_windows(broker, call, name, namespace)
     if len(found) > 1:
         names = ", ".join(stream.namespace for stream in found)
         raise bad_request(f"namespace is required: the stream {name} exists in {names}")
     return found[0]
+
+
+async def _no_windows(broker: Broker, call: Call, name: str, namespace: str | None) -> ApiError:
+    """The error for a name that no stream of windows has. The rows of a job are messages of a queue."""
+    for job in await broker.store.jobs.named(name, namespace):
+        if job.definition.writes is None and any(call.may(job.full_name, right) for right in _SEES_ROWS):
+            return not_found(
+                f"the stream {name} emits rows, not windows: pop them from the queue {job.queue};"
+                f" /api/v1/jobs/{job.full_name} shows and deletes the stream"
+            )
+    return not_found("Stream not found")
 
 
 class PollRequest(msgspec.Struct, rename="camel"):

@@ -109,6 +109,13 @@ def define_stream(
             "--ordered/--unordered", help="One window of a key in flight per group, or several in any order."
         ),
     ] = True,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=EXPRESSION",
+            help="Column that other expressions use, such as net='data.amount * 0.8'; repeatable.",
+        ),
+    ] = None,
     key: Annotated[
         list[str] | None,
         typer.Option(metavar="EXPRESSION", help="Key expression, such as data.userId; repeatable."),
@@ -128,6 +135,10 @@ def define_stream(
     ] = None,
     emit: Annotated[
         str | None, typer.Option(metavar="WHEN", help="When to emit windows: final or changes.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(metavar="KIND", help="Emit windows, or rows into the queue NAMESPACE.STREAM."),
     ] = None,
     tumbling: Annotated[
         float | None,
@@ -206,11 +217,13 @@ def define_stream(
         "sources": source,
         "partitioned": partitioned,
         "ordered": ordered,
+        "columns": _by_name("column", column),
         "key": key,
         "where": where,
-        "aggregates": _by_name(aggregate or []),
+        "aggregates": _by_name("aggregate", aggregate),
         "having": having,
         "emit": emit,
+        "output": output,
         "kind": kind,
         "duration": sliding if sliding is not None else tumbling,
         "slide": slide,
@@ -231,7 +244,8 @@ def define_stream(
         response = broker.post("stream", "define", body=to_wire(_in_milliseconds(given)))
     if as_json:
         return print_json(response)
-    return say(f"Defined the stream {stream}, version {response['version']}.")
+    where_rows_are = f"; its rows are in the queue {response['queue']}" if "queue" in response else ""
+    return say(f"Defined the stream {stream}, version {response['version']}{where_rows_are}.")
 
 
 def _kind(sizes: dict[str, float | None], **more: dict[str, float | None]) -> str:
@@ -247,17 +261,20 @@ def _kind(sizes: dict[str, float | None], **more: dict[str, float | None]) -> st
     return chosen[0]
 
 
-def _by_name(given: list[str]) -> dict[str, str]:
+def _by_name(option: str, given: list[str] | None) -> dict[str, str]:
     """Expressions that are given as NAME=EXPRESSION."""
     found = {}
-    for each in given:
+    for each in given or ():
         name, equals, expression = each.partition("=")
         if not (equals and name.strip() and expression.strip()):
             raise typer.BadParameter(
-                f"--aggregate {each!r} is invalid: use NAME=EXPRESSION, such as total='sum(data.amount)'"
+                f"--{option} {each!r} is invalid: use NAME=EXPRESSION, such as {_EXAMPLES[option]}"
             )
         found[name.strip()] = expression.strip()
     return found
+
+
+_EXAMPLES = {"aggregate": "total='sum(data.amount)'", "column": "net='data.amount * 0.8'"}
 
 
 def _in_milliseconds(given: dict[str, Any]) -> dict[str, Any]:

@@ -4,8 +4,9 @@
 elsewhere: in the engine's spec, in API responses, in the client and on the command line. A new field is one
 line here; all users find the field by its name.
 
-`key`, `where`, `aggregates` and `having` are SQL expressions over a message (docs/sql.md). A stream with one
-of them, with `emit` or with rows windows computes: see `StreamDefinition.computes`.
+`columns`, `key`, `where`, `aggregates` and `having` are SQL expressions over a message (docs/sql.md). A
+stream with one of them, with `emit` or with rows windows computes: see `StreamDefinition.computes`. With the
+output `rows` it is a job.
 """
 
 from __future__ import annotations
@@ -85,18 +86,20 @@ class StreamDefinition(msgspec.Struct):
     late: Annotated[Literal["process", "warn", "drop"], Names()] = "process"
     idle_timeout_ms: Annotated[Whole | None, Names(name="idle", kept="idle_us", is_duration=True)] = None
     emit_empty: Annotated[bool, Names()] = False
+    columns: Annotated[dict[str, str], Names(storage="body", is_shape=True)] = {}
     key: Annotated[list[str], Names(storage="body", is_shape=True)] = []
     where: Annotated[str | None, Names(storage="body", is_shape=True)] = None
     aggregates: Annotated[dict[str, str], Names(storage="body", is_shape=True)] = {}
     having: Annotated[str | None, Names(storage="body", is_shape=True)] = None
     emit: Annotated[Literal["final", "changes"] | None, Names(kept="emission", is_shape=True)] = None
+    output: Annotated[Literal["windows", "rows"], Names(storage="request", shown=None)] = "windows"
     start: Annotated[str | None, Names(storage="request", shown=None)] = None
     reset: Annotated[bool, Names(storage="request", shown=None)] = False
 
     @property
     def computes(self) -> bool:
         """Whether it computes more than messages of a partition, windowed by time or count."""
-        expressions = (self.key, self.where, self.aggregates, self.having)
+        expressions = (self.columns, self.key, self.where, self.aggregates, self.having)
         return any(expressions) or self.window_type == "rows" or self.emit == "changes"
 
 

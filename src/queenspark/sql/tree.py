@@ -202,6 +202,22 @@ def _changed(value: Any, change: Callable[[Path], Node]) -> Any:
     return value
 
 
+def moved(node: Node, span: Span) -> Node:
+    """Return the expression with all its parts at one location."""
+
+    def each(value: Any) -> Any:
+        if isinstance(value, Span):
+            return span
+        if isinstance(value, tuple):
+            return tuple(map(each, value))
+        if isinstance(value, Node | Over):
+            return type(value)(**{name: each(getattr(value, name)) for name in value.__struct_fields__})
+        return value
+
+    found: Node = each(node)
+    return found
+
+
 def depth(node: Node) -> int:
     """Return the depth of a tree."""
     deepest, todo = 0, [(node, 1)]

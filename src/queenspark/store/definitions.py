@@ -90,6 +90,7 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     #: Its computation: a stored query (sql/planning/frozen.py). None: windows over whole messages.
     query: dict[str, Any] | None = None
     #: The expressions of a stream that computes, in canonical SQL; the source of `query`.
+    columns: dict[str, str] = {}
     key: tuple[str, ...] = ()
     where: str | None = None
     aggregates: dict[str, str] = {}

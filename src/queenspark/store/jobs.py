@@ -61,6 +61,11 @@ class Jobs:
         rows, total = await self._database.page("list_jobs", page, namespace=namespace)
         return [to_job(row) for row in rows], total
 
+    async def named(self, name: str, namespace: str | None = None) -> list[Job]:
+        """Return the jobs of this name, at most one per namespace."""
+        params = {"name": name, "namespace": namespace, "temporary": False}
+        return [to_job(row) for row in await self._database.records("find_job", params)]
+
     async def conditions(self, jobs: Sequence[Job]) -> dict[int, Condition]:
         """Return the condition of some jobs, by id."""
         async with self.reading() as reading:

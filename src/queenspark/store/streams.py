@@ -66,6 +66,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     reset: bool = False
     #: Its computation, as in Body.
     query: dict[str, Any] | None = None
+    columns: dict[str, str] = {}
     key: tuple[str, ...] = ()
     where: str | None = None
     aggregates: dict[str, str] = {}
@@ -342,7 +343,7 @@ class _Change:
         return Body(
             name=wanted.name, namespace=wanted.namespace, partitioned=wanted.partitioned, spec=wanted.spec,
             event_time=wanted.event_time, ordered=wanted.ordered, sources=sources, start=start,
-            query=wanted.query, key=wanted.key,
+            query=wanted.query, columns=wanted.columns, key=wanted.key,
             where=wanted.where, aggregates=wanted.aggregates, having=wanted.having,
         )  # fmt: skip
 

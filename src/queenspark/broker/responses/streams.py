@@ -13,13 +13,20 @@ from .lists import CountedPage, GroupRates
 
 
 class StreamDefined(msgspec.Struct):
-    """A stream after its definition."""
+    """A stream after its definition.
+
+    With the output `rows` it is a job: `queue` has its rows, and `statement` is its SQL.
+    """
 
     success: bool
     stream_id: str
     name: str
     namespace: str
     version: int
+    output: Literal["windows", "rows"]
+    queue: str | UnsetType = UNSET
+    statement: str | UnsetType = UNSET
+    warnings: list[str] | UnsetType = UNSET
 
 
 class Window(msgspec.Struct, rename="camel"):

@@ -44,6 +44,10 @@ class Stream:
         """
         return self._with(ordered=on)
 
+    def columns(self, **expressions: str) -> Self:
+        """Name expressions that others can use, for instance `net="data.amount * 0.8"`; calls accumulate."""
+        return self._with(columns={**self._definition.get("columns", {}), **expressions})
+
     def key(self, *expressions: str) -> Self:
         """Compute windows per value of these expressions, for instance `data.userId`, not per partition."""
         return self._with(key=list(expressions))
@@ -63,6 +67,10 @@ class Stream:
     def emit(self, when: Literal["final", "changes"]) -> Self:
         """Deliver a window once it is sealed (`final`, the default), or after each message (`changes`)."""
         return self._with(emit=when)
+
+    def output(self, kind: Literal["windows", "rows"]) -> Self:
+        """Emit windows with their messages (the default), or rows into the queue `namespace.name`."""
+        return self._with(output=kind)
 
     def tumbling_time(self, duration: Duration) -> Self:
         """Consecutive windows of this duration."""

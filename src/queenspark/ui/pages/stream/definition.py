@@ -54,7 +54,7 @@ def _facts(version: dict[str, Any]) -> list[tuple[str, str]]:
         ("Late records", _LATE[version["late"]]),
     ]
     pairs += [(name.capitalize(), version[name]) for name in ("where", "having") if version[name]]
-    return pairs + list(version["aggregates"].items())
+    return [*pairs, *version["columns"].items(), *version["aggregates"].items()]
 
 
 async def ask_definition(frame: Frame, name: str, detail: dict[str, Any]) -> dict[str, Any] | None:
