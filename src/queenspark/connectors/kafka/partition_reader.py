@@ -11,7 +11,7 @@ import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from ..reader import ReadFailed
-from .kafka_options import Faults, KafkaOptions, opened
+from .kafka_options import Faults, KafkaOptions, opened, said
 from .kafka_position import Range
 from .topic import TIMEOUT_SECONDS, Unavailable, problem
 
@@ -157,4 +157,4 @@ def _error(
 
 def _silence(faults: Faults, topic: str, seconds: float) -> str:
     reason = faults.reason(KafkaError(KafkaError._TIMED_OUT))
-    return f"the brokers of the topic {topic} sent nothing for {seconds:.0f} s: {reason.str()}"
+    return f"the brokers of the topic {topic} sent nothing for {seconds:.0f} s: {said(reason)}"
