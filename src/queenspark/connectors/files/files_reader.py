@@ -184,10 +184,10 @@ class FilesReader:
 
     def read(self, split: Split) -> Iterator[Read]:
         """Yield the records of a range. Fails if the file has changed since it was listed."""
-        now = self._location.stat(split.file.path)
-        if now is None or (now.bytes, now.modified_us) != (split.file.bytes, split.file.modified_us):
-            raise ReadFailed(_changed(split.file, now))
         try:
+            file, now = split.file, self._location.stat(split.file.path)
+            if now is None or not self._location.is_unchanged(now, file.bytes, file.modified_us):
+                raise ReadFailed(_changed(file, now))
             yield from self._rows(split) if self._is_parquet else self._lines(split)
         except LineTooLong as error:
             raise ReadFailed(f"{split.file.path}: {error}; is the format {self._options.format}?") from error
