@@ -94,7 +94,7 @@ def is_fetched() -> bool:
 class KafkaBroker:
     """The broker, as a process of the test's own.
 
-    Its listener `tls` requires a certificate of its authority from clients, and `sasl`, also with TLS, a user.
+    Its listener `tls` requires a certificate of its authority of clients; `sasl` has TLS and requires a user.
     """
 
     is_real = True

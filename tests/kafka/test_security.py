@@ -1,4 +1,4 @@
-"""Kafka over TLS, with users or client certificates: sources and sinks work, and CREATE names each problem."""
+"""Kafka over TLS, with users or client certificates: sources and sinks, and the errors of CREATE."""
 
 import json
 from functools import partial
