@@ -6,13 +6,23 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 
+from queenspark.connectors.kafka.kafka_writer import KafkaRow, KafkaWriter, WriteFailed
+from queenspark.connectors.reader import ReadFailed
 from queenspark.pipeline.external.kafka_sink import _write
 from queenspark.store.pipeline import PipelineStore
 from tests.access.certificates import Authority
 from tests.external.sinks import LocalSink
 from tests.kafka.broker import PASSWORDS, KafkaBroker
-from tests.kafka.topics import Record, Topics
+from tests.kafka.topics import Record, Topics, wait_until
 
 
 @pytest.fixture
@@ -107,6 +117,29 @@ def test_a_user_without_rights_on_the_topic(real_topics: Topics, broker: KafkaBr
     reason = refused(real_topics, sasl(broker, "ben"))
     assert reason.startswith(f"{broker.sasl}: access denied: ")
     assert "authorization failed" in reason.lower()
+
+
+def test_a_user_who_may_only_see_the_topic(real_topics: Topics, broker: KafkaBroker) -> None:
+    """CREATE succeeds; then the job says why it cannot read or write."""
+    topics = real_topics
+    name = topics.create()
+    topics.produce("t", [Record({"n": 1})])
+    may_see = AclBinding(
+        ResourceType.TOPIC, name, ResourcePatternType.LITERAL, "User:ben", "*", AclOperation.DESCRIBE,
+        AclPermissionType.ALLOW,
+    )  # fmt: skip
+    client = AdminClient({"bootstrap.servers": broker.brokers})
+    client.create_acls([may_see])[may_see].result(20)
+    given = sasl(broker, "ben")
+    own = {key.removeprefix("kafka."): value for key, value in given.items() if key.startswith("kafka.")}
+    ben = AdminClient({"bootstrap.servers": broker.sasl, **own})
+    wait_until(lambda: ben.list_topics(name, timeout=5).topics[name].error is None)
+    topics.run(topics.source("n bigint", **given) + "create stream {copy} as select n from {s}")
+    with pytest.raises(ReadFailed, match=f"access to the topic {name} denied: .*authorization failed"):
+        topics.run_job("copy")
+    writer = KafkaWriter({"topic": name, **given})
+    with pytest.raises(WriteFailed, match=f"writing to the topic {name} failed: .*authorization failed"):
+        writer.write([KafkaRow("1", "k", "x")])
 
 
 def test_a_mechanism_that_the_brokers_do_not_have(real_topics: Topics, broker: KafkaBroker) -> None:
