@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from queenspark.connectors.files import lines as file_lines
+from queenspark.connectors.files.location import Found, Location
 from queenspark.connectors.reader import ReadFailed
 from queenspark.pipeline.errors import JobFailed
 from queenspark.pipeline.external import job_source
@@ -247,6 +248,28 @@ def test_new_files_are_read_when_they_have_settled(files: Files) -> None:
     query.close()
     assert [row["n"] for row in files.data("t")] == list(range(151))
     assert files.job("t")["state"] == "running"
+
+
+def test_a_file_that_grows_while_its_job_starts_is_read_when_it_has_settled(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    growing = files.write("a.json", *clicks(50))
+    files.write("b.json", *clicks(50, 51))
+    create(files, mode="stream", query="select n from {s}")
+    listing = Location.files
+
+    def files_then_more(location: Location) -> list[Found]:
+        found = listing(location)
+        if len(growing.read_text().splitlines()) == 50:
+            with growing.open("a") as file:
+                file.write('{"k": "k0", "n": 50, "at": null}\n')
+        return found
+
+    monkeypatch.setattr(Location, "files", files_then_more)
+    with closing(files.query("t")) as query:
+        while len(files.data("t")) < 101:
+            query.drain()
+    assert sorted(row["n"] for row in files.data("t")) == list(range(101))
 
 
 def test_silence_closes_windows_and_a_backlog_does_not(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from tests.broker_process import Broker
+from tests.external.s3 import s3_server
 from tests.external.test_files import BEGIN, COLUMNS, Totals, clicks, expected, minutes
 from tests.postgres_servers import PostgresServer
 from tests.system.load import wait_until
@@ -182,3 +183,32 @@ def test_every_row_once_after_any_kill(victim: System, tmp_path: Path, full_size
     job = sql.job("per_minute")
     assert (job["run"]["files"], job["run"]["records"]) == (4, count)
     assert sql.job("odd")["state"] == "running"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_objects_of_s3_are_read_and_no_log_has_their_keys(victim: System) -> None:
+    """Also not when the keys stop working, which fails the job in Spark until they work again."""
+    sql = Sql(victim.api)
+    victim.pipeline.wait_until_leading()
+    with s3_server() as s3:
+        s3.put("b", "in/a.json", "".join(json.dumps(each) + "\n" for each in clicks(3000)))
+        path = s3.url("b/in")
+        sql(
+            f"create source objects ({COLUMNS}) with (connector = 'files', path = '{path}');"
+            "create stream of_objects as select n from objects with (partition_by = 'n')"
+        )
+        assert wait_until(lambda: len(rows(victim, "of_objects")) == 3000, within=300), victim.pipeline.log()
+        secret, s3.secret_key = s3.secret_key, "another"
+        assert wait_until(lambda: sql.job("of_objects")["lastError"], within=120), victim.pipeline.log()
+        reason = str(sql.job("of_objects")["lastError"])
+        assert "s3://AKIATEST:…@b/in" in reason
+        assert "ACCESS_DENIED" in reason
+        s3.secret_key = secret
+        s3.put("b", "in/b.json", "".join(json.dumps(each) + "\n" for each in clicks(100, 3000)))
+        assert wait_until(lambda: len(rows(victim, "of_objects")) == 3100, within=300), victim.pipeline.log()
+        sql("drop stream of_objects; drop source objects")
+    logs = [path for path in victim.pipeline.folder.rglob("*.log") if path.is_file()]
+    assert logs
+    assert not [path for path in logs if "tiger" in path.read_text(errors="replace")]
+    assert "tiger" not in reason

@@ -18,6 +18,7 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from queenspark.pipeline.spark.java import find_java_home
+from tests.access.certificates import Authority
 
 LIBS = Path(__file__).parents[2] / ".kafka" / "libs"
 _START_SECONDS = 90.0
@@ -27,10 +28,23 @@ _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners={listeners},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners={listeners}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL,SASL:SASL_SSL
 controller.listener.names=CONTROLLER
+ssl.keystore.type=PEM
+ssl.keystore.location={keystore}
+ssl.truststore.type=PEM
+ssl.truststore.location={truststore}
+listener.name.tls.ssl.client.auth=required
+listener.name.sasl.ssl.client.auth=none
+listener.name.sasl.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512
+listener.name.sasl.plain.sasl.jaas.config=\\
+  org.apache.kafka.common.security.plain.PlainLoginModule required {users};
+listener.name.sasl.scram-sha-512.sasl.jaas.config=\\
+  org.apache.kafka.common.security.scram.ScramLoginModule required;
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS;User:CN=client;User:anna
 log.dirs={data}
 auto.create.topics.enable=false
 log.retention.ms=-1
@@ -59,10 +73,14 @@ transaction.abort.timed.out.transaction.cleanup.interval.ms=500
 """
 
 
+#: The passwords of users. Only anna may use topics.
+PASSWORDS = {"anna": "tiger77", "ben": "puma55"}
+
+
 class Kafka(Protocol):
     """A cluster that tests can use."""
 
-    #: Its address for clients.
+    #: Its address for clients, without TLS and without users.
     brokers: str
     #: Whether it is a broker of Kafka, not a mock.
     is_real: bool
@@ -74,7 +92,10 @@ def is_fetched() -> bool:
 
 
 class KafkaBroker:
-    """The broker, as a process of the test's own."""
+    """The broker, as a process of the test's own.
+
+    Its listener `tls` requires a certificate of its authority of clients; `sasl` has TLS and requires a user.
+    """
 
     is_real = True
 
@@ -83,13 +104,28 @@ class KafkaBroker:
         self._log = folder / "broker.log"
         self._properties = folder / "server.properties"
         self._process: subprocess.Popen[bytes] | None = None
-        port, controller = _free_ports(2)
-        self.brokers = f"127.0.0.1:{port}"
+        *ports, controller = _free_ports(4)
+        self.brokers, self.tls, self.sasl = (f"127.0.0.1:{port}" for port in ports)
         folder.mkdir(parents=True, exist_ok=True)
+        self.authority = Authority(folder)
+        certificate, key = self.authority.issue("broker")
+        keystore = folder / "keystore.pem"
+        keystore.write_text(key.read_text() + certificate.read_text())
         self._properties.write_text(
-            _PROPERTIES.format(port=port, controller=controller, data=folder / "data")
+            _PROPERTIES.format(
+                listeners=f"PLAINTEXT://{self.brokers},TLS://{self.tls},SASL://{self.sasl}",
+                controller=controller,
+                data=folder / "data",
+                keystore=keystore,
+                truststore=self.authority.file,
+                users=" ".join(f'user_{user}="{password}"' for user, password in PASSWORDS.items()),
+            )
         )
-        self._run("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(self._properties))
+        scram = [
+            f"--add-scram=SCRAM-SHA-512=[name={user},password={password}]"
+            for user, password in PASSWORDS.items()
+        ]
+        self._run("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(self._properties), *scram)
 
     def start(self) -> None:
         """Start it on its data, and wait until clients reach it."""

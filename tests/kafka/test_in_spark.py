@@ -15,7 +15,7 @@ import pytest
 from tests.broker_process import Broker
 from tests.external.sinks import listed_files
 from tests.kafka.broker import Kafka, KafkaBroker
-from tests.kafka.test_source import COLUMNS, MINUTES, clicks, expected, totals
+from tests.kafka.test_source import COLUMNS, MINUTES, click, clicks, expected, totals
 from tests.kafka.topics import DAY, Record, Topics
 from tests.postgres_servers import PostgresServer
 from tests.system.load import wait_until
@@ -29,6 +29,10 @@ class Victim(Topics):
     """The system, whose pipeline reads in small batches and is there to be killed."""
 
     process: PipelineProcess
+
+    def count(self, topic: str) -> int:
+        """The number of records of a topic."""
+        return len(self.consume(topic))
 
     def runs(self, statement: str) -> None:
         """Run a statement whose names have no tag."""
@@ -112,6 +116,61 @@ def test_every_row_once_after_any_kill(victim: Victim, tmp_path: Path, full_size
     victim.run("drop stream {copy}; drop stream {minutes}; drop sink {files}; drop source {s}")
 
 
+def test_every_row_is_written_at_least_once_after_any_kill(victim: Victim, full_size: bool) -> None:
+    """To topics, while the pipeline and Kafka are killed in turn, then together."""
+    victim.begin()
+    rounds = 6 if full_size else 3
+    chance = random.Random(29)
+    victim.create(partitions=4)
+    for topic in ("out", "sums"):
+        victim.create(topic, partitions=3)
+    records = [
+        click(n, key, n // 4, key % 4, DAY + 250 * n)
+        for n, key in enumerate(chance.choices(range(9), k=1500 * (rounds + 1)))
+    ]
+    victim.produce("t", records[:1500])
+    sink = f"connector = 'kafka', brokers = '{victim.kafka.brokers}', topic = '{{}}'".format
+    victim.run(
+        victim.source(COLUMNS, key_in_one_partition="true")
+        + "create sink {rows} as select n, k from {s}"
+        + f" with ({sink(victim.name('out'))}, partition_by = 'k');"
+        + f"create sink {{sums}} as {MINUTES} with ({sink(victim.name('sums'))})"
+    )
+    for number in range(rounds):
+        before = victim.count("out"), victim.count("sums")
+        wait_until(
+            lambda before=before: victim.count("out") > before[0] and victim.count("sums") > before[1],  # type: ignore[misc]
+            within=300,
+        )
+        time.sleep(chance.uniform(0, 1))
+        if number % 3 != 1:
+            victim.process.kill()
+        if number % 3 != 0 and isinstance(victim.kafka, KafkaBroker):
+            victim.kafka.kill()
+            victim.kafka.start()
+        victim.produce("t", records[1500 * (number + 1) : 1500 * (number + 2)])
+        if number % 3 != 1:
+            victim.process.start()
+    wanted = [each.value for each in records]
+    done = wait_until(lambda: len(_written(victim)) == len(wanted), within=300)
+    assert done, victim.process.log()
+    by_key = {f"k{key}": [each["n"] for each in wanted if each["k"] == f"k{key}"] for key in range(9)}
+    found = list(_written(victim).values())
+    assert {key: [row["n"] for row in found if row["k"] == key] for key in by_key} == by_key
+    # Only a record that is later than the last one closes its window.
+    victim.produce("t", [click(0, key, 3599, key % 4, DAY + 3_600_000) for key in range(9)])
+    sums = expected(records)
+    done = wait_until(
+        lambda: (
+            {at: sum_ for at, sum_ in totals(list(_written(victim, "sums").values())).items() if at in sums}
+            == sums
+        ),
+        within=300,
+    )
+    assert done, victim.process.log()
+    victim.run("drop sink {rows}; drop sink {sums}; drop source {s}")
+
+
 def test_rows_are_written_to_a_topic_with_their_keys(victim: Victim) -> None:
     victim.begin()
     victim.create(partitions=2)
@@ -127,14 +186,14 @@ def test_rows_are_written_to_a_topic_with_their_keys(victim: Victim) -> None:
     victim.run("drop sink {out}; drop source {s}")
 
 
-def _written(topics: Topics) -> dict[bytes, dict[str, Any]]:
-    """Rows of the sink by their ids; some may be there twice."""
+def _written(topics: Topics, topic: str = "out") -> dict[bytes, dict[str, Any]]:
+    """Rows of a sink by their ids, in the order in which they came first; all copies of one are equal."""
     found: dict[bytes, dict[str, Any]] = {}
-    for message in topics.consume("out"):
+    for message in topics.consume(topic):
         value = json.loads(message.value() or b"")
         assert message.key() == value["k"].encode()
         headers: dict[str, Any] = dict(message.headers() or [])
-        found[headers["queenspark-id"]] = value
+        assert found.setdefault(headers["queenspark-id"], value) == value
     return found
 
 

@@ -4,6 +4,7 @@ import json
 from functools import partial
 
 import pyarrow as pa
+import pytest
 
 from queenspark.pipeline.external.kafka_sink import _write
 from queenspark.store.pipeline import PipelineStore
@@ -66,6 +67,16 @@ def test_settings_of_librdkafka_are_passed_on_by_a_sink_of_a_query(topics: Topic
         f"create sink {{o}} as select n from {{s}} with ({options}, kafka.nonsense = '1')"
     )
     assert "the option kafka.nonsense cannot be set" in refused
+
+
+@pytest.mark.parametrize(("name", "value"), [("max.in.flight", "10"), ("retries", "0")])
+def test_settings_that_the_producer_rejects_are_refused(topics: Topics, name: str, value: str) -> None:
+    topic = topics.create()
+    topics.run(f"create stream {{s}} (n bigint) with (queue = '{topics.name('q')}')")
+    options = f"connector = 'kafka', brokers = '{topics.kafka.brokers}', topic = '{topic}'"
+    reason = topics.refused(f"create sink {{o}} from {{s}} with ({options}, kafka.{name} = '{value}')")
+    assert reason.startswith("librdkafka rejected the options kafka.…: ")
+    assert name in reason
 
 
 def test_the_topic_of_a_sink_must_exist(real_topics: Topics) -> None:

@@ -9,6 +9,9 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
+from queenspark.connectors.kafka.kafka_options import KafkaOptions
+from queenspark.connectors.kafka.kafka_position import Range
+from queenspark.connectors.kafka.partition_reader import Gap, read_ranges
 from queenspark.connectors.reader import ReadFailed
 from tests.kafka.topics import DAY, Record, Topics, wait_until
 
@@ -281,6 +284,30 @@ def test_records_that_retention_removed_are_said(real_topics: Topics) -> None:
         dead["reason"]
         == "partition 0, offsets 3 to 6: removed by the topic's retention before the job read them"
     )
+
+
+def test_records_that_were_read_before_their_removal_are_not_said(
+    real_topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("queenspark.connectors.kafka.partition_reader._CHUNK_ROWS", 1)
+    topics = real_topics
+    name = topics.create()
+    topics.produce("t", [Record("x" * 50_000) for _ in range(100)])
+    few = {"kafka.fetch.message.max.bytes": "60000", "kafka.queued.max.messages.kbytes": "60"}
+    options = KafkaOptions.of({"brokers": topics.kafka.brokers, "topic": name, **few})
+    found: list[Any] = []
+    for part in read_ranges(options, (Range(0, 0, 100),)):
+        if not found:
+            client = AdminClient({"bootstrap.servers": topics.kafka.brokers})
+            for future in client.delete_records([TopicPartition(name, 0, 90)]).values():
+                future.result(20)
+        if isinstance(part, Gap):
+            found += [part]
+        else:
+            found += [message.offset() for message in part.messages]
+    (gap,) = [each for each in found if isinstance(each, Gap)]
+    assert gap.end == 90
+    assert [each for each in found if each != gap] == [*range(gap.start), *range(90, 100)]
 
 
 def test_a_new_partition_is_read_from_its_start(real_topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,13 @@
 """Rows written to a topic: in order, acknowledged, with their ids."""
 
+import time
+from collections.abc import Iterator
+
 import pytest
 
 from queenspark.connectors.kafka import kafka_writer
 from queenspark.connectors.kafka.kafka_writer import KafkaRow, KafkaWriter, WriteFailed, write_rows
+from tests.kafka.librdkafka import fail_for_good
 from tests.kafka.topics import Topics
 
 
@@ -43,3 +47,28 @@ def test_brokers_that_are_away_fail_the_batch(monkeypatch: pytest.MonkeyPatch) -
     writer = KafkaWriter({"brokers": "127.0.0.1:1", "topic": "t"})
     with pytest.raises(WriteFailed, match="topic t failed: "):
         writer.write([KafkaRow("1", "k", "x")])
+
+
+def test_a_slow_batch_fails_only_if_nothing_is_acknowledged(
+    topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = topics.create()
+    monkeypatch.setattr(kafka_writer, "PATIENCE_SECONDS", 1.0)
+
+    def rows() -> Iterator[KafkaRow]:
+        for number in range(20):
+            time.sleep(0.1)
+            yield KafkaRow(str(number), "k", "x")
+
+    assert KafkaWriter({"brokers": topics.kafka.brokers, "topic": name}).write(rows()) == 20
+
+
+def test_a_producer_with_a_fatal_error_is_replaced(topics: Topics) -> None:
+    """Spark reuses its workers, so a retry of the batch would meet the same producer again and again."""
+    name = topics.create()
+    writer = KafkaWriter({"brokers": topics.kafka.brokers, "topic": name})
+    assert writer.write([KafkaRow("1", "k", "x")]) == 1
+    fail_for_good(kafka_writer._client(writer._options).producer)
+    with pytest.raises(WriteFailed, match=f"topic {name} failed: "):
+        writer.write([KafkaRow("2", "k", "x")])
+    assert writer.write([KafkaRow("2", "k", "x")]) == 1

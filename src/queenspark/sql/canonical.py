@@ -9,7 +9,7 @@ import msgspec
 from ..formats.sql_words import dotted_text, name_text
 from .duration import duration_text
 from .expression_text import expression_text, type_text
-from .options import is_secret
+from .options import shown_value
 from .statements import (
     COUNTED,
     Column,
@@ -41,8 +41,7 @@ def canonical(statement: Statement) -> str:
 def shown(statement: CreateSource | CreateSink) -> str:
     """The canonical text without secrets, for display."""
     options = tuple(
-        msgspec.structs.replace(each, value="…") if is_secret(each.name) else each
-        for each in statement.options
+        msgspec.structs.replace(each, value=shown_value(each.name, each.value)) for each in statement.options
     )
     return canonical(msgspec.structs.replace(statement, options=options))
 

@@ -80,9 +80,31 @@ def is_secret(name: str) -> bool:
     return any(word in name for word in _SECRET)
 
 
+_PASSWORD = re.compile(r"^([a-z][a-z0-9+.-]*://[^:/?#@]*):.*@", re.IGNORECASE | re.DOTALL)
+_PARAMETER = re.compile(r"([?&]([^=&]*)=)[^&]*")
+
+
+def without_password(value: str) -> str:
+    """Hide the password and the secret parameters of a URL; other texts are returned unchanged."""
+    if "://" not in value:
+        return value
+    # Up to the last @: a key with a slash is not a valid URL, but must not be shown either.
+    return _PARAMETER.sub(_parameter, _PASSWORD.sub(r"\1:…@", value))
+
+
+def _parameter(found: re.Match[str]) -> str:
+    name = found[2].lower()
+    return f"{found[1]}…" if is_secret(name) or "key" in name or name == "sig" else found[0]
+
+
+def shown_value(name: str, value: str) -> str:
+    """The value of an option, with secrets hidden."""
+    return "…" if is_secret(name) else without_password(value)
+
+
 def without_secrets(given: dict[str, str]) -> dict[str, str]:
     """Options with secrets hidden."""
-    return {name: "…" if is_secret(name) else value for name, value in given.items()}
+    return {name: shown_value(name, value) for name, value in given.items()}
 
 
 def _passed_on(value: str) -> str:

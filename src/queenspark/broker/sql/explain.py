@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from ...sql import Plan
 from ...sql.duration import duration_text
 from ...sql.expression_text import expression_text
+from ...sql.options import without_secrets
 from ...sql.statements import CreateSource, Select
 from ...store.definitions import Outside
 from ...windows import WindowSpec
@@ -67,7 +68,7 @@ def _outside(source: CreateSource) -> str:
 
 
 def _location(outside: Outside) -> str:
-    options = outside.options
+    options = without_secrets(outside.options)
     return options.get("path") or f"topic {options.get('topic')} of {options.get('brokers')}"
 
 

@@ -9,7 +9,7 @@ import msgspec
 from ...connectors.checks import Unreachable, check_sink
 from ...sql import Plan
 from ...sql.errors import did_you_mean
-from ...sql.options import OF_STREAM
+from ...sql.options import OF_STREAM, without_password
 from ...sql.parser import parse_expression
 from ...sql.source import Span
 from ...sql.statements import CreateSink, Item, Select, Star
@@ -118,7 +118,8 @@ async def check_target(change: JobChange, statement: CreateSink, job: Job | None
         for other in await change.all():
             taken = None if other.definition.writes is None else other.definition.writes.options.get("path")
             if taken is not None and taken.rstrip("/") == path and (job is None or other.id != job.id):
-                raise span.error(f"the sink {other.full_name} writes to {path}; choose another path")
+                shown = without_password(path)
+                raise span.error(f"the sink {other.full_name} writes to {shown}; choose another path")
         options["path"] = f"{path}/v{1 if job is None else job.version + 1}"
     try:
         await asyncio.to_thread(check_sink, writes.connector, options)

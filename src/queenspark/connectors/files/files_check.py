@@ -38,13 +38,13 @@ def check_source(options: dict[str, str], columns: Columns) -> Columns:
         return columns
     if not files:
         raise Unreachable(
-            f"{chosen.path} has no files yet, so the columns are unknown; declare them: "
+            f"{location.shown} has no files yet, so the columns are unknown; declare them: "
             "CREATE SOURCE name (column type, …) WITH (…)"
         )
     try:
         found = _sampled(chosen, location, files[0])
     except (pa.ArrowInvalid, OSError, LineTooLong, UnicodeError, csv.Error) as error:
-        raise Unreachable(f"{files[0].path} cannot be read as {chosen.format}: {error}") from error
+        raise Unreachable(f"{files[0].path} cannot be read as {chosen.format}: {error}") from None
     if not found:
         raise Unreachable(
             f"no columns found in {files[0].path} as {chosen.format}; declare them, or correct the format"

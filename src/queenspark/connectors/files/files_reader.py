@@ -70,8 +70,12 @@ class FilesReader:
 
     def start(self) -> Position:
         """Return the position before the first file; `latest` and a time skip older files."""
-        self._list_new(settled=False)
         start = self._source.start
+        # `once` reads, and `latest` skips, all files that are present.
+        self._list_new(settled=not (self.is_bounded or start == "latest"))
+        if self._growing:
+            time.sleep(max(0.0, self._listed_at + LIST_SECONDS - time.monotonic()))
+            self._list_new(settled=True)
         if start == "earliest":
             return [0, 0]
         if start == "latest":
@@ -138,7 +142,8 @@ class FilesReader:
         known = {file.path for file in self._files}
         new = [found for found in self._location.files() if found.path not in known]
         ready = [found for found in new if not settled or self._growing.get(found.path) == found]
-        self._growing = {found.path: found for found in new}
+        paths = {found.path for found in ready}
+        self._growing = {found.path: found for found in new if found.path not in paths}
         self._listed_at = time.monotonic()
         if ready:
             self._ledger.add(ready)
@@ -184,10 +189,10 @@ class FilesReader:
 
     def read(self, split: Split) -> Iterator[Read]:
         """Yield the records of a range. Fails if the file has changed since it was listed."""
-        now = self._location.stat(split.file.path)
-        if now is None or (now.bytes, now.modified_us) != (split.file.bytes, split.file.modified_us):
-            raise ReadFailed(_changed(split.file, now))
         try:
+            file, now = split.file, self._location.stat(split.file.path)
+            if now is None or not self._location.is_unchanged(now, file.bytes, file.modified_us):
+                raise ReadFailed(_changed(file, now))
             yield from self._rows(split) if self._is_parquet else self._lines(split)
         except LineTooLong as error:
             raise ReadFailed(f"{split.file.path}: {error}; is the format {self._options.format}?") from error

@@ -8,8 +8,12 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyarrow import fs
 
+from ...sql.options import without_password
 from ..checks import Unreachable
 
+#: File systems without folders: a path without files is like an empty one.
+_WITHOUT_FOLDERS = ("s3", "gcs", "abfs")
+_SECOND_US = 1_000_000
 _GLOB = re.compile(r"[*?\[]")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
 
@@ -34,11 +38,13 @@ class Location:
             raise Unreachable(
                 f"path {path!r} is relative to a process's working directory; use an absolute path"
             )
-        self.shown = path
+        #: The path without secrets.
+        self.shown = without_password(path)
         try:
             system, own = fs.FileSystem.from_uri(path) if _URL.match(path) else _local(path)
         except (pa.ArrowInvalid, OSError, ValueError, NotImplementedError) as error:
-            raise Unreachable(f"{path} cannot be reached: {error}") from error
+            reason = str(error).replace(path, self.shown)
+            raise Unreachable(f"{self.shown} cannot be reached: {reason}") from None
         self.system: fs.FileSystem = system
         self._path: str = own
         self._is_pattern = _GLOB.search(self._path) is not None
@@ -48,21 +54,39 @@ class Location:
         """List the current files, oldest first. Raises Unreachable."""
         try:
             return sorted(self._files(), key=lambda found: (found.modified_us, found.path))
-        except FileNotFoundError as error:
+        except FileNotFoundError:
+            if self._is_empty():
+                return []
             raise Unreachable(
                 f"{self.shown} does not exist; create the folder first, or correct the path"
-            ) from error
+            ) from None
         except (pa.ArrowInvalid, OSError) as error:
-            raise Unreachable(f"{self.shown} cannot be listed: {error}") from error
+            raise Unreachable(f"{self.shown} cannot be listed: {error}") from None
 
     def stat(self, path: str) -> Found | None:
         """Return the current size and time of a file, or None if it no longer exists."""
         info = self.system.get_file_info(path)
         return _found(info) if info.type == fs.FileType.File else None
 
+    def is_unchanged(self, now: Found, size: int, modified_us: int) -> bool:
+        """Whether a file still has the size and time with which it was listed."""
+        # The time of a single object has no fractions of a second, that of a listing may have.
+        unit = _SECOND_US if self.system.type_name == "s3" else 1
+        return (now.bytes, now.modified_us // unit) == (size, modified_us // unit)
+
     def open(self, path: str) -> pa.NativeFile:
         """Open a file for random access."""
         return self.system.open_input_file(path)
+
+    def _is_empty(self) -> bool:
+        """Whether a path that was not found is in a bucket that exists."""
+        if self.system.type_name not in _WITHOUT_FOLDERS:
+            return False
+        try:
+            bucket = self.system.get_file_info(self._path.partition("/")[0])
+        except OSError:
+            return False
+        return bool(bucket.type == fs.FileType.Directory)
 
     def _files(self) -> list[Found]:
         if not self._is_pattern:

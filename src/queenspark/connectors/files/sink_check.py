@@ -6,6 +6,7 @@ import re
 import tempfile
 from pathlib import Path
 
+from ...sql.options import without_password
 from ..checks import Unreachable
 
 METADATA = "_spark_metadata"
@@ -20,6 +21,11 @@ def check_sink(options: dict[str, str]) -> None:
     Remote folders are not checked here: the job fails with the reason.
     """
     path = options["path"]
+    if (shown := without_password(path)) != path:
+        raise Unreachable(
+            f"{shown}: the path of a sink must not contain keys, because Spark shows it; set them in Hadoop's"
+            " configuration, such as fs.s3a.access.key and fs.s3a.secret.key"
+        )
     if path.startswith("file://"):
         path = path.removeprefix("file://")
     elif _URL.match(path):

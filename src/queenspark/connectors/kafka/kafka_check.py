@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from time import monotonic
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin._metadata import ClusterMetadata
 
 from ...sql.errors import did_you_mean
 from ...sql.sampling import sampled_paths
 from ..checks import Columns, Unreachable
 from ..reader import ReadFailed
-from .kafka_options import Faults, KafkaOptions, opened
+from .kafka_options import Faults, KafkaOptions, opened, said
 from .kafka_position import Range
 from .sample import values
 from .topic import Topic, Unavailable
@@ -50,7 +50,9 @@ def check_source(options: dict[str, str], columns: Columns) -> Columns:
 
 def check_sink(options: dict[str, str]) -> None:
     """Check that a topic is writable, as far as its metadata show. Raises Unreachable."""
-    check_topic(KafkaOptions.of(options))
+    chosen = KafkaOptions.of(options)
+    opened(Producer, chosen.producer())  # rejects settings that an idempotent producer cannot have
+    check_topic(chosen)
 
 
 def check_topic(options: KafkaOptions) -> None:
@@ -89,15 +91,25 @@ def _unknown(options: KafkaOptions, topics: list[str]) -> Unreachable:
 
 
 def _unreachable(options: KafkaOptions, error: KafkaError) -> Unreachable:
+    brokers, reason = options.brokers, said(error)
     if error.code() in _DENIED:
         return Unreachable(
-            f"{options.brokers}: access denied: {error.str()}; check kafka.security.protocol, "
+            f"{brokers}: access denied: {reason}; check kafka.security.protocol, "
             "kafka.sasl.mechanism, kafka.sasl.username, kafka.sasl.password and the user's permissions"
         )
-    if error.code() == KafkaError._SSL:
-        return Unreachable(f"{options.brokers}: TLS failed: {error.str()}; check the options kafka.ssl.…")
+    # Alerts of the brokers, such as a missing client certificate, are transport errors.
+    if error.code() == KafkaError._SSL or "SSL" in reason:
+        return Unreachable(
+            f"{brokers}: TLS failed: {reason}; check kafka.security.protocol and the options kafka.ssl.…"
+        )
+    if error.code() == KafkaError._ALL_BROKERS_DOWN:  # librdkafka has no other error, as after a refusal
+        protocol = options.settings.get("security.protocol", "plaintext")
+        return Unreachable(
+            f"{brokers} cannot be reached: the connection is closed as soon as it is opened; "
+            f"kafka.security.protocol is {protocol}: check that the brokers expect it, and not TLS or SASL"
+        )
     return Unreachable(
-        f"{options.brokers} cannot be reached: {error.str()}; check the option brokers, "
+        f"{brokers} cannot be reached: {reason}; check the option brokers, "
         "and kafka.security.protocol if the brokers require TLS or SASL"
     )
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -17,6 +19,8 @@ from .kafka_settings import check_setting
 log = logging.getLogger("queenspark.kafka")
 
 Format = Literal["json", "text", "raw"]
+
+_AFTER = re.compile(r" \(after \d+ms in state \w+[^)]*\)")
 
 
 class KafkaOptions(msgspec.Struct, frozen=True):
@@ -72,6 +76,11 @@ class KafkaOptions(msgspec.Struct, frozen=True):
             ),
         }
 
+    def producer(self, **ours: Any) -> dict[str, Any]:
+        """Return the configuration of an idempotent producer."""
+        defaults = {"linger.ms": 20, "compression.type": "lz4", **self.settings}
+        return {**defaults, **self.client(**{"enable.idempotence": True, "acks": "all", **ours})}
+
 
 class Faults:
     """Remembers why a client cannot reach the brokers, which librdkafka reports only in the background."""
@@ -100,19 +109,34 @@ class Faults:
         return self._last if self._last is not None and error.code() in vague else error
 
 
+def said(error: KafkaError) -> str:
+    """Return the text of an error, without timings, which differ each time."""
+    return _AFTER.sub("", error.str())
+
+
 def opened(make: Callable[[dict[str, Any]], Any], configuration: dict[str, Any]) -> Any:
     """Create a librdkafka client. Raises Unreachable for a rejected setting, without its value."""
     try:
         return make(configuration)
     except KafkaException as error:
-        reason: KafkaError = error.args[0]
-        raise Unreachable(
-            f"librdkafka rejected the options {PREFIX}…: {_without(configuration, reason.str())}"
-        ) from None
+        reason = said(error.args[0])
     except (TypeError, ValueError) as error:
-        raise Unreachable(
-            f"librdkafka rejected the options {PREFIX}…: {_without(configuration, str(error))}"
-        ) from None
+        reason = str(error)
+    # librdkafka does not say that a file is missing, only that OpenSSL failed.
+    reason = _unreadable(configuration) or _without(configuration, reason)
+    raise Unreachable(f"librdkafka rejected the options {PREFIX}…: {reason}")
+
+
+def _unreadable(configuration: dict[str, Any]) -> str | None:
+    """Return which file of the configuration cannot be read, and why."""
+    for name, value in configuration.items():
+        path = Path(str(value))
+        if name.endswith(".location") and path.is_absolute() and not path.is_dir():
+            try:
+                path.open("rb").close()
+            except OSError as error:
+                return f"{PREFIX}{name} is {value}, which cannot be read: {error.strerror}"
+    return None
 
 
 def _without(configuration: dict[str, Any], text: str) -> str:

@@ -8,6 +8,7 @@ that Spark replays after a crash is written again; readers can deduplicate by th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from time import monotonic
 from typing import NamedTuple
@@ -15,11 +16,11 @@ from typing import NamedTuple
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from .kafka_options import Faults, KafkaOptions, opened
+from .kafka_options import Faults, KafkaOptions, opened, said
 
 ID_HEADER = "queenspark-id"
 PATIENCE_SECONDS = 120.0
-"""Time after which a batch fails."""
+"""Time without an acknowledgement after which a batch fails."""
 
 
 class KafkaRow(NamedTuple):
@@ -47,17 +48,19 @@ class KafkaWriter:
         """Write rows and wait until all are acknowledged; return their number. Raises WriteFailed."""
         client = _client(self._options)
         batch = _Batch(client, self._topic)
+        is_written = False
         try:
             for row in rows:
                 batch.add(row)
             batch.wait()
+            is_written = True
         except KafkaException as error:
             reason: KafkaError = error.args[0]
             raise WriteFailed(
-                f"writing to the topic {self._topic} failed: {reason.str()}; the batch is retried"
+                f"writing to the topic {self._topic} failed: {said(reason)}; the batch is retried"
             ) from None
         finally:
-            if len(client.producer):
+            if not is_written:
                 _forget(client.producer)
         return batch.count
 
@@ -106,6 +109,7 @@ class _Batch:
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self._errors.append(error)
+        self._deadline = monotonic() + PATIENCE_SECONDS
 
 
 class _Client:
@@ -113,14 +117,7 @@ class _Client:
 
     def __init__(self, options: KafkaOptions) -> None:
         self.faults = Faults()
-        defaults = {"linger.ms": 20, "compression.type": "lz4", **options.settings}
-        self.producer: Producer = opened(
-            Producer,
-            {
-                **defaults,
-                **options.client(**{"enable.idempotence": True, "acks": "all", "error_cb": self.faults}),
-            },
-        )
+        self.producer: Producer = opened(Producer, options.producer(error_cb=self.faults))
 
 
 @lru_cache(maxsize=8)
@@ -129,10 +126,14 @@ def _client(options: bytes) -> _Client:
 
 
 def _forget(producer: Producer) -> None:
-    """Discard the rest of a failed batch, so that it cannot be written during or after the retry."""
-    producer.purge()
-    producer.flush(5)
+    """Discard the rest of a failed batch, so that it cannot be written during or after the retry.
+
+    The producer is replaced: after a fatal error it would reject every row.
+    """
     _client.cache_clear()
+    with suppress(KafkaException):
+        producer.purge()
+        producer.flush(5)
 
 
 def write_rows(

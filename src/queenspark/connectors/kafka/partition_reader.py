@@ -11,7 +11,7 @@ import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from ..reader import ReadFailed
-from .kafka_options import Faults, KafkaOptions, opened
+from .kafka_options import Faults, KafkaOptions, opened, said
 from .kafka_position import Range
 from .topic import TIMEOUT_SECONDS, Unavailable, problem
 
@@ -64,6 +64,7 @@ def read_ranges(
     left = {each.partition: each for each in ranges if each.start < each.end}
     buffers: dict[int, list[Message]] = {partition: [] for partition in left}
     sizes = dict.fromkeys(left, 0)
+    offsets = {partition: each.start for partition, each in left.items()}  # the next ones
     try:
         client.faults.clear()
         consumer.assign([TopicPartition(topic, each.partition, each.start) for each in left.values()])
@@ -79,7 +80,7 @@ def read_ranges(
                 partition = message.partition()
                 error = message.error()
                 if error is not None:
-                    yield from _error(consumer, error, message, topic, left, ended)
+                    yield from _error(consumer, error, message, topic, left, offsets, ended)
                     continue
                 if partition is None or partition not in left:
                     continue
@@ -91,6 +92,7 @@ def read_ranges(
                     continue
                 buffers[partition].append(message)
                 sizes[partition] += len(message)
+                offsets[partition] = offset + 1
                 if offset + 1 == left[partition].end:
                     ended.append(partition)
                     left.pop(partition)
@@ -120,6 +122,7 @@ def _error(
     message: Message,
     topic: str,
     left: dict[int, Range],
+    offsets: dict[int, int],
     ended: list[int],
 ) -> Iterator[Gap]:
     """Handle an event that is not a message."""
@@ -131,22 +134,22 @@ def _error(
             left.pop(partition)
         return
     if error.code() in _REMOVED and partition in left:
-        wanted = left[partition]
+        wanted, at = left[partition], offsets[partition]
         (found,) = consumer.offsets_for_times(
             [TopicPartition(topic, partition, OFFSET_BEGINNING)], timeout=TIMEOUT_SECONDS
         )
         start = min(found.offset, wanted.end)
-        if start <= wanted.start:
+        if start <= at:
             raise ReadFailed(
-                f"partition {partition} of the topic {topic} no longer has offset {wanted.start}: it lost "
+                f"partition {partition} of the topic {topic} no longer has offset {at}: it lost "
                 "records, or the topic was recreated; DROP the job and create it again"
             )
-        yield Gap(partition, wanted.start, start)
+        yield Gap(partition, at, start)
         if start == wanted.end:
             ended.append(partition)
             left.pop(partition)
         else:
-            left[partition] = Range(partition, start, wanted.end)
+            offsets[partition] = start
             consumer.incremental_unassign([TopicPartition(topic, partition)])
             consumer.incremental_assign([TopicPartition(topic, partition, start)])
         return
@@ -157,4 +160,4 @@ def _error(
 
 def _silence(faults: Faults, topic: str, seconds: float) -> str:
     reason = faults.reason(KafkaError(KafkaError._TIMED_OUT))
-    return f"the brokers of the topic {topic} sent nothing for {seconds:.0f} s: {reason.str()}"
+    return f"the brokers of the topic {topic} sent nothing for {seconds:.0f} s: {said(reason)}"

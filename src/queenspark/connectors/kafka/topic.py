@@ -18,7 +18,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 from ..reader import ReadFailed
-from .kafka_options import Faults, KafkaOptions, opened
+from .kafka_options import Faults, KafkaOptions, opened, said
 from .kafka_position import MOST_PARTITIONS
 
 METADATA_SECONDS = 10.0
@@ -132,5 +132,5 @@ def problem(reason: KafkaError, topic: str) -> Exception:
     if reason.code() in _GONE:
         return ReadFailed(f"the topic {topic} no longer exists; DROP the job")
     if reason.code() in _REFUSED:
-        return ReadFailed(f"access to the topic {topic} denied: {reason.str()}; check the user's permissions")
-    return Unavailable(f"the brokers of the topic {topic} do not respond: {reason.str()}")
+        return ReadFailed(f"access to the topic {topic} denied: {said(reason)}; check the user's permissions")
+    return Unavailable(f"the brokers of the topic {topic} do not respond: {said(reason)}")
