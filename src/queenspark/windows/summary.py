@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from .clock import closes_at
 from .directory import stream_of
 from .empty import EmptyWindows
 from .spec import COUNTED, WindowSpec
@@ -87,10 +88,9 @@ class Summary:
         if not tables:
             return {}
         ends = pl.concat(tables) if len(tables) > 1 else tables[0]
-        closes = pl.col("end") + spec.grace_us
         if spec.clock == "event":
             ends = ends.join(self._tables["clock"].lazy(), on="k", how="left")
-            closes = pl.max_horizontal(closes, pl.col("l") + spec.idle)
+        closes = closes_at(spec, pl.col("end"), pl.col("l"))
         found = ends.group_by(g=stream_of(pl.col("k"))).agg(closes.min()).collect()
         return {self.numbers[g]: at for g, at in found.iter_rows()}
 

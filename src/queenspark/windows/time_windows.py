@@ -10,6 +10,7 @@ import polars as pl
 from .closing import ClosingWindows, append
 from .directory import Directory
 from .empty import EmptyWindows
+from .grid import first_start, last_start, starts_between
 from .late import Judged
 from .layout import KEY, WINDOW, Layout
 
@@ -27,22 +28,22 @@ class TimeWindows(ClosingWindows):
         empty: EmptyWindows | None,
     ) -> None:
         super().__init__(layout, directory, open_, sealed)
-        self._duration, self._slide = layout.spec.duration, layout.spec.slide
+        self._spec = layout.spec
+        self._duration, self._slide = self._spec.duration, self._spec.slide
         self.empty = empty
         self._no_rows = records.clear()
 
     def behind(self) -> pl.Expr:
         """Whether a window of a record is already closed."""
-        first_start = (pl.col("t") - self._duration) // self._slide * self._slide + self._slide
-        return first_start + self._duration <= pl.col("closed")
+        return first_start(self._spec, pl.col("t")) + self._duration <= pl.col("closed")
 
     def _expand(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Repeat each row for each window that contains its time."""
-        last = pl.col("t") // self._slide * self._slide
+        last = last_start(self._spec, pl.col("t"))
         if self._slide == self._duration:
             return rows.with_columns(start=last, end=last + self._duration)
-        first = (pl.col("t") - self._duration) // self._slide * self._slide + self._slide
-        rows = rows.with_columns(start=pl.int_ranges(first, last + self._slide, self._slide)).explode("start")
+        first = first_start(self._spec, pl.col("t"))
+        rows = rows.with_columns(start=starts_between(self._spec, first, last)).explode("start")
         return rows.with_columns(end=pl.col("start") + self._duration)
 
     def add(self, records: pl.DataFrame) -> None:
@@ -54,7 +55,7 @@ class TimeWindows(ClosingWindows):
         if self.empty is not None:
             self.empty.note(self._expand(records.select("k", "t", "closed")))
         if self._slide == self._duration:
-            start = pl.col("t") // self._slide * self._slide
+            start = last_start(self._spec, pl.col("t"))
             rows = self._layout.merge(records.with_columns(start=start), [*KEY, "start", "source"])
             self.open = append(self.open, rows.with_columns(end=pl.col("start") + self._duration))
             return
