@@ -12,6 +12,7 @@ import polars as pl
 
 from .directory import STREAM_BITS, stream_of
 from .state import State, Tables
+from .summary import parsed
 
 Stream = tuple[int, int]  # id and version
 
@@ -38,7 +39,7 @@ def settled(state: State, homes: Mapping[Stream, str]) -> State:
             tables[text] = {name: table.filter(~_of(table, g)) for name, table in tables[text].items()}
             if home is not None:
                 touched.add(home)
-                tables[home] = _joined(tables.get(home, {}), taken, g)
+                tables[home] = _joined(tables.get(home, {}), taken | _unkept(text, home, taken), g)
     left = {text: of_spec for text, of_spec in tables.items() if not of_spec["streams"].is_empty()}
     return State(
         {text: state.tables[text] if text not in touched else left[text] for text in left},
@@ -49,6 +50,17 @@ def settled(state: State, homes: Mapping[Stream, str]) -> State:
 def _of(table: pl.DataFrame, g: int) -> pl.Expr:
     """Whether a row belongs to the stream of this number."""
     return (pl.col("g") if "g" in table.columns else stream_of(pl.col("k"))) == g
+
+
+def _unkept(text: str, home: str, tables: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """Note the windows that were sealed while late records were dropped, if these are processed from now on.
+
+    The windows were not kept, so they cannot be revised: `upto` is the watermark of their key or stream.
+    """
+    old, new = parsed(text), parsed(home)
+    if old.remembers or not new.remembers or not old.duration:
+        return {}
+    return {"unkept": tables["clock"].select(pl.col("^k|g$"), upto="c" if old.clock == "event" else "closed")}
 
 
 def _joined(home: dict[str, pl.DataFrame], taken: dict[str, pl.DataFrame], g: int) -> dict[str, pl.DataFrame]:

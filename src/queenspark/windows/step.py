@@ -90,7 +90,7 @@ class Step:
         else:
             empty = EmptyWindows(spec, table("empty")) if spec.emit_empty else None
             self.windows = TimeWindows(
-                layout, self._directory, table("open"), table("sealed"), self._records, empty
+                layout, self._directory, table("open"), table("sealed"), self._records, empty, table("unkept")
             )
 
     def _lie(self, records: pl.DataFrame, was: Mapping[Stream, int]) -> pl.DataFrame | None:
@@ -278,8 +278,10 @@ class Step:
                 found |= {"groups": windows.table}
             case _:
                 found |= {"open": windows.open, "sealed": windows.sealed, "clock": self._clock.table}
-        if isinstance(windows, TimeWindows) and windows.empty is not None:
-            found |= {"empty": windows.empty.table}
+        if isinstance(windows, TimeWindows):
+            found |= {"unkept": windows.unkept}
+            if windows.empty is not None:
+                found |= {"empty": windows.empty.table}
         if self._lifetime is not None:
             found |= {"seen": self._lifetime.table}
         kept = {name: table for name, table in found.items() if table is not None}

@@ -27,7 +27,8 @@ class Open(NamedTuple):
 
 
 @lru_cache(maxsize=10_000)
-def _parsed(text: str) -> WindowSpec:
+def parsed(text: str) -> WindowSpec:
+    """Decode a spec, cached."""
     return WindowSpec.from_json(text)
 
 
@@ -40,7 +41,7 @@ class Summary:
 
     @cached_property
     def _spec(self) -> WindowSpec:
-        return _parsed(self._text)
+        return parsed(self._text)
 
     @cached_property
     def numbers(self) -> dict[int, Stream]:

@@ -8,7 +8,7 @@ from math import gcd
 import polars as pl
 
 from .closing import ClosingWindows, append
-from .directory import Directory
+from .directory import Directory, stream_of
 from .empty import EmptyWindows
 from .grid import first_start, last_start, starts_between
 from .late import Judged
@@ -26,11 +26,14 @@ class TimeWindows(ClosingWindows):
         sealed: pl.DataFrame | None,
         records: pl.DataFrame,
         empty: EmptyWindows | None,
+        unkept: pl.DataFrame | None,
     ) -> None:
         super().__init__(layout, directory, open_, sealed)
         self._spec = layout.spec
         self._duration, self._slide = self._spec.duration, self._spec.slide
         self.empty = empty
+        #: The end of sealed windows that cannot be revised (moves.py), by key or stream.
+        self.unkept = unkept
         self._no_rows = records.clear()
 
     def behind(self) -> pl.Expr:
@@ -102,20 +105,20 @@ class TimeWindows(ClosingWindows):
         super().forget(keys)
         if self.empty is not None:
             self.empty.forget(keys)
+        if self.unkept is not None and "k" in self.unkept.columns:
+            self.unkept = self.unkept.join(keys, on=KEY, how="anti")
 
     def step(self, records: pl.DataFrame, seal: Callable[[], None]) -> Judged:
         """Process records, some of them late for a window; `seal` seals the windows they close.
 
         A key's watermark only rises: a window gets all its on-time records before its late ones.
         """
-        spec = self._layout.spec
         behind = records.filter(self.behind())
         rows = self._expand(behind)
         is_open = pl.col("end") > pl.col("closed")
-        too_late = pl.col("end") <= pl.col("closed") - spec.keep
-        opened = rows.filter(is_open)
-        taken = rows.filter(~is_open & ~too_late) if spec.late != "drop" else rows.clear()
-        dropped = rows.filter(~is_open & (too_late if spec.late != "drop" else pl.lit(True)))
+        opened, late = rows.filter(is_open), rows.filter(~is_open)
+        is_final = self._is_final(late)
+        taken, dropped = late.filter(~is_final), late.filter(is_final)
         in_time = records.filter(~self.behind())
         if self._final:
             self.add(in_time)
@@ -130,6 +133,18 @@ class TimeWindows(ClosingWindows):
         if not taken.is_empty():
             self._revise(taken)
         return Judged(behind, behind.join(dropped.select("pos").unique(), on="pos", how="semi"))
+
+    def _is_final(self, rows: pl.DataFrame) -> pl.Series:
+        """Whether a closed window cannot be revised."""
+        if not self._spec.remembers:
+            return pl.repeat(True, rows.height, eager=True)
+        upto = pl.col("closed") - self._spec.keep
+        if self.unkept is not None:
+            rows = rows.with_columns(g=stream_of(pl.col("k"))).join(
+                self.unkept, on=self.unkept.columns[0], how="left", maintain_order="left"
+            )
+            upto = pl.max_horizontal(upto, "upto")
+        return rows.select(pl.col("end") <= upto).to_series()
 
     def _revise(self, rows: pl.DataFrame) -> None:
         """Add records to sealed windows, and emit these again."""
