@@ -241,3 +241,19 @@ def test_windows_sealed_while_late_records_were_dropped_stay_as_they_are(clock: 
     again = Engine({(1, 1): dropping}).advance(State.from_bytes(revised.state.to_bytes()), records(63), 63)
     last = after.advance(again.state, records(7, 37), 63)
     assert (last.rows, last.report.dropped_now) == ([], {(1, 1): 2})
+
+
+@pytest.mark.parametrize("clock", ["event", "ingest"])
+def test_empty_windows_follow_windows_that_were_open_when_they_were_requested(clock: Any) -> None:
+    spec = WindowSpec(kind="tumbling", duration_us=50_000, clock=clock, idle_us=10_000)
+    requested = {(1, 1): msgspec.structs.replace(spec, emit_empty=True)}
+    records = batch(0).filter(pl.col("stream") == 1)
+    state = Engine({(1, 1): spec}).advance(None, records, 40_000).state
+    after = Engine(requested).advance(State.from_bytes(state.to_bytes()), [], 160_000)
+    always = Engine(requested)
+    expected = always.advance(always.advance(None, records, 40_000).state, [], 160_000)
+    columns = ["key", "start_us", "count"]
+    found, wanted = (pl.concat(each.rows).select(columns).sort(columns) for each in (after, expected))
+    assert found.height == 9
+    assert found.equals(wanted)
+    assert after.report.next_close_us == expected.report.next_close_us

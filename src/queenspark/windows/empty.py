@@ -82,3 +82,10 @@ class EmptyWindows:
         waiting = self.table.filter(pl.col("last") > NEVER).with_columns(start=start)
         reached = pl.col("start") <= pl.col("last") + MOST * self._spec.slide
         return waiting.filter(reached).select("k", end=pl.col("start") + self._spec.duration)
+
+
+def following(open_: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+    """Return the table of keys with open windows, after which empty ones are emitted from now on."""
+    rows = open_.select("k").unique().with_columns(g=stream_of(pl.col("k")))
+    rows = rows.join(marks, on=marks.columns[0], how="left")
+    return rows.select("k", upto=pl.col("closed").fill_null(NEVER), last=pl.lit(NEVER, dtype=pl.Int64))

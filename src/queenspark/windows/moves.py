@@ -10,7 +10,9 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from .clock import clock_of
 from .directory import STREAM_BITS, stream_of
+from .empty import following
 from .state import State, Tables
 from .summary import parsed
 
@@ -39,7 +41,7 @@ def settled(state: State, homes: Mapping[Stream, str]) -> State:
             tables[text] = {name: table.filter(~_of(table, g)) for name, table in tables[text].items()}
             if home is not None:
                 touched.add(home)
-                tables[home] = _joined(tables.get(home, {}), taken | _unkept(text, home, taken), g)
+                tables[home] = _joined(tables.get(home, {}), _adapted(taken, text, home), g)
     left = {text: of_spec for text, of_spec in tables.items() if not of_spec["streams"].is_empty()}
     return State(
         {text: state.tables[text] if text not in touched else left[text] for text in left},
@@ -52,15 +54,19 @@ def _of(table: pl.DataFrame, g: int) -> pl.Expr:
     return (pl.col("g") if "g" in table.columns else stream_of(pl.col("k"))) == g
 
 
-def _unkept(text: str, home: str, tables: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """Note the windows that were sealed while late records were dropped, if these are processed from now on.
-
-    The windows were not kept, so they cannot be revised: `upto` is the watermark of their key or stream.
-    """
+def _adapted(tables: dict[str, pl.DataFrame], text: str, home: str) -> dict[str, pl.DataFrame]:
+    """Add what the new spec of a stream has to know about the windows of the old one."""
     old, new = parsed(text), parsed(home)
-    if old.remembers or not new.remembers or not old.duration:
-        return {}
-    return {"unkept": tables["clock"].select(pl.col("^k|g$"), upto="c" if old.clock == "event" else "closed")}
+    if not old.duration:
+        return tables
+    found = dict(tables)
+    marks = clock_of(old, tables["clock"]).marks()
+    if new.remembers and not old.remembers:
+        # Windows that were sealed up to now were not kept, so they cannot be revised.
+        found["unkept"] = marks.rename({"closed": "upto"})
+    if new.emit_empty and not old.emit_empty and "open" in tables:
+        found["empty"] = following(tables["open"], marks)
+    return found
 
 
 def _joined(home: dict[str, pl.DataFrame], taken: dict[str, pl.DataFrame], g: int) -> dict[str, pl.DataFrame]:
