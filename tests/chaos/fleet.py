@@ -1,6 +1,5 @@
 """Supervises all processes of a run: each is restarted when it exits."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -286,16 +285,15 @@ class Fleet:
         self.postgres.server.stop()
 
 
-def kill(service: Service, down_seconds: float, number: signal.Signals = signal.SIGKILL) -> None:
-    """Send a signal to all processes of a service, and delay its restart."""
+def kill(service: Service, down_seconds: float, number: signal.Signals = signal.SIGKILL) -> bool:
+    """Send a signal to all processes of a service, and delay its restart; return whether there were any."""
     service.due_at = time.monotonic() + down_seconds
-    send(number, service.pids())
+    return send(number, service.pids())
 
 
-def kill_one(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
-    """Send a signal to a process, if it exists."""
-    with suppress(ProcessLookupError):
-        os.kill(pid, number)
+def kill_one(pid: int, number: signal.Signals = signal.SIGKILL) -> bool:
+    """Send a signal to a process; return whether it exists."""
+    return send(number, [pid])
 
 
 def _is_healthy(port: int) -> bool:

@@ -54,6 +54,8 @@ class Link:
         self.delay = 0.0
         #: Whether new connections are closed immediately.
         self.is_refusing = False
+        #: The number of connections, or chunks of data, that a fault has affected.
+        self.affected = 0
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._open_target = open_target
@@ -62,6 +64,7 @@ class Link:
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection until it ends."""
         if self.is_refusing:
+            self.affected += 1
             writer.transport.abort()
             return
         try:
@@ -84,6 +87,7 @@ class Link:
         reader, writer = source[0], sink[1]
         try:
             while data := await reader.read(CHUNK):
+                self.affected += bool(self.delay) or not self._flowing.is_set()
                 if self.delay:
                     await asyncio.sleep(self.delay)
                 await self._flowing.wait()
@@ -98,11 +102,13 @@ class Link:
     def cut(self) -> None:
         """Break all connections."""
         for connection in list(self._connections):
+            self.affected += 1
             connection.cut()
 
     def half_close(self, *, towards_server: bool) -> None:
         """Send EOF to one side without telling the other."""
         for connection in list(self._connections):
+            self.affected += 1
             connection.half_close(connection.server if towards_server else connection.client)
 
     def stall(self) -> None:

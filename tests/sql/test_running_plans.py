@@ -14,6 +14,7 @@ from queenspark.sql.running import MESSAGE, MessageDecoder, RecordStage, RowStag
 from queenspark.sql.running.rows import DEAD, ROW
 from queenspark.sql.statements import CreateStream, Explain, Select
 from queenspark.sql.types import BIGINT, JSON
+from queenspark.store.names import ids_fault
 from queenspark.windows import Engine
 from tests.sql.pairs import pairs
 from tests.sql.test_fuzz import mutate
@@ -95,6 +96,22 @@ def test_a_plan_runs_on_any_payload(text: str) -> None:
     found = plan(text)
     for payloads in (_PAYLOADS, _PAYLOADS[1:2], []):
         run(found, payloads)
+
+
+@pytest.mark.parametrize("emit", ["final", "changes"])
+def test_ids_of_rows_are_short_enough_for_any_key(emit: str) -> None:
+    found = plan(f"select city, count(*) as n from orders group by city window tumbling(1m) emit {emit}")
+    messages = messages_of([msgspec.json.encode({"city": "x" * size}).decode() for size in range(1, 600)])
+    last = {"txid": pl.lit(2**62, dtype=pl.Int64), "id": pl.col("id") + 2**62}
+    taken = RecordStage(found, 1, 1).run(MessageDecoder([found]).decode(messages.with_columns(**last)))
+    spec = engine_spec(found)
+    assert spec is not None
+    named = {"stream": pl.lit(1, dtype=pl.Int64), "version": pl.lit(1, dtype=pl.Int32)}
+    records = taken.records.rename({"queue_id": "source"}).with_columns(**named)
+    (rows,) = Engine({(1, 1): spec}).advance(None, [records], 2**60).rows
+    ids = RowStage(found, 1, 1).of_windows(rows).rows["transaction_id"]
+    assert ids.n_unique() == 599
+    assert ids_fault(ids) is None
 
 
 def test_a_filter_keeps_records_whose_argument_fails() -> None:

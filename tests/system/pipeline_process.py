@@ -18,11 +18,14 @@ from tests.processes import descendants, gone, program_of
 LOG_LINES = 100
 
 
-def send(number: signal.Signals, pids: Iterable[int]) -> None:
-    """Send a signal to those of these processes that are still there."""
+def send(number: signal.Signals, pids: Iterable[int]) -> bool:
+    """Send a signal to those of these processes that are still there; return whether any is."""
+    sent = False
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
+            sent = True
+    return sent
 
 
 class PipelineProcess:

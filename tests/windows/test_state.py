@@ -1,11 +1,13 @@
 """The state survives a round trip through bytes, and states of older layouts are upgraded."""
 
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import polars as pl
 import pytest
 
-from queenspark.windows import Aggregate, Engine, State, StateError, WindowSpec
+from queenspark.windows import Aggregate, Engine, Result, State, StateError, WindowSpec
 
 SPECS = {
     (1, 1): WindowSpec(kind="tumbling", duration_us=50_000),
@@ -207,3 +209,51 @@ def test_groups_that_are_emitted_at_the_end() -> None:
     [rows] = engine.finish(result.state)
     assert rows["stream"].to_list() == [1, 1, 1]
     assert rows.select(columns).sort("key").equals(last)
+
+
+@pytest.mark.parametrize("emission", ["final", "changes"])
+@pytest.mark.parametrize("clock", ["event", "ingest"])
+def test_windows_sealed_while_late_records_were_dropped_stay_as_they_are(clock: Any, emission: Any) -> None:
+    """Their records are gone: a late one cannot make a second revision, and must not make another first."""
+    dropping = WindowSpec(
+        kind="sliding", duration_us=20, slide_us=10, clock=clock, emission=emission, late="drop"
+    )
+    processing = msgspec.structs.replace(dropping, late="process", grace_us=1)
+
+    def records(*times: int) -> pl.DataFrame:
+        rows = [(1, 1, "a", 1, 1, time, time, time, 1) for time in times]
+        return pl.DataFrame(rows, schema=batch(0).schema, orient="row")
+
+    def counts(result: Result) -> list[tuple[int, int, int]]:
+        found = [each for rows in result.rows for each in rows.select("start_us", "revision", "count").rows()]
+        return sorted(found)
+
+    before = Engine({(1, 1): dropping}).advance(None, records(5, 6, 35), 35)
+    state = State.from_bytes(before.state.to_bytes())
+    after = Engine({(1, 1): processing})
+    late = after.advance(state, records(7), 35)
+    assert late.rows == []
+    assert (late.report.late_now, late.report.dropped_now) == ({(1, 1): 1}, {(1, 1): 1})
+    sealed = after.advance(late.state, records(62), 62)
+    revised = after.advance(sealed.state, records(36), 62)
+    assert counts(revised) == [(20, 2, 2), (30, 2, 2)]
+    assert revised.dropped.is_empty()
+    again = Engine({(1, 1): dropping}).advance(State.from_bytes(revised.state.to_bytes()), records(63), 63)
+    last = after.advance(again.state, records(7, 37), 63)
+    assert (last.rows, last.report.dropped_now) == ([], {(1, 1): 2})
+
+
+@pytest.mark.parametrize("clock", ["event", "ingest"])
+def test_empty_windows_follow_windows_that_were_open_when_they_were_requested(clock: Any) -> None:
+    spec = WindowSpec(kind="tumbling", duration_us=50_000, clock=clock, idle_us=10_000)
+    requested = {(1, 1): msgspec.structs.replace(spec, emit_empty=True)}
+    records = batch(0).filter(pl.col("stream") == 1)
+    state = Engine({(1, 1): spec}).advance(None, records, 40_000).state
+    after = Engine(requested).advance(State.from_bytes(state.to_bytes()), [], 160_000)
+    always = Engine(requested)
+    expected = always.advance(always.advance(None, records, 40_000).state, [], 160_000)
+    columns = ["key", "start_us", "count"]
+    found, wanted = (pl.concat(each.rows).select(columns).sort(columns) for each in (after, expected))
+    assert found.height == 9
+    assert found.equals(wanted)
+    assert after.report.next_close_us == expected.report.next_close_us

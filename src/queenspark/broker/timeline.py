@@ -143,11 +143,9 @@ class _Opened(NamedTuple):
 
     async def windows(self, most: int, keys: Collection[str] | None = None) -> list[NextWindow]:
         """The open windows of each key (or of each of these) that end first, at most this many."""
-
-        def found() -> list[NextWindow]:
-            return list(open_windows(self.body, self.spec, self.records, self.tick, most=most, keys=keys))
-
-        return await asyncio.to_thread(found)  # thousands of keys take a while
+        return await asyncio.to_thread(  # thousands of keys take a while
+            open_windows, self.body, self.spec, self.records, self.tick, most=most, keys=keys
+        )
 
 
 def _first(windows: list[NextWindow], most: int) -> Iterator[NextWindow]:

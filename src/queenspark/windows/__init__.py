@@ -5,6 +5,7 @@ from .column_types import type_of, type_text
 from .engine import Engine, Result
 from .errors import InputError, RecordsNeeded, SpecError, StateError
 from .merging import Merging
+from .open_windows import open_windows
 from .report import Report
 from .spec import WindowSpec
 from .state import State
@@ -23,6 +24,7 @@ __all__ = [
     "State",
     "StateError",
     "WindowSpec",
+    "open_windows",
     "type_of",
     "type_text",
 ]

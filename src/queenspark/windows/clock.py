@@ -11,6 +11,7 @@ from __future__ import annotations
 import polars as pl
 
 from .directory import among, is_only_stream, stream_of, whole
+from .grid import last_start
 from .layout import KEY, NEVER
 from .runs import of_run, running_max
 from .spec import WindowSpec
@@ -52,6 +53,10 @@ class IngestClock:
             if not self.table.is_empty()
             else moved
         )
+        return self.table
+
+    def marks(self) -> pl.DataFrame:
+        """The watermarks of all streams."""
         return self.table
 
     def forgettable(self, streams: pl.DataFrame) -> pl.DataFrame | None:
@@ -142,9 +147,7 @@ class EventClock:
         mark = now - spec.grace_us
         if spec.emit_empty:
             return mark
-        end = (
-            newest + spec.gap if spec.kind == "session" else newest // spec.slide * spec.slide + spec.duration
-        )
+        end = newest + spec.gap if spec.kind == "session" else last_start(spec, newest) + spec.duration
         return pl.min_horizontal(mark, end)
 
     def _with_safe(self, streams: pl.DataFrame) -> pl.DataFrame:
@@ -166,6 +169,20 @@ class EventClock:
     def forget(self, keys: pl.DataFrame) -> None:
         """Expire these keys."""
         self.table = self.table.join(keys, on=KEY, how="anti")
+
+
+def clock_of(spec: WindowSpec, table: pl.DataFrame | None = None) -> IngestClock | EventClock:
+    """The clock of a spec, with its table in the state."""
+    return (IngestClock if spec.clock == "ingest" else EventClock)(spec, table)
+
+
+def closes_at(spec: WindowSpec, end: pl.Expr, last: pl.Expr) -> pl.Expr:
+    """The safe time that seals a window if no more records of its key arrive.
+
+    `last` is the largest creation time of its key; only event time uses it.
+    """
+    closes = end + spec.grace_us
+    return closes if spec.clock == "ingest" else pl.max_horizontal(closes, last + spec.idle)
 
 
 def _in_order(rows: pl.DataFrame) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from .directory import stream_of
+from .grid import first_start, starts_between
 from .layout import KEY, NEVER
 from .spec import WindowSpec
 
@@ -19,10 +20,6 @@ class EmptyWindows:
     def __init__(self, spec: WindowSpec, table: pl.DataFrame | None) -> None:
         self._spec = spec
         self.table = table if table is not None else pl.DataFrame(schema=_TABLE)
-
-    def _after(self, time: pl.Expr) -> pl.Expr:
-        """The start of the first window that ends after a time."""
-        return (time - self._spec.duration) // self._spec.slide * self._spec.slide + self._spec.slide
 
     def note(self, rows: pl.DataFrame) -> None:
         """Note windows with records: `k`, `start`, and `closed`, the watermark of the key."""
@@ -61,16 +58,18 @@ class EmptyWindows:
         nodes = pl.concat([known, starts.join(marked.select(KEY), on=KEY, how="semi")]).sort("k", "start")
         nodes = nodes.join(marked.select("k", "upto", "closed"), on=KEY, maintain_order="left")
         slide = self._spec.slide
-        first = pl.max_horizontal(pl.col("start") + slide, self._after(pl.col("upto")))
+        first = pl.max_horizontal(pl.col("start") + slide, first_start(self._spec, pl.col("upto")))
         last = pl.min_horizontal(
             pl.col("start").shift(-1).over(KEY) - slide,
             pl.col("start") + MOST * slide,
-            self._after(pl.col("closed")) - slide,
+            first_start(self._spec, pl.col("closed")) - slide,
         )
         gaps = nodes.select("k", first=first, last=last).filter(pl.col("first") <= pl.col("last"))
         moved = marked.select("k", upto="closed", last=pl.max_horizontal("last", "newest"))
         self.table = pl.concat([self.table.join(moved, on=KEY, how="anti"), moved])
-        empty = gaps.select("k", start=pl.int_ranges("first", pl.col("last") + slide, slide)).explode("start")
+        empty = gaps.select("k", start=starts_between(self._spec, pl.col("first"), pl.col("last"))).explode(
+            "start"
+        )
         return empty.with_columns(end=pl.col("start") + self._spec.duration)
 
     def forget(self, keys: pl.DataFrame) -> None:
@@ -79,7 +78,14 @@ class EmptyWindows:
 
     def next_ends(self) -> pl.DataFrame:
         """Return the end of the next empty window of each key, if no record arrives first: `k` and `end`."""
-        start = pl.max_horizontal(self._after(pl.col("upto")), pl.col("last") + self._spec.slide)
+        start = pl.max_horizontal(first_start(self._spec, pl.col("upto")), pl.col("last") + self._spec.slide)
         waiting = self.table.filter(pl.col("last") > NEVER).with_columns(start=start)
         reached = pl.col("start") <= pl.col("last") + MOST * self._spec.slide
         return waiting.filter(reached).select("k", end=pl.col("start") + self._spec.duration)
+
+
+def following(open_: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+    """Return the table of keys with open windows, after which empty ones are emitted from now on."""
+    rows = open_.select("k").unique().with_columns(g=stream_of(pl.col("k")))
+    rows = rows.join(marks, on=marks.columns[0], how="left")
+    return rows.select("k", upto=pl.col("closed").fill_null(NEVER), last=pl.lit(NEVER, dtype=pl.Int64))

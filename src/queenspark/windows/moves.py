@@ -10,8 +10,11 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from .clock import clock_of
 from .directory import STREAM_BITS, stream_of
+from .empty import following
 from .state import State, Tables
+from .summary import parsed
 
 Stream = tuple[int, int]  # id and version
 
@@ -38,7 +41,7 @@ def settled(state: State, homes: Mapping[Stream, str]) -> State:
             tables[text] = {name: table.filter(~_of(table, g)) for name, table in tables[text].items()}
             if home is not None:
                 touched.add(home)
-                tables[home] = _joined(tables.get(home, {}), taken, g)
+                tables[home] = _joined(tables.get(home, {}), _adapted(taken, text, home), g)
     left = {text: of_spec for text, of_spec in tables.items() if not of_spec["streams"].is_empty()}
     return State(
         {text: state.tables[text] if text not in touched else left[text] for text in left},
@@ -49,6 +52,21 @@ def settled(state: State, homes: Mapping[Stream, str]) -> State:
 def _of(table: pl.DataFrame, g: int) -> pl.Expr:
     """Whether a row belongs to the stream of this number."""
     return (pl.col("g") if "g" in table.columns else stream_of(pl.col("k"))) == g
+
+
+def _adapted(tables: dict[str, pl.DataFrame], text: str, home: str) -> dict[str, pl.DataFrame]:
+    """Add what the new spec of a stream has to know about the windows of the old one."""
+    old, new = parsed(text), parsed(home)
+    if not old.duration:
+        return tables
+    found = dict(tables)
+    marks = clock_of(old, tables["clock"]).marks()
+    if new.remembers and not old.remembers:
+        # Windows that were sealed up to now were not kept, so they cannot be revised.
+        found["unkept"] = marks.rename({"closed": "upto"})
+    if new.emit_empty and not old.emit_empty and "open" in tables:
+        found["empty"] = following(tables["open"], marks)
+    return found
 
 
 def _joined(home: dict[str, pl.DataFrame], taken: dict[str, pl.DataFrame], g: int) -> dict[str, pl.DataFrame]:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import polars as pl
 
-from .clock import EventClock, IngestClock
+from .clock import EventClock, clock_of
 from .counts import CountWindows, RowsBuffer
 from .directory import Directory, stream_of, whole
 from .empty import EmptyWindows
@@ -74,7 +74,7 @@ class Step:
         self._records = layout.records(mine)
         if not self._records["pos"].is_sorted():
             self._records = self._records.sort("pos")
-        self._clock = (IngestClock if spec.clock == "ingest" else EventClock)(spec, table("clock"))
+        self._clock = clock_of(spec, table("clock"))
         self._lifetime = None if spec.ttl_us is None else Lifetime(spec.ttl_us, table("seen"))
         self._counters = table("counters")
         self._judged: list[Judged] = []
@@ -90,7 +90,7 @@ class Step:
         else:
             empty = EmptyWindows(spec, table("empty")) if spec.emit_empty else None
             self.windows = TimeWindows(
-                layout, self._directory, table("open"), table("sealed"), self._records, empty
+                layout, self._directory, table("open"), table("sealed"), self._records, empty, table("unkept")
             )
 
     def _lie(self, records: pl.DataFrame, was: Mapping[Stream, int]) -> pl.DataFrame | None:
@@ -120,8 +120,7 @@ class Step:
         if forgettable is not None and not forgettable.is_empty():
             self._forget(windows, forgettable)
         if windows.sealed is not None and not windows.sealed.is_empty():
-            clock = self._clock
-            windows.purge(clock.marks() if isinstance(clock, EventClock) else clock.table)
+            windows.purge(self._clock.marks())
 
     def _count(self, windows: CountWindows | RowsBuffer | Groups) -> None:
         """Process windows without a clock; keys may expire."""
@@ -279,8 +278,10 @@ class Step:
                 found |= {"groups": windows.table}
             case _:
                 found |= {"open": windows.open, "sealed": windows.sealed, "clock": self._clock.table}
-        if isinstance(windows, TimeWindows) and windows.empty is not None:
-            found |= {"empty": windows.empty.table}
+        if isinstance(windows, TimeWindows):
+            found |= {"unkept": windows.unkept}
+            if windows.empty is not None:
+                found |= {"empty": windows.empty.table}
         if self._lifetime is not None:
             found |= {"seen": self._lifetime.table}
         kept = {name: table for name, table in found.items() if table is not None}

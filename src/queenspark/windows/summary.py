@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from .clock import closes_at
 from .directory import stream_of
 from .empty import EmptyWindows
 from .spec import COUNTED, WindowSpec
@@ -26,7 +27,8 @@ class Open(NamedTuple):
 
 
 @lru_cache(maxsize=10_000)
-def _parsed(text: str) -> WindowSpec:
+def parsed(text: str) -> WindowSpec:
+    """Decode a spec, cached."""
     return WindowSpec.from_json(text)
 
 
@@ -39,7 +41,7 @@ class Summary:
 
     @cached_property
     def _spec(self) -> WindowSpec:
-        return _parsed(self._text)
+        return parsed(self._text)
 
     @cached_property
     def numbers(self) -> dict[int, Stream]:
@@ -87,10 +89,9 @@ class Summary:
         if not tables:
             return {}
         ends = pl.concat(tables) if len(tables) > 1 else tables[0]
-        closes = pl.col("end") + spec.grace_us
         if spec.clock == "event":
             ends = ends.join(self._tables["clock"].lazy(), on="k", how="left")
-            closes = pl.max_horizontal(closes, pl.col("l") + spec.idle)
+        closes = closes_at(spec, pl.col("end"), pl.col("l"))
         found = ends.group_by(g=stream_of(pl.col("k"))).agg(closes.min()).collect()
         return {self.numbers[g]: at for g, at in found.iter_rows()}
 

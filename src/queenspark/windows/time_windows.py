@@ -8,8 +8,9 @@ from math import gcd
 import polars as pl
 
 from .closing import ClosingWindows, append
-from .directory import Directory
+from .directory import Directory, stream_of
 from .empty import EmptyWindows
+from .grid import first_start, last_start, starts_between
 from .late import Judged
 from .layout import KEY, WINDOW, Layout
 
@@ -25,24 +26,27 @@ class TimeWindows(ClosingWindows):
         sealed: pl.DataFrame | None,
         records: pl.DataFrame,
         empty: EmptyWindows | None,
+        unkept: pl.DataFrame | None,
     ) -> None:
         super().__init__(layout, directory, open_, sealed)
-        self._duration, self._slide = layout.spec.duration, layout.spec.slide
+        self._spec = layout.spec
+        self._duration, self._slide = self._spec.duration, self._spec.slide
         self.empty = empty
+        #: The end of sealed windows that cannot be revised (moves.py), by key or stream.
+        self.unkept = unkept
         self._no_rows = records.clear()
 
     def behind(self) -> pl.Expr:
         """Whether a window of a record is already closed."""
-        first_start = (pl.col("t") - self._duration) // self._slide * self._slide + self._slide
-        return first_start + self._duration <= pl.col("closed")
+        return first_start(self._spec, pl.col("t")) + self._duration <= pl.col("closed")
 
     def _expand(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Repeat each row for each window that contains its time."""
-        last = pl.col("t") // self._slide * self._slide
+        last = last_start(self._spec, pl.col("t"))
         if self._slide == self._duration:
             return rows.with_columns(start=last, end=last + self._duration)
-        first = (pl.col("t") - self._duration) // self._slide * self._slide + self._slide
-        rows = rows.with_columns(start=pl.int_ranges(first, last + self._slide, self._slide)).explode("start")
+        first = first_start(self._spec, pl.col("t"))
+        rows = rows.with_columns(start=starts_between(self._spec, first, last)).explode("start")
         return rows.with_columns(end=pl.col("start") + self._duration)
 
     def add(self, records: pl.DataFrame) -> None:
@@ -54,7 +58,7 @@ class TimeWindows(ClosingWindows):
         if self.empty is not None:
             self.empty.note(self._expand(records.select("k", "t", "closed")))
         if self._slide == self._duration:
-            start = pl.col("t") // self._slide * self._slide
+            start = last_start(self._spec, pl.col("t"))
             rows = self._layout.merge(records.with_columns(start=start), [*KEY, "start", "source"])
             self.open = append(self.open, rows.with_columns(end=pl.col("start") + self._duration))
             return
@@ -101,20 +105,20 @@ class TimeWindows(ClosingWindows):
         super().forget(keys)
         if self.empty is not None:
             self.empty.forget(keys)
+        if self.unkept is not None and "k" in self.unkept.columns:
+            self.unkept = self.unkept.join(keys, on=KEY, how="anti")
 
     def step(self, records: pl.DataFrame, seal: Callable[[], None]) -> Judged:
         """Process records, some of them late for a window; `seal` seals the windows they close.
 
         A key's watermark only rises: a window gets all its on-time records before its late ones.
         """
-        spec = self._layout.spec
         behind = records.filter(self.behind())
         rows = self._expand(behind)
         is_open = pl.col("end") > pl.col("closed")
-        too_late = pl.col("end") <= pl.col("closed") - spec.keep
-        opened = rows.filter(is_open)
-        taken = rows.filter(~is_open & ~too_late) if spec.late != "drop" else rows.clear()
-        dropped = rows.filter(~is_open & (too_late if spec.late != "drop" else pl.lit(True)))
+        opened, late = rows.filter(is_open), rows.filter(~is_open)
+        is_final = self._is_final(late)
+        taken, dropped = late.filter(~is_final), late.filter(is_final)
         in_time = records.filter(~self.behind())
         if self._final:
             self.add(in_time)
@@ -129,6 +133,18 @@ class TimeWindows(ClosingWindows):
         if not taken.is_empty():
             self._revise(taken)
         return Judged(behind, behind.join(dropped.select("pos").unique(), on="pos", how="semi"))
+
+    def _is_final(self, rows: pl.DataFrame) -> pl.Series:
+        """Whether a closed window cannot be revised."""
+        if not self._spec.remembers:
+            return pl.repeat(True, rows.height, eager=True)
+        upto = pl.col("closed") - self._spec.keep
+        if self.unkept is not None:
+            rows = rows.with_columns(g=stream_of(pl.col("k"))).join(
+                self.unkept, on=self.unkept.columns[0], how="left", maintain_order="left"
+            )
+            upto = pl.max_horizontal(upto, "upto")
+        return rows.select(pl.col("end") <= upto).to_series()
 
     def _revise(self, rows: pl.DataFrame) -> None:
         """Add records to sealed windows, and emit these again."""

@@ -174,9 +174,9 @@ def _float_of_text(text: pl.Expr, to: SqlType) -> pl.Expr:
         .then(-infinite)
         .when((small == "nan") | text.is_in(["+NaN", "-NaN"]))
         .then(pl.lit(float("nan")))
-        .otherwise(plain.cast(pl.Float64, strict=False))
+        .otherwise(plain.cast(to.column, strict=False))  # not through DOUBLE, which would round twice
     )
-    return value if to == DOUBLE else value.cast(pl.Float32)
+    return value.cast(to.column)
 
 
 def _times(operand: Compiled, to: SqlType, span: Span) -> Compiled:

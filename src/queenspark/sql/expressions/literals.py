@@ -59,7 +59,8 @@ def _fraction(node: Literal, kind: SqlType) -> tuple[object, SqlType]:
     """As in Spark, a number beyond the largest one is not rounded to it."""
     if Decimal(node.text).copy_abs() > _LARGEST[kind]:
         raise node.span.error(f"{node.text} is not a {kind}: it is out of range")
-    return float(node.text), kind
+    (value,) = pl.Series([node.text]).cast(kind.column)  # rounds once
+    return value, kind
 
 
 def _whole(node: Literal) -> tuple[object, SqlType]:

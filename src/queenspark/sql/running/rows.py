@@ -27,7 +27,8 @@ ROW = {
     "order": pl.Int64, "txid": pl.Int64, "id": pl.Int64, "transaction_id": pl.String, "key": pl.String,
     "payload": pl.String, "headers": pl.String,
 }  # fmt: skip
-_LONGEST_ID = 512
+#: Longest id of a window. The id of a row adds a revision, or the position of a record, and has up to 512.
+_LONGEST_ID = 460
 _REASON = "!reason"
 _NUMBER = "!number"
 
