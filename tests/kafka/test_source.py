@@ -205,7 +205,7 @@ def test_order_needs_keys_in_one_partition(topics: Topics) -> None:
     topics.run(topics.source("n bigint, k string", name="one", key_in_one_partition="true"))
     topics.produce("t", [Record({"n": n, "k": "a"}) for n in range(4)])
     topics.run("create stream {o} as select k, sum(n) as s from {one} group by k")
-    topics.run_job("o", max_rows=3)
+    topics.run_job("o", max_rows=3 if topics.kafka.is_real else 4)  # a mock cannot cut a backlog by time
     assert [row["s"] for row in topics.data("o")] == [0, 1, 3, 6]
 
 
