@@ -94,6 +94,7 @@ def test_valid_definitions(stream: StreamApi, fields: dict[str, Any]) -> None:
     response = stream.define(**fields)
     assert response == {
         "success": True, "stream_id": str(stream.id), "name": stream.name, "namespace": "tests", "version": 1,
+        "output": "windows",
     }  # fmt: skip
     shown = stream.resource()
     assert shown["windowType"] == fields.get("window_type", "tumbling")
