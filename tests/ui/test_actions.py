@@ -567,6 +567,7 @@ class TestJobs:
         viewer.sees("Explain takes one statement")
         assert Sql(dashboard.api).job(job)["state"] == "running"
         page.locator(".cm-content").fill(f"{create};")
+        page.wait_for_timeout(300)  # the editor notices a change by itself, a moment later
         viewer.click("Explain")
         page.locator(".qs-code").get_by_text(f"job {job}_again").wait_for()
 
