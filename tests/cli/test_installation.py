@@ -108,6 +108,15 @@ def test_a_part_that_speaks_http_imports_nothing_of_the_server(part: str) -> Non
     run(sys.executable, "-c", f"{blocked}; import {part}")
 
 
+def test_commands_start_without_loading_the_whole_client() -> None:
+    unneeded = ("queenspark.client.aio", "queenspark.client.sync.queen", "prompt_toolkit")
+    run(
+        sys.executable,
+        "-c",
+        f"import sys, queenspark.cli.app; assert not sys.modules.keys() & {set(unneeded)}",
+    )
+
+
 def test_it_is_small_and_has_nothing_of_the_server(plain: Installation) -> None:
     assert plain.size() < LARGEST
     installed = {path.name.partition("-")[0].lower() for path in plain.packages.glob("*.dist-info")}
