@@ -199,6 +199,7 @@ class TestStream:
         self, viewer: Viewer, stream: StreamApi
     ) -> None:
         page = viewer.open(url_of(stream))
+        viewer.sees("version 1")  # the dialog starts from it
         for value, said in ((-5, "must"), (7000, "Version")):
             viewer.click("Redefine")
             page.locator(".qs-dialog .cm-content").wait_for()
