@@ -32,13 +32,9 @@ _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStore
 _LOOPBACK = "127.0.0.1"
 _LAST_LINES = 5
 _END_SECONDS = 5.0
-# On a single machine Java mostly passes blobs between processes: its parallel collector costs more of the two
-# or four cores than it saves, and so does compiling code that is not very hot with the optimising compiler.
-# Only the loops that write rows to files are: they get three times as fast.
-_SMALL_JAVA = (
-    "-XX:+UseSerialGC -XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=50000"
-    " -XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=800000"
-)
+# On a single machine Java mostly passes blobs between processes: its optimising compiler and its parallel
+# collector cost more of the two or four cores than they save.
+_SMALL_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",
