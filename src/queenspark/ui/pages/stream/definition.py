@@ -54,7 +54,8 @@ def _facts(version: dict[str, Any]) -> list[tuple[str, str]]:
         ("Late records", _LATE[version["late"]]),
     ]
     pairs += [(name.capitalize(), version[name]) for name in ("where", "having") if version[name]]
-    return [*pairs, *version["columns"].items(), *version["aggregates"].items()]
+    columns = version.get("columns", {})  # older brokers have none
+    return [*pairs, *columns.items(), *version["aggregates"].items()]
 
 
 async def ask_definition(frame: Frame, name: str, detail: dict[str, Any]) -> dict[str, Any] | None:
@@ -62,7 +63,7 @@ async def ask_definition(frame: Frame, name: str, detail: dict[str, Any]) -> dic
     current = {"source_queue_names": detail["sourceQueues"]} | {
         field.wire: detail[field.shown]
         for field in FIELDS.values()
-        if field.shown is not None and detail[field.shown] is not None
+        if field.shown is not None and detail.get(field.shown) is not None
     }
     with ui.dialog() as dialog, ui.card().classes("qs-dialog").style("width: 640px"):
         with ui.element("h2"):
