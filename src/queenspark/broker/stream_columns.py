@@ -66,7 +66,7 @@ class Columns:
         return moved(column, path.span)
 
     def _check(self, node: Node) -> None:
-        """Reject what is no value of a single record. Raises SqlError."""
+        """Reject expressions that have no value for a single record. Raises SqlError."""
         for each in node.walk():
             if isinstance(each, Call) and find(each.name) is not None:
                 raise each.span.error(f"the aggregate {each.name} is not allowed in columns; use aggregates")

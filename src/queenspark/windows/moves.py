@@ -55,7 +55,7 @@ def _of(table: pl.DataFrame, g: int) -> pl.Expr:
 
 
 def _adapted(tables: dict[str, pl.DataFrame], text: str, home: str) -> dict[str, pl.DataFrame]:
-    """Add what the new spec of a stream has to know about the windows of the old one."""
+    """Carry over the facts about windows of the old spec of a stream that the new one needs."""
     old, new = parsed(text), parsed(home)
     if not old.duration:
         return tables
