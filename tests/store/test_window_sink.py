@@ -14,6 +14,7 @@ from queenspark.store.definitions import window_queue
 from queenspark.store.errors import DatabaseUnavailable, LostLeadership, Refused
 from queenspark.store.log_writer import LogWriter
 from queenspark.store.pipeline import PipelineStore
+from queenspark.store.window_sink import Bucket
 from tests.store.desk import Desk
 from tests.streams.sealing import MINUTE, Pipeline, Sealed, minute
 
@@ -317,7 +318,7 @@ async def test_a_large_batch_is_pushed_in_parts_and_each_of_them_once(
     calls = 0
 
     def failing(write: Any) -> Any:
-        def third(self: LogWriter, *args: Any) -> Any:
+        def third(self: Any, *args: Any) -> Any:
             nonlocal calls
             calls += 1
             if calls == 3:
@@ -327,8 +328,8 @@ async def test_a_large_batch_is_pushed_in_parts_and_each_of_them_once(
         return third
 
     with monkeypatch.context() as patch:
-        for name in ("rows", "write") if kind == "rows" else ("windows",):
-            patch.setattr(LogWriter, name, failing(getattr(LogWriter, name)))
+        patch.setattr(LogWriter, kind, failing(getattr(LogWriter, kind)))
+        patch.setattr(Bucket, "push_rows", failing(Bucket.push_rows))
         with pytest.raises(RuntimeError):
             push(range(2, 7), 2)
     before = windows(desk)
@@ -338,6 +339,62 @@ async def test_a_large_batch_is_pushed_in_parts_and_each_of_them_once(
     assert push(range(2, 7), 2) == 0
     assert len(windows(desk)) == 5
     assert before[1] not in windows(desk)
+
+
+def some_rows(queue_id: int, count: int) -> list[dict[str, Any]]:
+    """Rows of one job."""
+    return [
+        {"stream": 7, "version": 1, "queue_id": queue_id, "key": "k", "transaction_id": f"7:1:{number}",
+         "payload": "{}", "headers": None}
+        for number in range(count)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("job", [None, (7, 1)], ids=["streams query", "own query"])
+async def test_a_part_of_rows_is_a_single_statement(
+    desk: Desk,
+    queue_id: int,
+    pipeline: Pipeline,
+    monkeypatch: pytest.MonkeyPatch,
+    job: tuple[int, int] | None,
+) -> None:
+    """A transaction that waited for its client would hold the horizon back."""
+    monkeypatch.setattr(window_sink, "_CHUNK_ROWS", 2)
+    in_transactions = []
+    write = LogWriter.rows
+
+    def recorded(self: LogWriter, connection: Any, rows: pl.DataFrame) -> Any:
+        in_transactions.append(rows.height)
+        return write(self, connection, rows)
+
+    pipeline.batch = 1
+    pipeline.push(rows=[], job=job)
+    monkeypatch.setattr(LogWriter, "rows", recorded)
+    pipeline.batch = 2
+    assert pipeline.push(rows=some_rows(queue_id, 5), job=job) == 5
+    assert in_transactions == [1], "the last one, together with the progress"
+    assert pipeline.push(rows=some_rows(queue_id, 5), job=job) == 0
+    assert len(windows(desk)) == 5
+
+
+async def test_a_leader_deposed_between_two_parts_writes_no_more(
+    desk: Desk, queue_id: int, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window_sink, "_CHUNK_ROWS", 2)
+    pipeline.batch = 1
+    pipeline.push()
+    push_rows = Bucket.push_rows
+
+    def deposed(self: Bucket, *args: Any) -> Any:
+        found = push_rows(self, *args)
+        desk.run("UPDATE queenspark.pipeline SET epoch = 1")
+        return found
+
+    monkeypatch.setattr(Bucket, "push_rows", deposed)
+    pipeline.batch = 2
+    with pytest.raises(LostLeadership):
+        pipeline.push(rows=some_rows(queue_id, 7))
+    assert len(windows(desk)) == 2
 
 
 async def test_parts_of_another_size_push_everything_once(

@@ -103,6 +103,7 @@ class Pipeline:
         dead: Sequence[dict[str, Any]] = (),
         stats: Sequence[dict[str, Any]] = (),
         failures: Sequence[dict[str, Any]] = (),
+        job: tuple[int, int] | None = None,
     ) -> int:
         """Push one batch of one bucket."""
         end = {"run": self.run, "n": self.batch, "tick": self.batch, "txid": 0, "id": 0}
@@ -117,7 +118,7 @@ class Pipeline:
             failures=pl.DataFrame(list(failures), schema=FAILURES),
         )
         bucket = self.bucket if bucket is None else bucket
-        return self.sink.push(Bucket(self.epoch, bucket, buckets), progress, parts).new
+        return self.sink.push(Bucket(self.epoch, bucket, buckets, job), progress, parts).new
 
 
 def frame(stream: int, queue_id: int, windows: Sequence[Sealed]) -> pl.DataFrame:

@@ -73,31 +73,22 @@ class LogWriter:
             _copy(connection, messages, "copy_rows", _ROW)
         return Written(messages.height, queues)
 
-    def prepared(self, connection: Connection, rows: pl.DataFrame) -> pl.DataFrame:
-        """Prepare rows of jobs for `write`: everything that needs no transaction.
+    def prepared(self, connection: Connection, rows: pl.DataFrame) -> dict[str, Any]:
+        """Prepare rows of jobs for `push_rows`: return its parameters that describe them.
 
-        A transaction holds the horizon back, so ids, partitions and texts are prepared before it begins.
+        Ids, partitions and texts are prepared without a transaction, which would hold the horizon back.
         """
         rows = self._with_partitions(connection, rows).with_columns(id=_ids(connection, rows.height))
         rows = rows.sort("partition_id", "transaction_id")
-        texts = [_quoted(pl.col(name)) for name in ("transaction_id", "payload", "headers")]
-        numbers = [pl.col(name).cast(pl.String) for name in ("id", "partition_id", "queue_id")]
-        return rows.select("queue_id", line=pl.concat_str([*numbers, *texts], separator=","))
-
-    def write(
-        self, connection: Connection, prepared: pl.DataFrame, txid: int, created_at: str, queues: set[int]
-    ) -> int:
-        """Write prepared rows to those of their queues that exist; return their number.
-
-        Raises UniqueViolation if the log already has one of them, which aborts the transaction.
-        """
-        lines = prepared.filter(pl.col("queue_id").is_in(list(queues)))["line"].to_list()
-        if lines:
-            begin = f'{txid},"{created_at}",'
-            text = begin + f"\n{begin}".join(lines) + "\n"
-            with connection.cursor() as cursor, cursor.copy(query("copy_lines")) as copy:
-                copy.write(text)
-        return len(lines)
+        numbers = {f"{name}s": rows[name].cast(pl.String) for name in ("id", "partition_id", "queue_id")}
+        texts = {"transaction_ids": rows["transaction_id"], "payloads": rows["payload"]}
+        # JSON and ids never contain the separator.
+        texts["headers"] = rows["headers"].cast(pl.String).fill_null("")
+        return {
+            "queues": rows["queue_id"].unique().to_list(),
+            **{name: values.str.join(" ").item() for name, values in numbers.items()},
+            **{name: values.str.join("\x01").item() for name, values in texts.items()},
+        }
 
     def _positioned(self, connection: Connection, frame: pl.DataFrame) -> pl.DataFrame:
         """Add positions, partitions and time."""
@@ -155,12 +146,6 @@ def _messages(rows: pl.DataFrame) -> pl.DataFrame:
         payload=payload(rows.columns),
         window_end=end,
     ).sort("partition_id", "transaction_id")
-
-
-def _quoted(text: pl.Expr) -> pl.Expr:
-    """Quote a text for CSV; NULL is an empty field."""
-    quoted = pl.concat_str([pl.lit('"'), text.str.replace_all('"', '""', literal=True), pl.lit('"')])
-    return pl.when(text.is_null()).then(pl.lit("")).otherwise(quoted)
 
 
 def _copy(connection: Connection, messages: pl.DataFrame, statement: str, columns: tuple[str, ...]) -> None:

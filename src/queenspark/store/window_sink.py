@@ -17,7 +17,7 @@ from uuid import uuid4
 import msgspec
 import polars as pl
 import psycopg
-from psycopg.pq import TransactionStatus
+from psycopg import sql
 
 from ..windows.membership import LEAVES_OUT
 from .database import OPTIONS
@@ -103,6 +103,27 @@ class Bucket(NamedTuple):
                 )
             connection.execute(query("forget_job_stats"), self._key)
             self.note(connection, Progress(run=end.run))
+
+    def push_rows(
+        self, connection: Connection, before: Progress, after: Progress, rows: dict[str, Any]
+    ) -> tuple[int | None, bool, int, list[str] | None]:
+        """Push rows if its progress is `before`, which becomes `after`.
+
+        Returns the leader's epoch, whether the rows were pushed, their number and their queues.
+        """
+        table = "progress" if self.job is None else "job_progress"
+        key = sql.SQL(" AND ").join(
+            sql.SQL("{} = {}").format(sql.Identifier("p", name), sql.Placeholder(name)) for name in self._key
+        )
+        statement = sql.SQL(query("push_rows")).format(progress=sql.Identifier("queenspark", table), key=key)
+        states = {
+            "before": msgspec.json.encode(before).decode(),
+            "after": msgspec.json.encode(after).decode(),
+        }
+        params = {"epoch": self.epoch, "buckets": self.buckets, **self._key, **states, **rows}
+        found = connection.execute(statement, params).fetchone()
+        assert found is not None
+        return found
 
     @property
     def _key(self) -> dict[str, Any]:
@@ -201,11 +222,10 @@ class WindowSink:
         Returns None if that is not possible: the bucket has no progress in this run yet, or the whole batch
         is pushed.
         """
-        if chunk.windows.is_empty() and bucket.job is None:
-            try:
-                return self._push_rows(connection, bucket, end, chunk, given)
-            except psycopg.errors.UniqueViolation:
-                pass  # some of them exist already
+        if chunk.windows.is_empty():
+            written = self._push_rows(connection, bucket, end, chunk, given)
+            if written is not None:
+                return written
         with connection.transaction():
             self._check_epoch(connection, bucket.epoch)
             before = bucket.before(connection)
@@ -221,25 +241,18 @@ class WindowSink:
     def _push_rows(
         self, connection: Connection, bucket: Bucket, end: Progress, chunk: _Chunk, given: pl.DataFrame
     ) -> Written | None:
-        """Do the same for new rows only, in the shortest possible transaction."""
+        """Do the same for new rows only, in a single statement; None if that is not possible."""
+        before = bucket.before(connection)
+        if before is None or before.run != end.run or end.n <= before.n or before.pushed >= chunk.end:
+            return None
         prepared = self._log.prepared(connection, _without(chunk.rows, given))
-        params = {"bucket": bucket.bucket, "queue_ids": chunk.rows["queue_id"].unique().to_list()}
-        with _brief_transaction(connection) as transaction:
-            epoch, queues, buckets, state, txid, created_at = transaction.begin(query("begin_chunk"), params)
-            _check(epoch, bucket.epoch)
-            before = to_progress(state) if buckets == bucket.buckets else None
-            _check_checkpoint(bucket, before, end)
-            if before is None or before.run != end.run or end.n <= before.n:
-                return None
-            if before.pushed >= chunk.end:
-                return NOTHING
-            new = self._log.write(
-                connection, prepared, txid, created_at, {int(each) for each in queues or {}}
-            )
-            with connection.pipeline():
-                bucket.note(connection, msgspec.structs.replace(before, pushed=chunk.end))
-                transaction.commit()
-        return Written(new, set((queues or {}).values()))
+        after = msgspec.structs.replace(before, pushed=chunk.end)
+        try:
+            epoch, is_noted, new, queues = bucket.push_rows(connection, before, after, prepared)
+        except psycopg.errors.UniqueViolation:  # some of them exist already
+            return None
+        _check(epoch, bucket.epoch)
+        return Written(new, set(queues or ())) if is_noted else None
 
     def _write(self, connection: Connection, chunk: _Chunk, given: pl.DataFrame) -> Written:
         """Write a part of a batch, without rows emitted by earlier versions."""
@@ -310,25 +323,6 @@ class WindowSink:
             connection.execute(query(statement), {**more, **rows.select(columns).to_dict(as_series=False)})
 
 
-class _Transaction:
-    """A transaction that sends its first statement together with BEGIN."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def begin(self, statement: str, params: dict[str, Any]) -> tuple[Any, ...]:
-        """Begin, and return the first row of a statement."""
-        with self._connection.pipeline():
-            self._connection.execute("BEGIN")
-            row = self._connection.execute(statement, params).fetchone()
-        assert row is not None
-        return row
-
-    def commit(self) -> None:
-        """Commit; within a pipeline, together with the previous statement."""
-        self._connection.execute("COMMIT")
-
-
 def _check_checkpoint(bucket: Bucket, before: Progress | None, end: Progress) -> None:
     """Raise Refused if batches of this run are missing: buckets of the streams query record all of them."""
     if bucket.job is None and before is not None and before.run == end.run and end.n > before.n + 1:
@@ -337,16 +331,6 @@ def _check_checkpoint(bucket: Bucket, before: Progress | None, end: Progress) ->
             " restored from a backup, or a replica without its newest transactions was promoted; stop all"
             " pipelines, delete their checkpoint, and start them again"
         )
-
-
-@contextmanager
-def _brief_transaction(connection: Connection) -> Iterator[_Transaction]:
-    """Open a transaction with minimal round trips; rolled back unless committed."""
-    try:
-        yield _Transaction(connection)
-    finally:
-        if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
-            connection.execute("ROLLBACK")
 
 
 def _check(found: int | None, epoch: int) -> None:

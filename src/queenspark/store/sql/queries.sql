@@ -813,17 +813,38 @@ SELECT id, name FROM queenspark.queues WHERE id = ANY (%(ids)s) ORDER BY id FOR 
 -- The time is taken after the transaction id, as with every push, and returned as text for COPY.
 SELECT x.txid, clock_timestamp()::text FROM (SELECT current_txid() AS txid OFFSET 0) x
 
--- name: begin_chunk
--- All inputs of a part of a batch, at once: an open transaction holds the horizon back for everyone. The leader's
--- epoch and these queues cannot change before it ends. The time is taken after the transaction id.
+-- name: push_rows
+--- Write a part of a batch and note it, all in one statement: an open transaction holds the horizon back for everyone,
+--- so it must not wait for its client. Writes nothing if the epoch or the bucket's progress has changed; rows of
+--- deleted queues are dropped. The time is taken after the transaction id.
 WITH led AS MATERIALIZED (
     SELECT epoch FROM queenspark.pipeline FOR KEY SHARE
 ), held AS MATERIALIZED (
-    SELECT id, name FROM queenspark.queues WHERE id = ANY (%(queue_ids)s) ORDER BY id FOR KEY SHARE
+    SELECT id, name FROM queenspark.queues WHERE id = ANY (%(queues)s) ORDER BY id FOR KEY SHARE
+), noted AS (
+    UPDATE {progress} p SET epoch = %(epoch)s, state = %(after)s::jsonb, updated_at = clock_timestamp()
+    FROM led l
+    WHERE l.epoch = %(epoch)s AND p.buckets = %(buckets)s AND p.state = %(before)s::jsonb AND {key}
+    RETURNING p.bucket
+), added AS (
+    INSERT INTO queenspark.messages
+        (txid, id, partition_id, created_at, queue_id, transaction_id, payload, headers)
+    SELECT t.txid, i.id, i.partition_id, t.now, i.queue_id, i.transaction_id, i.payload, i.headers
+    FROM noted, (
+        SELECT x.txid, clock_timestamp() AS now FROM (SELECT current_txid() AS txid OFFSET 0) x OFFSET 0
+    ) t, (
+        SELECT * FROM unnest(
+            string_to_array(%(ids)s, ' ')::bigint[], string_to_array(%(partition_ids)s, ' ')::bigint[],
+            string_to_array(%(queue_ids)s, ' ')::integer[], string_to_array(%(transaction_ids)s, E'\x01'),
+            string_to_array(%(payloads)s, E'\x01'), string_to_array(%(headers)s, E'\x01', '')
+        ) WITH ORDINALITY AS u(id, partition_id, queue_id, transaction_id, payload, headers, n)
+        WHERE u.queue_id IN (SELECT h.id FROM held h)
+        ORDER BY u.n
+    ) i
+    RETURNING 1
 )
-SELECT (SELECT l.epoch FROM led l), (SELECT jsonb_object_agg(h.id, h.name) FROM held h), p.buckets, p.state, x.txid,
-       clock_timestamp()::text
-FROM (SELECT current_txid() AS txid OFFSET 0) x LEFT JOIN queenspark.progress p ON p.bucket = %(bucket)s
+SELECT (SELECT l.epoch FROM led l), EXISTS (SELECT FROM noted), (SELECT count(*) FROM added),
+       (SELECT array_agg(h.name) FROM held h)
 
 -- name: copy_windows
 COPY queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload, window_end)
@@ -831,10 +852,6 @@ FROM STDIN WITH (FORMAT csv)
 
 -- name: copy_rows
 COPY queenspark.messages (txid, id, partition_id, created_at, queue_id, transaction_id, payload, headers)
-FROM STDIN WITH (FORMAT csv)
-
--- name: copy_lines
-COPY queenspark.messages (txid, created_at, id, partition_id, queue_id, transaction_id, payload, headers)
 FROM STDIN WITH (FORMAT csv)
 
 -- name: same_rows
