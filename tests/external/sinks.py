@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from queenspark.pipeline.external.job_processor import JobProcessor
-from queenspark.pipeline.external.packed_rows import unpacked_rows
+from queenspark.pipeline.external.packed_rows import packed_rows, unpacked_rows
 from queenspark.pipeline.streams.window_processor import WindowProcessor
 from queenspark.store.log import log_of_this_process
 from tests.pipeline.streams.local import LocalJob
@@ -19,7 +19,7 @@ class LocalSink(LocalJob):
     """The query of a sink, up to the rows that Spark would write."""
 
     def _processor(self) -> WindowProcessor:
-        return JobProcessor(self._url, 0, self._buckets, self.job, writes=True)
+        return JobProcessor(self._url, 0, self._buckets, self.job, packed_rows)
 
     def close(self) -> None:
         """Disconnect."""

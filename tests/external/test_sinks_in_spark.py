@@ -61,6 +61,13 @@ def parquet(folder: Path) -> list[int]:
     return sorted(found)
 
 
+def whole(folder: Path) -> list[int]:
+    """The numbers in the Parquet files of a version without partitions."""
+    if not (folder / "_spark_metadata").exists():
+        return []
+    return sorted(n for path in listed_files(folder) for n in pl.read_parquet(path)["n"].to_list())
+
+
 def json_lines(folder: Path) -> list[int]:
     """The numbers in the files of a version."""
     if not (folder / "_spark_metadata").exists():
@@ -75,13 +82,14 @@ def test_every_row_once_after_any_kill(victim: System, tmp_path: Path, full_size
     chance = random.Random(11)
     sql = Sql(victim.api)
     push(victim, 0, count)
-    by_key, plain = tmp_path / "by_key", tmp_path / "plain"
+    by_key, plain, parquets = tmp_path / "by_key", tmp_path / "plain", tmp_path / "parquets"
     sql(
         f"create stream numbers_declared ({COLUMNS}) with (queue = 'numbers');"
         "create sink by_key from numbers_declared"
         f" with (connector = 'files', path = '{by_key}', partition_by = 'k');"
         "create sink plain from numbers_declared"
-        f" with (connector = 'files', path = '{plain}', format = 'json')"
+        f" with (connector = 'files', path = '{plain}', format = 'json');"
+        f"create sink parquets from numbers_declared with (connector = 'files', path = '{parquets}')"
     )
     for _ in range(kills):
         victim.pipeline.wait_until_leading()
@@ -92,14 +100,18 @@ def test_every_row_once_after_any_kill(victim: System, tmp_path: Path, full_size
         victim.pipeline.start()
     wanted = fitting(count)
     done = wait_until(
-        lambda: len(parquet(by_key / "v1")) >= len(wanted) and len(json_lines(plain / "v1")) >= len(wanted),
+        lambda: (
+            min(map(len, (parquet(by_key / "v1"), json_lines(plain / "v1"), whole(parquets / "v1"))))
+            >= len(wanted)
+        ),
         within=240,
         every=0.5,
     )
     assert done, victim.pipeline.log()
     assert parquet(by_key / "v1") == wanted
     assert json_lines(plain / "v1") == wanted
-    for name in ("by_key", "plain"):
+    assert whole(parquets / "v1") == wanted
+    for name in ("by_key", "plain", "parquets"):
         job = sql.job(name)
         assert (job["state"], job["runsIn"], job["dead"], job["lastError"]) == (
             "running", "own query", count // 1000, None,
@@ -121,7 +133,7 @@ def test_every_row_once_after_any_kill(victim: System, tmp_path: Path, full_size
     assert parquet(by_key / "v1") == wanted
     assert json_lines(plain / "v1") == wanted
     assert json_lines(plain / "v2") == wanted
-    sql("drop sink plain; drop sink by_key")
+    sql("drop sink plain; drop sink by_key; drop sink parquets")
 
 
 @pytest.mark.timeout(300)

@@ -10,7 +10,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
-from queenspark.connectors.kafka.kafka_writer import KafkaRow, KafkaWriter, WriteFailed
+from queenspark.connectors.errors import WriteFailed
+from queenspark.connectors.kafka.kafka_writer import KafkaRow, KafkaWriter
 from queenspark.connectors.reader import ReadFailed
 from queenspark.pipeline.external.kafka_sink import _write
 from queenspark.store.pipeline import PipelineStore

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from queenspark.connectors.errors import WriteFailed
 from queenspark.connectors.kafka import kafka_writer
-from queenspark.connectors.kafka.kafka_writer import KafkaRow, KafkaWriter, WriteFailed, write_rows
+from queenspark.connectors.kafka.kafka_writer import KafkaRow, KafkaWriter, write_rows
 from tests.kafka.librdkafka import fail_for_good
 from tests.kafka.topics import Topics
 

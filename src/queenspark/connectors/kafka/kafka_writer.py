@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from ..errors import WriteFailed
 from .kafka_options import Faults, KafkaOptions, opened, said
 
 ID_HEADER = "queenspark-id"
@@ -30,10 +31,6 @@ class KafkaRow(NamedTuple):
     key: str | None
     value: str | None
     headers: Mapping[str, str] = {}
-
-
-class WriteFailed(Exception):
-    """Rows could not be written. States the problem, then the fix. Any number of them may be in the topic."""
 
 
 class KafkaWriter:

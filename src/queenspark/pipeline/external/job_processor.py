@@ -18,9 +18,8 @@ from ..streams.outcome import Outcome
 from ..streams.window_processor import FIGURES, WindowProcessor
 from .job_offset import JobBatch, parse_batch
 from .job_source import JobOptions, single_records, source_of
-from .packed_rows import packed_rows
+from .packed_rows import Emit
 
-_PACKED_ROWS = 50_000
 _END = 2**61
 """A safe time later than any other: at the end of the source, every window closes."""
 
@@ -29,13 +28,13 @@ class JobProcessor(WindowProcessor):
     """Processes a job's batches, one call per bucket and batch."""
 
     def __init__(
-        self, url: str, epoch: int, buckets: tuple[int, ...], job: Stream, *, writes: bool = False
+        self, url: str, epoch: int, buckets: tuple[int, ...], job: Stream, emit: Emit | None = None
     ) -> None:
-        """With `writes`, rows are not pushed but emitted, packed, for an external sink."""
+        """With `emit`, rows are not pushed but emitted for an external sink."""
         super().__init__(url, epoch, buckets)
         self.job: Stream = job
-        self._writes = writes
-        self.extra = {"rows": None} if writes else {}
+        self._emit = emit
+        self.extra = {"rows": None} if emit is not None else {}
         self._rows = pl.DataFrame()
 
     def batch(self, text: str) -> JobBatch:
@@ -90,18 +89,18 @@ class JobProcessor(WindowProcessor):
         for reason in outcome.failed.values():
             raise JobFailed(reason)
         parts = super().parts(outcome)
-        if not self._writes:
+        if self._emit is None:
             return parts
         self._rows = parts.rows
         return parts._replace(rows=parts.rows.clear())
 
     def more(self, bucket: int) -> Iterator[pd.DataFrame]:
-        """Yield the packed rows of a sink; exactly-once delivery is up to the sink."""
+        """Yield the rows of a sink; exactly-once delivery is up to the sink."""
         rows, self._rows = self._rows, pl.DataFrame()
-        for part in rows.iter_slices(_PACKED_ROWS):
-            yield pd.DataFrame(
-                {"bucket": [bucket], **{name: [0] for name in FIGURES}, "rows": [packed_rows(part)]}
-            )
+        if self._emit is None or rows.is_empty():
+            return
+        for value in self._emit(rows):
+            yield pd.DataFrame({"bucket": [bucket], **{name: [0] for name in FIGURES}, "rows": [value]})
 
 
 def _later(records: list[pl.DataFrame], microseconds: int) -> list[pl.DataFrame]:

@@ -69,14 +69,15 @@ class JobQuery:
         reference = seal(Secrets(self._url, more={OPTIONS: text}))
         source = spark.readStream.format(NAME).option(OPTIONS, reference).load()
         body = self._definition.body
-        schema = OUTPUT if body.writes is None else f"{OUTPUT}, {ROWS}"
-        processor = JobProcessor(reference, epoch, buckets, self.job, writes=body.writes is not None)
+        sink = None if body.writes is None else sink_of(spark, body.writes, self._plan.columns, self.job[1])
+        schema = OUTPUT if sink is None else f"{OUTPUT}, {ROWS}"
+        emit = None if sink is None else sink.emit
+        processor = JobProcessor(reference, epoch, buckets, self.job, emit)
         rows = source.groupBy("bucket").transformWithStateInPandas(processor, schema, "append", "none")
         rows = rows.observe("batch", *[sum_(name).alias(name) for name in _SUMS])
-        if body.writes is None:
+        if sink is None:
             stream = rows.writeStream.format("noop")
         else:
-            sink = sink_of(body.writes, self._plan, self.job[1])
             sink.check(spark, self._checkpoint)
             stream = sink.writer(rows)
         return (

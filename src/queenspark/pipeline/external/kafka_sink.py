@@ -13,7 +13,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from ...connectors.kafka.kafka_writer import KafkaRow, KafkaWriter
 from ...store.definitions import Outside
 from ..spark.worker import prepare_worker
-from .packed_rows import unpacked_rows
+from .packed_rows import Emit, packed_rows, unpacked_rows
 
 _headers = msgspec.json.Decoder(dict[str, str]).decode
 
@@ -23,6 +23,7 @@ class KafkaSink:
 
     def __init__(self, sink: Outside) -> None:
         self._options = sink.options
+        self.emit: Emit = packed_rows
 
     def check(self, spark: SparkSession, checkpoint: str) -> None:
         """Do nothing: a topic accepts rows of any checkpoint."""

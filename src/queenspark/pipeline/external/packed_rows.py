@@ -1,9 +1,9 @@
-"""Serializes rows between a job's stateful operator and its sink, many per value."""
+"""Transport of rows from a job's stateful operator to its sink, many per value."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import polars as pl
 import pyarrow as pa
@@ -11,17 +11,23 @@ import pyarrow as pa
 from ..spark.worker import prepare_worker
 
 OUTPUT = "rows binary"
-"""The column of packed rows, next to the figures of a bucket."""
+"""The column of emitted rows, next to the figures of a bucket."""
+
+Emit = Callable[[pl.DataFrame], Iterator[bytes]]
+"""Turns the rows of a batch in one bucket into values for the sink; pickled into tasks."""
+
+_PACKED_ROWS = 50_000
 
 #: Metadata of each row, for sinks that support it.
 ABOUT = ("key", "transaction_id", "headers")
 
 
-def packed_rows(rows: pl.DataFrame) -> bytes:
+def packed_rows(rows: pl.DataFrame) -> Iterator[bytes]:
     """Pack rows. `payload` has their columns, as a struct for files and as JSON otherwise."""
-    file = io.BytesIO()
-    rows.select(*ABOUT, "payload").write_ipc_stream(file, compression="lz4")
-    return file.getvalue()
+    for part in rows.iter_slices(_PACKED_ROWS):
+        file = io.BytesIO()
+        part.select(*ABOUT, "payload").write_ipc_stream(file, compression="lz4")
+        yield file.getvalue()
 
 
 def unpacked_rows(packed: pa.Array) -> Iterator[pl.DataFrame]:
