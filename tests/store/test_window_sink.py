@@ -298,6 +298,7 @@ async def test_a_large_batch_is_pushed_in_parts_and_each_of_them_once(
 ) -> None:
     """Also when a part is consumed and removed before the batch is run again."""
     monkeypatch.setattr(window_sink, "_CHUNK_ROWS", 2)
+    monkeypatch.setattr(window_sink, "_CHUNK_WINDOWS", 2)
 
     def push(numbers: range, batch: int) -> int:
         if kind == "windows":
@@ -414,11 +415,11 @@ async def test_parts_of_another_size_push_everything_once(
         return write(self, *args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(window_sink, "_CHUNK_ROWS", 3)
+        patch.setattr(window_sink, "_CHUNK_WINDOWS", 3)
         patch.setattr(LogWriter, "windows", failing)
         with pytest.raises(RuntimeError):
             pipeline.seal(7, queue_id, *rows)
-    monkeypatch.setattr(window_sink, "_CHUNK_ROWS", 2)
+    monkeypatch.setattr(window_sink, "_CHUNK_WINDOWS", 2)
     assert pipeline.seal(7, queue_id, *rows, batch=pipeline.batch) == 4
     assert windows(desk) == [
         ("a", f"7:a:{number * 60_000}:{(number + 1) * 60_000}:r1") for number in range(1, 9)

@@ -12,6 +12,7 @@ from .push import BLOCK
 from .queries import query
 
 Connection = psycopg.Connection[tuple[Any, ...]]
+Cursor = psycopg.Cursor[tuple[Any, ...]]
 
 _MOST_KEYS = 500_000  # cached partition ids before the cache is cleared
 _COPY_ROWS = 20_000
@@ -28,6 +29,9 @@ class Written(NamedTuple):
 
     new: int
     queues: set[str]
+
+    def __add__(self, other: Written) -> Written:  # type: ignore[override]  # of tuple
+        return Written(self.new + other.new, self.queues | other.queues)
 
 
 NOTHING = Written(0, set())
@@ -73,22 +77,36 @@ class LogWriter:
             _copy(connection, messages, "copy_rows", _ROW)
         return Written(messages.height, queues)
 
-    def prepared(self, connection: Connection, rows: pl.DataFrame) -> dict[str, Any]:
-        """Prepare rows of jobs for `push_rows`: return its parameters that describe them.
+    def prepared(self, connection: Connection, parts: list[pl.DataFrame]) -> list[dict[str, Any]]:
+        """Prepare rows of jobs for `push_rows`: return its parameters that describe each part.
 
         Ids, partitions and texts are prepared without a transaction, which would hold the horizon back.
         """
+        rows = pl.concat([part.with_columns(part=pl.lit(n)) for n, part in enumerate(parts)])
         rows = self._with_partitions(connection, rows).with_columns(id=_ids(connection, rows.height))
-        rows = rows.sort("partition_id", "transaction_id")
-        numbers = {f"{name}s": rows[name].cast(pl.String) for name in ("id", "partition_id", "queue_id")}
-        texts = {"transaction_ids": rows["transaction_id"], "payloads": rows["payload"]}
-        # JSON and ids never contain the separator.
-        texts["headers"] = rows["headers"].cast(pl.String).fill_null("")
-        return {
-            "queues": rows["queue_id"].unique().to_list(),
-            **{name: values.str.join(" ").item() for name, values in numbers.items()},
-            **{name: values.str.join("\x01").item() for name, values in texts.items()},
+        # JSON and ids never contain \x01.
+        columns = {
+            "id": " ",
+            "partition_id": " ",
+            "queue_id": " ",
+            "transaction_id": "\x01",
+            "payload": "\x01",
         }
+        found = (
+            rows.sort("part", "partition_id", "transaction_id")
+            .group_by("part")
+            .agg(
+                pl.col("queue_id").unique().alias("queues"),
+                *(
+                    pl.col(name).cast(pl.String).str.join(separator).alias(f"{name}s")
+                    for name, separator in columns.items()
+                ),
+                pl.col("headers").cast(pl.String).fill_null("").str.join("\x01"),
+            )
+        )
+        empty = {name: [] if name == "queues" else "" for name in found.columns}
+        by_part = {row["part"]: row for row in found.iter_rows(named=True)}
+        return [by_part.get(n, empty) for n in range(len(parts))]
 
     def _positioned(self, connection: Connection, frame: pl.DataFrame) -> pl.DataFrame:
         """Add positions, partitions and time."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -22,7 +22,7 @@ from psycopg import sql
 from ..windows.membership import LEAVES_OUT
 from .database import OPTIONS
 from .errors import DatabaseUnavailable, LostLeadership, Refused
-from .log_writer import NOTHING, Connection, LogWriter, Written
+from .log_writer import NOTHING, Connection, Cursor, LogWriter, Written
 from .news import pack
 from .progress import End, Progress, Stream, name_of, to_progress
 from .queries import query
@@ -33,7 +33,9 @@ _COUNTED = {
 _LATE = ("stream", "version", "key", "txid", "id", "time_us", "closed_us", "dropped")
 _DEAD = ("stream", "version", "key", "txid", "id", "reason", "start_us", "end_us")
 _FAILURES = ("stream", "version", "txid", "id", "tick", "error")
-_CHUNK_ROWS = 1_000
+_CHUNK_WINDOWS = 1_000
+_CHUNK_ROWS = 200
+_IN_FLIGHT = 10  # chunks of rows sent without waiting for responses
 _TELL_SECONDS = 0.02  # between two notifications of a batch: each is its own transaction
 _STATS = (
     "stream", "version", "watermark_us", "open_windows", "open_txid", "open_id", "records", "windows", "late",
@@ -106,10 +108,10 @@ class Bucket(NamedTuple):
 
     def push_rows(
         self, connection: Connection, before: Progress, after: Progress, rows: dict[str, Any]
-    ) -> tuple[int | None, bool, int, list[str] | None]:
+    ) -> Cursor:
         """Push rows if its progress is `before`, which becomes `after`.
 
-        Returns the leader's epoch, whether the rows were pushed, their number and their queues.
+        The result has the leader's epoch, whether the rows were pushed, their number and their queues.
         """
         table = "progress" if self.job is None else "job_progress"
         key = sql.SQL(" AND ").join(
@@ -121,9 +123,7 @@ class Bucket(NamedTuple):
             "after": msgspec.json.encode(after).decode(),
         }
         params = {"epoch": self.epoch, "buckets": self.buckets, **self._key, **states, **rows}
-        found = connection.execute(statement, params).fetchone()
-        assert found is not None
-        return found
+        return connection.execute(statement, params)
 
     @property
     def _key(self) -> dict[str, Any]:
@@ -181,12 +181,12 @@ class WindowSink:
             given = _given_out(connection, parts.repeats)
             untold = NOTHING
             told_at = time.monotonic()
-            for chunk in chunks[:-1]:
-                written = self._push_chunk(connection, bucket, end, chunk, given)
+            for group in _groups(chunks[:-1]):
+                written = self._push_chunks(connection, bucket, end, group, given)
                 if written is None:  # all of it goes with the last one
                     break
                 new += written.new
-                untold = Written(untold.new + written.new, untold.queues | written.queues)
+                untold += written
                 if time.monotonic() > told_at + _TELL_SECONDS:
                     self._told(connection, untold)
                     untold, told_at = NOTHING, time.monotonic()
@@ -214,52 +214,64 @@ class WindowSink:
                     bucket.note(connection, end)
             return Pushed(new + self._told(connection, written), None)
 
-    def _push_chunk(
-        self, connection: Connection, bucket: Bucket, end: Progress, chunk: _Chunk, given: pl.DataFrame
+    def _push_chunks(
+        self, connection: Connection, bucket: Bucket, end: Progress, chunks: list[_Chunk], given: pl.DataFrame
     ) -> Written | None:
-        """Push a part of a batch, and record that it is written.
+        """Push parts of a batch, each in its own transaction that also records it.
 
         Returns None if that is not possible: the bucket has no progress in this run yet, or the whole batch
         is pushed.
         """
-        if chunk.windows.is_empty():
-            written = self._push_rows(connection, bucket, end, chunk, given)
-            if written is not None:
-                return written
-        with connection.transaction():
-            self._check_epoch(connection, bucket.epoch)
-            before = bucket.before(connection)
-            _check_checkpoint(bucket, before, end)
-            if before is None or before.run != end.run or end.n <= before.n:
-                return None
-            if before.pushed >= chunk.end:
-                return NOTHING
-            written = self._write(connection, chunk, given)
-            bucket.note(connection, msgspec.structs.replace(before, pushed=chunk.end))
+        written, done = NOTHING, 0
+        if chunks[0].windows.is_empty():
+            written, done = self._push_rows(connection, bucket, end, chunks, given)
+        for chunk in chunks[done:]:
+            with connection.transaction():
+                self._check_epoch(connection, bucket.epoch)
+                before = bucket.before(connection)
+                _check_checkpoint(bucket, before, end)
+                if before is None or before.run != end.run or end.n <= before.n:
+                    return None
+                if before.pushed < chunk.end:
+                    written += self._write(connection, chunk, given)
+                    bucket.note(connection, msgspec.structs.replace(before, pushed=chunk.end))
         return written
 
     def _push_rows(
-        self, connection: Connection, bucket: Bucket, end: Progress, chunk: _Chunk, given: pl.DataFrame
-    ) -> Written | None:
-        """Do the same for new rows only, in a single statement; None if that is not possible."""
-        before = bucket.before(connection)
-        if before is None or before.run != end.run or end.n <= before.n or before.pushed >= chunk.end:
-            return None
-        prepared = self._log.prepared(connection, _without(chunk.rows, given))
-        after = msgspec.structs.replace(before, pushed=chunk.end)
-        try:
-            epoch, is_noted, new, queues = bucket.push_rows(connection, before, after, prepared)
-        except psycopg.errors.UniqueViolation:  # some of them exist already
-            return None
-        _check(epoch, bucket.epoch)
-        return Written(new, set(queues or ())) if is_noted else None
+        self, connection: Connection, bucket: Bucket, end: Progress, chunks: list[_Chunk], given: pl.DataFrame
+    ) -> tuple[Written, int]:
+        """Push new rows, each part in a single statement, up to the first part for which that fails.
+
+        Returns the number of parts pushed, too. Statements are sent without waiting for their predecessors:
+        each takes effect only after the one before.
+        """
+        progress = bucket.before(connection)
+        if progress is None or progress.run != end.run or progress.pushed != chunks[0].first:
+            return NOTHING, 0
+        prepared = self._log.prepared(connection, [_without(chunk.rows, given) for chunk in chunks])
+        sent = []
+        with suppress(psycopg.errors.UniqueViolation), connection.pipeline() as pipeline:
+            for chunk, rows in zip(chunks, prepared, strict=True):
+                before, progress = progress, msgspec.structs.replace(progress, pushed=chunk.end)
+                sent.append(bucket.push_rows(connection, before, progress, rows))
+                pipeline.sync()
+        written = NOTHING
+        for done, cursor in enumerate(sent):
+            if cursor.description is None:  # some of its rows exist already
+                return written, done
+            epoch, is_noted, new, queues = cursor.fetchone() or (None, False, 0, None)
+            _check(epoch, bucket.epoch)
+            if not is_noted:
+                return written, done
+            written += Written(new, set(queues or ()))
+        return written, len(sent)
 
     def _write(self, connection: Connection, chunk: _Chunk, given: pl.DataFrame) -> Written:
         """Write a part of a batch, without rows emitted by earlier versions."""
         rows = _without(chunk.rows, given)
         windows = self._log.windows(connection, chunk.windows)
         found = self._log.rows(connection, rows)
-        return Written(windows.new + found.new, windows.queues | found.queues)
+        return windows + found
 
     def _told(self, connection: Connection, written: Written) -> int:
         """Wake waiting readers, after the commit: commits with notifications are serialised."""
@@ -379,13 +391,20 @@ def _chunks(parts: Parts) -> list[_Chunk]:
     windows, rows = parts.windows, parts.rows
     found: list[_Chunk] = []
     first = 0
-    if windows.height > _CHUNK_ROWS and parts.late.is_empty():
+    if windows.height > _CHUNK_WINDOWS and parts.late.is_empty():
         # Windows of a key keep their order; keys are sorted.
         windows = windows.sort("queue_id", "key", maintain_order=True)
-        while windows.height > _CHUNK_ROWS:
-            found.append(_Chunk(first, windows.head(_CHUNK_ROWS), rows.clear()))
-            windows, first = windows.slice(_CHUNK_ROWS), found[-1].end
+        while windows.height > _CHUNK_WINDOWS:
+            found.append(_Chunk(first, windows.head(_CHUNK_WINDOWS), rows.clear()))
+            windows, first = windows.slice(_CHUNK_WINDOWS), found[-1].end
     while rows.height > _CHUNK_ROWS:
         found.append(_Chunk(first, windows.clear(), rows.head(_CHUNK_ROWS)))
         rows, first = rows.slice(_CHUNK_ROWS), found[-1].end
     return [*found, _Chunk(first, windows, rows)]
+
+
+def _groups(chunks: list[_Chunk]) -> Iterator[list[_Chunk]]:
+    """Group parts that are sent together: parts with windows are sent one by one."""
+    rows = [chunk for chunk in chunks if chunk.windows.is_empty()]
+    yield from ([chunk] for chunk in chunks[: len(chunks) - len(rows)])
+    yield from (rows[first : first + _IN_FLIGHT] for first in range(0, len(rows), _IN_FLIGHT))
