@@ -2,15 +2,19 @@
 
 import random
 import time
+from itertools import count
+from typing import Any
 
 import polars as pl
 import pytest
 
-from queenspark.pipeline.streams import definitions
+from queenspark.pipeline.streams import definitions, stream_source
 from queenspark.sql import Plan
 from queenspark.sql.running import MessageDecoder, engine_spec
 from queenspark.sql.running.records import RecordStage, Taken
 from queenspark.sql.running.rows import Given, RowStage
+from queenspark.store import window_sink
+from queenspark.store.window_sink import Bucket
 from queenspark.windows import WindowSpec
 from queenspark.windows.errors import SpecError
 from tests.jobs.system import Jobs
@@ -302,3 +306,34 @@ def test_jobs_over_a_queue_that_is_deleted_fail(jobs: Jobs) -> None:
     assert job["state"] == "failed"
     assert jobs.name("q") in job["lastError"]
     assert len(jobs.rows("kept")) == 5
+
+
+def test_a_job_dropped_during_a_batch_takes_no_rows_of_others_with_it(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch is repeated by a process that no longer finds the queue of the dropped job."""
+    monkeypatch.setattr(window_sink, "_CHUNK_ROWS", 2)
+    query = "select user, n from {s} with (partition_by = 'user')"
+    jobs.run(SCHEMA + f"create stream {{a}} as {query}; create stream {{b}} as {query}")
+    jobs.drain()
+    jobs.push("q", records(0, 40))
+    pipeline = jobs.pipeline
+    end = pipeline._reader.latestOffset(pipeline.offset, pipeline._limit)
+    push_rows, calls = Bucket.push_rows, count(1)
+
+    def failing(self: Bucket, *arguments: Any) -> Any:
+        if next(calls) == 8:
+            raise RuntimeError("killed")
+        return push_rows(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Bucket, "push_rows", failing)
+        with pytest.raises(RuntimeError, match="killed"):
+            pipeline._run(end, None)
+    assert jobs.rows("b")
+    jobs.run("drop stream {a}")
+    stream_source.definitions_of.cache_clear()
+    pipeline.restart()
+    pipeline._run(end, None)
+    pipeline.offset = end
+    assert sorted(row["n"] for row in jobs.data("b")) == list(range(40))

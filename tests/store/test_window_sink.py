@@ -398,6 +398,51 @@ async def test_a_leader_deposed_between_two_parts_writes_no_more(
     assert len(windows(desk)) == 2
 
 
+async def test_a_pushed_batch_whose_rows_are_gone_is_not_pushed_again(
+    desk: Desk, queue_id: int, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Retention may remove rows before Spark repeats the batch; the next batch is then complete as well."""
+    monkeypatch.setattr(window_sink, "_CHUNK_ROWS", 2)
+    pipeline.batch = 1
+    pipeline.push()
+    pipeline.batch = 2
+    assert pipeline.push(rows=some_rows(queue_id, 5)) == 5
+    desk.run("DELETE FROM queenspark.messages")
+    assert pipeline.push(rows=some_rows(queue_id, 5)) == 0
+    assert windows(desk) == []
+    pipeline.batch = 3
+    assert pipeline.push(rows=some_rows(queue_id, 9)[5:]) == 4
+    assert len(windows(desk)) == 4
+
+
+async def test_a_large_batch_of_a_checkpoint_ahead_of_the_database_writes_nothing(
+    desk: Desk, queue_id: int, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window_sink, "_CHUNK_ROWS", 2)
+    pipeline.batch = 1
+    pipeline.push()
+    pipeline.batch = 3
+    with pytest.raises(Refused, match="delete their checkpoint"):
+        pipeline.push(rows=some_rows(queue_id, 5))
+    assert windows(desk) == []
+
+
+async def test_rows_of_a_dropped_job_do_not_move_those_of_others(
+    desk: Desk, queue_id: int, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are in the same part; the dropped job's partition does not exist yet."""
+    monkeypatch.setattr(window_sink, "_CHUNK_ROWS", 4)
+    pipeline.batch = 1
+    pipeline.push()
+    gone = [
+        {**row, "queue_id": queue_id + 1, "transaction_id": f"8:{n}"} for n, row in enumerate(some_rows(0, 3))
+    ]
+    rows = [{**row, "key": f"k{number}"} for number, row in enumerate(some_rows(queue_id, 6))]
+    pipeline.batch = 2
+    assert pipeline.push(rows=[*gone[:2], *rows, gone[2]]) == 6
+    assert windows(desk) == [(f"k{number}", f"7:1:{number}") for number in range(6)]
+
+
 async def test_parts_of_another_size_push_everything_once(
     desk: Desk, queue_id: int, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:

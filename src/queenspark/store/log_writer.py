@@ -1,4 +1,4 @@
-"""Writes windows and rows to the log, by COPY, within a transaction of the window sink."""
+"""Writes windows and rows to the log for the window sink."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from .push import BLOCK
 from .queries import query
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-Cursor = psycopg.Cursor[tuple[Any, ...]]
 
 _MOST_KEYS = 500_000  # cached partition ids before the cache is cleared
 _COPY_ROWS = 20_000
@@ -83,7 +82,9 @@ class LogWriter:
         Ids, partitions and texts are prepared without a transaction, which would hold the horizon back.
         """
         rows = pl.concat([part.with_columns(part=pl.lit(n)) for n, part in enumerate(parts)])
-        rows = self._with_partitions(connection, rows).with_columns(id=_ids(connection, rows.height))
+        # Deleted queues have no new partitions.
+        rows = self._with_partitions(connection, rows).drop_nulls("partition_id")
+        rows = rows.with_columns(id=_ids(connection, rows.height))
         # JSON and ids never contain \x01.
         columns = {
             "id": " ",
@@ -98,7 +99,7 @@ class LogWriter:
             .agg(
                 pl.col("queue_id").unique().alias("queues"),
                 *(
-                    pl.col(name).cast(pl.String).str.join(separator).alias(f"{name}s")
+                    pl.col(name).cast(pl.String).str.join(separator, ignore_nulls=False).alias(f"{name}s")
                     for name, separator in columns.items()
                 ),
                 pl.col("headers").cast(pl.String).fill_null("").str.join("\x01"),

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeGuard
 from uuid import uuid4
 
 import msgspec
@@ -22,7 +22,7 @@ from psycopg import sql
 from ..windows.membership import LEAVES_OUT
 from .database import OPTIONS
 from .errors import DatabaseUnavailable, LostLeadership, Refused
-from .log_writer import NOTHING, Connection, Cursor, LogWriter, Written
+from .log_writer import NOTHING, Connection, LogWriter, Written
 from .news import pack
 from .progress import End, Progress, Stream, name_of, to_progress
 from .queries import query
@@ -35,7 +35,7 @@ _DEAD = ("stream", "version", "key", "txid", "id", "reason", "start_us", "end_us
 _FAILURES = ("stream", "version", "txid", "id", "tick", "error")
 _CHUNK_WINDOWS = 1_000
 _CHUNK_ROWS = 200
-_IN_FLIGHT = 10  # chunks of rows sent without waiting for responses
+_GROUP = 10  # chunks of rows that are prepared together
 _TELL_SECONDS = 0.02  # between two notifications of a batch: each is its own transaction
 _STATS = (
     "stream", "version", "watermark_us", "open_windows", "open_txid", "open_id", "records", "windows", "late",
@@ -108,10 +108,10 @@ class Bucket(NamedTuple):
 
     def push_rows(
         self, connection: Connection, before: Progress, after: Progress, rows: dict[str, Any]
-    ) -> Cursor:
+    ) -> tuple[int | None, bool, int, list[str] | None]:
         """Push rows if its progress is `before`, which becomes `after`.
 
-        The result has the leader's epoch, whether the rows were pushed, their number and their queues.
+        Returns the leader's epoch, whether the rows were pushed, their number and their queues.
         """
         table = "progress" if self.job is None else "job_progress"
         key = sql.SQL(" AND ").join(
@@ -123,7 +123,9 @@ class Bucket(NamedTuple):
             "after": msgspec.json.encode(after).decode(),
         }
         params = {"epoch": self.epoch, "buckets": self.buckets, **self._key, **states, **rows}
-        return connection.execute(statement, params)
+        found = connection.execute(statement, params).fetchone()
+        assert found is not None
+        return found
 
     @property
     def _key(self) -> dict[str, Any]:
@@ -182,11 +184,11 @@ class WindowSink:
             untold = NOTHING
             told_at = time.monotonic()
             for group in _groups(chunks[:-1]):
-                written = self._push_chunks(connection, bucket, end, group, given)
-                if written is None:  # all of it goes with the last one
-                    break
+                written, was_possible = self._push_chunks(connection, bucket, end, group, given)
                 new += written.new
                 untold += written
+                if not was_possible:  # all of it goes with the last one
+                    break
                 if time.monotonic() > told_at + _TELL_SECONDS:
                     self._told(connection, untold)
                     untold, told_at = NOTHING, time.monotonic()
@@ -216,11 +218,11 @@ class WindowSink:
 
     def _push_chunks(
         self, connection: Connection, bucket: Bucket, end: Progress, chunks: list[_Chunk], given: pl.DataFrame
-    ) -> Written | None:
+    ) -> tuple[Written, bool]:
         """Push parts of a batch, each in its own transaction that also records it.
 
-        Returns None if that is not possible: the bucket has no progress in this run yet, or the whole batch
-        is pushed.
+        Also returns whether that was possible. It is not if the bucket has no progress in this run yet, or if
+        the whole batch is pushed.
         """
         written, done = NOTHING, 0
         if chunks[0].windows.is_empty():
@@ -229,42 +231,36 @@ class WindowSink:
             with connection.transaction():
                 self._check_epoch(connection, bucket.epoch)
                 before = bucket.before(connection)
-                _check_checkpoint(bucket, before, end)
-                if before is None or before.run != end.run or end.n <= before.n:
-                    return None
+                if not _is_next(before, end, bucket):
+                    return written, False
                 if before.pushed < chunk.end:
                     written += self._write(connection, chunk, given)
                     bucket.note(connection, msgspec.structs.replace(before, pushed=chunk.end))
-        return written
+        return written, True
 
     def _push_rows(
         self, connection: Connection, bucket: Bucket, end: Progress, chunks: list[_Chunk], given: pl.DataFrame
     ) -> tuple[Written, int]:
         """Push new rows, each part in a single statement, up to the first part for which that fails.
 
-        Returns the number of parts pushed, too. Statements are sent without waiting for their predecessors:
-        each takes effect only after the one before.
+        Also returns the number of parts pushed.
         """
         progress = bucket.before(connection)
-        if progress is None or progress.run != end.run or progress.pushed != chunks[0].first:
+        if not _is_next(progress, end, bucket) or progress.pushed != chunks[0].first:
             return NOTHING, 0
-        prepared = self._log.prepared(connection, [_without(chunk.rows, given) for chunk in chunks])
-        sent = []
-        with suppress(psycopg.errors.UniqueViolation), connection.pipeline() as pipeline:
-            for chunk, rows in zip(chunks, prepared, strict=True):
-                before, progress = progress, msgspec.structs.replace(progress, pushed=chunk.end)
-                sent.append(bucket.push_rows(connection, before, progress, rows))
-                pipeline.sync()
         written = NOTHING
-        for done, cursor in enumerate(sent):
-            if cursor.description is None:  # some of its rows exist already
+        prepared = self._log.prepared(connection, [_without(chunk.rows, given) for chunk in chunks])
+        for done, (chunk, rows) in enumerate(zip(chunks, prepared, strict=True)):
+            before, progress = progress, msgspec.structs.replace(progress, pushed=chunk.end)
+            try:
+                epoch, is_pushed, new, queues = bucket.push_rows(connection, before, progress, rows)
+            except psycopg.errors.UniqueViolation:  # some of them exist already
                 return written, done
-            epoch, is_noted, new, queues = cursor.fetchone() or (None, False, 0, None)
             _check(epoch, bucket.epoch)
-            if not is_noted:
+            if not is_pushed:
                 return written, done
             written += Written(new, set(queues or ()))
-        return written, len(sent)
+        return written, len(chunks)
 
     def _write(self, connection: Connection, chunk: _Chunk, given: pl.DataFrame) -> Written:
         """Write a part of a batch, without rows emitted by earlier versions."""
@@ -333,6 +329,12 @@ class WindowSink:
     ) -> None:
         if not rows.is_empty():
             connection.execute(query(statement), {**more, **rows.select(columns).to_dict(as_series=False)})
+
+
+def _is_next(before: Progress | None, end: Progress, bucket: Bucket) -> TypeGuard[Progress]:
+    """Whether a batch is the next one of its bucket's run. Raises Refused if batches are missing."""
+    _check_checkpoint(bucket, before, end)
+    return before is not None and before.run == end.run and end.n > before.n
 
 
 def _check_checkpoint(bucket: Bucket, before: Progress | None, end: Progress) -> None:
@@ -404,7 +406,7 @@ def _chunks(parts: Parts) -> list[_Chunk]:
 
 
 def _groups(chunks: list[_Chunk]) -> Iterator[list[_Chunk]]:
-    """Group parts that are sent together: parts with windows are sent one by one."""
+    """Group parts that are prepared together: parts with windows are prepared one by one."""
     rows = [chunk for chunk in chunks if chunk.windows.is_empty()]
     yield from ([chunk] for chunk in chunks[: len(chunks) - len(rows)])
-    yield from (rows[first : first + _IN_FLIGHT] for first in range(0, len(rows), _IN_FLIGHT))
+    yield from (rows[first : first + _GROUP] for first in range(0, len(rows), _GROUP))

@@ -1,1 +1,1 @@
-"""The parts of the streams query."""
+"""Queries of jobs with external sources and sinks."""

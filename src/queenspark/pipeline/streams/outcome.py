@@ -183,10 +183,17 @@ class Outcome:
         if not self._windows:
             return pl.DataFrame(schema={"queue_id": pl.Int64})
         windows = pl.concat(self._windows, how="diagonal")
-        windows = windows.join(
-            self._definitions.output_queues, on="stream", how="inner", maintain_order="left"
-        )
-        return _bounded(self._with_partitions(windows), self._definitions)
+        return _bounded(self._with_partitions(self._with_queue(windows)), self._definitions)
+
+    def _with_queue(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Add the output queue.
+
+        That of a dropped stream is 0: a batch that is repeated after the drop must have as many rows as
+        before, because the sink counts those it has pushed. It does not write these rows.
+        """
+        queues = self._definitions.output_queues
+        frame = frame.join(queues, on="stream", how="left", maintain_order="left")
+        return frame.with_columns(pl.col("queue_id").fill_null(0))
 
     def _with_partitions(self, windows: pl.DataFrame) -> pl.DataFrame:
         """Add the partition in the window queue: the key, or one of its lanes if unordered."""
@@ -204,7 +211,7 @@ class Outcome:
         """The rows to push in a deterministic order, with their queue."""
         # Payloads of rows for files are structs; those of no rows are text.
         rows = pl.concat([rows for rows in self._rows if not rows.is_empty()] or self._rows[:1])
-        rows = rows.join(self._definitions.output_queues, on="stream", how="inner", maintain_order="left")
+        rows = self._with_queue(rows)
         if rows.schema["payload"] != pl.String:
             return rows  # for files, where rows have no position
         # Ids of one record end with a number; by length first, 10 comes after 9.

@@ -814,9 +814,9 @@ SELECT id, name FROM queenspark.queues WHERE id = ANY (%(ids)s) ORDER BY id FOR 
 SELECT x.txid, clock_timestamp()::text FROM (SELECT current_txid() AS txid OFFSET 0) x
 
 -- name: push_rows
---- Write a part of a batch and note it, all in one statement: an open transaction holds the horizon back for everyone,
---- so it must not wait for its client. Writes nothing if the epoch or the bucket's progress has changed; rows of
---- deleted queues are dropped. The time is taken after the transaction id.
+-- Write a part of a batch and note it, all in one statement: an open transaction holds the horizon back for everyone,
+-- so it must not wait for its client. Writes nothing if the epoch or the bucket's progress has changed; rows of
+-- deleted queues are dropped. The time is taken after the transaction id.
 WITH led AS MATERIALIZED (
     SELECT epoch FROM queenspark.pipeline FOR KEY SHARE
 ), held AS MATERIALIZED (
