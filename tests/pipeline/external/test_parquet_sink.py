@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from queenspark.connectors.errors import WriteFailed
 from queenspark.pipeline.external.files_sink import FilesSink
 from queenspark.pipeline.external.job_sink import JobSink, sink_of
 from queenspark.pipeline.external.packed_rows import Emit
@@ -31,6 +32,7 @@ TYPES: dict[str, tuple[SqlType, Any]] = {
     "string": (SqlType("STRING"), "ü\n\x00"),
     "json": (SqlType("JSON"), '{"a":1}'),
     "date": (SqlType("DATE"), date(1999, 12, 31)),
+    "old date": (SqlType("DATE"), date(1500, 2, 28)),
     "timestamp": (SqlType("TIMESTAMP"), datetime(2026, 1, 31, 12, 0, 0, 1, UTC)),
     "small decimal": (SqlType("DECIMAL", 10, 2), Decimal("-1.25")),
     "large decimal": (SqlType("DECIMAL", 38, 6), Decimal("12345678901234567890.000001")),
@@ -77,8 +79,10 @@ def test_spark_reads_the_type_and_the_value(spark: SparkSession, tmp_path: Path,
         assert type(given) is FilesSink, "Spark's Parquet has its own form of these, or none"
         return
     values = pl.Series([value, None], dtype=kind.column)
+    (tmp_path / "v1").mkdir()
     (file,) = given.emit(packed({"n": pl.Series([1, 2]), "x": values}))
-    found = spark.read.parquet(str(tmp_path / "v1" / file.decode())).orderBy("n")
+    path = (tmp_path / "v1" / file.decode()).rename(tmp_path / "a.parquet")
+    found = spark.read.option("datetimeRebaseMode", "EXCEPTION").parquet(str(path)).orderBy("n")
     assert found.schema["x"].dataType.simpleString() == str(kind).lower().replace(", ", ",").replace(
         "json", "string"
     )
@@ -116,11 +120,13 @@ def test_batches_are_written_once_also_after_a_crash_before_the_commit(
         run(spark, tmp_path, sink(spark, out.parent, {"n": LONG}))
     before = sorted(out.glob("*.parquet"))
     assert len(before) == 2
+    assert {path.stat().st_mode & 0o777 for path in before} == {0o644}
+    (out / ".part-of-a-failed-batch").touch()
     for commit in (tmp_path / "checkpoint" / "commits").glob("*1*"):
         commit.unlink()
     (tmp_path / "in" / "4.txt").write_text("4\n")
     run(spark, tmp_path, sink(spark, out.parent, {"n": LONG}))
-    assert sorted(out.glob("*.parquet")) == sorted(listed_files(out))
+    assert sorted(out.glob("*"))[1:] == sorted(listed_files(out))
     assert set(before) < set(listed_files(out))
     assert sorted(row[0] for row in spark.read.parquet(str(out)).collect()) == [0, 1, 2, 3, 4]
 
@@ -138,7 +144,23 @@ def test_it_continues_the_folder_of_sparks_own_sink(spark: SparkSession, tmp_pat
 
 
 def test_a_folder_that_cannot_be_written_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "out").write_text("a file")
     given = sink(spark, tmp_path / "out", {"n": LONG})
-    with pytest.raises(Exception, match=f"{tmp_path}/out/v1: Not a directory"):
+    with pytest.raises(WriteFailed, match=f"{tmp_path}/out/v1 cannot be written: No such file or directory"):
         list(given.emit(packed({"n": pl.Series([1])})))
+
+
+def test_a_full_disk_is_named_and_leaves_no_file(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = sink(spark, tmp_path, {"n": LONG})
+    (tmp_path / "v1").mkdir()
+    write = pl.DataFrame.write_parquet
+
+    def full(frame: pl.DataFrame, path: Path, **options: Any) -> None:
+        path.touch()
+        write(frame, "/dev/full", **options)
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    with pytest.raises(WriteFailed, match="No space left on device"):
+        list(given.emit(packed({"n": pl.Series([1])})))
+    assert list((tmp_path / "v1").iterdir()) == []
