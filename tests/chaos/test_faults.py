@@ -67,6 +67,8 @@ def test_a_link_without_a_connection_is_not_hit() -> None:
             client = socket.create_connection(("127.0.0.1", link.port), timeout=10)
             accepted, _ = server.accept()
             with client, accepted:
+                accepted.sendall(b"x")
+                assert client.recv(1) == b"x"  # the link knows the connection
                 faults = pool.submit(inject, fleet, kind)
                 while not faults.done():
                     with suppress(OSError):

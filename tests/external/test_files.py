@@ -32,6 +32,7 @@ from tests.database import connect
 from tests.external.files import Files
 from tests.leader import LEAD
 from tests.pipeline.streams.local import LocalJob
+from tests.system.load import wait_until
 
 MINUTES = (
     "select k, count(*) as c, sum(n) as s, window_start as at from {s} group by k window tumbling(at, 1m)"
@@ -690,6 +691,10 @@ def test_a_select_over_files_ends_with_them(files: Files) -> None:
 
 
 def test_one_job_too_many_is_refused(files: Files, module_broker: StartBroker) -> None:
+    # The job of another test's SELECT ends by itself.
+    assert wait_until(
+        lambda: all(row.body.namespace != "%select" for row in files.wanted().values()), within=60
+    )
     broker = module_broker(external_jobs=len(files.wanted()) + 1)  # those of other tests are there, too
     with closing(Files(broker.url, broker.database_url)) as own:
         own.begin()
