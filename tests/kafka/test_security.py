@@ -88,12 +88,12 @@ def test_a_source_and_a_sink_over_tls(real_topics: Topics, broker: KafkaBroker, 
 
 
 def refused(topics: Topics, given: dict[str, str]) -> str:
-    """The error of CREATE SOURCE. That of CREATE SINK begins like it, and no password is in them."""
+    """The error of CREATE SOURCE. That of CREATE SINK names the same broker, and no password is in them."""
     reason = topics.refused(topics.source("n bigint", **given))
     topics.run(f"create or replace stream {{from}} (n bigint) with (queue = '{topics.name('q')}')")
     target = listed({"connector": "kafka", "topic": topics.name("t"), **given})
     of_sink = topics.refused(f"create sink {{o}} from {{from}} with ({target})")
-    assert of_sink.split(": ")[:2] == reason.split(": ")[:2]
+    assert of_sink.split(": ")[0] == reason.split(": ")[0]
     assert not [word for word in (*PASSWORDS.values(), "wrong99") if word in reason + of_sink]
     return reason
 
