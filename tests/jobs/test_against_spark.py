@@ -107,7 +107,8 @@ def test_final_windows_are_those_of_spark(
     jobs.run(
         SCHEMA
         + f"create stream {{t}} as select {columns}, {by_order[0]}, window_start AS ws, window_end AS we"
-        f" from {{s}} where t is null or t <> 'zebra'{group} window {ours} with (keep = '1d', idle_timeout = '1h')"
+        f" from {{s}} where t is null or t <> 'zebra'{group} window {ours}"
+        " with (keep = '1d', idle_timeout = '1h')"
     )
     found = records(crc32(f"{window} {keys}".encode()) % 1000, 300)
     chance = random.Random(5)
